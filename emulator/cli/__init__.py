@@ -1,0 +1,1 @@
+"""The command `isr`: one file per command, each a thin call into the house."""

@@ -1,0 +1,67 @@
+"""ZooKeeper's result codes, and the small exception tree above them.
+
+Inside the house a result code is a *domain outcome*: replies carry it, nobody throws it. Exceptions exist for
+what ends a call altogether (the session is gone, the bytes in a znode are not what they should be).
+Source: org.apache.zookeeper.KeeperException.Code, ZooKeeper 3.5.
+"""
+
+from enum import IntEnum
+
+
+class Code(IntEnum):
+    """Result codes by ZooKeeper's numbers."""
+
+    OK = 0
+    RUNTIME_INCONSISTENCY = -2
+    CONNECTION_LOSS = -4
+    MARSHALLING_ERROR = -5
+    UNIMPLEMENTED = -6
+    OPERATION_TIMEOUT = -7
+    BAD_ARGUMENTS = -8
+    NO_NODE = -101
+    NO_AUTH = -102
+    BAD_VERSION = -103
+    NO_CHILDREN_FOR_EPHEMERALS = -108
+    NODE_EXISTS = -110
+    NOT_EMPTY = -111
+    SESSION_EXPIRED = -112
+    INVALID_CALLBACK = -113
+    INVALID_ACL = -114
+    AUTH_FAILED = -115
+    SESSION_MOVED = -118
+    NOT_READONLY = -119
+
+
+class ZooKeeperError(Exception):
+    """Anything that ends a ZooKeeper call; `code` says which of ZooKeeper's results it was."""
+
+    def __init__(self, code: Code, path: str = "") -> None:
+        super().__init__(f"{code.name} for {path}" if path else code.name)
+        self.code = code
+        self.path = path
+
+
+class SessionExpired(ZooKeeperError):
+    """The session ended while a request waited for its connection (ZooKeeperClientExpiredException)."""
+
+    def __init__(self, path: str = "") -> None:
+        super().__init__(Code.SESSION_EXPIRED, path)
+
+
+class AuthFailed(ZooKeeperError):
+    """The server refused the credentials (ZooKeeperClientAuthFailedException)."""
+
+    def __init__(self, path: str = "") -> None:
+        super().__init__(Code.AUTH_FAILED, path)
+
+
+class ControllerMoved(Exception):
+    """The check of `/controller_epoch` failed: a newer controller exists (ControllerMovedException)."""
+
+
+class MalformedZNode(Exception):
+    """A znode holds something else than its format allows; names path and field."""
+
+    def __init__(self, path: str, field: str, problem: str) -> None:
+        super().__init__(f"{path}: {field}: {problem}" if field else f"{path}: {problem}")
+        self.path, self.field, self.problem = path, field, problem
