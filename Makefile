@@ -1,0 +1,61 @@
+# Every target does the set-up it needs: `make demo` and `make test` work from a clean clone.
+# `make help` lists the targets. All paths are relative: use `make -C DIR` from elsewhere.
+
+# The main job: live, on the embedded ZooKeeper server.
+DEMO = .venv/bin/isr run shrink-and-expand
+
+PYTHON_BIN = .venv/bin/python
+PYTEST = $(PYTHON_BIN) -m pytest
+# More for pytest, as in `make test ARGS="-k shrink -x"`.
+ARGS =
+JOBS = 2
+
+export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-shared check format bench mutants soak lock clean
+
+help: ## This list
+	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | \
+		while IFS='|' read -r name what; do printf '%-18s%s\n' "$$name" "$$what"; done
+
+setup: ## Python packages into .venv/, Java where it is missing; nothing when all is there
+	@.ci/setup
+
+demo: setup ## Run the main job: an ISR shrinks and expands, on a real ZooKeeper
+	$(DEMO)
+
+# Tests that start a real ZooKeeper server measure how late the kernel ran: they get the machine alone.
+test: setup ## All tests but the long ones and those that need ../shared
+	$(PYTEST) -n $(JOBS) -m "not live and not shared and not soak" $(ARGS)
+	$(PYTEST) -m "live and not shared and not soak" $(ARGS)
+
+test-shared: setup ## Tests that need ../shared beside the clone
+	$(PYTEST) -m "shared and not soak" $(ARGS)
+
+check: setup ## Format, lint, types, import contracts, house rules
+	.venv/bin/ruff format --check
+	.venv/bin/ruff check
+	.venv/bin/mypy
+	.venv/bin/lint-imports --cache-dir .venv/cache/import-linter
+	$(PYTEST) -q tests/test_house.py
+
+format: setup ## Format, and repair what the linter can
+	.venv/bin/ruff format
+	.venv/bin/ruff check --fix
+
+bench: setup ## Measure, and print ratios
+	$(PYTHON_BIN) -m tests.bench $(ARGS)
+
+mutants: setup ## Break one rule at a time: each must be noticed
+	$(PYTHON_BIN) -m tests.mutants --jobs $(JOBS) $(ARGS)
+
+soak: setup ## The long tests
+	$(PYTEST) -m soak $(ARGS)
+
+lock: setup ## Renew requirements.lock from pyproject.toml
+	.ci/lock
+
+clean: ## Remove .venv/ and caches; runs/ is yours and stays
+	rm -rf .venv .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	find emulator zk tests -name __pycache__ -type d -prune -exec rm -rf {} +
