@@ -1,0 +1,115 @@
+"""The delays of a recording, each with a name that says from what to what.
+
+Owns which stretches of time are compared: since the stimulus (or a broker's registration)
+before, or since the cause. A partition's creation is left out: the first requests of a cold JVM
+take up to a second. This module must not know which delays are allowed.
+"""
+
+from bisect import bisect_right
+from typing import TypeAlias
+
+from emulator.conformance.recording import Fact, Recording, Transaction, partition_of
+from emulator.conformance.znodes import (
+    BROKER_IDS,
+    NOTIFICATIONS,
+    decode_notification,
+    decode_state,
+    partition_of_state,
+)
+
+Delays: TypeAlias = dict[str, int]
+"""What, and how many milliseconds it took."""
+
+
+def delays_of(recording: Recording, stalls: dict[str, list[int]]) -> Delays:
+    clock = _StopWatch(_stimuli(recording))
+    for step in _steps(recording):
+        clock.see(step)
+    for lane, gaps in stalls.items():
+        clock.out |= {f"{lane}: stall {i}": ms for i, ms in enumerate(gaps, 1)}
+    return clock.out
+
+
+def _stimuli(recording: Recording) -> list[int]:
+    registered = (op for op in recording.transactions if op.op == "create")
+    times = [op.t for op in registered if op.path.startswith(BROKER_IDS)]
+    return sorted([fact["t"] for fact in recording.of("stimulus")] + times)
+
+
+def _steps(recording: Recording) -> list[Fact | Transaction]:
+    """Facts by time; what ZooKeeper applied comes after what brokers said at that instant."""
+    said: list[Fact | Transaction] = list(recording.of("shrink", "expand", "update_metadata"))
+    return sorted([*said, *recording.transactions], key=_when)
+
+
+def _when(step: Fact | Transaction) -> tuple[int, bool]:
+    return (step.t, True) if isinstance(step, Transaction) else (step["t"], False)
+
+
+class _StopWatch:
+    """Goes through a recording once and notes how long after its cause each thing came."""
+
+    def __init__(self, stimuli: list[int]) -> None:
+        self.out: Delays = {}
+        self._stimuli = stimuli
+        self._decided: dict[tuple[str, int, tuple[int, ...]], int] = {}
+        self._written: dict[tuple[str, int], int] = {}
+        self._last_written: dict[str, int] = {}
+        self._controller: int | None = None
+        self._controller_gone: int | None = None
+        self._elections = 0
+
+    def see(self, step: Fact | Transaction) -> None:
+        if isinstance(step, Transaction):
+            self._applied(step)
+        elif step["kind"] == "update_metadata":
+            self._in_metadata(step)
+        else:
+            self._decided[partition_of(step), step["broker"], tuple(step["to_isr"])] = step["t"]
+
+    def _in_metadata(self, fact: Fact) -> None:
+        partition, version = partition_of(fact), fact.get("zk_version")
+        if (written := self._written.get((partition, version or 0))) is not None:
+            broker = fact["broker"]
+            what = f"{partition} v{version}: state write to metadata of broker {broker}"
+            self.out.setdefault(what, fact["t"] - written)
+
+    def _applied(self, op: Transaction) -> None:
+        partition = partition_of_state(op.path)
+        if op.op == "closeSession" and op.broker == self._controller:
+            self._controller_gone = op.t
+        elif partition and op.op in ("create", "setData") and op.t >= 0:
+            self._state_written(partition, op)
+        elif op.path == "/controller" and op.op == "create":
+            self._elected(op)
+        elif op.path.startswith(NOTIFICATIONS) and op.op == "create":
+            self._notified(op)
+
+    def _state_written(self, partition: str, op: Transaction) -> None:
+        if not (version := op.version_after):
+            return
+        self._written[partition, version] = self._last_written[partition] = op.t
+        what = f"{partition} v{version}"
+        self.out[f"{what}: stimulus to state write"] = op.t - self._stimulus_before(op.t)
+        if op.broker is None:
+            return
+        decided = self._decided.get((partition, op.broker, decode_state(op.data).isr))
+        if decided is not None:
+            self.out[f"{what}: decision to state write"] = op.t - decided
+
+    def _stimulus_before(self, t: int) -> int:
+        at = bisect_right(self._stimuli, t)
+        return self._stimuli[at - 1] if at else 0
+
+    def _elected(self, op: Transaction) -> None:
+        if self._controller_gone is not None:
+            self._elections += 1
+            what = f"election {self._elections}: /controller gone to new controller"
+            self.out[what] = op.t - self._controller_gone
+        self._controller, self._controller_gone = op.broker, None
+
+    def _notified(self, op: Transaction) -> None:
+        named = decode_notification(op.data).partitions
+        last = max((self._last_written.get(str(p), op.t) for p in named), default=op.t)
+        what = f"{op.path.removeprefix(NOTIFICATIONS)}: last state write to notification"
+        self.out[what] = op.t - last

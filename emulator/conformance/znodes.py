@@ -1,0 +1,67 @@
+"""The few znodes whose content the judge reads: partition state and ISR change notification.
+
+Owns their paths and payloads as a recording shows them. It is deliberately not the emulator's
+own codec: a judge that read real znodes with the code under judgement would share its mistakes.
+"""
+
+import re
+from functools import lru_cache
+
+import msgspec
+
+NOTIFICATIONS = "/isr_change_notification/"
+BROKER_IDS = "/brokers/ids/"
+_STATE_PATH = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state$")
+
+
+class StateZnode(msgspec.Struct, frozen=True, gc=False):
+    """`/brokers/topics/<topic>/partitions/<partition>/state`."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+
+
+class NamedPartition(msgspec.Struct, frozen=True, gc=False, order=True):
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class NotificationZnode(msgspec.Struct, frozen=True, gc=False):
+    """`/isr_change_notification/isr_change_<sequence number>`."""
+
+    partitions: tuple[NamedPartition, ...]
+
+
+_STATE = msgspec.json.Decoder(StateZnode)
+_NOTIFICATION = msgspec.json.Decoder(NotificationZnode)
+
+
+@lru_cache(maxsize=4096)
+def partition_of_state(path: str) -> str | None:
+    """`topic-partition` where the path is that of a partition's state."""
+    found = _STATE_PATH.match(path)
+    return f"{found[1]}-{found[2]}" if found else None
+
+
+def decode_state(data: str) -> StateZnode:
+    return _STATE.decode(data)
+
+
+def decode_notification(data: str) -> NotificationZnode:
+    return _NOTIFICATION.decode(data)
+
+
+def complaint_about_payload(path: str, data: str) -> str | None:
+    try:
+        if partition_of_state(path):
+            decode_state(data)
+        elif path.startswith(NOTIFICATIONS):
+            decode_notification(data)
+    except msgspec.MsgspecError as error:
+        return str(error)
+    return None

@@ -1,0 +1,444 @@
+"""Tasks, processes, lanes and time.
+
+A *task* is one Kafka thread: a coroutine that awaits only the primitives of `sync`. A *process* is one broker's (or
+server's) operating-system process: it can be paused (SIGSTOP: nothing of it runs, what falls due waits), resumed, and
+crashed (its tasks are parked for ever; a dead JVM runs no `finally`). A *lane* is a thread of plain call-backs.
+
+Between two awaits nothing else runs. Time is integer microseconds. What is ready goes first come first served;
+after a resume, each thread wakes after a drawn delay, because the operating system decides that in reality.
+This file knows no Kafka, no ZooKeeper, no wall clock and no randomness of its own.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any, Protocol, TypeVar
+
+from emulator.trace.sink import Sink
+
+E = TypeVar("E")
+
+NEVER = 1 << 62
+
+
+class _Suspend:
+    """The one awaitable: gives the thread up until somebody makes the task ready."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+SUSPEND = _Suspend()
+
+
+class Clock(Protocol):
+    """Where time comes from. Virtual: jumps. Live: waits for the wall clock or for the inbox."""
+
+    def wait(self, until_us: int) -> int:
+        """Return the present time, at most when `until_us` is reached, earlier when the inbox has something."""
+        ...
+
+    def inbox(self) -> list[Callable[[], None]]:
+        """What other threads have put in since the last call."""
+        ...
+
+
+class VirtualClock:
+    """Time that jumps to whatever is next."""
+
+    def wait(self, until_us: int) -> int:
+        return until_us
+
+    def inbox(self) -> list[Callable[[], None]]:
+        return []
+
+
+class WakeUp(Protocol):
+    """How long, in microseconds, threads of a resumed process take until they run; drawn by the world."""
+
+    def thread(self, process: str, thread: str) -> int: ...
+
+    def window(self, process: str) -> int: ...
+
+    def step(self, process: str, thread: str) -> int: ...
+
+
+class PromptWakeUp:
+    """Everything runs at once: the live world, where the machine itself decides."""
+
+    def thread(self, process: str, thread: str) -> int:
+        return 0
+
+    def window(self, process: str) -> int:
+        return 0
+
+    def step(self, process: str, thread: str) -> int:
+        return 0
+
+
+class TaskFailed(Exception):
+    """A task ended with an exception that nobody caught: a fault of ours, which stops the run."""
+
+    def __init__(self, task: str, error: BaseException) -> None:
+        super().__init__(f"{task}: {type(error).__name__}: {error}")
+        self.task, self.error = task, error
+
+
+class Process:
+    """What can be paused, resumed and crashed as one."""
+
+    __slots__ = (
+        "_awake",
+        "_held",
+        "kernel",
+        "live_tasks",
+        "name",
+        "running",
+        "sluggish_until",
+        "state",
+    )
+
+    def __init__(self, kernel: Kernel, name: str) -> None:
+        self.kernel, self.name = kernel, name
+        self.running = True
+        self.state = "running"
+        self.sluggish_until = 0
+        self.live_tasks: dict[Task, None] = {}
+        self._held: list[Runnable] = []
+        self._awake: dict[str, int] = {}
+
+    def pause(self) -> None:
+        """SIGSTOP: from now on nothing of this process runs."""
+        if self.state == "running":
+            self.state, self.running = "paused", False
+
+    def resume(self) -> None:
+        """SIGCONT: what fell due or arrived meanwhile is ready; each thread wakes after its drawn delay."""
+        if self.state != "paused":
+            return
+        kernel = self.kernel
+        self.state, self.running = "running", True
+        self._awake.clear()
+        self.sluggish_until = kernel.now + kernel.wake_up.window(self.name)
+        held, self._held = self._held, []
+        for item in held:
+            kernel.make_ready(item)
+
+    def crash(self) -> None:
+        """The process is gone: tasks are parked for ever, without running `finally`."""
+        self.state, self.running = "dead", False
+        self._held.clear()
+        self.kernel.graveyard.extend(self.live_tasks)
+        self.live_tasks.clear()
+
+    def hold(self, item: Runnable) -> None:
+        """Keep what became ready while the process stands still."""
+        if self.state == "paused":
+            self._held.append(item)
+
+    def wake_delay(self, thread: str) -> int:
+        """Microseconds until `thread` gets on, shortly after a resume."""
+        kernel = self.kernel
+        awake = self._awake.get(thread)
+        if awake is None:
+            awake = self._awake[thread] = kernel.now + kernel.wake_up.thread(self.name, thread)
+        return max(0, awake - kernel.now) + kernel.wake_up.step(self.name, thread)
+
+    def spawn(self, thread: str, coro: Coroutine[Any, Any, Any]) -> Task:
+        """Start a thread of this process."""
+        return self.kernel.spawn(self, thread, coro)
+
+    def lane(self, thread: str) -> Lane:
+        """A thread of call-backs of this process."""
+        return Lane(self, thread)
+
+
+class Runnable(Protocol):
+    """Something that the kernel can run: a task's next stretch or one call-back of a lane."""
+
+    cause: int
+    process: Process
+    thread: str
+
+    def run(self) -> None: ...
+
+    def not_before(self, at_us: int) -> int: ...
+
+
+class Task:
+    """One thread: a coroutine and what it waits for."""
+
+    __slots__ = (
+        "_not_before",
+        "cause",
+        "coro",
+        "finished",
+        "process",
+        "thread",
+        "value",
+        "waiting_for",
+    )
+
+    def __init__(self, process: Process, thread: str, coro: Coroutine[Any, Any, Any]) -> None:
+        self.process, self.thread, self.coro = process, thread, coro
+        self.cause = process.kernel.cause
+        self.value: Any = None
+        self.finished = False
+        self.waiting_for = "start"
+        self._not_before = 0
+
+    def __repr__(self) -> str:
+        return f"{self.process.name}/{self.thread} ({self.waiting_for})"
+
+    def not_before(self, at_us: int) -> int:
+        return at_us
+
+    def run(self) -> None:
+        if self.finished:
+            return
+        kernel = self.process.kernel
+        kernel.current, kernel.cause = self, self.cause
+        try:
+            self.coro.send(None)
+            self.cause = kernel.cause
+        except StopIteration:
+            self._end()
+        except Exception as error:
+            self._end()
+            raise TaskFailed(f"{self.process.name}/{self.thread}", error) from error
+
+    def _end(self) -> None:
+        self.finished = True
+        self.process.live_tasks.pop(self, None)
+
+    def stop(self) -> None:
+        """End this thread where it stands, running its `finally` clauses (an orderly interrupt)."""
+        if not self.finished:
+            self._end()
+            self.coro.close()
+
+
+class Action:
+    """One call-back of a lane; also a timer that can be called off."""
+
+    __slots__ = ("_fn", "_lane", "cause", "process", "thread")
+
+    def __init__(self, lane: Lane, fn: Callable[[], None] | None, cause: int) -> None:
+        self._lane, self._fn, self.cause = lane, fn, cause
+        self.process, self.thread = lane.process, lane.thread
+
+    def cancel(self) -> None:
+        self._fn = None
+
+    def not_before(self, at_us: int) -> int:
+        """Later than what the lane has been given before, after a resume."""
+        lane = self._lane
+        lane.busy_until = max(lane.busy_until, at_us)
+        return lane.busy_until
+
+    def run(self) -> None:
+        if self._fn is not None:
+            kernel = self.process.kernel
+            kernel.current, kernel.cause = self, self.cause
+            self._fn()
+
+
+class Lane:
+    """An ordered executor of one process (zk.wire.Lane): a network thread, an event thread, a timer."""
+
+    __slots__ = ("busy_until", "process", "thread")
+
+    def __init__(self, process: Process, thread: str) -> None:
+        self.process, self.thread = process, thread
+        self.busy_until = 0
+
+    def now_us(self) -> int:
+        return self.process.kernel.now
+
+    def post(self, action: Callable[[], None]) -> None:
+        kernel = self.process.kernel
+        kernel.post(Action(self, action, kernel.cause))
+
+    def call_later(self, delay_us: int, action: Callable[[], None]) -> Action:
+        kernel = self.process.kernel
+        timer = Action(self, action, kernel.cause)
+        kernel.call_at(kernel.now + delay_us, timer)
+        return timer
+
+    def call_at(self, at_us: int, action: Callable[[], None]) -> Action:
+        """Run `action` at `at_us` of the world's clock, or as soon as the process runs after it."""
+        kernel = self.process.kernel
+        timer = Action(self, action, kernel.cause)
+        kernel.call_at(max(at_us, kernel.now), timer)
+        return timer
+
+
+class Kernel:
+    """The scheduler of one world."""
+
+    def __init__(
+        self, sink: Sink, clock: Clock | None = None, wake_up: WakeUp | None = None
+    ) -> None:
+        self.sink = sink
+        self.clock: Clock = clock or VirtualClock()
+        self.wake_up: WakeUp = wake_up or PromptWakeUp()
+        self.now = 0
+        self.cause = -1
+        self.current: Runnable | None = None
+        self.late_us_max = 0
+        self.graveyard: list[Task] = []
+        self.checkpoints: dict[str, Callable[[Task], Awaitable[None]]] = {}
+        self.processes: dict[str, Process] = {}
+        self._ready: deque[Runnable] = deque()
+        self._heap: list[tuple[int, int, Runnable]] = []
+        self._count = 0
+        self._stopping = False
+        self.world = self.process("world")
+
+    # -- what the core uses ---------------------------------------------------------------------------------------
+
+    def now_ms(self) -> int:
+        """Kafka's clock (Time.milliseconds)."""
+        return self.now // 1000
+
+    def emit(self, event_type: Callable[..., E], broker: int, *fields: Any) -> E:
+        """Put an event on the trace; it becomes the cause of what this thread does next."""
+        seq = self.sink.next_seq
+        current = self.current
+        event = event_type(
+            seq,
+            self.now,
+            broker,
+            current.thread if current is not None else "",
+            self.cause,
+            *fields,
+        )
+        self.cause = seq
+        self.sink.append(event)
+        return event
+
+    def this_task(self) -> Task:
+        """The thread that runs now."""
+        assert isinstance(self.current, Task), "only a task can block"
+        return self.current
+
+    async def sleep(self, us: int) -> None:
+        """Block this thread for `us` microseconds."""
+        await self.sleep_until(self.now + us)
+
+    async def sleep_until(self, at_us: int) -> None:
+        """Block this thread until `at_us`; returns at once when that has passed."""
+        if at_us <= self.now:
+            return
+        task = self.this_task()
+        task.waiting_for = "sleep"
+        self.call_at(at_us, task)
+        await SUSPEND
+
+    async def checkpoint(self, name: str) -> None:
+        """A named place where a world may charge time and a test may hold this thread; free otherwise."""
+        wait = self.checkpoints.get(name)
+        if wait is not None:
+            await wait(self.this_task())
+
+    # -- what worlds use ------------------------------------------------------------------------------------------
+
+    def process(self, name: str) -> Process:
+        """A new operating-system process; a restarted broker is a new one under the same name."""
+        process = self.processes[name] = Process(self, name)
+        return process
+
+    def spawn(self, process: Process, thread: str, coro: Coroutine[Any, Any, Any]) -> Task:
+        task = Task(process, thread, coro)
+        process.live_tasks[task] = None
+        self.make_ready(task)
+        return task
+
+    def make_ready(self, item: Runnable) -> None:
+        """Let `item` run as soon as its process does."""
+        process = item.process
+        if not process.running:
+            process.hold(item)
+        elif process.sluggish_until > self.now:
+            at = item.not_before(self.now + process.wake_delay(item.thread))
+            self._push(at, item)
+        else:
+            self._ready.append(item)
+
+    def post(self, item: Runnable) -> None:
+        """As `make_ready`; a live kernel overrides it to be callable from any thread."""
+        self.make_ready(item)
+
+    def call_at(self, at_us: int, item: Runnable) -> None:
+        """Let `item` run at `at_us`."""
+        self._push(at_us, item)
+
+    def _push(self, at_us: int, item: Runnable) -> None:
+        self._count += 1
+        heapq.heappush(self._heap, (at_us, self._count, item))
+
+    def stop(self) -> None:
+        """End `run` after the present step."""
+        self._stopping = True
+
+    def run(self, until_us: int = NEVER) -> None:
+        """Run until `until_us`, or until `stop`, or (virtual time) until nothing can happen any more."""
+        self._stopping = False
+        heap = self._heap
+        while True:
+            self._drain()
+            if self._stopping:
+                return
+            target = heap[0][0] if heap else NEVER
+            if target > until_us:
+                target = until_us
+            if target == NEVER and isinstance(self.clock, VirtualClock):
+                return
+            self._advance(target)
+            if self.now >= until_us and not self._ready and not (heap and heap[0][0] <= self.now):
+                return
+
+    def _drain(self) -> None:
+        ready = self._ready
+        while ready and not self._stopping:
+            item = ready.popleft()
+            if item.process.running:
+                item.run()
+            else:
+                item.process.hold(item)
+        self.current = None
+
+    def _advance(self, target_us: int) -> None:
+        """Wait for the next instant; what is due then is made ready in the order in which it was scheduled."""
+        now = self.clock.wait(target_us)
+        if now > self.now:
+            self.now = now
+        self.cause = -1
+        for action in self.clock.inbox():
+            action()
+        heap, ready, now = self._heap, self._ready, self.now
+        while heap and heap[0][0] <= now:
+            due, _, item = heapq.heappop(heap)
+            if now - due > self.late_us_max:
+                self.late_us_max = now - due
+            process = item.process
+            if process.running:
+                ready.append(item)
+            else:
+                process.hold(item)
+
+    def close(self) -> None:
+        """Let go of every task without running what is left of them."""
+        self.sink.close()
+        for process in self.processes.values():
+            for task in list(process.live_tasks):
+                task.stop()
+        for task in self.graveyard:
+            task.stop()
+        self.graveyard.clear()
+        self._heap.clear()
+        self._ready.clear()

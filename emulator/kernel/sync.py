@@ -1,0 +1,233 @@
+"""What a thread can block on: Promise, Queue, RwLock, Monitor, Latch, Semaphore.
+
+Named after what Kafka's threads block on. A waiter is resumed with the cause of whoever let it go on where a value
+was handed over (promise, queue, latch), and with its own where it only waited for its turn (locks): waiting for a
+lock is no consequence of what its owner did. Nothing here knows time or Kafka.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Generic, TypeVar
+
+from emulator.kernel.scheduler import SUSPEND, Kernel, Task
+
+T = TypeVar("T")
+
+_PENDING: Any = object()
+
+
+class Promise(Generic[T]):
+    """A value that comes once (CompletableFuture, CountDownLatch(1) with a result)."""
+
+    __slots__ = ("_kernel", "_value", "_waiters", "cause")
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._value: T = _PENDING
+        self._waiters: list[Task] = []
+        self.cause = -1
+
+    @property
+    def done(self) -> bool:
+        return self._value is not _PENDING
+
+    def resolve(self, value: T) -> None:
+        """Give the value; a second one is ignored (the first answer counts)."""
+        if self._value is not _PENDING:
+            return
+        self._value = value
+        self.cause = self._kernel.cause
+        for task in self._waiters:
+            task.cause = self.cause
+            self._kernel.make_ready(task)
+        self._waiters.clear()
+
+    async def wait(self) -> T:
+        """Block until the value is there."""
+        if self._value is _PENDING:
+            task = self._kernel.this_task()
+            task.waiting_for = "promise"
+            self._waiters.append(task)
+            while self._value is _PENDING:
+                await SUSPEND
+        return self._value
+
+
+class Queue(Generic[T]):
+    """An unbounded FIFO queue (LinkedBlockingQueue) with any number of takers, served in their order."""
+
+    __slots__ = ("_items", "_kernel", "_takers")
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._items: deque[tuple[int, T]] = deque()
+        self._takers: deque[Task] = deque()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def put(self, item: T) -> None:
+        self._items.append((self._kernel.cause, item))
+        if self._takers:
+            self._kernel.make_ready(self._takers.popleft())
+
+    async def take(self) -> T:
+        """Block until there is an item, and take it."""
+        kernel = self._kernel
+        while not self._items:
+            task = kernel.this_task()
+            task.waiting_for = "queue"
+            self._takers.append(task)
+            await SUSPEND
+        cause, item = self._items.popleft()
+        kernel.cause = cause
+        return item
+
+    def clear(self) -> list[T]:
+        """Drop what is queued and return it."""
+        items = [item for _, item in self._items]
+        self._items.clear()
+        return items
+
+
+class RwLock:
+    """ReentrantReadWriteLock, non-fair: owner-aware, re-entrant, a writer may take the read lock inside.
+
+    As in Java's non-fair lock a reader that arrives while a writer is first in the queue waits behind it.
+    """
+
+    __slots__ = ("_kernel", "_queue", "_readers", "_writer", "_writes", "name")
+
+    def __init__(self, kernel: Kernel, name: str = "lock") -> None:
+        self._kernel, self.name = kernel, name
+        self._writer: Task | None = None
+        self._writes = 0
+        self._readers: dict[Task, int] = {}
+        self._queue: deque[tuple[Task, bool]] = deque()
+
+    @property
+    def write_owner(self) -> Task | None:
+        """Who holds the lock for writing."""
+        return self._writer
+
+    async def acquire_read(self) -> None:
+        task = self._kernel.this_task()
+        if task in self._readers or self._writer is task:
+            self._readers[task] = self._readers.get(task, 0) + 1
+        elif self._writer is None and not (self._queue and self._queue[0][1]):
+            self._readers[task] = 1
+        else:
+            await self._wait(task, exclusive=False)
+
+    async def acquire_write(self) -> None:
+        task = self._kernel.this_task()
+        if self._writer is task:
+            self._writes += 1
+        elif self._writer is None and not self._readers:
+            self._writer, self._writes = task, 1
+        else:
+            assert task not in self._readers, (
+                f"{task} would wait for itself: read lock held, write lock wanted"
+            )
+            await self._wait(task, exclusive=True)
+
+    async def _wait(self, task: Task, *, exclusive: bool) -> None:
+        task.waiting_for = self.name
+        self._queue.append((task, exclusive))
+        while not (self._writer is task if exclusive else task in self._readers):
+            await SUSPEND
+
+    def release_read(self) -> None:
+        task = self._kernel.this_task()
+        held = self._readers[task]
+        if held > 1:
+            self._readers[task] = held - 1
+            return
+        del self._readers[task]
+        if self._queue:
+            self._grant()
+
+    def release_write(self) -> None:
+        task = self._kernel.this_task()
+        assert self._writer is task, f"{task} releases {self.name} that {self._writer} holds"
+        self._writes -= 1
+        if not self._writes:
+            self._writer = None
+            if self._queue:
+                self._grant()
+
+    def _grant(self) -> None:
+        """Hand the lock to the first in the queue; readers in a row get it together."""
+        while self._queue and self._writer is None:
+            task, exclusive = self._queue[0]
+            if exclusive and self._readers:
+                return
+            self._queue.popleft()
+            if exclusive:
+                self._writer, self._writes = task, 1
+            else:
+                self._readers[task] = 1
+            self._kernel.make_ready(task)
+
+
+class Monitor:
+    """`synchronized`: exclusive and re-entrant."""
+
+    __slots__ = ("_depth", "_kernel", "_owner", "_queue", "name")
+
+    def __init__(self, kernel: Kernel, name: str = "monitor") -> None:
+        self._kernel, self.name = kernel, name
+        self._owner: Task | None = None
+        self._depth = 0
+        self._queue: deque[Task] = deque()
+
+    @property
+    def owner(self) -> Task | None:
+        return self._owner
+
+    async def enter(self) -> None:
+        task = self._kernel.this_task()
+        if self._owner is None:
+            self._owner, self._depth = task, 1
+        elif self._owner is task:
+            self._depth += 1
+        else:
+            task.waiting_for = self.name
+            self._queue.append(task)
+            while self._owner is not task:
+                await SUSPEND
+
+    def leave(self) -> None:
+        task = self._kernel.this_task()
+        assert self._owner is task, f"{task} leaves {self.name} that {self._owner} holds"
+        self._depth -= 1
+        if self._depth:
+            return
+        self._owner = self._queue.popleft() if self._queue else None
+        if self._owner is not None:
+            self._depth = 1
+            self._kernel.make_ready(self._owner)
+
+
+class Semaphore:
+    """A number of permits (zookeeper.max.in.flight.requests)."""
+
+    __slots__ = ("_kernel", "_permits", "_queue")
+
+    def __init__(self, kernel: Kernel, permits: int) -> None:
+        self._kernel, self._permits = kernel, permits
+        self._queue: deque[Task] = deque()
+
+    async def acquire(self) -> None:
+        while self._permits == 0:
+            task = self._kernel.this_task()
+            task.waiting_for = "permit"
+            self._queue.append(task)
+            await SUSPEND
+        self._permits -= 1
+
+    def release(self) -> None:
+        self._permits += 1
+        if self._queue:
+            self._kernel.make_ready(self._queue.popleft())

@@ -1,0 +1,519 @@
+"""The closed vocabulary of events.
+
+Every event carries `seq` (its place in the trace), `t` (microseconds since the world began), `broker` (0: none, a
+client or the world), `thread` (Kafka's thread name) and `cause` (the `seq` that led to it, -1: none), in this order.
+Events are facts: what was decided, with the numbers that decided it; never an interpretation. A new kind goes in here
+and nowhere else; `docs/trace.md` is made from this file.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from emulator.trace.values import (
+    Lagging,
+    LoggedOp,
+    Offset,
+    PartitionState,
+    TopicPartition,
+    WireOp,
+)
+
+
+def _kind(class_name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", class_name).lower()
+
+
+class Event(msgspec.Struct, frozen=True, gc=False, tag_field="kind", tag=_kind, omit_defaults=True):
+    """What all events have."""
+
+    seq: int
+    t: int
+    broker: int
+    thread: str
+    cause: int
+
+    @property
+    def kind(self) -> str:
+        """The event's name in the trace, such as `isr_updated`."""
+        return str(type(self).__struct_config__.tag)
+
+
+# -- the world ----------------------------------------------------------------------------------------------------
+
+
+class Stimulus(Event, frozen=True, gc=False):
+    """Something was done to the cluster from outside: `do` and its `arguments` as one JSON object."""
+
+    do: str
+    arguments: str
+
+
+class StimulusReturned(Event, frozen=True, gc=False):
+    """The client that asked for the stimulus `of` (its seq) has its answer: an error name, or `NONE`."""
+
+    of: int
+    result: str
+
+
+# -- ZooKeeper ----------------------------------------------------------------------------------------------------
+
+
+class ZkSent(Event, frozen=True, gc=False):
+    """A thread of `broker` gives a request to its ZooKeeper client. `detail` is the payload, if it is text."""
+
+    op: str
+    path: str
+    version: int = -1
+    detail: str = ""
+
+
+class ZkReply(Event, frozen=True, gc=False):
+    """The answer is there: ZooKeeper's result `code` (0: OK), the znode's data `version` after it (-1: none)."""
+
+    op: str
+    path: str
+    code: int
+    version: int
+    elapsed_us: int
+
+
+class ZkRequest(Event, frozen=True, gc=False):
+    """A request of `broker` as it passed on the wire. `op` may also be `connect`, `setWatches`, `closeSession`."""
+
+    op: str
+    path: str | None = None
+    watch: bool | None = None
+    version: int | None = None
+    flags: str | None = None
+    ops: tuple[WireOp, ...] = ()
+
+
+class ZkTransaction(Event, frozen=True, gc=False):
+    """A transaction in ZooKeeper's log; `broker` is the owner of the session (0: no broker)."""
+
+    zxid: int
+    op: str
+    path: str | None = None
+    data: str | None = None
+    version: int | None = None
+    ephemeral: bool = False
+    ops: tuple[LoggedOp, ...] = ()
+    code: int | None = None
+    timeout_ms: int | None = None
+    removed: tuple[str, ...] = ()
+
+
+class ZkWatchFired(Event, frozen=True, gc=False):
+    """A watch of `broker` fired: the client's event thread has it."""
+
+    type: str
+    path: str
+
+
+class ZkSessionState(Event, frozen=True, gc=False):
+    """The broker's client learnt a new state of its session."""
+
+    state: str
+    session_id: int
+
+
+class ZnodeMalformed(Event, frozen=True, gc=False):
+    """A znode holds something that its format does not allow; whoever read it goes on without it."""
+
+    path: str
+    field: str
+    problem: str
+
+
+# -- a broker's life ----------------------------------------------------------------------------------------------
+
+
+class BrokerStarting(Event, frozen=True, gc=False):
+    """The process begins to boot, with its Kafka version line."""
+
+    profile: str
+
+
+class BrokerRegistered(Event, frozen=True, gc=False):
+    """`/brokers/ids/<id>` is created; `broker_epoch` is its czxid."""
+
+    broker_epoch: int
+
+
+class BrokerStarted(Event, frozen=True, gc=False):
+    """Its sockets answer."""
+
+
+# -- replication: the leader ----------------------------------------------------------------------------------------
+
+
+class RecordsAppended(Event, frozen=True, gc=False):
+    """Records went into the log of `broker`: `base_offset` up to (not including) `leo`, `size` bytes."""
+
+    partition: TopicPartition
+    role: str
+    base_offset: int
+    leo: int
+    leader_epoch: int
+    size: int
+
+
+class FollowerStateUpdated(Event, frozen=True, gc=False):
+    """The leader takes note of a follower's fetch offset (`leo`); emitted when it changed.
+
+    `leader_leo` was captured before the read; `caught_up_ms` is the follower's new lastCaughtUpTime.
+    """
+
+    partition: TopicPartition
+    replica: int
+    leo: int
+    leader_leo: int
+    caught_up_ms: int
+
+
+class HwAdvanced(Event, frozen=True, gc=False):
+    """The high watermark of `broker`'s replica is now `hw` (a follower's may also go down)."""
+
+    partition: TopicPartition
+    role: str
+    hw: int
+    leo: int
+
+
+class IsrUpdateStarted(Event, frozen=True, gc=False):
+    """The leader decided to change the ISR: `change` is `shrink` or `expand`; the write follows.
+
+    `out_of_sync` names who leaves (shrink); `zk_version` is the cached version that the write will expect.
+    """
+
+    partition: TopicPartition
+    change: str
+    from_isr: tuple[int, ...]
+    to_isr: tuple[int, ...]
+    hw: int
+    leo: int
+    leader_epoch: int
+    zk_version: int
+    out_of_sync: tuple[Lagging, ...] = ()
+
+
+class IsrUpdated(Event, frozen=True, gc=False):
+    """ZooKeeper has the new ISR, and so does the leader."""
+
+    partition: TopicPartition
+    change: str
+    isr: tuple[int, ...]
+    zk_version: int
+    leader_epoch: int
+
+
+class IsrUpdateRejected(Event, frozen=True, gc=False):
+    """The cached version is not the one in ZooKeeper: the leader keeps its old ISR."""
+
+    partition: TopicPartition
+    change: str
+    cached_zk_version: int
+
+
+class IsrChangeHeld(Event, frozen=True, gc=False):
+    """A propagation run with changes pending that sends nothing: the last change was `quiet_ms` ago (5,000 are
+    needed), the last propagation `since_propagation_ms` ago (60,000 would do)."""
+
+    pending: tuple[TopicPartition, ...]
+    quiet_ms: int
+    since_propagation_ms: int
+
+
+class IsrChangeNotified(Event, frozen=True, gc=False):
+    """The leader created a notification node that names `partitions`."""
+
+    path: str
+    partitions: tuple[TopicPartition, ...]
+    quiet_ms: int
+    since_propagation_ms: int
+
+
+# -- replication: the follower --------------------------------------------------------------------------------------
+
+
+class FetchSent(Event, frozen=True, gc=False):
+    """A fetcher thread asks `leader` for records: the partitions that this request names, in its order."""
+
+    leader: int
+    offsets: tuple[Offset, ...]
+    session_epoch: int
+
+
+class FetcherStarted(Event, frozen=True, gc=False):
+    """A fetcher thread (one connection) to `leader` was started."""
+
+    leader: int
+    fetcher_id: int
+
+
+class FetcherStopped(Event, frozen=True, gc=False):
+    """An idle fetcher thread, or one whose leader moved, ended."""
+
+    leader: int
+    fetcher_id: int
+
+
+class PartitionDelayed(Event, frozen=True, gc=False):
+    """A fetcher leaves a partition out for `delay_ms`, because of `reason` (an error code's name)."""
+
+    partition: TopicPartition
+    leader: int
+    delay_ms: int
+    reason: str
+
+
+class LogTruncated(Event, frozen=True, gc=False):
+    """Records from `to_offset` on were removed from the log of `broker` (`from_leo` was its LEO)."""
+
+    partition: TopicPartition
+    from_leo: int
+    to_offset: int
+
+
+# -- control requests at a broker -----------------------------------------------------------------------------------
+
+
+class LeaderAndIsr(Event, frozen=True, gc=False):
+    """A LeaderAndIsr entry arrived and is obeyed."""
+
+    sender: int
+    sender_epoch: int
+    state: PartitionState
+
+
+class LeaderAndIsrIgnored(Event, frozen=True, gc=False):
+    """A LeaderAndIsr entry arrived and is not obeyed; `error` is what the answer says."""
+
+    sender: int
+    sender_epoch: int
+    state: PartitionState
+    error: str
+
+
+class StopReplica(Event, frozen=True, gc=False):
+    """A StopReplica entry arrived and is obeyed."""
+
+    sender: int
+    sender_epoch: int
+    partition: TopicPartition
+    leader_epoch: int
+    delete: bool
+
+
+class StopReplicaIgnored(Event, frozen=True, gc=False):
+    """A StopReplica entry arrived and is not obeyed."""
+
+    sender: int
+    sender_epoch: int
+    partition: TopicPartition
+    leader_epoch: int
+    delete: bool
+    error: str
+
+
+class BecomesLeader(Event, frozen=True, gc=False):
+    """makeLeader is done."""
+
+    partition: TopicPartition
+    leader_epoch: int
+    leo: int
+    hw: int
+
+
+class BecomesFollower(Event, frozen=True, gc=False):
+    """makeFollower is done."""
+
+    partition: TopicPartition
+    leader: int
+    leader_epoch: int
+    leo: int
+    hw: int
+
+
+class MetadataCacheUpdated(Event, frozen=True, gc=False):
+    """One UpdateMetadata request is in the metadata cache of `broker`: entries taken and partitions removed."""
+
+    sender: int
+    sender_epoch: int
+    live_brokers: tuple[int, ...]
+    states: tuple[PartitionState, ...]
+    removed: tuple[TopicPartition, ...] = ()
+
+
+class ControlRequestRefused(Event, frozen=True, gc=False):
+    """A whole control request was refused: `error` is STALE_CONTROLLER_EPOCH or STALE_BROKER_EPOCH."""
+
+    request: str
+    sender: int
+    sender_epoch: int
+    error: str
+
+
+# -- the controller -------------------------------------------------------------------------------------------------
+
+
+class ControllerElected(Event, frozen=True, gc=False):
+    """This broker created `/controller` and raised `/controller_epoch`."""
+
+    controller_epoch: int
+    epoch_zk_version: int
+
+
+class ControllerResigned(Event, frozen=True, gc=False):
+    """This broker is no longer controller."""
+
+    controller_epoch: int
+
+
+class ControllerEventQueued(Event, frozen=True, gc=False):
+    """An event was put on the controller's queue, behind `behind` others."""
+
+    event: str
+    behind: int
+
+
+class ControllerEventProcessed(Event, frozen=True, gc=False):
+    """The controller-event-thread has finished an event."""
+
+    event: str
+    queued_us: int
+    took_us: int
+
+
+class ControllerCacheUpdated(Event, frozen=True, gc=False):
+    """partitionLeadershipInfo has a new entry; `why` says from what (creation, notification, election ...)."""
+
+    partition: TopicPartition
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    zk_version: int
+    why: str
+
+
+class BrokerChange(Event, frozen=True, gc=False):
+    """The controller compared the registrations with its cache."""
+
+    added: tuple[int, ...]
+    deleted: tuple[int, ...]
+    bounced: tuple[int, ...]
+    live: tuple[int, ...]
+
+
+class PartitionStateChanged(Event, frozen=True, gc=False):
+    """A transition of the partition state machine."""
+
+    controller_epoch: int
+    partition: TopicPartition
+    from_state: str
+    to_state: str
+
+
+class ReplicaStateChanged(Event, frozen=True, gc=False):
+    """A transition of the replica state machine."""
+
+    controller_epoch: int
+    partition: TopicPartition
+    replica: int
+    from_state: str
+    to_state: str
+
+
+class ControlRequestSent(Event, frozen=True, gc=False):
+    """A send thread of the controller wrote a request to broker `to`; `attempt` counts from 1."""
+
+    to: int
+    request: str
+    partitions: tuple[TopicPartition, ...]
+    attempt: int
+
+
+class IsrChangeCleared(Event, frozen=True, gc=False):
+    """The controller deleted these notification nodes."""
+
+    paths: tuple[str, ...]
+
+
+# -- clients --------------------------------------------------------------------------------------------------------
+
+
+class RecordsProduced(Event, frozen=True, gc=False):
+    """A producer has the result of `count` records of one partition: `ok` or the client library's error name.
+
+    `handed_over` is when the first of them was given to the client (microseconds); `base_offset` is -1 on errors.
+    """
+
+    client: str
+    partition: TopicPartition
+    acks: str
+    result: str
+    base_offset: int
+    count: int
+    handed_over: int
+
+
+class RecordsConsumed(Event, frozen=True, gc=False):
+    """A consumer read records `from_offset` up to (not including) `to_offset`; `hw` came with them."""
+
+    client: str
+    partition: TopicPartition
+    from_offset: int
+    to_offset: int
+    hw: int
+
+
+AnyEvent = (
+    Stimulus
+    | StimulusReturned
+    | ZkSent
+    | ZkReply
+    | ZkRequest
+    | ZkTransaction
+    | ZkWatchFired
+    | ZkSessionState
+    | ZnodeMalformed
+    | BrokerStarting
+    | BrokerRegistered
+    | BrokerStarted
+    | RecordsAppended
+    | FollowerStateUpdated
+    | HwAdvanced
+    | IsrUpdateStarted
+    | IsrUpdated
+    | IsrUpdateRejected
+    | IsrChangeHeld
+    | IsrChangeNotified
+    | FetchSent
+    | FetcherStarted
+    | FetcherStopped
+    | PartitionDelayed
+    | LogTruncated
+    | LeaderAndIsr
+    | LeaderAndIsrIgnored
+    | StopReplica
+    | StopReplicaIgnored
+    | BecomesLeader
+    | BecomesFollower
+    | MetadataCacheUpdated
+    | ControlRequestRefused
+    | ControllerElected
+    | ControllerResigned
+    | ControllerEventQueued
+    | ControllerEventProcessed
+    | ControllerCacheUpdated
+    | BrokerChange
+    | PartitionStateChanged
+    | ReplicaStateChanged
+    | ControlRequestSent
+    | IsrChangeCleared
+    | RecordsProduced
+    | RecordsConsumed
+)

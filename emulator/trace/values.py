@@ -1,0 +1,71 @@
+"""Values that events carry: partitions, partition states, requests on the wire. Small, frozen, without behaviour."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+
+class TopicPartition(NamedTuple):
+    """A partition's name; `str()` gives Kafka's `orders-0`."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Lagging(NamedTuple):
+    """A follower that a shrink removes: its LEO, and how long ago it was caught up."""
+
+    replica: int
+    leo: int
+    not_caught_up_ms: int
+
+
+class Offset(NamedTuple):
+    """A partition and an offset in it."""
+
+    partition: TopicPartition
+    offset: int
+
+
+class PartitionState(msgspec.Struct, frozen=True, gc=False):
+    """One partition in a LeaderAndIsr or UpdateMetadata request, and in a metadata cache.
+
+    `controller_epoch` is the deciding one, from the state znode. `zk_version` is the znode's data version.
+    """
+
+    partition: TopicPartition
+    controller_epoch: int
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    zk_version: int
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+    is_new: bool = False
+    offline_replicas: tuple[int, ...] = ()
+
+
+class WireOp(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One operation inside a multi as it was sent."""
+
+    op: str
+    path: str
+    version: int | None = None
+    flags: str | None = None
+
+
+class LoggedOp(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One operation inside a logged multi, as the server's transaction log has it."""
+
+    op: str
+    path: str | None = None
+    data: str | None = None
+    version: int | None = None
+    ephemeral: bool = False
+    code: int | None = None
