@@ -1,0 +1,144 @@
+"""Are emulated runs as near to real ones as real ones are to each other?
+
+Owns the distance of two runs as `shared/tools/distance-of-recordings` defines it: per point,
+averaged over its keys, one minus the share of entries that both have in the same order; and the
+permutation test on the energy distance between the two samples. The shuffles are those of the
+definition (Python's own generator, seed 1), or the p-value would be another: that is why this
+module, which draws nothing that a run could feel, imports `random`.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import combinations, product
+from statistics import fmean, median
+from typing import TypeAlias, TypeVar
+
+from emulator.conformance.points import POINTS, PRODUCED, Lens, entries_of, lens_of
+from emulator.conformance.producers import Tally, same_tally, stalls_of, tallies_of
+from emulator.conformance.recording import Recording
+
+ALL = "all"
+NEAR_ENOUGH = 1.1
+PERMUTATIONS = 999
+_ROUNDING = 1e-12
+
+V = TypeVar("V")
+Pair: TypeAlias = tuple[int, int]
+Apart: TypeAlias = dict[str, float]
+"""How far two runs are apart, by point ("1" to "7") and in all points together."""
+
+
+@dataclass(frozen=True)
+class Medians:
+    real_to_real: float
+    run_to_real: float
+
+    @property
+    def near_enough(self) -> bool:
+        return self.run_to_real <= NEAR_ENOUGH * self.real_to_real
+
+
+@dataclass(frozen=True)
+class Distance:
+    """Median distances (to three places, as defined) by point, and the p-value of the test."""
+
+    points: dict[str, Medians]
+    p: float
+
+    @property
+    def near_enough(self) -> bool:
+        """As near to real runs as those are to each other, in every point."""
+        return all(medians.near_enough for medians in self.points.values())
+
+    def as_json(self) -> dict[str, object]:
+        points = {
+            point: {"real_to_real": medians.real_to_real, "run_to_real": medians.run_to_real}
+            for point, medians in self.points.items()
+        }
+        return {**points, "p": self.p}
+
+
+@dataclass(frozen=True)
+class _Profile:
+    """One run as it is compared: per point and key its entries, each as text; its tallies."""
+
+    lanes: dict[int, dict[str, list[str]]]
+    tallies: dict[str, Tally]
+
+
+def distance(reals: Sequence[Recording], runs: Sequence[Recording]) -> Distance:
+    """Compare by what the first real recording's log says, from `up` on."""
+    assert len(reals) >= 2, "the distance between real runs needs two of them"
+    assert runs, "the distance to real runs needs a run"
+    lens = lens_of(reals[0], requests_from_ms=0)
+    profiles = [_profile(recording, lens) for recording in (*reals, *runs)]
+    pairs = {
+        (i, j): _apart(profiles[i], profiles[j]) for i, j in combinations(range(len(profiles)), 2)
+    }
+    points = {point: _medians(pairs, point, len(reals)) for point in pairs[0, 1]}
+    overall = {pair: apart[ALL] for pair, apart in pairs.items()}
+    return Distance(points, _p_value(overall, len(reals), len(profiles)))
+
+
+def _profile(recording: Recording, lens: Lens) -> _Profile:
+    lanes = {
+        point: {
+            key: [repr(entry) for entry in entries]
+            for key, entries in entries_of(point, recording, lens).items()
+        }
+        for point in POINTS
+    }
+    return _Profile(lanes, tallies_of(recording, stalls_of(recording)))
+
+
+def _apart(a: _Profile, b: _Profile) -> Apart:
+    points = {str(point): _mean_apart(a.lanes[point], b.lanes[point], _share) for point in POINTS}
+    points[str(PRODUCED)] = _mean_apart(a.tallies, b.tallies, _other_tally)
+    return {**points, ALL: fmean(points.values())}
+
+
+def _mean_apart(
+    a: dict[str, V], b: dict[str, V], apart: Callable[[V | None, V | None], float]
+) -> float:
+    keys = a.keys() | b.keys()
+    return fmean([apart(a.get(key), b.get(key)) for key in keys]) if keys else 0.0
+
+
+def _share(a: list[str] | None, b: list[str] | None) -> float:
+    if a == b:
+        return 0.0
+    return 1 - SequenceMatcher(None, a or [], b or [], autojunk=False).ratio()
+
+
+def _other_tally(a: Tally | None, b: Tally | None) -> float:
+    return float(not same_tally(a, b))
+
+
+def _medians(pairs: dict[Pair, Apart], point: str, reals: int) -> Medians:
+    real = [apart[point] for (_, j), apart in pairs.items() if j < reals]
+    run = [apart[point] for (i, j), apart in pairs.items() if i < reals <= j]
+    return Medians(round(median(real), 3), round(median(run), 3))
+
+
+def _p_value(overall: dict[Pair, float], reals: int, count: int) -> float:
+    both_ways = overall | {(j, i): apart for (i, j), apart in overall.items()}
+    members = list(range(count))
+    seen = _energy(both_ways, members, reals)
+    shuffles, as_far = random.Random(1), 0
+    for _ in range(PERMUTATIONS):
+        shuffles.shuffle(members)
+        as_far += _energy(both_ways, members, reals) >= seen - _ROUNDING
+    return (as_far + 1) / (PERMUTATIONS + 1)
+
+
+def _energy(apart: dict[Pair, float], members: Sequence[int], reals: int) -> float:
+    """The energy distance of two samples: 0 when both come from one source."""
+    xs, ys = members[:reals], members[reals:]
+    across = fmean([apart[pair] for pair in product(xs, ys)])
+    return 2 * across - _within(apart, xs) - _within(apart, ys)
+
+
+def _within(apart: dict[Pair, float], members: Sequence[int]) -> float:
+    return fmean([apart[pair] for pair in combinations(members, 2)] or [0.0])

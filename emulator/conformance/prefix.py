@@ -1,0 +1,94 @@
+"""Does a run that is still going contradict the recording, and since when?
+
+Owns the judgement of prefixes for a guided search: both sides are read up to one moment, and the
+earliest contradiction ends a draw. What only one side has in the last 250 ms may still come on
+the other and is no contradiction yet. `RealCourse` reads the real side once; each call reads the
+run only. This module must not know how the search goes on: it names time, point and key.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from emulator.conformance.points import (
+    AGREED,
+    EVER,
+    POINTS,
+    Entry,
+    Lanes,
+    Timed,
+    all_keys,
+    lanes_of,
+    lens_of,
+)
+from emulator.conformance.recording import Recording
+
+GRACE_MS = 250
+HARD = AGREED
+"""What a cluster agreed on: two entries that differ contradict each other at once."""
+SOFT = (2, 5, 6)
+"""Races, retries and batches: two entries that differ must also be older than the grace."""
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Where a run leaves the recording: the entry that each side has there (None: none)."""
+
+    at_ms: int
+    point: int
+    key: str
+    real: Entry | None
+    run: Entry | None
+
+
+class RealCourse:
+    """The course of the real recording, by point and key, with times."""
+
+    def __init__(self, real: Recording, requests_from_ms: int = EVER) -> None:
+        self.lens = lens_of(real, requests_from_ms)
+        self.lanes = {point: lanes_of(point, real, self.lens) for point in POINTS}
+
+    def of_run(self, point: int, run: Recording) -> Lanes:
+        return lanes_of(point, run, self.lens)
+
+
+def prefix_disagreement(
+    real: RealCourse, run: Recording, until_ms: int, points: tuple[int, ...] = HARD
+) -> Disagreement | None:
+    """The earliest contradiction among entries before `until_ms` (points: HARD or SOFT)."""
+    found = (
+        disagreement
+        for point in points
+        for disagreement in _in_point(point, real.lanes[point], real.of_run(point, run), until_ms)
+    )
+    return min(found, key=lambda d: (d.at_ms, d.point, d.key), default=None)
+
+
+def _in_point(point: int, real: Lanes, run: Lanes, until_ms: int) -> Iterator[Disagreement]:
+    for key in all_keys(real, run):
+        ours, theirs = _before(real.get(key, []), until_ms), _before(run.get(key, []), until_ms)
+        found = _first_disagreement(point, key, ours, theirs)
+        if found and _counts(found, until_ms):
+            yield found
+
+
+def _before(lane: list[Timed], until_ms: int) -> list[Timed]:
+    return [timed for timed in lane if timed[0] < until_ms]
+
+
+def _first_disagreement(
+    point: int, key: str, real: list[Timed], run: list[Timed]
+) -> Disagreement | None:
+    for (real_ms, ours), (run_ms, theirs) in zip(real, run, strict=False):
+        if ours != theirs:
+            return Disagreement(min(real_ms, run_ms), point, key, ours, theirs)
+    both = min(len(real), len(run))
+    for at_ms, ours in real[both : both + 1]:
+        return Disagreement(at_ms, point, key, ours, None)
+    for at_ms, theirs in run[both : both + 1]:
+        return Disagreement(at_ms, point, key, None, theirs)
+    return None
+
+
+def _counts(found: Disagreement, until_ms: int) -> bool:
+    differs = found.real is not None and found.run is not None
+    return differs and found.point in HARD or found.at_ms < until_ms - GRACE_MS

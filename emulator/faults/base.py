@@ -1,0 +1,92 @@
+"""The port from a stimulus to a world, and the registry of stimuli.
+
+A stimulus is a small frozen struct whose fields are its parameters, as a scenario or a recording writes them; its
+`apply` calls the world. A new one is a new file in this package with one or more subclasses of `Stimulus`; the file's
+classes register themselves under their tags. Nothing here knows which world it is.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from typing import Protocol
+
+import msgspec
+
+
+class World(Protocol):
+    """What a world can be asked to do. Brokers are ids; `zookeeper` names the server. Times in milliseconds."""
+
+    def pause(self, target: int | str) -> None:
+        """Stop a process as SIGSTOP does: a broker id, or `zookeeper`."""
+        ...
+
+    def resume(self, target: int | str) -> None: ...
+
+    def cut(self, broker: int, peer: int | str) -> None:
+        """Stop the bytes between a broker and a peer (broker id or `zookeeper`); connections stay."""
+        ...
+
+    def heal(self, broker: int, peer: int | str) -> None: ...
+
+    def delay(self, broker: int, peer: int | str, delay_ms: int) -> None:
+        """Add `delay_ms` to every message between the two, each way; 0 takes it away."""
+        ...
+
+    def limit_bandwidth(self, broker: int, bytes_per_s: int) -> None:
+        """Let records reach `broker` no faster than this; 0: no limit."""
+        ...
+
+    def slow_disk(self, broker: int, ms_per_append: int) -> None:
+        """Every append to a log of `broker` takes this long; 0: as usual."""
+        ...
+
+    def admin(self, request: Stimulus) -> None:
+        """Have a client send what `request` asks for (CreateTopics, AlterConfigs ...) to the cluster."""
+        ...
+
+    def produce(self, request: Stimulus) -> None:
+        """Start a producer."""
+        ...
+
+    def consume(self, request: Stimulus) -> None:
+        """Start a consumer."""
+        ...
+
+    def stop_clients(self, topic: str, acks: str | None) -> None:
+        """Producers of `topic` (with these acks) hand over no further records."""
+        ...
+
+
+class Stimulus(
+    msgspec.Struct, frozen=True, tag_field="do", forbid_unknown_fields=True, omit_defaults=True
+):
+    """Something done to the cluster from outside."""
+
+    def apply(self, world: World) -> None:
+        """Do it."""
+        raise AssertionError(f"{type(self).__name__} does not say what it does")
+
+    def healed(self) -> Stimulus | None:
+        """What undoes it (a scenario's `for: 6s`); None when nothing does."""
+        return None
+
+    @property
+    def name(self) -> str:
+        """Its name in scenarios, recordings and traces."""
+        return str(type(self).__struct_config__.tag)
+
+
+@cache
+def stimuli() -> dict[str, type[Stimulus]]:
+    """All stimuli by name; found by a scan of this package."""
+    package = importlib.import_module("emulator.faults")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"emulator.faults.{module.name}")
+    return {str(kind.__struct_config__.tag): kind for kind in _leaves(Stimulus)}
+
+
+def _leaves(kind: type[Stimulus]) -> list[type[Stimulus]]:
+    below = kind.__subclasses__()
+    return [leaf for sub in below for leaf in _leaves(sub)] if below else [kind]

@@ -1,0 +1,63 @@
+"""Links between two brokers, or between a broker and ZooKeeper: cut, delayed, healed."""
+
+from __future__ import annotations
+
+from emulator.faults.base import Stimulus, World
+
+
+class CutLink(Stimulus, frozen=True, tag="cut_link"):
+    """Bytes stop between `broker` and `peer` (a broker id or `zookeeper`), both ways; connections stay."""
+
+    broker: int
+    peer: int | str
+
+    def apply(self, world: World) -> None:
+        world.cut(self.broker, self.peer)
+
+    def healed(self) -> Stimulus:
+        return HealLink(self.broker, self.peer)
+
+
+class HealLink(Stimulus, frozen=True, tag="heal_link"):
+    """What had been held back passes, in order."""
+
+    broker: int
+    peer: int | str
+
+    def apply(self, world: World) -> None:
+        world.heal(self.broker, self.peer)
+
+
+class DelayLink(Stimulus, frozen=True, tag="delay_link"):
+    """Every message between the two takes `delay_ms` longer, each way."""
+
+    broker: int
+    peer: int | str
+    delay_ms: int
+
+    def apply(self, world: World) -> None:
+        world.delay(self.broker, self.peer, self.delay_ms)
+
+    def healed(self) -> Stimulus:
+        return DelayLink(self.broker, self.peer, 0)
+
+
+class CutZookeeperLink(Stimulus, frozen=True, tag="cut_zookeeper_link"):
+    """Bytes stop between a broker and ZooKeeper."""
+
+    broker: int
+
+    def apply(self, world: World) -> None:
+        world.cut(self.broker, "zookeeper")
+
+    def healed(self) -> Stimulus:
+        return HealZookeeperLink(self.broker)
+
+
+class HealZookeeperLink(Stimulus, frozen=True, tag="heal_zookeeper_link"):
+    """What had been held back between a broker and ZooKeeper passes."""
+
+    broker: int
+
+    def apply(self, world: World) -> None:
+        world.heal(self.broker, "zookeeper")

@@ -1,0 +1,32 @@
+"""A process that stands still, as under SIGSTOP or in a long garbage collection."""
+
+from __future__ import annotations
+
+from emulator.faults.base import Stimulus, World
+
+
+class Pause(Stimulus, frozen=True, tag="pause"):
+    """Nothing of the broker (or of the ZooKeeper server) runs; its sockets stay, its client sends no pings."""
+
+    broker: int | None = None
+    server: str | None = None
+
+    @property
+    def target(self) -> int | str:
+        return self.server if self.broker is None else self.broker  # type: ignore[return-value]
+
+    def apply(self, world: World) -> None:
+        world.pause(self.target)
+
+    def healed(self) -> Stimulus:
+        return Resume(self.broker, self.server)
+
+
+class Resume(Stimulus, frozen=True, tag="resume"):
+    """It runs on (SIGCONT)."""
+
+    broker: int | None = None
+    server: str | None = None
+
+    def apply(self, world: World) -> None:
+        world.resume(Pause(self.broker, self.server).target)

@@ -1,0 +1,64 @@
+"""A scenario in memory: what every world plays. Made by `load` from YAML, or by `conformance.stimuli` from a recording.
+
+Times are microseconds since the cluster is up (all brokers registered and started). Nothing here knows a world.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from emulator.faults.base import Stimulus
+
+Settings = dict[str, str]
+"""Kafka's names to values as text, as a server.properties file has them."""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One stimulus on the time line. `fault` is true for what a test may remove to see whether an expectation
+    depends on it."""
+
+    at_us: int
+    stimulus: Stimulus
+    fault: bool = False
+
+
+class Boot(msgspec.Struct, frozen=True):
+    """When a broker's process starts, or when its registration is to be created (a recording gives that moment;
+    the boot before it is drawn backwards). Microseconds; None: as soon as the one before has started."""
+
+    broker: int
+    start_us: int | None = None
+    registered_us: int | None = None
+
+
+class ZooKeeperSettings(msgspec.Struct, frozen=True):
+    """The server's own settings, in milliseconds."""
+
+    tick_time_ms: int = 500
+    min_session_timeout_ms: int = 1000
+    max_session_timeout_ms: int = 60000
+
+
+class Expectation(msgspec.Struct, frozen=True):
+    """One line of `expect`: its text as written, and the parsed form's name and arguments."""
+
+    text: str
+    check: str
+    arguments: dict[str, object]
+
+
+class Scenario(msgspec.Struct, frozen=True):
+    """All that is needed to play it."""
+
+    name: str
+    about: str
+    profile: str
+    boots: tuple[Boot, ...]
+    settings: Settings
+    broker_settings: dict[int, Settings]
+    zookeeper: ZooKeeperSettings
+    steps: tuple[Step, ...]
+    duration_us: int
+    expectations: tuple[Expectation, ...] = ()
+    race_free: bool = False
+    source: str = ""
