@@ -10,7 +10,6 @@ once of the real recording and examines runs one by one, perhaps in several proc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import zip_longest
 from statistics import median_low
 
 from emulator.conformance.delays import Delays, delays_of
@@ -35,7 +34,6 @@ ENOUGH_AGREEING = 20
 
 _SHOWN = 3
 _ALL_POINTS = tuple(sorted((*AGREED, *BY_KEY)))
-_MISSING = object()
 
 
 @dataclass(frozen=True)
@@ -289,6 +287,5 @@ def _difference(point: int, key: str, real: list[Entry], run: list[Entry]) -> Di
 
 def first_unequal(real: Sequence[Entry], run: Sequence[Entry]) -> int:
     """Where two lanes first differ; where one ends, if all that both have is alike."""
-    pairs = zip_longest(real, run, fillvalue=_MISSING)
-    shorter = min(len(real), len(run))
-    return next((i for i, (ours, theirs) in enumerate(pairs) if ours != theirs), shorter)
+    pairs = enumerate(zip(real, run, strict=False))
+    return next((i for i, (ours, theirs) in pairs if ours != theirs), min(len(real), len(run)))

@@ -10,7 +10,7 @@ recording. This module must not know how lanes are held against each other.
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -285,5 +285,5 @@ def entries_of(point: int, recording: Recording, lens: Lens) -> dict[str, list[E
     return {key: [entry for _, entry in lane] for key, lane in lanes}
 
 
-def all_keys(real: dict[str, object], run: dict[str, object]) -> Iterator[str]:
-    return iter(sorted(real.keys() | run.keys()))
+def all_keys(real: Mapping[str, object], run: Mapping[str, object]) -> list[str]:
+    return sorted(real.keys() | run.keys())

@@ -8,6 +8,7 @@ run only. This module must not know how the search goes on: it names time, point
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from emulator.conformance.points import (
     AGREED,
@@ -78,17 +79,17 @@ def _before(lane: list[Timed], until_ms: int) -> list[Timed]:
 def _first_disagreement(
     point: int, key: str, real: list[Timed], run: list[Timed]
 ) -> Disagreement | None:
-    for (real_ms, ours), (run_ms, theirs) in zip(real, run, strict=False):
-        if ours != theirs:
-            return Disagreement(min(real_ms, run_ms), point, key, ours, theirs)
-    both = min(len(real), len(run))
-    for at_ms, ours in real[both : both + 1]:
-        return Disagreement(at_ms, point, key, ours, None)
-    for at_ms, theirs in run[both : both + 1]:
-        return Disagreement(at_ms, point, key, None, theirs)
+    for ours, theirs in zip_longest(real, run):
+        if ours is None or theirs is None or ours[1] != theirs[1]:
+            return _disagreement(point, key, ours, theirs)
     return None
+
+
+def _disagreement(point: int, key: str, real: Timed | None, run: Timed | None) -> Disagreement:
+    at_ms = min(timed[0] for timed in (real, run) if timed)
+    return Disagreement(at_ms, point, key, real[1] if real else None, run[1] if run else None)
 
 
 def _counts(found: Disagreement, until_ms: int) -> bool:
     differs = found.real is not None and found.run is not None
-    return differs and found.point in HARD or found.at_ms < until_ms - GRACE_MS
+    return (differs and found.point in HARD) or found.at_ms < until_ms - GRACE_MS

@@ -9,6 +9,7 @@ in place; whoever wants another recording makes one. This module must not know w
 
 import gzip
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,15 +23,18 @@ from emulator.conformance.znodes import complaint_about_payload
 Fact: TypeAlias = dict[str, Any]
 T = TypeVar("T")
 
-_PARTITION = frozenset({"broker", "topic", "partition"})
-_NEEDED: dict[str, frozenset[str]] = {
-    "stimulus": frozenset({"do"}),
-    "zookeeper": frozenset({"op"}),
-    "zookeeper_request": frozenset({"broker", "op"}),
-    "shrink": _PARTITION | {"from_isr", "to_isr"},
-    "expand": _PARTITION | {"from_isr", "to_isr"},
-    "isr_update_rejected": _PARTITION | {"cached_zk_version"},
-    "alter_isr_proposed": _PARTITION | {"isr", "leader_epoch", "zk_version", "pending"},
+_Fields: TypeAlias = dict[str, type]
+_PARTITION: _Fields = {"broker": int, "topic": str, "partition": int}
+_CHANGE: _Fields = _PARTITION | {"from_isr": list, "to_isr": list}
+_PROPOSAL: _Fields = {"isr": list, "leader_epoch": int, "zk_version": int, "pending": object}
+_NEEDED: dict[str, _Fields] = {
+    "stimulus": {"do": str},
+    "zookeeper": {"op": str},
+    "zookeeper_request": {"broker": int, "op": str},
+    "shrink": _CHANGE,
+    "expand": _CHANGE,
+    "isr_update_rejected": _PARTITION | {"cached_zk_version": int},
+    "alter_isr_proposed": _PARTITION | _PROPOSAL,
     "log_truncated": _PARTITION,
     "leader_and_isr": _PARTITION,
     "leader_and_isr_ignored": _PARTITION,
@@ -39,8 +43,7 @@ _NEEDED: dict[str, frozenset[str]] = {
     "update_metadata": _PARTITION,
     "metadata_removed": _PARTITION,
 }
-_NEEDED_OF_PRODUCE = frozenset({"topic", "partitions", "rate", "acks"})
-_NOTHING: frozenset[str] = frozenset()
+_NEEDED_OF_PRODUCE: _Fields = {"topic": str, "partitions": list, "rate": object, "acks": object}
 
 
 class BadRecording(Exception):
@@ -55,7 +58,10 @@ class BadRecording(Exception):
 
 
 class ProduceResult(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What became of one record: `ok`, or the client library's name of the error."""
+    """What became of one record: `ok`, or the client library's name of the error.
+
+    A field that is not listed here is not kept: nothing else of a result is compared.
+    """
 
     t: int
     topic: str
@@ -153,11 +159,13 @@ def _find(folder: Path, name: str) -> Path | None:
 
 
 def _lines(file: Path, decode: Callable[[bytes], T]) -> list[T]:
-    number, out = 0, []
+    number = 0
+    out: list[T] = []
     try:
-        for number, line in enumerate(_bytes(file).splitlines(), 1):  # noqa: B007
+        for line in _bytes(file).splitlines():
+            number += 1
             out.append(decode(line))
-    except (msgspec.MsgspecError, OSError, EOFError) as error:
+    except (msgspec.MsgspecError, OSError, EOFError, zlib.error) as error:
         raise BadRecording(file, number, str(error)) from error
     return out
 
@@ -181,26 +189,44 @@ def _complaint(fact: object) -> str | None:
         return "not an object with a kind"
     if fact["kind"] != "settings" and type(fact.get("t")) is not int:
         return f"{fact['kind']}: t is not a whole number of milliseconds"
-    if missing := _needed(fact) - fact.keys():
-        return f"{fact['kind']}: lacks {', '.join(sorted(missing))}"
-    return _complaint_about_operations(fact) if fact["kind"] == "zookeeper" else None
+    if bad := [key for key, of in _needed(fact).items() if not _has(fact, key, of)]:
+        return f"{fact['kind']}: {', '.join(bad)}: missing, or not what it should be"
+    return _complaint_about_operations(fact) if fact["kind"].startswith("zookeeper") else None
 
 
-def _needed(fact: Fact) -> frozenset[str]:
-    of_kind = _NEEDED.get(fact["kind"], _NOTHING)
+def _needed(fact: Fact) -> _Fields:
+    of_kind = _NEEDED.get(fact["kind"], {})
     return of_kind | _NEEDED_OF_PRODUCE if fact.get("do") == "produce" else of_kind
 
 
+def _has(fact: Fact, key: str, of: type) -> bool:
+    return key in fact and isinstance(fact[key], of)
+
+
 def _complaint_about_operations(fact: Fact) -> str | None:
-    for op in fact.get("ops", [fact]):
-        if "op" not in op:
-            return "zookeeper: an operation lacks op"
-        if op["op"] == "setData" and not isinstance(op.get("version"), int):
-            return f"zookeeper: setData of {op.get('path')} lacks version"
-        if op["op"] in ("create", "setData") and "path" in op:
-            if why := complaint_about_payload(op["path"], op.get("data") or ""):
-                return f"zookeeper: {op['path']}: {why}"
-    return None
+    operations = fact.get("ops", [fact])
+    if not isinstance(operations, list):
+        return f"{fact['kind']}: ops is not a list"
+    about = _complaint_about_applied if fact["kind"] == "zookeeper" else _complaint_about_operation
+    return next((f"{fact['kind']}: {why}" for why in map(about, operations) if why), None)
+
+
+def _complaint_about_operation(op: object) -> str | None:
+    if not isinstance(op, dict) or not isinstance(op.get("op"), str):
+        return "an operation lacks op"
+    texts = isinstance(op.get("path") or "", str) and isinstance(op.get("data") or "", str)
+    return None if texts else f"{op['op']}: path or data is no text"
+
+
+def _complaint_about_applied(op: Fact) -> str | None:
+    if why := _complaint_about_operation(op):
+        return why
+    if op["op"] == "setData" and type(op.get("version")) is not int:
+        return f"setData of {op.get('path')} lacks version"
+    if op["op"] not in ("create", "setData"):
+        return None
+    why = complaint_about_payload(op.get("path") or "", op.get("data") or "")
+    return f"{op['path']}: {why}" if why else None
 
 
 def _check_version(file: Path, settings: Fact) -> None:

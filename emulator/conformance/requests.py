@@ -119,7 +119,8 @@ class _Threads:
     def _is_start_up(self, fact: Fact, path: str) -> bool:
         lists_once = path in _LISTS and not fact.get("watch")
         unregistered = fact["broker"] not in self._registered
-        return fact["op"] == "create" or lists_once or path.startswith(BROKER_IDS) and unregistered
+        reads_ids = path.startswith(BROKER_IDS) and unregistered
+        return fact["op"] == "create" or lists_once or reads_ids
 
 
 def _is_admins(op: str, path: str) -> bool:
