@@ -1,0 +1,263 @@
+"""The house rules, one function each: a `House` in, findings (`file:line what`) out.
+
+ruff, mypy and import-linter have theirs in pyproject.toml; those are not repeated here, except for
+what the core may not import, which is shown with the line that does it.
+"""
+
+import ast
+import io
+import re
+import statistics
+import tokenize
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from tests.house.files import House, Source
+from tests.house.set_iterations import SetIterations
+
+FUNCTION_LINES_MAX = 70
+FUNCTION_LINES_MEDIAN = 8
+FUNCTION_LINES_P90 = 30
+FILE_LINES_MAX = 600
+COLUMNS_MAX = 100
+HEAD_LINES = range(3, 16)
+
+NOT_IN_THE_CORE = frozenset(
+    ("asyncio", "threading", "time", "random", "secrets", "uuid", "socket", "kazoo", "pyspark")
+)
+RANDOM_HOME = "emulator/kernel/rng.py"
+KAZOO_HOME = "zk/kazoo_wire.py"
+
+# Rooms of many small files that register themselves: a sentence at the head is enough.
+ONE_FILE_EACH = (
+    "emulator/faults/",
+    "emulator/invariants/",
+    "emulator/hazards/",
+    "emulator/profiles/",
+    "emulator/analysis/aggregations/",
+    "emulator/cli/",
+)
+
+
+# Put together so that this file does not hold them.
+REGISTRY_HOSTS = tuple(
+    host.replace(" ", ".")
+    for host in (
+        "pypi org",
+        "pythonhosted org",
+        "npmjs org",
+        "crates io",
+        "maven org",
+        "maven apache org",
+        "proxy golang org",
+        "deb debian org",
+        "security debian org",
+    )
+)
+MACHINE_PATH = re.compile(r"(?<![\w.$})/*-])/(?:root|work)(?![\w-])")
+
+
+# --- size and shape -------------------------------------------------------------------------------
+
+
+def functions_are_short(house: House) -> Iterator[str]:
+    for source in house.python:
+        for node, lines in source.functions():
+            if lines > FUNCTION_LINES_MAX:
+                yield source.at(
+                    node, f"{node.name} has {lines} lines, {FUNCTION_LINES_MAX} at most"
+                )
+
+
+def functions_are_short_on_the_whole(house: House) -> Iterator[str]:
+    lengths = sorted(lines for source in house.product for _, lines in source.functions())
+    if len(lengths) < 2:
+        return
+    median, p90 = statistics.median(lengths), lengths[len(lengths) * 9 // 10]
+    if median > FUNCTION_LINES_MEDIAN:
+        yield f"emulator, zk: median function {median} lines, {FUNCTION_LINES_MEDIAN} at most"
+    if p90 > FUNCTION_LINES_P90:
+        yield f"emulator, zk: 90th percentile {p90} lines, {FUNCTION_LINES_P90} at most"
+
+
+def files_are_short(house: House) -> Iterator[str]:
+    for source in house.python:
+        if len(source.lines) > FILE_LINES_MAX:
+            yield source.at(len(source.lines), f"lines in one file, {FILE_LINES_MAX} at most")
+
+
+def lines_fit(house: House) -> Iterator[str]:
+    for source in house.python:
+        for number, line in enumerate(source.lines, 1):
+            if len(line) > COLUMNS_MAX:
+                yield source.at(number, f"{len(line)} columns, {COLUMNS_MAX} at most")
+
+
+def modules_say_what_they_own(house: House) -> Iterator[str]:
+    for source in house.python:
+        head = ast.get_docstring(source.tree, clean=True)
+        if not head:
+            yield source.at(1, "no docstring at the head of the module")
+        elif source.is_product and not source.path.startswith(ONE_FILE_EACH):
+            lines = len(head.splitlines())
+            if lines not in HEAD_LINES and not source.path.endswith("__init__.py"):
+                yield source.at(1, f"{lines} lines at the head: 3 to 15 say what it owns, and not")
+
+
+def modules_have_names_of_their_own(house: House) -> Iterator[str]:
+    vague = re.compile(r"(^|_)(helpers?|utils?)$|manager\d+$")
+    for source in house.python:
+        for part in PurePosixPath(source.path).with_suffix("").parts:
+            if vague.search(part):
+                yield source.at(1, f"`{part}` names nothing of Kafka's or ours")
+
+
+# --- what is left undone --------------------------------------------------------------------------
+
+
+def nothing_is_left_undone(house: House) -> Iterator[str]:
+    skips = {"skip", "skipif", "xfail", "importorskip"}
+    for source in house.python:
+        for number, text in prose_of(source):
+            if mark := re.search(r"\b(TODO|FIXME)\b", text):
+                yield source.at(number, mark.group())
+        for node in source.nodes:
+            if isinstance(node, ast.Name) and node.id == "NotImplementedError":
+                yield source.at(node, node.id)
+            elif isinstance(node, ast.Attribute) and node.attr in skips and is_pytest(node.value):
+                yield source.at(node, f"pytest {node.attr}")
+            elif isinstance(node, ast.ImportFrom) and node.module == "pytest":
+                for alias in node.names:
+                    if alias.name in skips:
+                        yield source.at(node, f"pytest {alias.name}")
+
+
+def prose_of(source: Source) -> Iterator[tuple[int, str]]:
+    """Comments and docstrings, with their lines."""
+    for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+    for node in docstrings_of(source):
+        yield node.lineno, str(node.value)
+
+
+def docstrings_of(source: Source) -> Iterator[ast.Constant]:
+    """Strings that stand alone: docstrings of modules, classes, functions and attributes."""
+    for node in source.nodes:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield node.value
+
+
+def is_pytest(node: ast.expr) -> bool:
+    return ast.unparse(node) in ("pytest", "pytest.mark", "mark")
+
+
+def no_test_sleeps(house: House) -> Iterator[str]:
+    for source in house.python:
+        if source.is_product:
+            continue
+        slept = {"time.sleep"}
+        for node in source.nodes:
+            if isinstance(node, ast.ImportFrom) and node.module == "time":
+                slept |= {a.asname or a.name for a in node.names if a.name == "sleep"}
+        for node in source.nodes:
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in slept:
+                yield source.at(node, "sleeps: wait for what is to happen instead")
+
+
+# --- what may be imported where -------------------------------------------------------------------
+
+
+def chance_has_one_door(house: House) -> Iterator[str]:
+    yield from strangers(house.product, "random", RANDOM_HOME)
+
+
+def kazoo_has_one_door(house: House) -> Iterator[str]:
+    yield from strangers(house.product, "kazoo", KAZOO_HOME)
+
+
+def strangers(sources: list[Source], package: str, home: str) -> Iterator[str]:
+    for source in sources:
+        for node, imported in source.imports():
+            if imported == package and source.path != home:
+                yield source.at(node, f"imports {package}: only {home} does")
+
+
+def the_core_knows_no_outside(house: House) -> Iterator[str]:
+    for source in house.core:
+        for node, imported in source.imports():
+            if imported in NOT_IN_THE_CORE and (source.path, imported) != (RANDOM_HOME, "random"):
+                yield source.at(node, f"the core imports {imported}")
+
+
+# --- order ----------------------------------------------------------------------------------------
+
+
+def no_order_comes_from_a_set(house: House) -> Iterator[str]:
+    for source in house.core:
+        iterations = SetIterations()
+        iterations.visit(source.tree)
+        for node in iterations.found:
+            yield source.at(node, f"iterates over a set, `{ast.unparse(node)}`: sorted() first")
+
+
+# --- what no file may know ------------------------------------------------------------------------
+
+
+def no_registry_and_no_machine_is_named(house: House) -> Iterator[str]:
+    for path, text in sorted(house.files.items()):
+        for number, line in enumerate((text or "").splitlines(), 1):
+            for host in REGISTRY_HOSTS:
+                if host in line:
+                    yield f"{path}:{number} names the registry {host}"
+            if found := MACHINE_PATH.search(line):
+                yield f"{path}:{number} names {found.group()}, a path of one machine"
+
+
+def no_code_knows_a_scenario(house: House) -> Iterator[str]:
+    """A string in emulator/ or zk/ that holds the name of a scenario, a recording or a hazard.
+
+    A name of several words is not to stand in any string but docstrings and help texts. A name of
+    one word is a common word too, so it is only not to be compared with, or looked up.
+    """
+    names = house.proper_names()
+    composed = [name for name in names if re.search(r"[-_\d]", name)]
+    anywhere = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, composed))})(?![\w-])")
+    for source in house.product:
+        for node in strings_of(source) if composed else ():
+            for name in anywhere.findall(node.value):
+                if names[name] != source.path:
+                    yield source.at(node, f"knows `{name}`, the name in {names[name]}")
+        for node in looked_up_in(source):
+            if node.value in names and node.value not in composed:
+                yield source.at(node, f"asks for `{node.value}`, the name in {names[node.value]}")
+
+
+def strings_of(source: Source) -> Iterator[ast.Constant]:
+    told = {id(node) for node in docstrings_of(source)}
+    for node in source.nodes:
+        if isinstance(node, ast.keyword) and node.arg in ("help", "epilog"):
+            told |= {id(part) for part in ast.walk(node.value)}
+    for node in source.nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
+            yield node
+
+
+def looked_up_in(source: Source) -> Iterator[ast.Constant]:
+    """Strings on either side of a comparison, in a case, as a key, or in a container asked with
+    `in`."""
+    for node in source.nodes:
+        candidates: list[ast.expr | None] = []
+        match node:
+            case ast.Compare():
+                candidates = [node.left, *node.comparators]
+            case ast.MatchValue():
+                candidates = [node.value]
+            case ast.Dict():
+                candidates = list(node.keys)
+            case ast.Subscript():
+                candidates = [node.slice]
+        for candidate in candidates:
+            for part in getattr(candidate, "elts", [candidate]):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part

@@ -1,0 +1,216 @@
+"""The house rules as a test: what no tool checks for us, read from the files themselves.
+
+Each rule of `tests/house/rules.py` is held to this project, and to two small projects here: one
+that breaks it, which it must notice, and one that it must let pass. A rule that cannot fail is none.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from textwrap import indent
+
+import pytest
+
+from tests.house import rules
+from tests.house.files import House, read_house
+
+ROOT = Path(__file__).resolve().parents[1]
+
+Rule = Callable[[House], Iterator[str]]
+Files = dict[str, str | None]
+
+HEAD = '"""A head."""\n'
+X = "emulator/broker/x.py"
+NAMES: Files = {
+    "scenarios/slow-one.yaml": "",
+    "scenarios/latency.yaml": "",
+    "scenarios/flapping.yaml": "",
+    "tests/recordings/kafka-1/quick-two.tar.xz": None,
+    "emulator/hazards/kafka_12.py": "ID = 'KAFKA-12'\n",
+}
+
+
+def function(lines: int) -> str:
+    return "def f():\n" + "    pass\n" * (lines - 1)
+
+
+# For each rule: a project that breaks it, what is found there, and a project that keeps it.
+SAMPLES: dict[Rule, tuple[Files, list[str], Files]] = {
+    rules.functions_are_short: (
+        {X: function(71), "tests/test_x.py": "class A:\n" + indent(function(72), "  ")},
+        [f"{X}:1 f has 71 lines", "tests/test_x.py:2 f has 72 lines"],
+        {X: function(70)},
+    ),
+    rules.functions_are_short_on_the_whole: (
+        {X: function(9) * 9 + function(31)},
+        ["median function 9", "90th percentile 31"],
+        {X: function(8) * 8 + function(9) + function(30), "tests/x.py": function(50)},
+    ),
+    rules.files_are_short: (
+        {"zk/x.py": "\n" * 601},
+        ["zk/x.py:601 lines in one file"],
+        {"zk/x.py": "\n" * 600, "docs/x.md": "\n" * 601},
+    ),
+    rules.lines_fit: ({X: "#\n#" + "x" * 100}, [f"{X}:2 101 columns"], {X: "#" + "×" * 99}),
+    rules.modules_say_what_they_own: (
+        {X: '"""One\nor two."""', "zk/__init__.py": "", "tests/test_x.py": "# no\n"},
+        [f"{X}:1 2 lines", "tests/test_x.py:1 no docstring", "zk/__init__.py:1 no docstring"],
+        {X: '"""One\ntwo\nthree."""', "zk/__init__.py": HEAD, "emulator/faults/x.py": HEAD},
+    ),
+    rules.modules_have_names_of_their_own: (
+        dict.fromkeys(
+            ("zk/utils.py", "tests/broker_helpers.py", "emulator/helpers/a.py", "zk/manager2.py"),
+            "",
+        ),
+        ["`helpers`", "`broker_helpers`", "`manager2`", "`utils`"],
+        dict.fromkeys(("emulator/broker/replica_manager.py", "zk/helpful.py", "docs/utils.md"), ""),
+    ),
+    rules.nothing_is_left_undone: (
+        {
+            X: "def f():\n    # TODO: later\n    raise NotImplementedError\n",
+            "tests/a.py": "import pytest\n@pytest.mark.xfail\ndef f():\n    pytest.skip()\n",
+            "tests/b.py": '"""FIXME"""\nfrom pytest import importorskip\n',
+        },
+        [
+            f"{X}:2 TODO",
+            f"{X}:3 NotImplementedError",
+            "tests/a.py:2 pytest xfail",
+            "tests/a.py:4 pytest skip",
+            "tests/b.py:1 FIXME",
+            "tests/b.py:2 pytest importorskip",
+        ],
+        {X: "A = 'TODO'\nit.skip()\n", "docs/x.md": "TODO"},
+    ),
+    rules.no_test_sleeps: (
+        {
+            "tests/a.py": "import time\ntime.sleep(1)\n",
+            "tests/b.py": "from time import sleep as nap\nnap(1)\n",
+        },
+        ["tests/a.py:2 sleeps", "tests/b.py:2 sleeps"],
+        {"tests/a.py": "time.monotonic()\nclock.sleep(1)\n", "zk/server.py": "time.sleep(1)\n"},
+    ),
+    rules.chance_has_one_door: (
+        {X: "import random\n", "zk/server.py": "from random import Random\n"},
+        [f"{X}:1 imports random", "zk/server.py:1 imports random"],
+        {rules.RANDOM_HOME: "import random\n", X: "from emulator.kernel import rng\n"},
+    ),
+    rules.kazoo_has_one_door: (
+        {"zk/client.py": "\nfrom kazoo.client import KazooClient\n"},
+        ["zk/client.py:2 imports kazoo"],
+        {rules.KAZOO_HOME: "import kazoo.client\n", "tests/bench/raw.py": "import kazoo\n"},
+    ),
+    rules.the_core_knows_no_outside: (
+        {
+            X: "import time\n",
+            rules.RANDOM_HOME: "import threading\n",
+            "zk/tree.py": "from uuid import UUID\n",
+        },
+        [
+            f"{X}:1 the core imports time",
+            f"{rules.RANDOM_HOME}:1 the core imports threading",
+            "zk/tree.py:1 the core imports uuid",
+        ],
+        {
+            rules.RANDOM_HOME: "import random\n",
+            "zk/server.py": "import time\n",
+            "emulator/runtime/live.py": "import socket\n",
+            X: "import timeit\nfrom . import time\n",
+        },
+    ),
+    rules.no_order_comes_from_a_set: (
+        {
+            X: "for a in {1, 2}:\n    pass\n",
+            "zk/tree.py": "b = [x for x in set(y) - z]\nc = list(d.keys() & e.keys())\n",
+            "emulator/kernel/a.py": "def f(g: frozenset[int]):\n    for i in g:\n        pass\n",
+            "emulator/kernel/b.py": "class C:\n    j: set[int]\n\n"
+            "    def k(self):\n        yield from (m for m in self.j)\n",
+        },
+        [
+            f"{X}:1 iterates over a set, `{{1, 2}}`",
+            "zk/tree.py:1 iterates over a set, `set(y) - z`",
+            "zk/tree.py:2 iterates",
+            "emulator/kernel/a.py:2 iterates over a set, `g`",
+            "emulator/kernel/b.py:5 iterates over a set, `self.j`",
+        ],
+        {
+            X: "for a in sorted({1, 2}):\n    pass\nb = any(x for x in set(y))\n",
+            "emulator/kernel/a.py": "def f(g: set[int], h: list[int]):\n    for i in h:\n"
+            "        i in g\n\ndef k(g: list[int]):\n    for i in g:\n        pass\n",
+            "emulator/view/x.py": "for a in {1, 2}:\n    pass\n",
+        },
+    ),
+    rules.no_registry_and_no_machine_is_named: (
+        {
+            "requirements.lock": f"--index-url https://{rules.REGISTRY_HOSTS[0]}/simple\n",
+            "docs/a.md": "one\ncd /" + "work/main\n",
+            "Makefile": "X=/" + "root\n",
+        },
+        ["Makefile:1 names /", "docs/a.md:2 names /", "requirements.lock:1 names the registry"],
+        {"docs/a.md": "../work/x a/root/b /workers ./root\n", "tests/recordings/a.gz": None},
+    ),
+    rules.no_code_knows_a_scenario: (
+        NAMES
+        | {
+            X: "x = 'slow-one'\nif y == 'flapping':\n    z = f'{r}/quick-two.tar.xz'\n",
+            "zk/x.py": "w = 'KAFKA-12 x'\nv = {'flapping': 1}\n",
+        },
+        [
+            f"{X}:1 knows `slow-one`, the name in scenarios/slow-one.yaml",
+            f"{X}:2 asks for `flapping`",
+            f"{X}:3 knows `quick-two`",
+            "zk/x.py:1 knows `KAFKA-12`, the name in emulator/hazards/kafka_12.py",
+            "zk/x.py:2 asks for `flapping`",
+        ],
+        NAMES
+        | {
+            X: '"""As in slow-one.\n\nSee KAFKA-12"""\nx = "slow-one-two"\ny == "latency"\n',
+            "emulator/cli/run.py": "a = Option(help='such as slow-one')\nz = 'flapping'  # KAFKA-12\n",
+        },
+    ),
+}
+
+
+def named(rule: Rule) -> str:
+    return rule.__name__
+
+
+@pytest.fixture(scope="module")
+def house() -> House:
+    return read_house(ROOT)
+
+
+@pytest.mark.parametrize("rule", SAMPLES, ids=named)
+def test_this_project_keeps(rule: Rule, house: House) -> None:
+    findings = list(rule(house))
+    if findings:
+        pytest.fail(f"{len(findings)} found:\n  " + "\n  ".join(findings), pytrace=False)
+
+
+@pytest.mark.parametrize("rule", SAMPLES, ids=named)
+def test_a_breach_is_noticed(rule: Rule) -> None:
+    breach, expected, _ = SAMPLES[rule]
+    findings = list(rule(House(breach)))
+    assert len(findings) == len(expected), findings
+    for part in expected:
+        assert any(part in finding for finding in findings), (part, findings)
+
+
+@pytest.mark.parametrize("rule", SAMPLES, ids=named)
+def test_no_false_alarm(rule: Rule) -> None:
+    assert list(rule(House(SAMPLES[rule][2]))) == []
+
+
+def test_the_project_is_read_at_all(house: House) -> None:
+    paths = {source.path for source in house.python}
+    assert {"emulator/__init__.py", "zk/__init__.py", "tests/test_house.py"} <= paths
+    assert "pyproject.toml" in house.files
+    assert not any(path.startswith((".venv/", "runs/")) for path in house.files)
+
+
+def test_every_rule_has_its_samples() -> None:
+    """A rule is a public function of rules.py which takes a house."""
+    takes_a_house = {
+        name
+        for name, value in vars(rules).items()
+        if getattr(value, "__annotations__", {}).get("house") is House
+    }
+    assert takes_a_house == {named(rule) for rule in SAMPLES}
