@@ -1,0 +1,42 @@
+"""Java's `String.hashCode` and the iteration order of `java.util.HashSet`.
+
+The real server keeps children and ephemerals in HashSets, so the order of a getChildren answer, and
+the order in which the ephemerals of a closed session vanish, follow from it (`DataNode.java`,
+`DataTree.java` 3.5.9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def java_hash(text: str) -> int:
+    """String.hashCode as an unsigned 32-bit number (over UTF-16 units, as Java counts)."""
+    h = 0
+    if text.isascii():
+        for unit in text.encode():
+            h = (h * 31 + unit) & 0xFFFFFFFF
+        return h
+    units = text.encode("utf-16-be", "surrogatepass")
+    for i in range(0, len(units), 2):
+        h = (h * 31 + (units[i] << 8 | units[i + 1])) & 0xFFFFFFFF
+    return h
+
+
+def spread(h: int) -> int:
+    """HashMap.hash: the high bits folded into the low ones."""
+    return h ^ (h >> 16)
+
+
+def signed(h: int) -> int:
+    """A 32-bit pattern as Java's int."""
+    return h - 0x100000000 if h & 0x80000000 else h
+
+
+def hash_set_order(names: Iterable[str], capacity: int = 16) -> list[str]:
+    """How a HashSet of `capacity` buckets lists `names`, given in the order of their insertion."""
+    listed = list(names)
+    while len(listed) > capacity * 3 // 4:
+        capacity *= 2
+    mask = capacity - 1
+    return sorted(listed, key=lambda name: spread(java_hash(name)) & mask)
