@@ -1,0 +1,343 @@
+"""ZooKeeper's wire format (jute), as far as Kafka's requests, the transaction log and SetWatches
+need it.
+
+Owns bytes <-> `zk.ops`; knows no sockets, no files, no clock. Whatever is not as the format says
+raises `Malformed`, never an IndexError or a struct.error: callers read from strangers.
+Source: zookeeper.jute and ZooDefs.OpCode of ZooKeeper 3.5 to 3.9.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable
+from enum import IntEnum
+from typing import TypeVar
+
+import msgspec
+
+from zk.ops import (
+    Check,
+    Create,
+    CreateMode,
+    Delete,
+    Exists,
+    GetChildren,
+    GetData,
+    Multi,
+    Op,
+    Request,
+    SetData,
+    Stat,
+    Sync,
+)
+
+T = TypeVar("T")
+
+
+class OpCode(IntEnum):
+    """ZooDefs.OpCode."""
+
+    ERROR = -1
+    CLOSE_SESSION = -11
+    CREATE_SESSION = -10
+    CREATE = 1
+    DELETE = 2
+    EXISTS = 3
+    GET_DATA = 4
+    SET_DATA = 5
+    GET_ACL = 6
+    SET_ACL = 7
+    GET_CHILDREN = 8
+    SYNC = 9
+    PING = 11
+    GET_CHILDREN2 = 12
+    CHECK = 13
+    MULTI = 14
+    CREATE2 = 15
+    CREATE_CONTAINER = 19
+    DELETE_CONTAINER = 20
+    CREATE_TTL = 21
+    AUTH = 100
+    SET_WATCHES = 101
+    SASL = 102
+    SET_WATCHES2 = 105
+
+
+XID_NOTIFICATION = -1
+XID_PING = -2
+XID_AUTH = -4
+XID_SET_WATCHES = -8
+
+_OTHER_NAMES = {
+    OpCode.CLOSE_SESSION: "closeSession",
+    OpCode.CREATE_SESSION: "createSession",
+    OpCode.GET_ACL: "getACL",
+    OpCode.SET_ACL: "setACL",
+    OpCode.CREATE_CONTAINER: "createContainer",
+    OpCode.DELETE_CONTAINER: "deleteContainer",
+    OpCode.CREATE_TTL: "createTTL",
+    OpCode.AUTH: "auth",
+    OpCode.SET_WATCHES: "setWatches",
+    OpCode.SASL: "sasl",
+    OpCode.SET_WATCHES2: "setWatches",
+}
+
+_INT = struct.Struct("!i")
+_LONG = struct.Struct("!q")
+_TWO_INTS = struct.Struct("!ii")
+_CONNECT = struct.Struct("!iqiq")
+_CONNECTED = struct.Struct("!iiq")
+_REPLY = struct.Struct("!iqi")
+_STAT = struct.Struct("!qqqqiiiqiiq")
+_MULTI_HEADER = struct.Struct("!i?i")
+
+_OPEN_ACL = struct.pack("!ii", 1, 31) + b"\0\0\0\5world" + b"\0\0\0\6anyone"
+_END_OF_MULTI = _MULTI_HEADER.pack(-1, True, -1)
+NO_PASSWORD = bytes(16)
+
+
+class Malformed(Exception):
+    """The bytes are not what ZooKeeper's format says."""
+
+
+class ConnectRequest(msgspec.Struct, frozen=True, gc=False):
+    """What a client says first; `session_id` 0 asks for a new session."""
+
+    last_zxid: int
+    timeout_ms: int
+    session_id: int
+    password: bytes = NO_PASSWORD
+
+
+class ConnectResponse(msgspec.Struct, frozen=True, gc=False):
+    """The server's answer; `timeout_ms` 0 says that the session has expired."""
+
+    timeout_ms: int
+    session_id: int
+    password: bytes
+
+
+class ReplyHeader(msgspec.Struct, frozen=True, gc=False):
+    """Before every answer and every watch event."""
+
+    xid: int
+    zxid: int
+    error: int
+
+
+class Reader:
+    """Reads jute values one after the other out of one message."""
+
+    __slots__ = ("at", "bytes")
+
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        self.bytes, self.at = data, at
+
+    @property
+    def left(self) -> int:
+        """Bytes not read yet."""
+        return len(self.bytes) - self.at
+
+    def unpack(self, form: struct.Struct) -> tuple[int, ...]:
+        try:
+            values = form.unpack_from(self.bytes, self.at)
+        except struct.error as error:
+            raise Malformed(f"message ends at byte {len(self.bytes)}") from error
+        self.at += form.size
+        return values
+
+    def int32(self) -> int:
+        return self.unpack(_INT)[0]
+
+    def int64(self) -> int:
+        return self.unpack(_LONG)[0]
+
+    def boolean(self) -> bool:
+        return self.raw(1) != b"\0"
+
+    def raw(self, length: int) -> bytes:
+        if length < 0 or length > self.left:
+            raise Malformed(f"{length} bytes announced, {self.left} there")
+        self.at += length
+        return self.bytes[self.at - length : self.at]
+
+    def buffer(self) -> bytes | None:
+        length = self.int32()
+        return None if length == -1 else self.raw(length)
+
+    def string(self) -> str:
+        """A ustring; null is read as the empty string."""
+        try:
+            return (self.buffer() or b"").decode()
+        except UnicodeDecodeError as error:
+            raise Malformed(str(error)) from error
+
+    def vector(self, read: Callable[[], T]) -> tuple[T, ...]:
+        length = self.int32()
+        if length > self.left:
+            raise Malformed(f"{length} elements announced, {self.left} bytes there")
+        return tuple(read() for _ in range(max(length, 0)))
+
+    def stat(self) -> Stat:
+        return Stat(*self.unpack(_STAT))
+
+    def skip_acls(self) -> None:
+        self.vector(lambda: (self.int32(), self.string(), self.string()))
+
+
+def string(value: str) -> bytes:
+    """A ustring with its length before it."""
+    return buffer(value.encode())
+
+
+def buffer(value: bytes | None) -> bytes:
+    """A buffer with its length before it; None has length -1."""
+    return _INT.pack(-1) if value is None else _INT.pack(len(value)) + value
+
+
+def strings(values: Iterable[str]) -> bytes:
+    """A vector of ustrings."""
+    encoded = [string(value) for value in values]
+    return _INT.pack(len(encoded)) + b"".join(encoded)
+
+
+def frame(message: bytes) -> bytes:
+    """A message as it goes over the wire: its length before it."""
+    return _INT.pack(len(message)) + message
+
+
+def encode_connect(request: ConnectRequest) -> bytes:
+    """ConnectRequest as clients since 3.4 send it (with the read-only byte)."""
+    head = _CONNECT.pack(0, request.last_zxid, request.timeout_ms, request.session_id)
+    return head + buffer(request.password) + b"\0"
+
+
+def decode_connect(message: bytes) -> ConnectRequest:
+    reader = Reader(message)
+    _, last_zxid, timeout_ms, session_id = reader.unpack(_CONNECT)
+    return ConnectRequest(last_zxid, timeout_ms, session_id, reader.buffer() or b"")
+
+
+def decode_connected(message: bytes) -> ConnectResponse:
+    reader = Reader(message)
+    _, timeout_ms, session_id = reader.unpack(_CONNECTED)
+    return ConnectResponse(timeout_ms, session_id, reader.buffer() or b"")
+
+
+def decode_reply_header(message: bytes) -> ReplyHeader:
+    """The first 16 bytes of a reply."""
+    return ReplyHeader(*Reader(message).unpack(_REPLY))
+
+
+def encode_close(xid: int) -> bytes:
+    return _TWO_INTS.pack(xid, OpCode.CLOSE_SESSION)
+
+
+def encode_set_watches(
+    relative_zxid: int, data: Iterable[str], exist: Iterable[str], child: Iterable[str]
+) -> bytes:
+    """SetWatches with the xid that the Java client uses for it (-8)."""
+    head = _TWO_INTS.pack(XID_SET_WATCHES, OpCode.SET_WATCHES) + _LONG.pack(relative_zxid)
+    return head + strings(data) + strings(exist) + strings(child)
+
+
+def encode_request(xid: int, request: Request) -> bytes:
+    """Header and body of a request; new znodes are open to the world."""
+    if isinstance(request, Multi):
+        return _TWO_INTS.pack(xid, OpCode.MULTI) + _multi_body(request)
+    code, body = _encode_body(request)
+    return _TWO_INTS.pack(xid, code) + body
+
+
+def _encode_body(request: Request | Op) -> tuple[OpCode, bytes]:
+    path = string(request.path) if not isinstance(request, Multi) else b""
+    match request:
+        case Create():
+            mode = _INT.pack(request.mode)
+            return OpCode.CREATE, path + buffer(request.data) + _OPEN_ACL + mode
+        case Delete():
+            return OpCode.DELETE, path + _INT.pack(request.version)
+        case SetData():
+            return OpCode.SET_DATA, path + buffer(request.data) + _INT.pack(request.version)
+        case Check():
+            return OpCode.CHECK, path + _INT.pack(request.version)
+        case Exists():
+            return OpCode.EXISTS, path + bytes([request.watch])
+        case GetData():
+            return OpCode.GET_DATA, path + bytes([request.watch])
+        case GetChildren():
+            return OpCode.GET_CHILDREN2, path + bytes([request.watch])
+        case Sync():
+            return OpCode.SYNC, path
+        case _:
+            raise AssertionError(f"not a request of its own: {request}")
+
+
+def _multi_body(request: Multi) -> bytes:
+    parts = []
+    for op in request.ops:
+        code, body = _encode_body(op)
+        parts.append(_MULTI_HEADER.pack(code, False, -1) + body)
+    return b"".join(parts) + _END_OF_MULTI
+
+
+def decode_request(message: bytes) -> tuple[int, Request | str]:
+    """Xid and request. What is no request of `zk.ops` comes back as its name (`ping`, `setWatches`,
+    `closeSession`, `auth`, ... or `op 106` for a number that this file does not know)."""
+    reader = Reader(message)
+    xid, code = reader.unpack(_TWO_INTS)
+    return xid, _decode_body(code, reader)
+
+
+def _decode_body(code: int, reader: Reader) -> Request | str:
+    if code == OpCode.PING:
+        return "ping"
+    if code == OpCode.MULTI:
+        return Multi(tuple(_multi_ops(reader)))
+    if decode := _BODIES.get(code):
+        return decode(reader)
+    return _OTHER_NAMES[OpCode(code)] if code in _KNOWN else f"op {code}"
+
+
+def _multi_ops(reader: Reader) -> Iterable[Op]:
+    while True:
+        code, done, _ = reader.unpack(_MULTI_HEADER)
+        if done:
+            return
+        op = _check(reader) if code == OpCode.CHECK else _decode_body(code, reader)
+        if not isinstance(op, Create | Delete | SetData | Check):
+            raise Malformed(f"operation {code} in a multi")
+        yield op
+
+
+def _create(reader: Reader) -> Create | str:
+    path, data = reader.string(), reader.buffer()
+    reader.skip_acls()
+    mode = reader.int32()
+    return Create(path, data, CreateMode(mode)) if 0 <= mode <= 3 else f"create with flags {mode}"
+
+
+def _delete(reader: Reader) -> Delete:
+    return Delete(reader.string(), reader.int32())
+
+
+def _set_data(reader: Reader) -> SetData:
+    return SetData(reader.string(), reader.buffer(), reader.int32())
+
+
+def _check(reader: Reader) -> Check:
+    return Check(reader.string(), reader.int32())
+
+
+_BODIES: dict[int, Callable[[Reader], Request | str]] = {
+    OpCode.CREATE: _create,
+    OpCode.CREATE2: _create,
+    OpCode.DELETE: _delete,
+    OpCode.SET_DATA: _set_data,
+    OpCode.EXISTS: lambda reader: Exists(reader.string(), reader.boolean()),
+    OpCode.GET_DATA: lambda reader: GetData(reader.string(), reader.boolean()),
+    OpCode.GET_CHILDREN: lambda reader: GetChildren(reader.string(), reader.boolean()),
+    OpCode.GET_CHILDREN2: lambda reader: GetChildren(reader.string(), reader.boolean()),
+    OpCode.SYNC: lambda reader: Sync(reader.string()),
+}
+_KNOWN = {int(code) for code in _OTHER_NAMES}
