@@ -1,0 +1,1 @@
+"""Values and rules without threads: error codes, settings, the log of one replica."""

@@ -1,0 +1,122 @@
+"""Kafka's settings, by Kafka's names, with types and checks.
+
+`KafkaConfig` has one attribute per property (dots become underscores); defaults come from a profile. Sources:
+KafkaConfig.scala@2.6.3 (spec §8), LogConfig.scala@2.6.3. Nothing here knows where settings were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_type_hints
+
+import msgspec
+
+
+class BadSetting(ValueError):
+    """A setting that does not exist, or whose value it cannot have."""
+
+
+class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker's settings. Times in milliseconds, sizes in bytes, rates in bytes per second."""
+
+    replica_lag_time_max_ms: int
+    replica_fetch_wait_max_ms: int
+    replica_fetch_min_bytes: int
+    replica_fetch_max_bytes: int
+    replica_fetch_response_max_bytes: int
+    replica_fetch_backoff_ms: int
+    replica_socket_timeout_ms: int
+    replica_high_watermark_checkpoint_interval_ms: int
+    num_replica_fetchers: int
+    num_io_threads: int
+    num_network_threads: int
+    background_threads: int
+    request_timeout_ms: int
+    controller_socket_timeout_ms: int
+    zookeeper_session_timeout_ms: int
+    zookeeper_connection_timeout_ms: int
+    zookeeper_max_in_flight_requests: int
+    min_insync_replicas: int
+    default_replication_factor: int
+    num_partitions: int
+    fetch_max_bytes: int
+    max_incremental_fetch_session_cache_slots: int
+    auto_leader_rebalance_enable: bool
+    leader_imbalance_check_interval_seconds: int
+    leader_imbalance_per_broker_percentage: int
+    controlled_shutdown_enable: bool
+    controlled_shutdown_max_retries: int
+    controlled_shutdown_retry_backoff_ms: int
+    unclean_leader_election_enable: bool
+    delete_topic_enable: bool
+    replication_quota_window_num: int
+    replication_quota_window_size_seconds: int
+
+    @classmethod
+    def of(cls, defaults: Mapping[str, str], settings: Mapping[str, str]) -> KafkaConfig:
+        """Parse settings over defaults; BadSetting names what is wrong and what is allowed."""
+        known = property_names()
+        values: dict[str, Any] = {}
+        for key, text in {**defaults, **settings}.items():
+            if key not in known:
+                raise BadSetting(f"unknown setting {key}")
+            values[known[key]] = _parse(key, text)
+        if "zookeeper.connection.timeout.ms" not in {*defaults, *settings}:
+            values["zookeeper_connection_timeout_ms"] = values["zookeeper_session_timeout_ms"]
+        config = cls(**values)
+        config.check()
+        return config
+
+    def check(self) -> None:
+        """KafkaConfig.validateValues: what Kafka refuses to start with."""
+        if self.replica_fetch_wait_max_ms > self.replica_lag_time_max_ms:
+            raise BadSetting("replica.fetch.wait.max.ms must not be above replica.lag.time.max.ms")
+        if self.replica_fetch_wait_max_ms > self.replica_socket_timeout_ms:
+            raise BadSetting(
+                "replica.fetch.wait.max.ms must not be above replica.socket.timeout.ms"
+            )
+        for name in (
+            "num_io_threads",
+            "num_network_threads",
+            "num_replica_fetchers",
+            "replica_lag_time_max_ms",
+        ):
+            if getattr(self, name) < 1:
+                raise BadSetting(f"{name.replace('_', '.')} must be at least 1")
+
+
+def property_names() -> dict[str, str]:
+    """Kafka's property names to attribute names of KafkaConfig."""
+    return {field.replace("_", "."): field for field in KafkaConfig.__struct_fields__}
+
+
+_types = get_type_hints(KafkaConfig)
+
+
+def _parse(key: str, text: str) -> int | bool:
+    wanted = _types[key.replace(".", "_")]
+    lowered = str(text).strip().lower()
+    if wanted is bool:
+        if lowered not in ("true", "false"):
+            raise BadSetting(f"{key}: {text!r} is neither true nor false")
+        return lowered == "true"
+    try:
+        return int(lowered)
+    except ValueError:
+        raise BadSetting(f"{key}: {text!r} is no whole number") from None
+
+
+TOPIC_PROPERTIES = frozenset(
+    {
+        "min.insync.replicas",
+        "unclean.leader.election.enable",
+        "leader.replication.throttled.replicas",
+        "follower.replication.throttled.replicas",
+    }
+)
+"""Topic settings that the emulator obeys; others are kept in ZooKeeper and have no effect."""
+
+DYNAMIC_BROKER_PROPERTIES = frozenset(
+    {"leader.replication.throttled.rate", "follower.replication.throttled.rate"}
+)
+"""Broker settings that can be altered while it runs, and that the emulator obeys."""

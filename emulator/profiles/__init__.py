@@ -1,0 +1,1 @@
+"""Kafka versions as data: defaults, guards, strategies; one file per version line."""

@@ -1,0 +1,1 @@
+"""What brokers, controllers and clients say to each other."""

@@ -1,0 +1,264 @@
+"""Requests and responses, with Kafka's names and fields (spec §11.3), as far as this design uses them.
+
+Small frozen structs without behaviour; the transport carries them as they are. Errors are Kafka's codes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from emulator.model.errors import Errors
+from emulator.model.offset_log import Batch
+from emulator.trace.values import PartitionState, TopicPartition
+
+
+class FetchPartition(NamedTuple):
+    """One partition of a Fetch request."""
+
+    partition: TopicPartition
+    current_leader_epoch: int
+    fetch_offset: int
+    log_start_offset: int
+    max_bytes: int
+
+
+class FetchRequest(msgspec.Struct, frozen=True):
+    """Fetch v11. `session_epoch` 0 opens a session (full), -1 closes it, else incremental (KIP-227)."""
+
+    replica_id: int
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    session_id: int
+    session_epoch: int
+    partitions: tuple[FetchPartition, ...]
+    forgotten: tuple[TopicPartition, ...] = ()
+
+
+class FetchedPartition(NamedTuple):
+    """One partition of a Fetch response."""
+
+    partition: TopicPartition
+    error: Errors
+    high_watermark: int
+    log_start_offset: int
+    batches: tuple[Batch, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(batch.size for batch in self.batches)
+
+
+class FetchResponse(msgspec.Struct, frozen=True):
+    """`partitions` of an incremental session: those with something to say."""
+
+    error: Errors
+    session_id: int
+    partitions: tuple[FetchedPartition, ...]
+
+
+class ProducePartition(NamedTuple):
+    """Records for one partition: how many, and their bytes."""
+
+    partition: TopicPartition
+    count: int
+    size: int
+
+
+class ProduceRequest(msgspec.Struct, frozen=True):
+    """`acks`: 0, 1, or -1 for all."""
+
+    acks: int
+    timeout_ms: int
+    partitions: tuple[ProducePartition, ...]
+
+
+class ProducedPartition(NamedTuple):
+    """The result for one partition; `base_offset` is -1 on errors."""
+
+    partition: TopicPartition
+    error: Errors
+    base_offset: int
+
+
+class ProduceResponse(msgspec.Struct, frozen=True):
+    """Results in the order of the request."""
+
+    partitions: tuple[ProducedPartition, ...]
+
+
+class EpochQuery(NamedTuple):
+    """One partition of OffsetsForLeaderEpoch."""
+
+    partition: TopicPartition
+    current_leader_epoch: int
+    leader_epoch: int
+
+
+class EpochEndOffset(NamedTuple):
+    """The answer: where `leader_epoch` ended."""
+
+    partition: TopicPartition
+    error: Errors
+    leader_epoch: int
+    end_offset: int
+
+
+class OffsetsForLeaderEpochRequest(msgspec.Struct, frozen=True):
+    """v3."""
+
+    replica_id: int
+    partitions: tuple[EpochQuery, ...]
+
+
+class OffsetsForLeaderEpochResponse(msgspec.Struct, frozen=True):
+    """In the order of the request."""
+
+    partitions: tuple[EpochEndOffset, ...]
+
+
+class ListOffsetsRequest(msgspec.Struct, frozen=True):
+    """One partition's earliest or latest offset, as a follower asks after OFFSET_OUT_OF_RANGE."""
+
+    replica_id: int
+    partition: TopicPartition
+    current_leader_epoch: int
+    earliest: bool
+
+
+class ListOffsetsResponse(msgspec.Struct, frozen=True):
+    """-1 with an error."""
+
+    error: Errors
+    offset: int
+
+
+class LiveBroker(NamedTuple):
+    """A broker in UpdateMetadata, and in metadata caches."""
+
+    broker: int
+    host: str
+    port: int
+
+
+class LeaderAndIsrRequest(msgspec.Struct, frozen=True):
+    """v4: become leader or follower."""
+
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+    states: tuple[PartitionState, ...]
+    live_leaders: tuple[LiveBroker, ...]
+
+
+class LeaderAndIsrResponse(msgspec.Struct, frozen=True):
+    """`partitions` has an error for each partition of the request."""
+
+    error: Errors
+    partitions: tuple[tuple[TopicPartition, Errors], ...] = ()
+
+
+class UpdateMetadataRequest(msgspec.Struct, frozen=True):
+    """v6: what all brokers shall tell clients."""
+
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+    states: tuple[PartitionState, ...]
+    live_brokers: tuple[LiveBroker, ...]
+
+
+class UpdateMetadataResponse(msgspec.Struct, frozen=True):
+    """Only an error."""
+
+    error: Errors
+
+
+class StopReplicaPartition(NamedTuple):
+    """One partition of StopReplica v3."""
+
+    partition: TopicPartition
+    leader_epoch: int
+    delete: bool
+
+
+class StopReplicaRequest(msgspec.Struct, frozen=True):
+    """v3."""
+
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+    partitions: tuple[StopReplicaPartition, ...]
+
+
+class StopReplicaResponse(msgspec.Struct, frozen=True):
+    """`partitions` has an error for each partition of the request."""
+
+    error: Errors
+    partitions: tuple[tuple[TopicPartition, Errors], ...] = ()
+
+
+class MetadataRequest(msgspec.Struct, frozen=True):
+    """All topics when `topics` is empty."""
+
+    topics: tuple[str, ...] = ()
+
+
+class MetadataResponse(msgspec.Struct, frozen=True):
+    """What this broker's metadata cache says."""
+
+    brokers: tuple[LiveBroker, ...]
+    controller_id: int
+    partitions: tuple[PartitionState, ...]
+
+
+class CreateTopicsRequest(msgspec.Struct, frozen=True):
+    """One topic with an explicit assignment: partition n has the replicas `assignment[n]`."""
+
+    topic: str
+    assignment: tuple[tuple[int, ...], ...]
+    config: tuple[tuple[str, str], ...]
+    timeout_ms: int = 60000
+
+
+class AlterConfigsRequest(msgspec.Struct, frozen=True):
+    """IncrementalAlterConfigs (SET) of one entity: `entity_type` is `topics` or `brokers`."""
+
+    entity_type: str
+    entity: str
+    config: tuple[tuple[str, str], ...]
+
+
+class AdminResponse(msgspec.Struct, frozen=True):
+    """The answer to an admin request."""
+
+    error: Errors
+    message: str = ""
+
+
+ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
+Request = (
+    FetchRequest
+    | ProduceRequest
+    | OffsetsForLeaderEpochRequest
+    | ListOffsetsRequest
+    | LeaderAndIsrRequest
+    | UpdateMetadataRequest
+    | StopReplicaRequest
+    | MetadataRequest
+    | CreateTopicsRequest
+    | AlterConfigsRequest
+)
+Response = (
+    FetchResponse
+    | ProduceResponse
+    | OffsetsForLeaderEpochResponse
+    | ListOffsetsResponse
+    | LeaderAndIsrResponse
+    | UpdateMetadataResponse
+    | StopReplicaResponse
+    | MetadataResponse
+    | AdminResponse
+)
