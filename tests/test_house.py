@@ -1,7 +1,8 @@
 """The house rules as a test: what no tool checks for us, read from the files themselves.
 
 Each rule of `tests/house/rules.py` is held to this project, and to two small projects here: one
-that breaks it, which it must notice, and one that it must let pass. A rule that cannot fail is none.
+that breaks it, which it must notice, and one that it must let pass. A rule that cannot fail is
+none.
 """
 
 from collections.abc import Callable, Iterator
@@ -163,7 +164,7 @@ SAMPLES: dict[Rule, tuple[Files, list[str], Files]] = {
         NAMES
         | {
             X: '"""As in slow-one.\n\nSee KAFKA-12"""\nx = "slow-one-two"\ny == "latency"\n',
-            "emulator/cli/run.py": "a = Option(help='such as slow-one')\nz = 'flapping'  # KAFKA-12\n",
+            "emulator/cli/run.py": "a = Option(help='as slow-one')\nz = 'flapping'  # KAFKA-12\n",
         },
     ),
 }

@@ -224,40 +224,40 @@ def no_code_knows_a_scenario(house: House) -> Iterator[str]:
     composed = [name for name in names if re.search(r"[-_\d]", name)]
     anywhere = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, composed))})(?![\w-])")
     for source in house.product:
-        for node in strings_of(source) if composed else ():
-            for name in anywhere.findall(node.value):
+        for node, text in strings_of(source) if composed else ():
+            for name in anywhere.findall(text):
                 if names[name] != source.path:
                     yield source.at(node, f"knows `{name}`, the name in {names[name]}")
-        for node in looked_up_in(source):
-            if node.value in names and node.value not in composed:
-                yield source.at(node, f"asks for `{node.value}`, the name in {names[node.value]}")
+        for node, text in looked_up_in(source):
+            if text in names and text not in composed:
+                yield source.at(node, f"asks for `{text}`, the name in {names[text]}")
 
 
-def strings_of(source: Source) -> Iterator[ast.Constant]:
+def strings_of(source: Source) -> Iterator[tuple[ast.AST, str]]:
     told = {id(node) for node in docstrings_of(source)}
     for node in source.nodes:
         if isinstance(node, ast.keyword) and node.arg in ("help", "epilog"):
             told |= {id(part) for part in ast.walk(node.value)}
     for node in source.nodes:
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
-            yield node
+        match node:
+            case ast.Constant(value=str() as text) if id(node) not in told:
+                yield node, text
 
 
-def looked_up_in(source: Source) -> Iterator[ast.Constant]:
-    """Strings on either side of a comparison, in a case, as a key, or in a container asked with
-    `in`."""
+def looked_up_in(source: Source) -> Iterator[tuple[ast.AST, str]]:
+    """Strings beside a comparison, in a case, as a key, or in a container asked with `in`."""
     for node in source.nodes:
-        candidates: list[ast.expr | None] = []
+        asked: list[ast.expr | None] = []
         match node:
             case ast.Compare():
-                candidates = [node.left, *node.comparators]
+                asked = [node.left, *node.comparators]
             case ast.MatchValue():
-                candidates = [node.value]
+                asked = [node.value]
             case ast.Dict():
-                candidates = list(node.keys)
+                asked = list(node.keys)
             case ast.Subscript():
-                candidates = [node.slice]
-        for candidate in candidates:
-            for part in getattr(candidate, "elts", [candidate]):
-                if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                    yield part
+                asked = [node.slice]
+        for part in (part for one in asked for part in getattr(one, "elts", [one])):
+            match part:
+                case ast.Constant(value=str() as text):
+                    yield part, text
