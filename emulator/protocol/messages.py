@@ -63,7 +63,7 @@ class ProducePartition(NamedTuple):
     """Records for one partition: how many, and their bytes."""
 
     partition: TopicPartition
-    count: int
+    records: int
     size: int
 
 

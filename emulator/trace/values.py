@@ -6,15 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-
-class TopicPartition(NamedTuple):
-    """A partition's name; `str()` gives Kafka's `orders-0`."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
+from zk.codec import TopicPartition as TopicPartition
 
 
 class Lagging(NamedTuple):
