@@ -10,7 +10,7 @@ Source: zk/KafkaZkClient.scala@2.6.3, utils/ReplicationUtils.scala@2.6.3; spec ย
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from zk import codec, codec_admin, paths
 from zk.client import ZNodeChangeHandler, ZooKeeperClient
@@ -83,7 +83,7 @@ class KafkaZkClient:
         """Each operation in a multi with the check of `/controller_epoch` (KAFKA-6082); -1: sent plainly.
         ControllerMoved when the check fails (spec ยง2.6)."""
         if controller_epoch_zk_version < 0:
-            return await self.batch(list(ops))
+            return await self.batch([*ops])
         check = Check(paths.CONTROLLER_EPOCH, controller_epoch_zk_version)
         replies = await self.batch([Multi((check, op)) for op in ops])
         return [self._unfence(reply) for reply in replies]
@@ -99,9 +99,9 @@ class KafkaZkClient:
             raise ZooKeeperError(check.code, paths.CONTROLLER_EPOCH)
         return _reply_of(op, reply.zxid)
 
-    def _decoded(self, decode: Callable[[], T]) -> T | None:
+    def _decoded(self, decode: Callable[..., T], *args: Any) -> T | None:
         try:
-            return decode()
+            return decode(*args)
         except MalformedZNode as error:
             self.client.report_malformed(error)
             return None
@@ -141,7 +141,7 @@ class KafkaZkClient:
         if reply.code is Code.NO_NODE:
             return None
         _expect_ok(reply, paths.CLUSTER_ID)
-        return self._decoded(lambda: codec_admin.decode_cluster_id(reply.data))
+        return self._decoded(codec_admin.decode_cluster_id, reply.data)
 
     async def create_or_get_cluster_id(self, proposed: str) -> str:
         try:
@@ -210,7 +210,7 @@ class KafkaZkClient:
         if reply.code is Code.NO_NODE:
             return None
         _expect_ok(reply, paths.CONTROLLER)
-        controller = self._decoded(lambda: codec.decode_controller(reply.data))
+        controller = self._decoded(codec.decode_controller, reply.data)
         return controller.broker_id if controller else None
 
     async def get_controller_epoch(self) -> tuple[int, int] | None:
@@ -311,7 +311,7 @@ class KafkaZkClient:
         return self._broker_info(broker, reply) if reply.code is Code.OK else None
 
     def _broker_info(self, broker: int, reply: Reply) -> BrokerInfo | None:
-        return self._decoded(lambda: codec_admin.decode_broker(paths.broker_id(broker), reply.data))
+        return self._decoded(codec_admin.decode_broker, paths.broker_id(broker), reply.data)
 
     async def get_all_topics(self, *, register_watch: bool) -> list[str]:
         return await self._children(GetChildren(paths.TOPICS, register_watch))
@@ -326,9 +326,7 @@ class KafkaZkClient:
         for name, reply in zip(names, replies, strict=True):
             if reply.code is Code.OK:
                 path, data = paths.topic(name), reply.data
-                assignment = self._decoded(
-                    lambda path=path, data=data: codec.decode_topic(path, data)
-                )  # type: ignore[misc]
+                assignment = self._decoded(codec.decode_topic, path, data)
                 for partition, replicas in (assignment or {}).items():
                     found[TopicPartition(name, partition)] = replicas
             elif reply.code is not Code.NO_NODE:
@@ -370,9 +368,7 @@ class KafkaZkClient:
     ) -> LeaderIsrAndControllerEpoch | None:
         assert reply.stat is not None
         version = reply.stat.version
-        return self._decoded(
-            lambda: codec.decode_state(_state_path(partition), reply.data, version)
-        )
+        return self._decoded(codec.decode_state, _state_path(partition), reply.data, version)
 
     async def create_topic_partition_states_raw(
         self,
@@ -479,9 +475,7 @@ class KafkaZkClient:
         for path, reply in zip(where, replies, strict=True):
             if reply.code is Code.OK:
                 data = reply.data
-                partitions = self._decoded(
-                    lambda path=path, data=data: codec.decode_isr_change(path, data)  # type: ignore[misc]
-                )
+                partitions = self._decoded(codec.decode_isr_change, path, data)
                 named.update(dict.fromkeys(partitions or ()))
             elif reply.code is not Code.NO_NODE:
                 raise ZooKeeperError(reply.code, path)
@@ -516,7 +510,7 @@ class KafkaZkClient:
         reply = await self.one(GetData(paths.PREFERRED_REPLICA_ELECTION))
         if reply.code is not Code.OK:
             return []
-        return list(self._decoded(lambda: codec.decode_preferred_election(reply.data)) or ())
+        return list(self._decoded(codec.decode_preferred_election, reply.data) or ())
 
     async def delete_preferred_replica_election(self, epoch_zk_version: int) -> None:
         """Sent whether it exists or not, as Kafka does."""
@@ -530,7 +524,7 @@ class KafkaZkClient:
         reply = await self.one(GetData(path))
         if reply.code is not Code.OK:
             return {}
-        return self._decoded(lambda: codec_admin.decode_config(path, reply.data)) or {}
+        return self._decoded(codec_admin.decode_config, path, reply.data) or {}
 
     async def set_or_create_entity_configs(
         self, entity_type: str, entity: str, config: Mapping[str, str]
@@ -556,7 +550,7 @@ class KafkaZkClient:
         reply = await self.one(GetData(path))
         if reply.code is not Code.OK or reply.stat is None:
             return None
-        change = self._decoded(lambda: codec_admin.decode_config_change(path, reply.data))
+        change = self._decoded(codec_admin.decode_config_change, path, reply.data)
         return (change.entity_path, reply.stat.ctime) if change else None
 
 
