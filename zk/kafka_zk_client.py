@@ -26,7 +26,6 @@ from zk.ops import (
     GetChildren,
     GetData,
     Multi,
-    Op,
     OpResult,
     Reply,
     Request,
@@ -35,6 +34,8 @@ from zk.ops import (
 )
 
 T = TypeVar("T")
+
+Write = Create | Delete | SetData
 
 MATCH_ANY_VERSION = -1
 NO_FENCING = -1
@@ -78,12 +79,12 @@ class KafkaZkClient:
         return (await self.batch([request]))[0]
 
     async def fenced_batch(
-        self, ops: Sequence[Op], controller_epoch_zk_version: int
+        self, ops: Sequence[Write], controller_epoch_zk_version: int
     ) -> list[Reply]:
         """Each operation in a multi with the check of `/controller_epoch` (KAFKA-6082); -1: sent plainly.
         ControllerMoved when the check fails (spec §2.6)."""
         if controller_epoch_zk_version < 0:
-            return await self.batch([*ops])
+            return await self.batch(ops)
         check = Check(paths.CONTROLLER_EPOCH, controller_epoch_zk_version)
         replies = await self.batch([Multi((check, op)) for op in ops])
         return [self._unfence(reply) for reply in replies]
