@@ -40,7 +40,7 @@ Applied = tuple[Reply, Transaction | None, Fired]
 SPECIAL_PATHS = ("/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config")
 READ_ONLY_PATH = "/zookeeper/config"
 
-# PathUtils.java 3.5.9 validatePath: empty and relative names, and characters that no znode may carry.
+# PathUtils.java 3.5.9 validatePath: empty and relative names, characters that no znode may carry.
 _INVALID = re.compile("//|/\\.{1,2}(/|$)|[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
 _NO_FIRED: Fired = []
 

@@ -22,11 +22,11 @@ class WatchTable:
 
     def __init__(self) -> None:
         self._sessions: dict[str, dict[int, None]] = {}
-        self._paths: dict[int, set[str]] = {}
+        self._paths: dict[int, dict[str, None]] = {}
 
     def add(self, path: str, session: int) -> None:
         self._sessions.setdefault(path, {})[session] = None
-        self._paths.setdefault(session, set()).add(path)
+        self._paths.setdefault(session, {})[path] = None
 
     def take(self, path: str) -> Iterable[int]:
         """The sessions that watch `path`; they do not any more."""
@@ -34,7 +34,7 @@ class WatchTable:
         if sessions is None:
             return ()
         for session in sessions:
-            self._paths[session].discard(path)
+            del self._paths[session][path]
         return sessions
 
     def remove_session(self, session: int) -> None:
@@ -50,7 +50,7 @@ class WatchTable:
     def copy(self) -> WatchTable:
         twin = WatchTable()
         twin._sessions = {path: dict(sessions) for path, sessions in self._sessions.items()}
-        twin._paths = {session: set(paths) for session, paths in self._paths.items()}
+        twin._paths = {session: dict(paths) for session, paths in self._paths.items()}
         return twin
 
 

@@ -1,0 +1,413 @@
+"""A modelled ZooKeeper service: one server's sessions, connections and log over `zk.tree`.
+
+All that happens in the server runs on its lane, one request at a time; the order of application is
+that of the zxids. Sessions expire on the server's time (ExpiryQueue.java, SessionTrackerImpl.java
+3.5.9). Faults are methods. The client half is `zk.model_client`, what is between them `zk.link`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
+
+from zk.errors import Code
+from zk.follower import Commit, Follower, nothing_to_apply
+from zk.link import Latency, Link, Pipe
+from zk.model_client import ModelSession
+from zk.ops import Exists, GetChildren, GetData, Reply, Request, name_of
+from zk.packets import (
+    END_OF_STREAM,
+    PING,
+    CloseSession,
+    Connect,
+    Connected,
+    EndOfStream,
+    Ping,
+    SetWatches,
+    ToClient,
+    ToServer,
+)
+from zk.tree import Tree
+from zk.watches import Fired
+from zk.wire import Lane, Listener, Observer
+
+When = Literal["before", "after"]
+
+_READS = (Exists, GetData, GetChildren)
+_NAMES = {Connect: "connect", SetWatches: "setWatches", CloseSession: "closeSession"}
+_UNREPORTED = (Ping, EndOfStream)
+
+
+class ServerSession:
+    """What the server remembers of a session; `deadline_ms` is on the server's clock, at a tick."""
+
+    __slots__ = ("client", "connection", "deadline_ms", "session_id", "timeout_ms")
+
+    def __init__(self, session_id: int, client: str, timeout_ms: int) -> None:
+        self.session_id = session_id
+        self.client = client
+        self.timeout_ms = timeout_ms
+        self.deadline_ms = 0
+        self.connection: Connection | None = None
+
+
+class Connection:
+    """The server's end of one connection. With a follower, `parked` waits for its commit."""
+
+    __slots__ = ("follower", "link", "parked", "session", "to_client", "to_server", "waiting")
+
+    def __init__(
+        self,
+        link: Link,
+        to_client: Pipe[ToClient],
+        lane: Lane,
+        on_packet: Callable[[Connection, ToServer], None],
+        on_pass: Callable[[ToServer], None],
+    ) -> None:
+        self.link = link
+        self.to_client = to_client
+        self.to_server = Pipe(link, lane, "zk_request", partial(on_packet, self), on_pass)
+        self.session: ServerSession | None = None
+        self.follower: Follower | None = None
+        self.waiting = False
+        self.parked: deque[ToServer] = deque()
+
+
+class Ensemble:
+    """`zk.wire.Service`, modelled; clients are known by name, faults are aimed at a client."""
+
+    def __init__(
+        self,
+        *,
+        server: Lane,
+        network: Lane,
+        latency: Latency,
+        observer: Observer,
+        tick_time_ms: int = 2000,
+        min_session_timeout_ms: int | None = None,
+        max_session_timeout_ms: int | None = None,
+        tick_phase_ms: int = 0,
+        epoch_ms: int = 0,
+    ) -> None:
+        """`epoch_ms` is the wall clock when the world's clock showed 0; `tick_phase_ms` shifts the
+        server's ticks, which a real server's start decides."""
+        self.tree = Tree()
+        self._server = server
+        self._network = network
+        self._now_us = network.now_us
+        self._latency = latency
+        self._observer = observer
+        self._tick_ms = tick_time_ms
+        self._tick_phase_ms = tick_phase_ms
+        self._min_ms = min_session_timeout_ms or 2 * tick_time_ms
+        self._max_ms = max_session_timeout_ms or 20 * tick_time_ms
+        self._epoch_ms = epoch_ms
+        self._up = True
+        self._last_session_id = 0
+        self._sessions: dict[int, ServerSession] = {}
+        self._buckets: dict[int, list[ServerSession]] = {}
+        self._connections: dict[Connection, None] = {}
+        self._links: dict[str, Link] = {}
+        self._followers: dict[str, Follower] = {}
+        self._drops: dict[str, list[tuple[When, str | None]]] = {}
+
+    # the service
+
+    def open_session(
+        self, client: str, timeout_ms: int, lane: Lane, listener: Listener
+    ) -> ModelSession:
+        """See zk.wire.Service."""
+        return ModelSession(
+            self, self._link(client), timeout_ms, lane, listener, partial(self._on_pass, client)
+        )
+
+    def accept(
+        self, link: Link, to_client: Pipe[ToClient], on_pass: Callable[[ToServer], None]
+    ) -> Pipe[ToServer] | None:
+        """A client connects; None when nobody listens."""
+        if not self._up:
+            return None
+        connection = Connection(link, to_client, self._server, self._on_packet, on_pass)
+        self._connections[connection] = None
+        return connection.to_server
+
+    # faults
+
+    def cut(self, client: str) -> None:
+        """Bytes between `client` and the server stop both ways; connections stay."""
+        self._link(client).cut()
+
+    def heal(self, client: str) -> None:
+        """What was held by `cut` passes, in order."""
+        self._link(client).heal()
+
+    def delay(self, client: str, extra_us: int) -> None:
+        """Everything takes `extra_us` longer each way; 0 ends it."""
+        self._link(client).extra_us = extra_us
+
+    def expire(self, client: str) -> None:
+        """The server ends the sessions of `client` now, as if their time had run out."""
+        self._server.post(partial(self._expire_client, client))
+
+    def drop_connection(self, client: str, when: When, kind: str | None = None) -> None:
+        """The connection breaks at the next request of `kind` (`setData`, `multi`; None: any) from
+        `client`: before it is applied, or after it, so that the answer is lost."""
+        self._drops.setdefault(client, []).append((when, kind))
+
+    def lag(self, client: str, lag_us: int) -> None:
+        """From its next connection on `client` talks to a server that lags `lag_us` behind; 0: to
+        the leader again."""
+        self._followers.pop(client, None)
+        if lag_us:
+            self._followers[client] = Follower(self.tree, lag_us, self._server, self._deliver)
+
+    def stop(self) -> None:
+        """The server's process ends: connections break and are refused; its data is kept."""
+        self._up = False
+        self._buckets.clear()
+        for connection in list(self._connections):
+            self._break(connection)
+
+    def start(self) -> None:
+        """The server is back; the sessions in its log get a full time-out from now."""
+        self._up = True
+        for session in self._sessions.values():
+            self._touch(session)
+            self._file(session)
+
+    # what passes on the wire
+
+    def _link(self, client: str) -> Link:
+        link = self._links.get(client)
+        if link is None:
+            link = self._links[client] = Link(client, self._network, self._latency)
+        return link
+
+    def _on_pass(self, client: str, packet: ToServer) -> None:
+        if isinstance(packet, _UNREPORTED):
+            return
+        name = _NAMES.get(type(packet), packet)
+        self._observer.on_request(self._now_us(), client, name)  # type: ignore[arg-type]
+
+    # the server, on its lane
+
+    def _on_packet(self, connection: Connection, packet: ToServer) -> None:
+        if connection not in self._connections:
+            return
+        if isinstance(packet, Connect):
+            self._on_connect(connection, packet)
+        elif isinstance(packet, EndOfStream):
+            self._forget(connection)
+        elif connection.waiting:
+            connection.parked.append(packet)
+        else:
+            self._on_session_packet(connection, packet)
+
+    def _on_session_packet(self, connection: Connection, packet: ToServer) -> None:
+        session = connection.session
+        assert session is not None, "a request before the connection's first answer"
+        self._touch(session)
+        if isinstance(packet, Ping):
+            connection.to_client.send(PING, "zk_reply")
+        elif isinstance(packet, SetWatches):
+            self._on_set_watches(connection, session, packet)
+        elif isinstance(packet, CloseSession):
+            self._close_session(session, Reply(Code.OK, self.tree.zxid + 1))
+        else:
+            self._on_request(connection, session, packet)  # type: ignore[arg-type]
+
+    def _on_request(self, connection: Connection, session: ServerSession, request: Request) -> None:
+        drop = self._take_drop(connection, request) if self._drops else None
+        if drop == "before":
+            self._break(connection)
+            return
+        if connection.follower is not None:
+            self._through_follower(connection, connection.follower, session, request)
+        else:
+            reply = self._apply(session, request)
+            if drop is None:
+                connection.to_client.send(reply, "zk_reply")
+        if drop == "after":
+            self._break(connection)
+
+    def _apply(self, session: ServerSession, request: Request) -> Reply:
+        now_us = self._now_us()
+        now_ms = self._epoch_ms + now_us // 1000
+        reply, transaction, fired = self.tree.apply(request, session.session_id, now_ms)
+        if transaction is not None:
+            self._observer.on_transaction(now_us, transaction)
+            if self._followers:
+                self._to_followers(partial(_replay, request, session.session_id, now_ms))
+        if fired:
+            self._deliver(fired)
+        return reply
+
+    def _deliver(self, fired: Fired) -> None:
+        for session_id, event in fired:
+            session = self._sessions.get(session_id)
+            if session is not None and session.connection is not None:
+                session.connection.to_client.send(event, "zk_watch")
+
+    # sessions
+
+    def _on_connect(self, connection: Connection, packet: Connect) -> None:
+        connection.follower = self._followers.get(connection.link.client)
+        tree = connection.follower.tree if connection.follower else self.tree
+        if packet.last_zxid > tree.zxid:
+            self._break(connection)
+            return
+        if packet.session_id:
+            self._reopen(connection, packet)
+            return
+        self._last_session_id += 1
+        session_id = self._last_session_id
+        timeout_ms = min(max(packet.timeout_ms, self._min_ms), self._max_ms)
+        session = ServerSession(session_id, connection.link.client, timeout_ms)
+        self._sessions[session_id] = session
+        transaction = self.tree.create_session(session_id, timeout_ms)
+        self._observer.on_transaction(self._now_us(), transaction)
+        self._to_followers(partial(_replay_session, session_id, timeout_ms))
+        self._touch(session)
+        self._file(session)
+        self._attach(connection, session)
+
+    def _reopen(self, connection: Connection, packet: Connect) -> None:
+        """ZooKeeperServer.processConnectRequest, reopenSession: an older connection is closed."""
+        session = self._sessions.get(packet.session_id)
+        if session is None:
+            connection.to_client.send(Connected(packet.session_id, 0), "zk_reply")
+            self._break(connection)
+            return
+        if session.connection is not None:
+            self._break(session.connection)
+        self._touch(session)
+        self._attach(connection, session)
+
+    def _attach(self, connection: Connection, session: ServerSession) -> None:
+        connection.session = session
+        session.connection = connection
+        answer = Connected(session.session_id, session.timeout_ms)
+        self._when_applied(connection, lambda: connection.to_client.send(answer, "zk_reply"))
+
+    def _on_set_watches(
+        self, connection: Connection, session: ServerSession, it: SetWatches
+    ) -> None:
+        tree = connection.follower.tree if connection.follower else self.tree
+        self._deliver(tree.set_watches(session.session_id, it.zxid, it.data, it.exist, it.child))
+        connection.to_client.send(Reply(Code.OK, tree.zxid), "zk_reply")
+
+    def _close_session(self, session: ServerSession, reply: Reply | None = None) -> None:
+        """One transaction; its watches fire, then the session's connection ends. Only who asked for
+        it gets a reply."""
+        transaction, fired = self.tree.close_session(session.session_id)
+        self._observer.on_transaction(self._now_us(), transaction)
+        self._to_followers(partial(_replay_close, session.session_id))
+        self._deliver(fired)
+        del self._sessions[session.session_id]
+        connection = session.connection
+        if connection is not None:
+            if reply is not None:
+                connection.to_client.send(reply, "zk_reply")
+            self._break(connection)
+
+    # time
+
+    def _touch(self, session: ServerSession) -> None:
+        """ExpiryQueue.roundToNextInterval: always at least the next tick."""
+        tick_ms, phase_ms = self._tick_ms, self._tick_phase_ms
+        end_ms = self._now_us() // 1000 + session.timeout_ms + phase_ms
+        session.deadline_ms = (end_ms // tick_ms + 1) * tick_ms - phase_ms
+
+    def _file(self, session: ServerSession) -> None:
+        """Look at the session again at its deadline (a touch until then only moves the
+        deadline)."""
+        bucket_ms = session.deadline_ms
+        if bucket_ms not in self._buckets:
+            self._buckets[bucket_ms] = []
+            delay_us = max(bucket_ms * 1000 - self._now_us(), 0)
+            self._server.call_later(delay_us, partial(self._on_tick, bucket_ms))
+        self._buckets[bucket_ms].append(session)
+
+    def _on_tick(self, bucket_ms: int) -> None:
+        """Sessions of one tick go together."""
+        for session in self._buckets.pop(bucket_ms, ()):
+            if session.session_id not in self._sessions:
+                continue
+            if session.deadline_ms > bucket_ms:
+                self._file(session)
+            else:
+                self._close_session(session)
+
+    def _expire_client(self, client: str) -> None:
+        for session in list(self._sessions.values()):
+            if session.client == client:
+                self._close_session(session)
+
+    # connections that end
+
+    def _break(self, connection: Connection) -> None:
+        """The server closes its end."""
+        connection.to_client.send(END_OF_STREAM, "zk_reply")
+        self._forget(connection)
+
+    def _forget(self, connection: Connection) -> None:
+        self._connections.pop(connection, None)
+        connection.to_server.close()
+        session = connection.session
+        if session is not None and session.connection is connection:
+            session.connection = None
+            tree = connection.follower.tree if connection.follower else self.tree
+            tree.watches.remove_session(session.session_id)
+
+    def _take_drop(self, connection: Connection, request: Request) -> When | None:
+        drops = self._drops.get(connection.link.client, [])
+        for drop in drops:
+            if drop[1] in (None, name_of(request)):
+                drops.remove(drop)
+                return drop[0]
+        return None
+
+    # a server that lags
+
+    def _to_followers(self, commit: Commit) -> None:
+        for follower in self._followers.values():
+            follower.commit(commit)
+
+    def _through_follower(
+        self, connection: Connection, follower: Follower, session: ServerSession, request: Request
+    ) -> None:
+        if isinstance(request, _READS):
+            reply, _, _ = follower.tree.apply(request, session.session_id, 0)
+            connection.to_client.send(reply, "zk_reply")
+            return
+        reply = self._apply(session, request)
+        self._when_applied(connection, lambda: connection.to_client.send(reply, "zk_reply"))
+
+    def _when_applied(self, connection: Connection, then: Callable[[], None]) -> None:
+        """Do `then` once the connection's server has applied all that the leader has."""
+        if connection.follower is None:
+            then()
+            return
+        connection.waiting = True
+        connection.follower.commit(nothing_to_apply, partial(self._resume, connection, then))
+
+    def _resume(self, connection: Connection, then: Callable[[], None]) -> None:
+        connection.waiting = False
+        then()
+        while connection.parked and not connection.waiting:
+            self._on_packet(connection, connection.parked.popleft())
+
+
+def _replay(request: Request, session_id: int, now_ms: int, tree: Tree) -> Fired:
+    return tree.apply(request, session_id, now_ms)[2]
+
+
+def _replay_session(session_id: int, timeout_ms: int, tree: Tree) -> Fired:
+    tree.create_session(session_id, timeout_ms)
+    return []
+
+
+def _replay_close(session_id: int, tree: Tree) -> Fired:
+    return tree.close_session(session_id)[1]

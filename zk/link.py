@@ -1,0 +1,163 @@
+"""A client's way to the modelled service: bytes in order, and the gate that stops them.
+
+One `Link` per client process, one `Pipe` per direction of a connection. A pipe never reorders: what
+is sent later never arrives earlier. While the link is cut bytes stop both ways and connections
+stay; what had already arrived at a receiver that stands still is not called back. Knows no
+sessions.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from zk.wire import Lane
+
+P = TypeVar("P")
+
+Latency = Callable[[str, str], int]
+"""(purpose, actor) -> microseconds; a fresh draw at every call."""
+
+LATENCY_PURPOSES = {
+    "zk_request": "a request, ping or end of connection on its way to the server",
+    "zk_process": "a request inside the server, until it is applied and logged",
+    "zk_reply": "an answer on its way back",
+    "zk_watch": "a watch event on its way to the client",
+    "zk_connect": "a connection attempt, until the server reads its first packet",
+    "zk_reconnect": "the random part, below 1 s, of the sleep before each attempt but the first",
+}
+"""What the model asks its latencies for; the actor is always the client's name."""
+
+
+class Link:
+    """The gate of one client: shared by all the connections that it makes one after the other."""
+
+    __slots__ = ("client", "closed_gate", "extra_us", "latency", "network", "pipes")
+
+    def __init__(self, client: str, network: Lane, latency: Latency) -> None:
+        self.client = client
+        self.network = network
+        self.latency = latency
+        self.closed_gate = False
+        self.extra_us = 0
+        self.pipes: list[Gated] = []
+
+    def cut(self) -> None:
+        """Bytes stop both ways, those in flight too."""
+        if self.closed_gate:
+            return
+        self.closed_gate = True
+        for pipe in self.pipes:
+            pipe.hold()
+
+    def heal(self) -> None:
+        """What was held passes, in order; of several connections the older one's bytes first."""
+        if not self.closed_gate:
+            return
+        self.closed_gate = False
+        not_before_us: dict[str, int] = {}
+        for pipe in list(self.pipes):
+            earliest = not_before_us.get(pipe.purpose, 0)
+            not_before_us[pipe.purpose] = pipe.release(earliest)
+
+
+class Gated(Protocol):
+    """What a link does to each of its pipes."""
+
+    @property
+    def purpose(self) -> str: ...
+
+    def hold(self) -> None: ...
+
+    def release(self, not_before_us: int) -> int: ...
+
+
+class Pipe(Generic[P]):
+    """One direction of one connection. `on_packet` runs on the receiver's lane, `on_pass` when the
+    packet passes the gate (at once, or when it is healed)."""
+
+    __slots__ = (
+        "_arrive",
+        "_held",
+        "_lane",
+        "_last_due_us",
+        "_link",
+        "_now_us",
+        "_on_packet",
+        "_on_pass",
+        "_packets",
+        "open",
+        "purpose",
+    )
+
+    def __init__(
+        self,
+        link: Link,
+        lane: Lane,
+        purpose: str,
+        on_packet: Callable[[P], None],
+        on_pass: Callable[[P], None] | None = None,
+    ) -> None:
+        self._link = link
+        self._lane = lane
+        self._now_us = link.network.now_us
+        self._on_packet = on_packet
+        self._on_pass = on_pass
+        self._packets: deque[tuple[int, P]] = deque()
+        self._held: deque[tuple[str, P]] = deque()
+        self._last_due_us = 0
+        self._arrive = self.arrive
+        self.purpose = purpose
+        self.open = True
+        link.pipes.append(self)
+
+    def send(self, packet: P, purpose: str, delay_us: int = 0) -> None:
+        """Put `packet` on its way; it takes a latency drawn for `purpose`, and `delay_us` on
+        top."""
+        if not self.open:
+            return
+        link = self._link
+        if link.closed_gate:
+            self._held.append((purpose, packet))
+            return
+        if self._on_pass is not None:
+            self._on_pass(packet)
+        now = self._now_us()
+        due = now + link.latency(purpose, link.client) + link.extra_us + delay_us
+        if due < self._last_due_us:
+            due = self._last_due_us
+        self._last_due_us = due
+        self._packets.append((due, packet))
+        self._lane.call_later(due - now, self._arrive)
+
+    def arrive(self) -> None:
+        """One packet for each call that falls due; a call whose packet was held finds none."""
+        packets = self._packets
+        if packets and packets[0][0] <= self._now_us():
+            self._on_packet(packets.popleft()[1])
+
+    def has_arrived(self) -> bool:
+        """Something waits to be read by a receiver that has only just woken up."""
+        return bool(self._packets) and self._packets[0][0] <= self._now_us()
+
+    def hold(self) -> None:
+        now = self._now_us()
+        while self._packets and self._packets[-1][0] > now:
+            self._held.appendleft((self.purpose, self._packets.pop()[1]))
+
+    def release(self, not_before_us: int) -> int:
+        """Send what was held; returns when the last of it arrives."""
+        self._last_due_us = max(self._last_due_us, not_before_us)
+        held, self._held = self._held, deque()
+        for purpose, packet in held:
+            self.send(packet, purpose)
+        return self._last_due_us
+
+    def close(self) -> None:
+        """The receiver is gone: nothing is delivered any more."""
+        self._packets.clear()
+        self._held.clear()
+        if self.open:
+            self.open = False
+            self._link.pipes.remove(self)
