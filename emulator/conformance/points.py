@@ -274,15 +274,11 @@ PRODUCED = 7
 BY_KEY = (2, 5, 6, PRODUCED)
 
 
-def lanes_of(point: int, recording: Recording, lens: Lens) -> Lanes:
-    gather, tidy = POINTS[point]
-    return {key: tidy(lane) for key, lane in gather(recording, lens).items()}
-
-
 def entries_of(point: int, recording: Recording, lens: Lens) -> dict[str, list[Entry]]:
-    """Lanes without their times: what a whole run is compared by."""
-    lanes = lanes_of(point, recording, lens).items()
-    return {key: [entry for _, entry in lane] for key, lane in lanes}
+    """Tidy lanes without their times: what a whole run is compared by."""
+    gather, tidy = POINTS[point]
+    lanes = gather(recording, lens).items()
+    return {key: [entry for _, entry in tidy(lane)] for key, lane in lanes}
 
 
 def all_keys(real: Mapping[str, object], run: Mapping[str, object]) -> list[str]:
