@@ -9,12 +9,13 @@ Source: zookeeper.jute and ZooDefs.OpCode of ZooKeeper 3.5 to 3.9.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from typing import TypeVar
 
 import msgspec
 
+from zk.errors import Code
 from zk.ops import (
     Check,
     Create,
@@ -25,6 +26,8 @@ from zk.ops import (
     GetData,
     Multi,
     Op,
+    OpResult,
+    Reply,
     Request,
     SetData,
     Stat,
@@ -206,6 +209,23 @@ def frame(message: bytes) -> bytes:
     return _INT.pack(len(message)) + message
 
 
+def take_frames(stream: bytearray, longest: int = 1 << 30) -> Iterator[bytes]:
+    """Take the whole messages off the front of a stream, without their lengths; what has not come
+    in whole stays. Raises Malformed for a length below 0 or above `longest`."""
+    at, there = 0, len(stream)
+    try:
+        while there - at >= 4:
+            (length,) = _INT.unpack_from(stream, at)
+            if not 0 <= length <= longest:
+                raise Malformed(f"a message of {length} bytes")
+            if there - at - 4 < length:
+                return
+            at += 4 + length
+            yield bytes(stream[at - length : at])
+    finally:
+        del stream[:at]
+
+
 def encode_connect(request: ConnectRequest) -> bytes:
     """ConnectRequest as clients since 3.4 send it (with the read-only byte)."""
     head = _CONNECT.pack(0, request.last_zxid, request.timeout_ms, request.session_id)
@@ -241,44 +261,99 @@ def encode_set_watches(
     return head + strings(data) + strings(exist) + strings(child)
 
 
-def encode_request(xid: int, request: Request) -> bytes:
-    """Header and body of a request; new znodes are open to the world."""
-    if isinstance(request, Multi):
-        return _TWO_INTS.pack(xid, OpCode.MULTI) + _multi_body(request)
-    code, body = _encode_body(request)
+def encode_request(xid: int, request: Request, chroot: str = "") -> bytes:
+    """Header and body of a request, its paths outside of `chroot`; new znodes are open to all."""
+    code, body = _encode_op(request, chroot)
     return _TWO_INTS.pack(xid, code) + body
 
 
-def _encode_body(request: Request | Op) -> tuple[OpCode, bytes]:
-    path = string(request.path) if not isinstance(request, Multi) else b""
-    match request:
-        case Create():
-            mode = _INT.pack(request.mode)
-            return OpCode.CREATE, path + buffer(request.data) + _OPEN_ACL + mode
-        case Delete():
-            return OpCode.DELETE, path + _INT.pack(request.version)
-        case SetData():
-            return OpCode.SET_DATA, path + buffer(request.data) + _INT.pack(request.version)
-        case Check():
-            return OpCode.CHECK, path + _INT.pack(request.version)
-        case Exists():
-            return OpCode.EXISTS, path + bytes([request.watch])
-        case GetData():
-            return OpCode.GET_DATA, path + bytes([request.watch])
-        case GetChildren():
-            return OpCode.GET_CHILDREN2, path + bytes([request.watch])
-        case Sync():
-            return OpCode.SYNC, path
-        case _:
-            raise AssertionError(f"not a request of its own: {request}")
+def _encode_op(request: Request | Op, chroot: str) -> tuple[int, bytes]:
+    if isinstance(request, Multi):
+        return OpCode.MULTI, _multi_body(request, chroot)
+    path = string(outside(chroot, request.path))
+    if isinstance(request, SetData):
+        return OpCode.SET_DATA, path + buffer(request.data) + _INT.pack(request.version)
+    if isinstance(request, Create):
+        return OpCode.CREATE, path + buffer(request.data) + _OPEN_ACL + _INT.pack(request.mode)
+    if isinstance(request, Exists | GetData | GetChildren):
+        return _READS[type(request)], path + bytes((request.watch,))
+    if isinstance(request, Sync):
+        return OpCode.SYNC, path
+    code = OpCode.DELETE if isinstance(request, Delete) else OpCode.CHECK
+    return code, path + _INT.pack(request.version)
 
 
-def _multi_body(request: Multi) -> bytes:
+def _multi_body(request: Multi, chroot: str) -> bytes:
     parts = []
     for op in request.ops:
-        code, body = _encode_body(op)
+        code, body = _encode_op(op, chroot)
         parts.append(_MULTI_HEADER.pack(code, False, -1) + body)
     return b"".join(parts) + _END_OF_MULTI
+
+
+def outside(chroot: str, path: str) -> str:
+    """A path as the server knows it."""
+    return (chroot + path if path != "/" else chroot) or "/"
+
+
+def inside(chroot: str, path: str) -> str:
+    """A path as the client knows it; one outside of the chroot stays as it is."""
+    if not chroot or not (path == chroot or path.startswith(chroot + "/")):
+        return path
+    return path[len(chroot) :] or "/"
+
+
+def decode_reply(request: Request, message: bytes, chroot: str = "") -> Reply:
+    """The answer to `request`, its paths inside `chroot`. A code that is not in `Code` counts as
+    a server's inconsistency: Kafka knows no better either."""
+    reader = Reader(message)
+    _, zxid, error = reader.unpack(_REPLY)
+    if error:
+        return Reply(code_of(error), zxid)
+    if isinstance(request, SetData | Exists):
+        return Reply(Code.OK, zxid, stat=reader.stat())
+    if isinstance(request, GetData):
+        return Reply(Code.OK, zxid, data=reader.buffer(), stat=reader.stat())
+    if isinstance(request, GetChildren):
+        return Reply(Code.OK, zxid, children=reader.vector(reader.string), stat=reader.stat())
+    if isinstance(request, Create | Sync):
+        return Reply(Code.OK, zxid, path=inside(chroot, reader.string()))
+    if isinstance(request, Multi):
+        return _multi_reply(zxid, tuple(_op_results(reader, chroot)))
+    return Reply(Code.OK, zxid)
+
+
+def _multi_reply(zxid: int, results: tuple[OpResult, ...]) -> Reply:
+    failed = (result.code for result in results if result.code is not Code.OK)
+    return Reply(next(failed, Code.OK), zxid, results=results)
+
+
+def _op_results(reader: Reader, chroot: str) -> Iterable[OpResult]:
+    while True:
+        kind, done, _ = reader.unpack(_MULTI_HEADER)
+        if done:
+            return
+        if kind == OpCode.ERROR:
+            yield OpResult(code_of(reader.int32()))
+        elif kind == OpCode.CREATE:
+            yield OpResult(Code.OK, path=inside(chroot, reader.string()))
+        elif kind == OpCode.SET_DATA:
+            yield OpResult(Code.OK, stat=reader.stat())
+        elif kind in (OpCode.DELETE, OpCode.CHECK):
+            yield OpResult(Code.OK)
+        else:
+            raise Malformed(f"result of operation {kind} in a multi")
+
+
+def code_of(error: int) -> Code:
+    return _CODES.get(error, Code.RUNTIME_INCONSISTENCY)
+
+
+def decode_watch_event(message: bytes) -> tuple[int, str]:
+    """Number of the event type, and the path as the server knows it."""
+    reader = Reader(message, _REPLY.size)
+    kind, _ = reader.unpack(_TWO_INTS)
+    return kind, reader.string()
 
 
 def decode_request(message: bytes) -> tuple[int, Request | str]:
@@ -341,3 +416,9 @@ _BODIES: dict[int, Callable[[Reader], Request | str]] = {
     OpCode.SYNC: lambda reader: Sync(reader.string()),
 }
 _KNOWN = {int(code) for code in _OTHER_NAMES}
+_READS: dict[type, OpCode] = {
+    Exists: OpCode.EXISTS,
+    GetData: OpCode.GET_DATA,
+    GetChildren: OpCode.GET_CHILDREN2,
+}
+_CODES = {int(code): code for code in Code}

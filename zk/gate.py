@@ -1,0 +1,95 @@
+"""The gate between one process's ZooKeeper clients and the network.
+
+Owns the two ways in which a live process's link stands still: paused and cut. Knows no kazoo, no
+sockets; what passes through is a `Client` whose thread waits here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Client(Protocol):
+    """One connection's thread, as the gate sees it."""
+
+    @property
+    def abandoned(self) -> bool:
+        """It must not wait any more, its process is dead."""
+        ...
+
+    def wake(self) -> None:
+        """Any thread: let it look around."""
+        ...
+
+
+class Gate:
+    """Between one process's ZooKeeper clients and the network; any thread may turn it.
+
+    Paused is what SIGSTOP does: no client thread runs, sockets stay. Cut is what a dead link does:
+    clients run and time out, no byte passes. Both are exact: when the call returns nothing passes
+    any more. A client's thread owns the lock whenever it is not waiting.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Condition(threading.Lock())
+        self._paused = False
+        self.is_cut = False
+        self._clients: list[Client] = []
+
+    def pause(self) -> None:
+        with self._lock:
+            self._paused = True
+
+    def resume(self) -> None:
+        with self._lock:
+            self._paused = False
+            self._lock.notify_all()
+
+    def cut(self) -> None:
+        with self._lock:
+            self.is_cut = True
+
+    def heal(self) -> None:
+        with self._lock:
+            self.is_cut = False
+            self._lock.notify_all()
+            clients = list(self._clients)
+        for client in clients:
+            client.wake()
+
+    def enter(self, client: Client) -> bool:
+        """Take the lock, waiting while paused; True if it had to wait for that."""
+        self._lock.acquire()
+        waited = self._paused
+        while self._paused and not client.abandoned:
+            self._lock.wait()
+        return waited
+
+    def leave(self) -> None:
+        self._lock.release()
+
+    def wait_for_link(self, client: Client, timeout_s: float) -> bool:
+        """Inside: wait until the link is whole; False when it is not within the time-out."""
+        whole = self._lock.wait_for(
+            lambda: client.abandoned or not (self.is_cut or self._paused), timeout_s
+        )
+        while self._paused and not client.abandoned:
+            self._lock.wait()
+        return whole and not self.is_cut
+
+    def end(self, client: Client, action: Callable[[], None]) -> None:
+        """Run `action` while the client's thread does nothing; then let that thread go on."""
+        with self._lock:
+            action()
+            self._lock.notify_all()
+        client.wake()
+
+    def join(self, client: Client) -> None:
+        with self._lock:
+            self._clients.append(client)
+
+    def part(self, client: Client) -> None:
+        with self._lock:
+            self._clients.remove(client)
