@@ -1,0 +1,53 @@
+"""Lines of characters with a style each: what the lane table is drawn on, one row at a time."""
+
+from __future__ import annotations
+
+import textwrap
+
+from rich.text import Text
+
+
+class Canvas:
+    """`height` lines of `width` blanks; later characters cover earlier ones. What falls outside
+    is lost.
+    """
+
+    def __init__(self, width: int, height: int) -> None:
+        self.width, self.height = width, height
+        self._chars = [[" "] * width for _ in range(height)]
+        self._styles = [[""] * width for _ in range(height)]
+        self._taken = [[False] * width for _ in range(height)]
+
+    def put(self, x: int, y: int, text: str, style: str = "") -> None:
+        """Write `text` from column `x` of line `y` on."""
+        for place, char in enumerate(text, start=x):
+            if 0 <= place < self.width:
+                self._chars[y][place] = char
+                self._styles[y][place] = style
+                self._taken[y][place] = True
+
+    def line(self, left: int, right: int, y: int, style: str = "") -> None:
+        """A horizontal line over what is free in columns [left, right)."""
+        for x in range(max(left, 0), min(right, self.width)):
+            if not self._taken[y][x]:
+                self._chars[y][x], self._styles[y][x] = "─", style
+
+    def texts(self) -> list[Text]:
+        """The lines as rich texts."""
+        return [self._text(y) for y in range(self.height)]
+
+    def _text(self, y: int) -> Text:
+        text = Text(no_wrap=True, overflow="crop", end="\n")
+        end = len("".join(self._chars[y]).rstrip())
+        start = 0
+        styles = self._styles[y]
+        for x in range(1, end + 1):
+            if x == end or styles[x] != styles[start]:
+                text.append("".join(self._chars[y][start:x]), styles[start] or None)
+                start = x
+        return text
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """`text` in lines of at most `width` characters; none for an empty text."""
+    return textwrap.wrap(text, max(width, 4), break_on_hyphens=False) if text else []

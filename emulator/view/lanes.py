@@ -1,0 +1,323 @@
+"""The lane table on a terminal: one column per actor, time downwards.
+
+Owns the drawing: columns and their gutters (whose glyph says whether a broker's metadata is old or
+its process stands still), arrows from whoever caused a row, a narrow form for narrow terminals.
+What is shown is `rows`' business.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+import msgspec
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from emulator.trace.events import AnyEvent
+from emulator.trace.values import TopicPartition
+from emulator.view.canvas import Canvas, wrapped
+from emulator.view.derive import Derived, derive
+from emulator.view.rows import Cell, Choice, Row, lanes_of, rows
+from emulator.view.stimuli import faults
+from emulator.view.telling import CLIENTS, CONTROLLER, ZOOKEEPER
+
+STYLES = {
+    "shrink": "bold yellow",
+    "expand": "bold green",
+    "write": "green",
+    "refused": "bold red",
+    "notice": "magenta",
+    "metadata": "cyan",
+    "fault": "bold red",
+    "life": "bold",
+    "plain": "",
+    "fold": "dim",
+}
+TIME, NARROWEST, WIDEST = 10, 17, 46
+FRESH, OLD, STILL = ("│", "dim"), ("┃", "yellow"), ("░", "red")
+HEADER_EVERY = 60
+TITLES = {CONTROLLER: "controller", ZOOKEEPER: "ZooKeeper", CLIENTS: "clients"}
+
+
+def render_lanes(
+    events: Iterable[AnyEvent],
+    *,
+    partition: TopicPartition | None = None,
+    actor: str | None = None,
+    kinds: Collection[str] = (),
+    from_us: int | None = None,
+    to_us: int | None = None,
+    detail: bool = False,
+    width: int | None = None,
+    marked: Collection[int] | Mapping[int, str] = (),
+) -> Lanes:
+    """The lane table of a trace as a rich renderable.
+
+    `actor` is `controller`, `zookeeper`, `clients` or a broker's id as text; times are microseconds
+    since the cluster was up; `marked` are the `seq` of rows to mark, with a text each if it is a
+    mapping.
+    """
+    notes = marked if isinstance(marked, Mapping) else dict.fromkeys(marked, "violation")
+    choice = Choice(partition, actor, frozenset(kinds), from_us, to_us, detail, notes)
+    derived = derive(events)
+    found = rows(derived, choice)
+    return Lanes(found, lanes_of(found, derived), _gutters(derived, partition), derived, width)
+
+
+# -- gutters: old metadata, processes that stand still ---------------------------------------------
+
+
+class Gutters(msgspec.Struct):
+    """Per lane, when its state is which: starts and ends of intervals, merged and in order."""
+
+    old: dict[str, list[tuple[int, int]]]
+    still: dict[str, list[tuple[int, int]]]
+
+    def glyph(self, lane: str, at_us: int) -> tuple[str, str]:
+        """The gutter's character and style at that moment."""
+        if _inside(self.still.get(lane, []), at_us):
+            return STILL
+        return OLD if _inside(self.old.get(lane, []), at_us) else FRESH
+
+
+def _inside(spans: list[tuple[int, int]], at_us: int) -> bool:
+    place = bisect_right(spans, (at_us, 1 << 62)) - 1
+    return place >= 0 and at_us < spans[place][1]
+
+
+def _gutters(derived: Derived, only: TopicPartition | None) -> Gutters:
+    partitions = derived.partitions if only is None else (only,)
+    old: dict[str, list[tuple[int, int]]] = {}
+    for partition in partitions:
+        for broker in derived.brokers:
+            spans = [(stale.from_us, stale.to_us) for stale in derived.stale(broker, partition)]
+            old.setdefault(str(broker), []).extend(spans)
+    still: dict[str, list[tuple[int, int]]] = {}
+    for fault in faults(derived.events, derived.end_us):
+        if fault.do in ("pause", "kill", "crash"):
+            still.setdefault(fault.lane, []).append((fault.from_us, fault.to_us))
+    return Gutters(
+        {lane: _merged(spans) for lane, spans in old.items()},
+        {lane: _merged(spans) for lane, spans in still.items()},
+    )
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    out: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if out and start <= out[-1][1]:
+            out[-1] = (out[-1][0], max(end, out[-1][1]))
+        else:
+            out.append((start, end))
+    return out
+
+
+# -- drawing ---------------------------------------------------------------------------------------
+
+
+class Lanes:
+    """A rich renderable; takes the width of the console unless it was given one."""
+
+    def __init__(
+        self,
+        found: list[Row],
+        lanes: list[str],
+        gutters: Gutters,
+        derived: Derived,
+        width: int | None,
+    ) -> None:
+        self.rows, self.lanes, self.gutters = found, lanes, gutters
+        self.derived, self.width = derived, width
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = self.width or options.max_width
+        column = min((width - TIME) // len(self.lanes), WIDEST)
+        sheet: Sheet = (Wide if column >= NARROWEST else Narrow)(self, width, column)
+        yield from sheet.lines()
+
+
+class Sheet:
+    """What the wide and the narrow form share: the order of lines, and the time column."""
+
+    def __init__(self, lanes: Lanes, width: int, column: int) -> None:
+        self.of, self.width, self.column = lanes, width, column
+        self.x = {lane: TIME + i * column for i, lane in enumerate(lanes.lanes)}
+
+    def lines(self) -> Iterator[Text]:
+        """Header, rows, legend."""
+        for number, row in enumerate(self.of.rows):
+            if number % HEADER_EVERY == 0:
+                yield from self.header()
+            yield from self._banner(row) if row.banner else self.row(row)
+            if row.note:
+                yield Text(f" ✗ {row.note}", style="bold white on red", no_wrap=True)
+        yield from self._legend()
+
+    def header(self) -> Iterator[Text]:
+        raise NotImplementedError
+
+    def row(self, row: Row) -> Iterator[Text]:
+        raise NotImplementedError
+
+    def time(self, row: Row) -> str:
+        """Seconds since the cluster was up; how long, for a row that only counts."""
+        if row.fold:
+            return f"⋮ {(row.to_us - row.from_us) / 1e6:.1f} s".rjust(TIME - 1)
+        return f"{(row.from_us - self.of.derived.origin_us) / 1e6:.3f}".rjust(TIME - 1)
+
+    def gutters(self, canvas: Canvas, at_us: int) -> None:
+        for y in range(canvas.height):
+            for lane, x in self.x.items():
+                canvas.put(x, y, *self.of.gutters.glyph(lane, at_us))
+
+    def _banner(self, row: Row) -> Iterator[Text]:
+        canvas = Canvas(self.width, 1)
+        canvas.put(0, 0, self.time(row), "bold")
+        canvas.put(TIME, 0, f"── {row.banner} ", "bold")
+        canvas.line(TIME + 4 + len(row.banner), self.width, 0, "dim")
+        yield from canvas.texts()
+
+    def _legend(self) -> Iterator[Text]:
+        drawn = self.of.gutters
+        if any(drawn.old.values()):
+            yield Text("┃ shows an older ISR than ZooKeeper has", style="yellow")
+        if any(drawn.still.values()):
+            yield Text("░ the process stands still", style="red")
+
+    def title(self, lane: str) -> str:
+        """A lane's name, with its role where it never changes."""
+        terms, writes = self.of.derived.terms, self.of.derived.zookeeper
+        if lane == CONTROLLER and len({term.broker for term in terms}) == 1:
+            return f"controller (b{terms[0].broker})"
+        leaders = {write.leader for history in writes.values() for write in history}
+        role = (
+            " (leader)"
+            if len(writes) == 1 and leaders == {int(lane) if lane.isdigit() else 0}
+            else ""
+        )
+        return TITLES.get(lane, f"broker {lane}{role}")
+
+
+def said(cell: Cell) -> str:
+    """The headline, with how much later it happened than the row says."""
+    return (
+        f"{cell.headline} +{cell.later_us / 1000:.0f}ms" if cell.later_us >= 1000 else cell.headline
+    )
+
+
+class Wide(Sheet):
+    """Every lane is a column of text."""
+
+    def header(self) -> Iterator[Text]:
+        canvas = Canvas(self.width, 2)
+        canvas.put(0, 0, "time".rjust(TIME - 1), "bold")
+        canvas.line(0, self.width, 1, "dim")
+        for lane, x in self.x.items():
+            canvas.put(x + 2, 0, self.title(lane)[: self.column - 3], "bold")
+            canvas.put(x, 1, "┬", "dim")
+        yield from canvas.texts()
+
+    def row(self, row: Row) -> Iterator[Text]:
+        blocks = {
+            lane: self._block(cell, row) for lane, cell in row.cells.items() if lane in self.x
+        }
+        height = max((len(block) for block in blocks.values()), default=1)
+        canvas = Canvas(self.width, max(height, 1))
+        self.gutters(canvas, row.to_us if not row.fold else row.from_us)
+        canvas.put(0, 0, self.time(row), "dim" if row.fold else "")
+        if row.note:
+            canvas.put(0, 0, "✗", "bold red")
+        for lane, block in blocks.items():
+            for y, (line, style) in enumerate(block):
+                canvas.put(self.x[lane] + 2, y, line, style)
+        if row.source in self.x:
+            self._arrow(canvas, row, blocks)
+        yield from canvas.texts()
+
+    def _block(self, cell: Cell, row: Row) -> list[tuple[str, str]]:
+        style = STYLES["fold" if row.fold else cell.tone]
+        head = [(line, style) for line in wrapped(said(cell), self.column - 3)]
+        return head + [(line, "dim") for line in wrapped(cell.numbers, self.column - 3)]
+
+    def _arrow(self, canvas: Canvas, row: Row, blocks: dict[str, list[tuple[str, str]]]) -> None:
+        """From the source's gutter to each target: over blanks, so that no word is covered."""
+        tone = next(iter(row.cells.values())).tone
+        start = self.x[row.source]
+        for target in row.targets:
+            if target not in self.x:
+                continue
+            end = self.x[target]
+            if end < start:
+                end += len(blocks[target][0][0]) + 3
+                canvas.put(end, 0, "◀", STYLES[tone])
+                canvas.line(end + 1, start, 0, STYLES[tone])
+            else:
+                canvas.put(end + 1, 0, "▶", STYLES[tone])
+                canvas.line(start + 2, end, 0, STYLES[tone])
+
+
+def who(lane: str) -> str:
+    """A lane in running text."""
+    return f"b{lane}" if lane.isdigit() else TITLES.get(lane, lane)
+
+
+class Narrow(Sheet):
+    """Lanes are thin lines on the left, words follow on the right: for many brokers, or few
+    columns.
+    """
+
+    def __init__(self, lanes: Lanes, width: int, column: int) -> None:
+        super().__init__(lanes, width, 3)
+        self.words = TIME + 3 * len(lanes.lanes) + 1
+
+    def header(self) -> Iterator[Text]:
+        canvas = Canvas(self.width, 1)
+        canvas.put(0, 0, "time".rjust(TIME - 1), "bold")
+        for lane, x in self.x.items():
+            canvas.put(x, 0, lane if lane.isdigit() else lane[0].upper(), "bold")
+        names = [f"{lane[0].upper()} {self.title(lane)}" for lane in self.x if not lane.isdigit()]
+        canvas.put(self.words, 0, ", ".join(names), "bold")
+        yield from canvas.texts()
+
+    def row(self, row: Row) -> Iterator[Text]:
+        lines = list(self._counts(row) if row.fold else self._words(row))
+        canvas = Canvas(self.width, max(len(lines), 1))
+        self.gutters(canvas, row.to_us if not row.fold else row.from_us)
+        canvas.put(0, 0, self.time(row), "dim" if row.fold else "")
+        for y, (line, style) in enumerate(lines):
+            canvas.put(self.words, y, line, style)
+        if not row.fold:
+            self._marks(canvas, row)
+        yield from canvas.texts()
+
+    def _counts(self, row: Row) -> Iterator[tuple[str, str]]:
+        order = [lane for lane in self.x if lane in row.cells]
+        text = " · ".join(f"{who(lane)} {row.cells[lane].headline}" for lane in order)
+        return ((line, STYLES["fold"]) for line in wrapped(text, self.width - self.words))
+
+    def _words(self, row: Row) -> Iterator[tuple[str, str]]:
+        """Lanes that say the same say it together."""
+        room = self.width - self.words
+        alike: dict[tuple[str, str, str], list[str]] = {}
+        for lane, cell in row.cells.items():
+            alike.setdefault((cell.headline, cell.numbers, cell.tone), []).append(lane)
+        for (headline, numbers, tone), lanes in alike.items():
+            names = ", ".join(who(lane) for lane in sorted(lanes))
+            for line in wrapped(f"{names}: {headline}", room):
+                yield line, STYLES[tone]
+            for line in wrapped(numbers, room - 2):
+                yield f"  {line}", "dim"
+
+    def _marks(self, canvas: Canvas, row: Row) -> None:
+        for lane, cell in row.cells.items():
+            if lane in self.x:
+                canvas.put(self.x[lane], 0, "●", STYLES[cell.tone])
+        if row.source not in self.x or not row.targets:
+            return
+        ends = [self.x[target] for target in row.targets if target in self.x]
+        start = self.x[row.source]
+        canvas.put(start, 0, "○")
+        for end in ends:
+            canvas.put(end, 0, "◀" if end < start else "▶")
+        canvas.line(min(*ends, start) + 1, max(*ends, start), 0, "dim")

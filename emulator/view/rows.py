@@ -1,0 +1,333 @@
+"""From events to rows of the lane table: what is shown, what belongs together, what is only
+counted.
+
+Owns selection (partition, actor, time, kind), the joining of a request with its answer and of one
+message to several brokers, the folding of bursts and of everyday traffic. It must know nothing of
+the terminal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.values import TopicPartition
+from emulator.view.derive import Derived
+from emulator.view.telling import (
+    CLIENTS,
+    CONTROLLER,
+    ZOOKEEPER,
+    Level,
+    Told,
+    partitions_of,
+    scene,
+)
+from emulator.view.wording import tell
+
+JOIN_US = 250_000
+"""What follows its cause within this time is one row with it."""
+BURST_US = 500_000
+BURST = 3
+"""More rows than these that say the same of different partitions, without a pause of BURST_US,
+become one.
+"""
+DETAILS = 150
+"""Details are rows of their own where there are no more than this; a narrower choice shows them
+again.
+"""
+CLIENT_RESULTS = 24
+"""As many results of clients are shown one by one; with more of them, only refusals are."""
+BRIEF_US = 50_000
+"""Traffic that takes less is not worth a row that counts it."""
+QUIET_US = 1_000_000
+"""A stretch without any event gets a row of its own from here on."""
+
+
+class Cell(msgspec.Struct):
+    """What a row says in one lane, and how much later than the row's time it happened."""
+
+    headline: str
+    numbers: str = ""
+    tone: str = "plain"
+    later_us: int = 0
+
+
+class Row(msgspec.Struct):
+    """One line of the table. `targets` are the lanes that an arrow from `source` points to; a
+    banner has no lane.
+
+    `fold`: counts only, of what happened until `to_us`. `note`: why the row is marked.
+    """
+
+    from_us: int
+    to_us: int
+    kind: str
+    cells: dict[str, Cell]
+    seqs: list[int]
+    source: str = ""
+    targets: list[str] = []
+    banner: str = ""
+    fold: bool = False
+    note: str = ""
+    key: Any = None
+    about: tuple[TopicPartition, ...] = ()
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """What the user wants to see; times are microseconds since the cluster was up."""
+
+    partition: TopicPartition | None = None
+    actor: str | None = None
+    kinds: frozenset[str] = frozenset()
+    from_us: int | None = None
+    to_us: int | None = None
+    detail: bool = False
+    marked: Mapping[int, str] = {}
+
+
+def rows(derived: Derived, choice: Choice) -> list[Row]:
+    """The rows of a trace, in order."""
+    on = scene(derived, choice.partition)
+    told = [tell(event, on) for event in _chosen(derived, choice)]
+    told = [one for one in told if _wanted(one, choice.actor)]
+    _weigh(told, choice)
+    out: list[Row] = []
+    between: list[Told] = []
+    for one in told:
+        if one.level is Level.STORY:
+            _add_fold(out, between, one.event.t)
+            _add(out, _row(one, choice))
+            between = []
+        else:
+            between.append(one)
+    _add_fold(out, between, derived.end_us)
+    return _bursts(out)
+
+
+def _weigh(told: list[Told], choice: Choice) -> None:
+    """Raise to the story what was asked for, and details where they are few; lower clients where
+    they are many.
+    """
+    clients = [one for one in told if one.lane == CLIENTS and one.level is Level.DETAIL]
+    if len(clients) > CLIENT_RESULTS and choice.actor != CLIENTS:
+        for one in clients:
+            one.level = Level.TRAFFIC
+    few = sum(one.level is Level.DETAIL for one in told) <= DETAILS
+    for one in told:
+        asked = choice.detail or one.event.seq in choice.marked or one.event.kind in choice.kinds
+        if asked or (few and one.level is Level.DETAIL):
+            one.level = Level.STORY
+
+
+def _add_fold(out: list[Row], between: list[Told], until_us: int) -> None:
+    """A row that counts, unless what it would count took no time; or one that shows that nothing
+    happened.
+    """
+    if between and between[-1].event.t - between[0].event.t >= BRIEF_US:
+        out.append(_fold(between))
+    elif out and until_us - out[-1].to_us >= QUIET_US:
+        out.append(Row(out[-1].to_us, until_us, "fold", {}, [], fold=True))
+
+
+def _chosen(derived: Derived, choice: Choice) -> Iterator[AnyEvent]:
+    """The events that the choice lets through; an actor's rows are those in its lane or caused
+    by it.
+    """
+    since = derived.origin_us + choice.from_us if choice.from_us is not None else 0
+    until = derived.origin_us + choice.to_us if choice.to_us is not None else derived.end_us
+    for event in derived.events:
+        if not since <= event.t <= until:
+            continue
+        if choice.kinds and event.kind not in choice.kinds:
+            continue
+        about = partitions_of(event)
+        if choice.partition is None or not about or choice.partition in about:
+            yield event
+
+
+def _wanted(told: Told, actor: str | None) -> bool:
+    return actor is None or not told.lane or actor in (told.lane, told.source)
+
+
+def _row(told: Told, choice: Choice) -> Row:
+    event = told.event
+    row = Row(event.t, event.t, event.kind, {}, [event.seq])
+    row.note = choice.marked.get(event.seq, "")
+    row.key, row.about = _key(told), partitions_of(event)
+    if not told.lane:
+        row.banner = told.headline
+        return row
+    row.cells[told.lane] = Cell(told.headline, told.numbers, told.tone)
+    if told.source and told.source != told.lane:
+        row.source, row.targets = told.source, [told.lane]
+    return row
+
+
+def _key(told: Told) -> Any:
+    """Rows with equal keys in different lanes are one message to several brokers."""
+    event = told.event
+    if isinstance(event, (e.BecomesLeader, e.BecomesFollower)):
+        return "becomes", event.partition
+    if isinstance(event, e.LeaderAndIsr):
+        return event.kind, event.sender, event.state.partition, event.state.leader_epoch
+    if isinstance(event, e.MetadataCacheUpdated):
+        return event.kind, event.sender, told.headline
+    return None
+
+
+# -- what belongs together -------------------------------------------------------------------------
+
+
+def _add(out: list[Row], row: Row) -> None:
+    """Append a row, or let it join one shortly before it."""
+    for before in reversed(out[-6:]):
+        if before.fold or before.banner or row.banner or row.from_us - before.from_us > JOIN_US:
+            break
+        if _same_message(before, row) or _answer(before, row):
+            _join(before, row)
+            return
+    out.append(row)
+
+
+def _same_message(before: Row, row: Row) -> bool:
+    return (
+        row.key is not None and before.key == row.key and not before.cells.keys() & row.cells.keys()
+    )
+
+
+_ANSWERS = frozenset({"isr_updated", "isr_update_rejected", "isr_change_notified"})
+
+
+def _answer(before: Row, row: Row) -> bool:
+    """Whether `row` is how the one who asked ZooKeeper took the answer that `before` shows."""
+    return (
+        row.kind in _ANSWERS
+        and before.targets == [ZOOKEEPER]
+        and before.source in row.cells
+        and before.source not in before.cells
+        and before.about == row.about
+    )
+
+
+def _join(before: Row, row: Row) -> None:
+    later = row.from_us - before.from_us
+    for lane, cell in row.cells.items():
+        cell.later_us = later if row.key is not None else 0
+        before.cells[lane] = cell
+    before.targets += [lane for lane in row.targets if row.key is not None]
+    before.to_us = max(before.to_us, row.to_us)
+    before.seqs += row.seqs
+    before.note = before.note or row.note
+
+
+# -- folding ---------------------------------------------------------------------------------------
+
+
+def _bursts(out: list[Row]) -> list[Row]:
+    """Many rows that say the same of many partitions become the first of them."""
+    kept: list[Row] = []
+    for burst in _runs(out):
+        shapes = Counter(_shape(row) for row in burst)
+        first: dict[Any, Row] = {}
+        for row in burst:
+            shape = _shape(row)
+            if shape is None or shapes[shape] <= BURST:
+                kept.append(row)
+            elif shape not in first:
+                first[shape] = row
+                kept.append(row)
+            else:
+                first[shape].seqs += row.seqs
+                first[shape].to_us = row.to_us
+        for shape, row in first.items():
+            cell = next(iter(row.cells.values()))
+            took = (row.to_us - row.from_us) / 1000
+            cell.numbers = f"and {shapes[shape] - 1} more like it within {took:,.0f} ms"
+    return kept
+
+
+def _runs(out: list[Row]) -> Iterator[list[Row]]:
+    """Rows without a pause or a banner between them."""
+    run: list[Row] = []
+    for row in out:
+        if run and (row.banner or row.fold or row.from_us - run[-1].from_us > BURST_US):
+            yield run
+            run = []
+        run.append(row)
+    yield run
+
+
+def _shape(row: Row) -> Any:
+    """What a row says, whichever partition it says it of; None: it stays as it is."""
+    if row.note or row.banner or row.fold:
+        return None
+    if row.key is not None:
+        return row.key[0]
+    return row.kind, tuple((lane, cell.tone) for lane, cell in row.cells.items()), row.source
+
+
+def _fold(rest: list[Told]) -> Row:
+    """One dim row that counts."""
+    first, last = rest[0].event, rest[-1].event
+    lanes: dict[str, list[AnyEvent]] = {}
+    for one in rest:
+        lanes.setdefault(one.lane, []).append(one.event)
+    cells = {
+        lane: Cell(_counted(found)) for lane, found in lanes.items() if lane and _counted(found)
+    }
+    return Row(first.t, last.t, "fold", cells, [], fold=True)
+
+
+def _counted(found: list[AnyEvent]) -> str:
+    """`120 fetches, 60 records, HW 118`: what a lane's everyday traffic comes to."""
+    counts: Counter[str] = Counter()
+    for event in found:
+        noun, number = _noun(event)
+        counts[noun] += number
+    counts.pop("", None)
+    parts = [
+        f"{number:,} {noun if number != 1 else _singular(noun)}" for noun, number in counts.items()
+    ]
+    heights = [event.hw for event in found if isinstance(event, e.HwAdvanced)]
+    if heights:
+        parts.append(f"HW {heights[-1]}")
+    return ", ".join(parts)
+
+
+def _singular(noun: str) -> str:
+    return {"fetches": "fetch"}.get(noun, noun.removesuffix("s"))
+
+
+def _noun(event: AnyEvent) -> tuple[str, int]:
+    """What an everyday event counts as; the empty noun is not mentioned."""
+    if isinstance(event, e.RecordsAppended):
+        return "records", event.leo - event.base_offset
+    if isinstance(event, e.RecordsProduced):
+        return "acknowledged", event.count
+    if isinstance(event, e.RecordsConsumed):
+        return "read", event.to_offset - event.from_offset
+    return _NOUNS.get(type(event), ("", 1))[0], 1
+
+
+_NOUNS: dict[type[Any], tuple[str, int]] = {
+    e.FetchSent: ("fetches", 1),
+    e.ZkRequest: ("requests", 1),
+    e.ZkTransaction: ("writes", 1),
+    e.ControllerEventProcessed: ("events", 1),
+    e.PartitionStateChanged: ("transitions", 1),
+    e.ReplicaStateChanged: ("transitions", 1),
+}
+
+
+def lanes_of(found: list[Row], derived: Derived) -> list[str]:
+    """The lanes in their order: controller, ZooKeeper, each broker, clients only where a row
+    needs them.
+    """
+    brokers = [str(broker) for broker in derived.brokers]
+    needed: Collection[str] = {lane for row in found if not row.fold for lane in row.cells}
+    return [CONTROLLER, ZOOKEEPER, *brokers, *([CLIENTS] if CLIENTS in needed else [])]

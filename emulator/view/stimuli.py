@@ -1,0 +1,144 @@
+"""Stimuli as people read them: whom one strikes, what it says, and how long it lasts.
+
+Owns the pairing of a fault with what undoes it. It knows the names that stimuli have in traces, not
+what they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from emulator.trace.events import AnyEvent, Stimulus
+
+_UNDONE_BY = {
+    "pause": ("resume",),
+    "kill": ("registered", "broker_starting"),
+    "crash": ("registered", "broker_starting"),
+    "terminate": ("registered", "broker_starting"),
+    "cut_link": ("heal_link",),
+    "cut_zookeeper_link": ("heal_zookeeper_link",),
+}
+"""A fault's name -> what ends it. Faults with a measure (`delay_ms: 0`) are ended by themselves."""
+
+_MEASURES = {
+    "delay_link": "delay_ms",
+    "slow_follower": "bytes_per_s",
+    "slow_disk": "ms_per_append",
+}
+
+_PAST = {
+    "pause": "paused",
+    "kill": "killed",
+    "crash": "crashed",
+    "terminate": "told to stop",
+    "resume": "runs again",
+    "cut_link": "link cut",
+    "heal_link": "link healed",
+    "heal_zookeeper_link": "ZooKeeper link healed",
+    "cut_zookeeper_link": "ZooKeeper link cut",
+    "delay_link": "link slow",
+    "slow_follower": "slow follower",
+    "slow_disk": "slow disk",
+}
+
+SILENT = frozenset({"up", "start", "registered", "exited"})
+"""What needs no line of its own: other events say it."""
+
+CLIENTS = frozenset({"produce", "produce_stop", "send", "consume"})
+
+
+class Fault(msgspec.Struct):
+    """A fault on an actor's lane during [from_us, to_us)."""
+
+    lane: str
+    do: str
+    text: str
+    from_us: int
+    to_us: int
+    seq: int
+
+
+def arguments(event: Stimulus) -> dict[str, Any]:
+    """A stimulus' parameters; empty when they are no JSON object."""
+    try:
+        values = msgspec.json.decode(event.arguments or "{}")
+    except msgspec.DecodeError:
+        return {}
+    return {k: v for k, v in values.items() if k != "do"} if isinstance(values, dict) else {}
+
+
+def lane_of(event: Stimulus) -> str:
+    """The actor that a stimulus strikes; empty: the cluster as a whole."""
+    values = arguments(event)
+    if values.get("server") == "zookeeper":
+        return "zookeeper"
+    broker = values.get("broker")
+    return str(broker) if isinstance(broker, int) else ""
+
+
+def describe(event: Stimulus) -> str:
+    """A stimulus as a few words, without the broker that its lane names."""
+    values = {k: v for k, v in arguments(event).items() if k not in ("broker", "server")}
+    name = event.do.replace("_", " ")
+    if event.do == "create_topic":
+        replicas = " ".join(",".join(map(str, ids)) for ids in values.pop("assignment", ()))
+        return f"create topic {values.pop('topic', '?')} on {replicas}{_rest(values)}"
+    if event.do in CLIENTS:
+        return f"{name} {_where(values)}{_rest(values)}"
+    return f"{_PAST.get(event.do, name)}{_rest(values)}"
+
+
+def _where(values: dict[str, Any]) -> str:
+    topic, partitions = values.pop("topic", "?"), values.pop("partitions", ())
+    if 0 < len(partitions) <= 4:
+        return " ".join(f"{topic}-{p}" for p in partitions)
+    return f"{topic} ({len(partitions)} partitions)" if partitions else str(topic)
+
+
+def _rest(values: dict[str, Any]) -> str:
+    shown = [
+        f"{k.replace('_', ' ')} {_plain(v)}" for k, v in values.items() if v not in ({}, [], "")
+    ]
+    return ", " + ", ".join(shown) if shown else ""
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def faults(events: Iterable[AnyEvent], end_us: int) -> list[Fault]:
+    """Every fault with its length; one that nothing undoes lasts to the end."""
+    found: list[Fault] = []
+    running: dict[tuple[str, str, str], Fault] = {}
+    for event in events:
+        for key in _ended_by(event):
+            if key in running:
+                running.pop(key).to_us = event.t
+        if isinstance(event, Stimulus) and _starts(event):
+            fault = Fault(lane_of(event), event.do, describe(event), event.t, end_us, event.seq)
+            running[_key(event, event.do)] = fault
+            found.append(fault)
+    return found
+
+
+def _starts(event: Stimulus) -> bool:
+    measure = _MEASURES.get(event.do)
+    return bool(arguments(event).get(measure)) if measure else event.do in _UNDONE_BY
+
+
+def _ended_by(event: AnyEvent) -> list[tuple[str, str, str]]:
+    if not isinstance(event, Stimulus):
+        if event.kind != "broker_starting":
+            return []
+        return [(do, str(event.broker), "") for do in ("kill", "crash", "terminate")]
+    names = [do for do, ends in _UNDONE_BY.items() if event.do in ends]
+    return [_key(event, do) for do in ([event.do] if event.do in _MEASURES else names)]
+
+
+def _key(event: Stimulus, do: str) -> tuple[str, str, str]:
+    return do, lane_of(event), str(arguments(event).get("peer", ""))

@@ -1,0 +1,62 @@
+"""A run directory as views need it: the trace's header and events, and the summary when the run got
+that far.
+
+Owns the file names that a reader of a run meets. It writes nothing, and turns every way in which a
+directory can be no run into `NoRun` with one clear line.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from emulator.trace.events import AnyEvent
+from emulator.trace.reader import BadTrace, Header, read_events, read_header
+
+TRACE = "trace.ndjson"
+
+
+class NoRun(Exception):
+    """The path is no run directory, or its trace cannot be read; the message says which, in one
+    line.
+    """
+
+
+class StoredRun(msgspec.Struct, frozen=True):
+    """One run that is over (or was killed: then what it wrote until then)."""
+
+    directory: Path
+    header: Header
+    events: list[AnyEvent]
+    summary: dict[str, Any]
+
+
+def open_run(path: str | Path) -> StoredRun:
+    """Read a run directory, or a trace file itself. NoRun says what is wrong with it."""
+    given = Path(path)
+    trace = given if given.is_file() else given / TRACE
+    try:
+        header = read_header(trace)
+        events = list(read_events(trace))
+    except BadTrace as error:
+        raise NoRun(str(error)) from None
+    except OSError:
+        raise NoRun(f"{given}: {_why_not(given)}") from None
+    directory = trace.parent.resolve()
+    return StoredRun(directory, header, events, _summary(directory / "summary.json"))
+
+
+def _why_not(given: Path) -> str:
+    if not given.exists():
+        return "there is no such run"
+    return f"no run directory: it has no {TRACE}"
+
+
+def _summary(path: Path) -> dict[str, Any]:
+    """The summary, empty where the run was killed before it wrote one."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError):
+        return {}

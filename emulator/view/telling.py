@@ -1,0 +1,165 @@
+"""What an event says once it is put into words: a lane, a headline, numbers, how much it matters.
+
+Owns the form of it, the scene that wording depends on, and the registry of the functions that find
+the words (`wording` has them). It must know nothing of widths, colours or pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, TypeVar
+
+import msgspec
+
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.values import TopicPartition
+from emulator.view.derive import (
+    Derived,
+    applied_ops,
+    is_fenced,
+    notified_partitions,
+    state_partition,
+)
+
+CONTROLLER, ZOOKEEPER, CLIENTS = "controller", "zookeeper", "clients"
+BAD_VERSION = -103
+CODES = {
+    -4: "CONNECTIONLOSS",
+    -101: "NONODE",
+    -102: "NOAUTH",
+    -103: "BADVERSION",
+    -110: "NODEEXISTS",
+    -111: "NOTEMPTY",
+    -112: "SESSIONEXPIRED",
+}
+
+
+class Level(IntEnum):
+    """STORY is always shown, DETAIL where there is little of it, TRAFFIC only counted."""
+
+    STORY = 0
+    DETAIL = 1
+    TRAFFIC = 2
+
+
+class Told(msgspec.Struct):
+    """One event in words. `source`: the lane whose doing it is, where that is another one (an
+    arrow).
+
+    `tone` is what kind of news it is: shrink, expand, write, refused, notice, metadata, fault,
+    life, plain.
+    """
+
+    event: AnyEvent
+    lane: str
+    headline: str
+    numbers: str = ""
+    level: Level = Level.STORY
+    tone: str = "plain"
+    source: str = ""
+
+
+class Scene(msgspec.Struct):
+    """What the wording of an event depends on: the trace as a whole, and whether partitions need
+    their names.
+    """
+
+    derived: Derived
+    only: TopicPartition | None
+    by_seq: dict[int, AnyEvent]
+
+    def name(self, partition: TopicPartition) -> str:
+        """The partition's name and a blank, or nothing where there is but one."""
+        return "" if self.only is not None else f"{partition} "
+
+    def names(self, partitions: tuple[TopicPartition, ...]) -> str:
+        """A few names, or how many."""
+        if len(partitions) > 3:
+            return f"{partitions[0]} and {len(partitions) - 1} more"
+        return ", ".join(map(str, partitions))
+
+    def asker(self, event: AnyEvent) -> str:
+        """The lane that a ZooKeeper request came from: the controller's, or a broker's own."""
+        if isinstance(event, e.ZkTransaction) and is_fenced(event):
+            return CONTROLLER
+        at: AnyEvent | None = event
+        for _ in range(4):
+            if at is None:
+                break
+            if at.thread.startswith("controller-event-thread"):
+                return CONTROLLER
+            at = self.by_seq.get(at.cause)
+        return str(event.broker) if event.broker > 0 else ""
+
+
+def scene(derived: Derived, only: TopicPartition | None = None) -> Scene:
+    """The scene of a whole trace; a trace with one partition needs no names either."""
+    if only is None and len(derived.partitions) == 1:
+        only = derived.partitions[0]
+    return Scene(derived, only, {event.seq: event for event in derived.events})
+
+
+def ids(brokers: tuple[int, ...]) -> str:
+    """`[1,3,2]`, in this order."""
+    return f"[{','.join(map(str, brokers))}]"
+
+
+def span(us: int) -> str:
+    """A length of time for people: `2,859 ms` below ten seconds, `51.0 s` from there on."""
+    ms = us / 1000
+    return f"{ms / 1000:.1f} s" if ms >= 10_000 else f"{ms:,.0f} ms"
+
+
+def partitions_of(event: AnyEvent) -> tuple[TopicPartition, ...]:
+    """The partitions that an event is about; none: about the broker or the cluster."""
+    many: Any = getattr(event, "partitions", None) or getattr(event, "pending", None)
+    if many is not None:
+        return tuple(many)
+    if isinstance(event, e.ZkTransaction):
+        return _in_transaction(event)
+    if isinstance(event, e.MetadataCacheUpdated):
+        return (*(state.partition for state in event.states), *event.removed)
+    if isinstance(event, e.FetchSent):
+        return tuple(offset.partition for offset in event.offsets)
+    if isinstance(event, (e.LeaderAndIsr, e.LeaderAndIsrIgnored)):
+        return (event.state.partition,)
+    if isinstance(event, (e.ZkReply, e.ZkSent)):
+        found = state_partition(event.path)
+        return (found,) if found is not None else ()
+    one: TopicPartition | None = getattr(event, "partition", None)
+    return (one,) if one is not None else ()
+
+
+def _in_transaction(event: e.ZkTransaction) -> tuple[TopicPartition, ...]:
+    found: dict[TopicPartition, None] = {}
+    for op in applied_ops(event):
+        partition = state_partition(op.path)
+        if partition is not None:
+            found[partition] = None
+        elif op.op == "create" and "/isr_change_" in (op.path or ""):
+            found.update(dict.fromkeys(notified_partitions(op.data)))
+    return tuple(found)
+
+
+# -- the registry ----------------------------------------------------------------------------------
+
+E = TypeVar("E")
+Teller = Callable[[Any, Scene], Told]
+TELLERS: dict[type[Any], Teller] = {}
+
+
+def tells(kind: type[E]) -> Callable[[Callable[[E, Scene], Told]], Callable[[E, Scene], Told]]:
+    """Register the function that puts events of `kind` into words."""
+
+    def register(teller: Callable[[E, Scene], Told]) -> Callable[[E, Scene], Told]:
+        TELLERS[kind] = teller
+        return teller
+
+    return register
+
+
+def lane_of(event: AnyEvent) -> str:
+    """The lane of a broker's own event; broker 0 is a client."""
+    return str(event.broker) if event.broker > 0 else CLIENTS

@@ -1,0 +1,502 @@
+"""The words: one small function per kind of event, shared by the lane table, the page and the
+stories.
+
+It knows the vocabulary and what `derive` made of the trace; it must know nothing of how it is
+drawn.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import NamedTuple
+
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.values import LoggedOp, PartitionState, TopicPartition
+from emulator.view import stimuli
+from emulator.view.derive import applied_ops, notified_partitions, state_partition
+from emulator.view.telling import (
+    BAD_VERSION,
+    CLIENTS,
+    CODES,
+    CONTROLLER,
+    TELLERS,
+    ZOOKEEPER,
+    Level,
+    Scene,
+    Told,
+    ids,
+    lane_of,
+    span,
+    tells,
+)
+
+
+def tell(event: AnyEvent, on: Scene) -> Told:
+    """Put an event into words."""
+    return TELLERS[type(event)](event, on)
+
+
+# -- the world -------------------------------------------------------------------------------------
+
+
+@tells(e.Stimulus)
+def _stimulus(event: e.Stimulus, on: Scene) -> Told:
+    lane = stimuli.lane_of(event)
+    tone = "fault" if lane else "life"
+    level = Level.TRAFFIC if event.do in stimuli.SILENT else Level.STORY
+    return Told(event, lane, stimuli.describe(event), "", level, tone)
+
+
+@tells(e.StimulusReturned)
+def _returned(event: e.StimulusReturned, on: Scene) -> Told:
+    level = Level.TRAFFIC if event.result == "NONE" else Level.STORY
+    return Told(
+        event, CLIENTS, f"answer: {event.result}", "", level, "refused" if level == 0 else "plain"
+    )
+
+
+# -- ZooKeeper -------------------------------------------------------------------------------------
+
+
+@tells(e.ZkSent)
+def _zk_sent(event: e.ZkSent, on: Scene) -> Told:
+    expects = f" expecting v{event.version}" if event.version >= 0 else ""
+    return Told(event, on.asker(event), f"{event.op} {event.path}{expects}", "", Level.TRAFFIC)
+
+
+@tells(e.ZkReply)
+def _zk_reply(event: e.ZkReply, on: Scene) -> Told:
+    took = f"after {span(event.elapsed_us)}"
+    name = CODES.get(event.code, str(event.code))
+    if event.code == BAD_VERSION:
+        said = f"{_expected(event, on)}{name}{_have(event, on)}"
+        return Told(event, ZOOKEEPER, said, event.path, tone="refused", source=on.asker(event))
+    lost = event.code in (-4, -112)
+    text = f"{event.op} {event.path}: {'ok' if event.code == 0 else name}"
+    level, tone = (Level.STORY, "refused") if lost else (Level.TRAFFIC, "plain")
+    return Told(event, on.asker(event), text, took, level, tone)
+
+
+def _expected(event: e.ZkReply, on: Scene) -> str:
+    at = on.by_seq.get(event.cause)
+    for _ in range(4):
+        if isinstance(at, e.ZkSent) and at.path == event.path and at.version >= 0:
+            return f"expected v{at.version}: "
+        at = on.by_seq.get(at.cause) if at is not None else None
+    return ""
+
+
+def _have(event: e.ZkReply, on: Scene) -> str:
+    partition = state_partition(event.path)
+    truth = on.derived.truth_at(partition, event.t) if partition is not None else None
+    return f", have {truth.version}" if truth is not None else ""
+
+
+@tells(e.ZkRequest)
+def _zk_request(event: e.ZkRequest, on: Scene) -> Told:
+    watch = " with watch" if event.watch else ""
+    text = f"{event.op} {event.path or ''}{watch}"
+    return Told(event, on.asker(event), text, "", Level.TRAFFIC, source="")
+
+
+@tells(e.ZkTransaction)
+def _zk_transaction(event: e.ZkTransaction, on: Scene) -> Told:
+    told = Told(event, ZOOKEEPER, "", "", Level.TRAFFIC, "plain", on.asker(event))
+    if event.op in ("createSession", "closeSession"):
+        return _session(event, told)
+    ops = [op for op in applied_ops(event) if op.op != "check"]
+    if not ops:
+        code = next((op.code for op in event.ops if op.code), event.code) or 0
+        told.headline = f"{event.op} refused: {CODES.get(code, code)}"
+        return told
+    for op in ops:
+        if _logged(event, op, told, on):
+            return told
+    told.headline = f"{ops[0].op} {ops[0].path}"
+    return told
+
+
+def _session(event: e.ZkTransaction, told: Told) -> Told:
+    closed = event.op == "closeSession"
+    told.headline = "session closed" if closed else "session opened"
+    told.numbers = "removed " + ", ".join(event.removed) if event.removed else ""
+    told.level = Level.STORY if closed else Level.TRAFFIC
+    told.tone = "refused" if closed else "plain"
+    return told
+
+
+def _logged(event: e.ZkTransaction, op: LoggedOp, told: Told, on: Scene) -> bool:
+    """Fill in what matters about one operation; False: nothing special."""
+    path = op.path or ""
+    partition = state_partition(path)
+    if partition is not None:
+        told.level, told.tone = Level.STORY, "write"
+        told.headline = _state_written(event, op, partition, on)
+    elif path.startswith("/isr_change_notification/"):
+        told.level, told.tone = Level.STORY, "notice"
+        told.headline = f"{'+' if op.op == 'create' else '−'} {node(path)}"
+        told.numbers = "" if on.only else on.names(notified_partitions(op.data))
+    elif path == "/controller" or path.startswith("/brokers/ids/"):
+        told.level, told.tone = Level.STORY, "life"
+        told.headline = f"{'−' if op.op == 'delete' else '+'} {path}"
+    return bool(told.headline)
+
+
+def node(path: str) -> str:
+    """A notification's name without most of its zeros: `isr_change_…0`."""
+    name, _, number = path.rsplit("/", 1)[1].rpartition("_")
+    return f"{name}_…{int(number)}" if number.isdigit() else f"{name}_{number}"
+
+
+def _state_written(
+    event: e.ZkTransaction, op: LoggedOp, partition: TopicPartition, on: Scene
+) -> str:
+    name = on.name(partition)
+    if op.op == "delete":
+        return f"{name}state deleted"
+    writes = on.derived.zookeeper[partition]
+    write = next((w for w in writes if w.seq == event.seq), writes[-1])
+    step = f"v{write.version - 1}→v{write.version} ok" if write.version else "v0 created"
+    leader = f" leader {write.leader}" if write.by_controller and write.version else ""
+    return f"{name}{step}{leader} {ids(write.isr)}"
+
+
+@tells(e.ZkWatchFired)
+def _watch(event: e.ZkWatchFired, on: Scene) -> Told:
+    text = f"watch: {event.type} {event.path}"
+    return Told(event, lane_of(event), text, "", Level.TRAFFIC, source=ZOOKEEPER)
+
+
+@tells(e.ZkSessionState)
+def _session_state(event: e.ZkSessionState, on: Scene) -> Told:
+    usual = event.state.upper() in ("CONNECTED", "SYNC_CONNECTED", "CONNECTING")
+    level = Level.DETAIL if usual else Level.STORY
+    text = f"ZooKeeper session {event.state.lower()}"
+    return Told(event, lane_of(event), text, "", level, "plain" if usual else "refused")
+
+
+@tells(e.ZnodeMalformed)
+def _malformed(event: e.ZnodeMalformed, on: Scene) -> Told:
+    text = f"cannot read {event.path}"
+    return Told(event, lane_of(event), text, f"{event.field}: {event.problem}", tone="refused")
+
+
+# -- a broker's life -------------------------------------------------------------------------------
+
+
+@tells(e.BrokerStarting)
+def _starting(event: e.BrokerStarting, on: Scene) -> Told:
+    return Told(event, lane_of(event), "starts", f"Kafka {event.profile}", tone="life")
+
+
+@tells(e.BrokerRegistered)
+def _registered(event: e.BrokerRegistered, on: Scene) -> Told:
+    text = f"registered, broker epoch {event.broker_epoch}"
+    return Told(event, lane_of(event), text, "", Level.DETAIL, "life")
+
+
+@tells(e.BrokerStarted)
+def _is_up(event: e.BrokerStarted, on: Scene) -> Told:
+    return Told(event, lane_of(event), "is up", tone="life")
+
+
+# -- the leader ------------------------------------------------------------------------------------
+
+
+@tells(e.RecordsAppended)
+def _appended(event: e.RecordsAppended, on: Scene) -> Told:
+    count = event.leo - event.base_offset
+    text = f"{on.name(event.partition)}+{count} record{'s' * (count != 1)}, LEO {event.leo}"
+    return Told(event, lane_of(event), text, "", Level.DETAIL)
+
+
+@tells(e.FollowerStateUpdated)
+def _follower(event: e.FollowerStateUpdated, on: Scene) -> Told:
+    name = on.name(event.partition)
+    text = f"{name}sees {event.replica} at {event.leo} of {event.leader_leo}"
+    return Told(event, lane_of(event), text, "", Level.DETAIL, source=str(event.replica))
+
+
+@tells(e.HwAdvanced)
+def _hw(event: e.HwAdvanced, on: Scene) -> Told:
+    text = f"{on.name(event.partition)}HW {event.hw}, LEO {event.leo}"
+    return Told(event, lane_of(event), text, "", Level.DETAIL)
+
+
+@tells(e.IsrUpdateStarted)
+def _isr_started(event: e.IsrUpdateStarted, on: Scene) -> Told:
+    text = f"{on.name(event.partition)}{event.change}s {ids(event.from_isr)} → {ids(event.to_isr)}"
+    late = [
+        f"{out.replica} at LEO {out.leo} of {event.leo}, behind for {out.not_caught_up_ms:,} ms"
+        for out in event.out_of_sync
+    ]
+    return Told(event, lane_of(event), text, "; ".join(late), tone=event.change)
+
+
+@tells(e.IsrUpdated)
+def _isr_updated(event: e.IsrUpdated, on: Scene) -> Told:
+    text = f"{on.name(event.partition)}has {ids(event.isr)} at v{event.zk_version}"
+    return Told(event, lane_of(event), text, "", Level.STORY, "write", ZOOKEEPER)
+
+
+@tells(e.IsrUpdateRejected)
+def _isr_rejected(event: e.IsrUpdateRejected, on: Scene) -> Told:
+    truth = on.derived.truth_at(event.partition, event.t)
+    have = f", ZooKeeper has v{truth.version}" if truth is not None else ""
+    text = f"{on.name(event.partition)}{event.change} refused"
+    numbers = f"it has v{event.cached_zk_version} cached{have}: keeps its old ISR"
+    return Told(event, lane_of(event), text, numbers, tone="refused")
+
+
+@tells(e.IsrChangeHeld)
+def _held(event: e.IsrChangeHeld, on: Scene) -> Told:
+    of = "" if on.only else f" of {on.names(event.pending)}"
+    numbers = f"quiet {event.quiet_ms:,} of 5,000 ms"
+    text = f"controller not told yet{of}"
+    return Told(event, lane_of(event), text, numbers, Level.STORY, "notice")
+
+
+@tells(e.IsrChangeNotified)
+def _notified(event: e.IsrChangeNotified, on: Scene) -> Told:
+    rule = f"quiet for {event.quiet_ms:,} ms"
+    if event.quiet_ms <= 5000:
+        rule = f"last sent {event.since_propagation_ms:,} ms ago"
+    text = "tells the controller" if on.only else f"tells of {on.names(event.partitions)}"
+    return Told(event, lane_of(event), text, rule, Level.STORY, "notice")
+
+
+# -- the follower ----------------------------------------------------------------------------------
+
+
+@tells(e.FetchSent)
+def _fetch(event: e.FetchSent, on: Scene) -> Told:
+    where = " ".join(f"{on.name(o.partition)}from {o.offset}" for o in event.offsets[:2])
+    level = Level.DETAIL if event.offsets else Level.TRAFFIC
+    return Told(event, lane_of(event), f"fetches {where or '(nothing new)'}", "", level)
+
+
+@tells(e.FetcherStarted)
+def _fetcher_started(event: e.FetcherStarted, on: Scene) -> Told:
+    text = f"fetcher {event.fetcher_id} to broker {event.leader} starts"
+    return Told(event, lane_of(event), text, "", Level.DETAIL)
+
+
+@tells(e.FetcherStopped)
+def _fetcher_stopped(event: e.FetcherStopped, on: Scene) -> Told:
+    text = f"fetcher {event.fetcher_id} to broker {event.leader} ends"
+    return Told(event, lane_of(event), text, "", Level.DETAIL)
+
+
+@tells(e.PartitionDelayed)
+def _delayed(event: e.PartitionDelayed, on: Scene) -> Told:
+    text = f"{on.name(event.partition)}left out for {event.delay_ms:,} ms: {event.reason}"
+    return Told(event, lane_of(event), text, "", Level.DETAIL, "refused")
+
+
+@tells(e.LogTruncated)
+def _truncated(event: e.LogTruncated, on: Scene) -> Told:
+    text = f"{on.name(event.partition)}truncates {event.from_leo} → {event.to_offset}"
+    level = Level.STORY if event.to_offset < event.from_leo else Level.DETAIL
+    return Told(event, lane_of(event), text, "", level, "refused")
+
+
+# -- control requests ------------------------------------------------------------------------------
+
+
+@tells(e.LeaderAndIsr)
+def _leader_and_isr(event: e.LeaderAndIsr, on: Scene) -> Told:
+    text = f"LeaderAndIsr {on.name(event.state.partition)}{_state(event.state)}"
+    return Told(event, lane_of(event), text, "", Level.STORY, "life", CONTROLLER)
+
+
+@tells(e.LeaderAndIsrIgnored)
+def _leader_and_isr_ignored(event: e.LeaderAndIsrIgnored, on: Scene) -> Told:
+    text = f"ignores LeaderAndIsr {on.name(event.state.partition)}{_state(event.state)}"
+    return Told(event, lane_of(event), text, event.error, Level.STORY, "refused", CONTROLLER)
+
+
+def _state(state: PartitionState) -> str:
+    return f"leader {state.leader} epoch {state.leader_epoch} {ids(state.isr)} v{state.zk_version}"
+
+
+@tells(e.StopReplica)
+def _stop(event: e.StopReplica, on: Scene) -> Told:
+    text = f"StopReplica {on.name(event.partition)}{'and delete' if event.delete else ''}".rstrip()
+    return Told(event, lane_of(event), text, "", Level.STORY, "life", CONTROLLER)
+
+
+@tells(e.StopReplicaIgnored)
+def _stop_ignored(event: e.StopReplicaIgnored, on: Scene) -> Told:
+    text = f"ignores StopReplica {on.name(event.partition)}".rstrip()
+    return Told(event, lane_of(event), text, event.error, Level.STORY, "refused", CONTROLLER)
+
+
+@tells(e.BecomesLeader)
+def _leads(event: e.BecomesLeader, on: Scene) -> Told:
+    text = f"{on.name(event.partition)}leads, epoch {event.leader_epoch}"
+    return Told(event, lane_of(event), text, f"LEO {event.leo}, HW {event.hw}", tone="life")
+
+
+@tells(e.BecomesFollower)
+def _follows(event: e.BecomesFollower, on: Scene) -> Told:
+    text = f"{on.name(event.partition)}follows {event.leader}, epoch {event.leader_epoch}"
+    return Told(event, lane_of(event), text, f"LEO {event.leo}, HW {event.hw}", tone="life")
+
+
+@tells(e.MetadataCacheUpdated)
+def _metadata(event: e.MetadataCacheUpdated, on: Scene) -> Told:
+    told = Told(event, lane_of(event), "", "", Level.STORY, "metadata", CONTROLLER)
+    news = [one for state in event.states for one in _news(event, state, on)]
+    if not news and not event.removed:
+        told.headline = f"metadata: live {ids(event.live_brokers)}"
+        told.level = Level.TRAFFIC
+        return told
+    if len(news) == 1:
+        told.headline = f"metadata {on.name(news[0].partition)}{ids(news[0].isr)}"
+        if news[0].before >= 0:
+            told.numbers = f"v{news[0].before}→v{news[0].version}"
+        else:
+            told.headline += f" v{news[0].version}"
+    else:
+        changed = (*(one.partition for one in news), *event.removed)
+        told.headline = f"metadata of {on.names(changed)}"
+    late = max((one.late_us for one in news), default=0)
+    told.numbers += f"{', ' if told.numbers else ''}{span(late)} late" if late else ""
+    if len(news) == 1 and news[0].skipped:
+        told.numbers += f"; {versions(news[0].skipped)} never shown"
+    return told
+
+
+class News(NamedTuple):
+    """What is new to a cache: version `before` (-1: none), versions skipped, how long the old
+    one was stale.
+    """
+
+    partition: TopicPartition
+    isr: tuple[int, ...]
+    version: int
+    before: int
+    skipped: tuple[int, ...]
+    late_us: int
+
+
+def versions(numbers: tuple[int, ...]) -> str:
+    """`v1`, `v1 and v2`, `v1–v24`."""
+    if len(numbers) > 2:
+        return f"v{numbers[0]}–v{numbers[-1]}"
+    return " and ".join(f"v{number}" for number in numbers)
+
+
+def _news(event: e.MetadataCacheUpdated, state: PartitionState, on: Scene) -> list[News]:
+    if on.only not in (None, state.partition):
+        return []
+    spans = on.derived.metadata[(event.broker, state.partition)]
+    place = bisect_left(spans, (event.t, event.seq), key=lambda known: (known.from_us, known.seq))
+    if place == len(spans) or spans[place].seq != event.seq:
+        return []
+    before = spans[place - 1] if place and spans[place - 1].seq_to == event.seq else None
+    if before is None:
+        return [News(state.partition, state.isr, state.zk_version, -1, (), 0)]
+    stale = [s for s in on.derived.stale_spans(event.broker, before) if s.to_us == event.t]
+    missed = tuple(v for s in stale for v in s.missed if v != state.zk_version)
+    late = stale[0].to_us - stale[0].from_us if stale else 0
+    return [News(state.partition, state.isr, state.zk_version, before.version, missed, late)]
+
+
+@tells(e.ControlRequestRefused)
+def _refused(event: e.ControlRequestRefused, on: Scene) -> Told:
+    text = f"refuses {event.request}: {event.error}"
+    numbers = f"from {event.sender}, controller epoch {event.sender_epoch}"
+    return Told(event, lane_of(event), text, numbers, Level.STORY, "refused", CONTROLLER)
+
+
+# -- the controller --------------------------------------------------------------------------------
+
+
+@tells(e.ControllerElected)
+def _elected(event: e.ControllerElected, on: Scene) -> Told:
+    text = f"broker {event.broker} is controller, epoch {event.controller_epoch}"
+    return Told(event, CONTROLLER, text, "", Level.STORY, "life")
+
+
+@tells(e.ControllerResigned)
+def _resigned(event: e.ControllerResigned, on: Scene) -> Told:
+    text = f"broker {event.broker} resigns, epoch {event.controller_epoch}"
+    return Told(event, CONTROLLER, text, "", Level.STORY, "refused")
+
+
+@tells(e.ControllerEventQueued)
+def _queued(event: e.ControllerEventQueued, on: Scene) -> Told:
+    text = f"{event.event} queued behind {event.behind}"
+    return Told(event, CONTROLLER, text, "", Level.TRAFFIC)
+
+
+@tells(e.ControllerEventProcessed)
+def _processed(event: e.ControllerEventProcessed, on: Scene) -> Told:
+    text = f"{event.event} done"
+    numbers = f"waited {span(event.queued_us)}, took {span(event.took_us)}"
+    slow = event.queued_us > 1_000_000
+    return Told(event, CONTROLLER, text, numbers, Level.STORY if slow else Level.TRAFFIC)
+
+
+@tells(e.ControllerCacheUpdated)
+def _controller_cache(event: e.ControllerCacheUpdated, on: Scene) -> Told:
+    text = f"{on.name(event.partition)}reads {ids(event.isr)} v{event.zk_version}"
+    return Told(event, CONTROLLER, text, event.why, Level.STORY, "metadata")
+
+
+@tells(e.BrokerChange)
+def _broker_change(event: e.BrokerChange, on: Scene) -> Told:
+    changes = (("new", event.added), ("dead", event.deleted), ("bounced", event.bounced))
+    text = ", ".join(f"{what} {ids(who)}" for what, who in changes if who) or "no change"
+    return Told(event, CONTROLLER, f"brokers: {text}", f"live {ids(event.live)}", tone="life")
+
+
+@tells(e.PartitionStateChanged)
+def _partition_state(event: e.PartitionStateChanged, on: Scene) -> Told:
+    steps = (
+        f"{event.from_state.removesuffix('Partition')} → {event.to_state.removesuffix('Partition')}"
+    )
+    level = Level.STORY if "Offline" in steps else Level.TRAFFIC
+    return Told(event, CONTROLLER, f"{on.name(event.partition)}{steps}", "", level)
+
+
+@tells(e.ReplicaStateChanged)
+def _replica_state(event: e.ReplicaStateChanged, on: Scene) -> Told:
+    steps = f"{event.from_state.removesuffix('Replica')} → {event.to_state.removesuffix('Replica')}"
+    text = f"{on.name(event.partition)}replica {event.replica} {steps}"
+    return Told(event, CONTROLLER, text, "", Level.TRAFFIC)
+
+
+@tells(e.ControlRequestSent)
+def _sent(event: e.ControlRequestSent, on: Scene) -> Told:
+    again = f", attempt {event.attempt}" if event.attempt > 1 else ""
+    level = Level.STORY if event.attempt > 1 else Level.TRAFFIC
+    text = f"{event.request} to {event.to}{again}"
+    return Told(event, CONTROLLER, text, "", level, "refused" if again else "plain")
+
+
+@tells(e.IsrChangeCleared)
+def _cleared(event: e.IsrChangeCleared, on: Scene) -> Told:
+    text = f"{len(event.paths)} notification{'s' * (len(event.paths) != 1)} deleted"
+    return Told(event, CONTROLLER, text, "", Level.TRAFFIC, "notice")
+
+
+# -- clients ---------------------------------------------------------------------------------------
+
+
+@tells(e.RecordsProduced)
+def _produced(event: e.RecordsProduced, on: Scene) -> Told:
+    good = event.result == "ok"
+    what = f"{event.count} record{'s' * (event.count != 1)}"
+    where = f" from offset {event.base_offset}" if good else ""
+    text = f"{on.name(event.partition)}{what} {'acknowledged' if good else event.result}{where}"
+    level, tone = (Level.DETAIL, "plain") if good else (Level.STORY, "refused")
+    return Told(event, CLIENTS, text, f"acks {event.acks}", level, tone)
+
+
+@tells(e.RecordsConsumed)
+def _consumed(event: e.RecordsConsumed, on: Scene) -> Told:
+    text = f"{on.name(event.partition)}reads {event.from_offset} to {event.to_offset}"
+    return Told(event, CLIENTS, text, f"HW {event.hw}", Level.DETAIL)
