@@ -337,7 +337,8 @@ class Kernel:
         task = self.this_task()
         task.waiting_for = "sleep"
         self.call_at(at_us, task)
-        await SUSPEND
+        while self.now < at_us:
+            await SUSPEND
 
     async def checkpoint(self, name: str) -> None:
         """A named place where a world may charge time and a test may hold this thread; free otherwise."""

@@ -111,6 +111,18 @@ class RwLock:
         """Who holds the lock for writing."""
         return self._writer
 
+    @property
+    def readable(self) -> bool:
+        """Whether a read section that does not block can begin now: nobody writes, no writer waits first."""
+        return self._writer is None and not (self._queue and self._queue[0][1])
+
+    async def pass_read(self) -> None:
+        """Take the read lock and give it back: what follows, up to the next await, is a read section, since
+        nothing else runs in between. For sections that do not block; cheap when the lock is free."""
+        if not self.readable and self._writer is not self._kernel.current:
+            await self.acquire_read()
+            self.release_read()
+
     async def acquire_read(self) -> None:
         task = self._kernel.this_task()
         if task in self._readers or self._writer is task:
@@ -231,3 +243,30 @@ class Semaphore:
         self._permits += 1
         if self._queue:
             self._kernel.make_ready(self._queue.popleft())
+
+
+class Condition:
+    """A condition of a monitor (ReentrantLock.newCondition): wait with the monitor given up, for a limited time."""
+
+    __slots__ = ("_kernel", "_monitor", "_waiting")
+
+    def __init__(self, kernel: Kernel, monitor: Monitor) -> None:
+        self._kernel, self._monitor = kernel, monitor
+        self._waiting: list[Promise[None]] = []
+
+    async def wait(self, timeout_us: int) -> None:
+        """Give the monitor up until somebody signals or `timeout_us` have passed, then take it again."""
+        task = self._kernel.this_task()
+        signalled: Promise[None] = Promise(self._kernel)
+        self._waiting.append(signalled)
+        lane = task.process.lane(task.thread)
+        timer = lane.call_later(timeout_us, lambda: signalled.resolve(None))
+        self._monitor.leave()
+        await signalled.wait()
+        timer.cancel()
+        await self._monitor.enter()
+
+    def signal_all(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for signalled in waiting:
+            signalled.resolve(None)

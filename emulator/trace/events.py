@@ -147,6 +147,13 @@ class BrokerStarted(Event, frozen=True, gc=False):
     """Its sockets answer."""
 
 
+class ThreadFailed(Event, frozen=True, gc=False):
+    """A thread of Kafka caught an exception, logged it and went on: what it was doing, and the error."""
+
+    what: str
+    error: str
+
+
 # -- replication: the leader ----------------------------------------------------------------------------------------
 
 
@@ -282,7 +289,7 @@ class LogTruncated(Event, frozen=True, gc=False):
 
 
 class LeaderAndIsr(Event, frozen=True, gc=False):
-    """A LeaderAndIsr entry arrived and is obeyed."""
+    """A LeaderAndIsr entry arrived; it is obeyed unless a `leader_and_isr_ignored` follows."""
 
     sender: int
     sender_epoch: int
@@ -290,7 +297,7 @@ class LeaderAndIsr(Event, frozen=True, gc=False):
 
 
 class LeaderAndIsrIgnored(Event, frozen=True, gc=False):
-    """A LeaderAndIsr entry arrived and is not obeyed; `error` is what the answer says."""
+    """The LeaderAndIsr entry that arrived is not obeyed; `error` is what the answer says."""
 
     sender: int
     sender_epoch: int
@@ -299,7 +306,7 @@ class LeaderAndIsrIgnored(Event, frozen=True, gc=False):
 
 
 class StopReplica(Event, frozen=True, gc=False):
-    """A StopReplica entry arrived and is obeyed."""
+    """A StopReplica entry arrived; it is obeyed unless a `stop_replica_ignored` follows."""
 
     sender: int
     sender_epoch: int
@@ -309,7 +316,7 @@ class StopReplica(Event, frozen=True, gc=False):
 
 
 class StopReplicaIgnored(Event, frozen=True, gc=False):
-    """A StopReplica entry arrived and is not obeyed."""
+    """The StopReplica entry that arrived is not obeyed."""
 
     sender: int
     sender_epoch: int
@@ -483,6 +490,7 @@ AnyEvent = (
     | BrokerStarting
     | BrokerRegistered
     | BrokerStarted
+    | ThreadFailed
     | RecordsAppended
     | FollowerStateUpdated
     | HwAdvanced

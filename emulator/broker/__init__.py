@@ -1,0 +1,1 @@
+"""A broker: partitions and their rules, request handlers, fetchers, metadata cache."""

@@ -1,0 +1,149 @@
+"""What every part of one broker shares: its id, settings, kernel and process; nothing else.
+
+Also the bridges that let `zk.client` block on this kernel and speak to the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from emulator.kernel.scheduler import Kernel, Lane, Process, Task
+from emulator.kernel.sync import Promise, RwLock, Semaphore
+from emulator.model.config import KafkaConfig
+from emulator.profiles.base import Profile
+from emulator.trace import events
+from zk.errors import MalformedZNode
+from zk.ops import (
+    Check,
+    Create,
+    Delete,
+    Multi,
+    Reply,
+    Request,
+    SessionState,
+    SetData,
+    WatchedEvent,
+    name_of,
+)
+
+
+class BrokerContext:
+    """One broker's process and settings."""
+
+    def __init__(
+        self, broker: int, kernel: Kernel, process: Process, config: KafkaConfig, profile: Profile
+    ) -> None:
+        self.broker, self.kernel, self.process = broker, kernel, process
+        self.config, self.profile = config, profile
+
+    def now_ms(self) -> int:
+        """Kafka's Time.milliseconds."""
+        return self.kernel.now // 1000
+
+    def emit(self, event_type: Callable[..., Any], *fields: Any) -> None:
+        """Put an event of this broker on the trace."""
+        self.kernel.emit(event_type, self.broker, *fields)
+
+    def failed(self, what: str, error: Exception) -> None:
+        """A thread of Kafka logged an exception and goes on."""
+        self.emit(events.ThreadFailed, what, f"{type(error).__name__}: {error}")
+
+    def spawn(self, thread: str, body: Coroutine[Any, Any, Any]) -> Task:
+        """Start one of this broker's threads."""
+        return self.process.spawn(thread, body)
+
+    def schedule(
+        self,
+        name: str,
+        body: Callable[[], Coroutine[Any, Any, None]],
+        period_ms: int,
+        delay_ms: int = 0,
+    ) -> Task:
+        """A fixed-rate task of KafkaScheduler: runs that were missed are made up back to back, and the phase
+        stays (spec §4.1). An exception is logged in Kafka, and the task keeps its schedule."""
+        return self.spawn(
+            f"kafka-scheduler/{name}", self._run_periodically(body, period_ms, delay_ms)
+        )
+
+    async def _run_periodically(
+        self, body: Callable[[], Coroutine[Any, Any, None]], period_ms: int, delay_ms: int
+    ) -> None:
+        kernel = self.kernel
+        due = kernel.now + delay_ms * 1000
+        while True:
+            await kernel.sleep_until(due)
+            kernel.cause = -1
+            await body()
+            due += period_ms * 1000
+
+
+class KernelThreads:
+    """`zk.client.Threads` on this kernel."""
+
+    def __init__(self, context: BrokerContext) -> None:
+        self._kernel, self._process = context.kernel, context.process
+
+    def promise(self) -> Promise[Any]:
+        return Promise(self._kernel)
+
+    def permits(self, number: int) -> Semaphore:
+        return Semaphore(self._kernel, number)
+
+    def read_write_lock(self, name: str) -> RwLock:
+        return RwLock(self._kernel, name)
+
+    def lane(self, thread: str) -> Lane:
+        return self._process.lane(thread)
+
+    def spawn(self, thread: str, body: Coroutine[Any, Any, Any]) -> object:
+        return self._process.spawn(thread, body)
+
+    def now_us(self) -> int:
+        return self._kernel.now
+
+
+class TraceProbe:
+    """`zk.client.Probe` that writes to the trace."""
+
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
+
+    def sent(self, request: Request) -> None:
+        op, path, version, data = describe(request)
+        self._context.emit(events.ZkSent, op, path, version, data)
+
+    def replied(self, request: Request, reply: Reply, elapsed_us: int) -> None:
+        op, path, _, _ = describe(request)
+        stat = reply.results[-1].stat if reply.results else reply.stat
+        version = stat.version if stat is not None else -1
+        self._context.emit(
+            events.ZkReply, op, reply.path or path, int(reply.code), version, elapsed_us
+        )
+
+    def watch_fired(self, event: WatchedEvent) -> None:
+        self._context.emit(events.ZkWatchFired, event.type.value, event.path)
+
+    def session_state(self, state: SessionState, session_id: int) -> None:
+        self._context.emit(events.ZkSessionState, state.value, session_id)
+
+    def malformed(self, error: MalformedZNode) -> None:
+        self._context.emit(events.ZnodeMalformed, error.path, error.field, error.problem)
+
+
+def describe(request: Request) -> tuple[str, str, int, str]:
+    """(operation, path, expected version or -1, payload as text); of a fenced multi the operation inside it."""
+    if isinstance(request, Multi):
+        inner = [op for op in request.ops if not isinstance(op, Check)]
+        last = inner[-1] if inner else request.ops[-1]
+        return f"multi/{name_of(last)}", last.path, _version(last), _payload(last)
+    return name_of(request), request.path, _version(request), _payload(request)
+
+
+def _version(request: object) -> int:
+    return request.version if isinstance(request, SetData | Delete | Check) else -1
+
+
+def _payload(request: object) -> str:
+    data = request.data if isinstance(request, SetData | Create) else None
+    return data.decode("utf-8", "replace") if data else ""

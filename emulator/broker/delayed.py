@@ -1,0 +1,116 @@
+"""Parked requests: acks=all produces, and fetches that found too little.
+
+Each says when it is complete and what the answer then is. Sources: server/DelayedProduce.scala@2.6.3,
+server/DelayedFetch.scala@2.6.3; spec §4.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from emulator.broker.partition import Partition
+from emulator.broker.purgatory import DelayedOperation
+from emulator.model.errors import Errors
+from emulator.model.offset_log import OffsetLog
+from emulator.protocol.messages import FetchPartition, ProducedPartition
+from emulator.trace.values import TopicPartition
+
+FindPartition = Callable[[TopicPartition], Partition | None]
+
+
+@dataclass(slots=True)
+class ProduceStatus:
+    """One partition of a parked produce; `required_offset` is the last appended offset + 1."""
+
+    required_offset: int
+    base_offset: int
+    error: Errors
+    acks_pending: bool
+
+
+class DelayedProduce(DelayedOperation):
+    """acks=all: waits until the high watermark of every partition has passed what was appended."""
+
+    def __init__(
+        self,
+        timeout_ms: int,
+        statuses: dict[TopicPartition, ProduceStatus],
+        find: FindPartition,
+        respond: Callable[[tuple[ProducedPartition, ...]], None],
+    ) -> None:
+        super().__init__(timeout_ms)
+        self._statuses, self._find, self._respond = statuses, find, respond
+        for status in statuses.values():
+            status.acks_pending = status.error is Errors.NONE
+            if status.acks_pending:
+                status.error = Errors.REQUEST_TIMED_OUT
+
+    async def try_complete(self) -> bool:
+        for partition, status in self._statuses.items():
+            if status.acks_pending:
+                hosted = self._find(partition)
+                error: Errors | None = Errors.NOT_LEADER_OR_FOLLOWER
+                if hosted is not None:
+                    error = await hosted.check_enough_replicas_reach_offset(status.required_offset)
+                if error is not None:
+                    status.acks_pending, status.error = False, error
+        if any(status.acks_pending for status in self._statuses.values()):
+            return False
+        return await self.force_complete()
+
+    async def on_complete(self) -> None:
+        self._respond(
+            tuple(
+                ProducedPartition(p, s.error, s.base_offset if s.error is Errors.NONE else -1)
+                for p, s in self._statuses.items()
+            )
+        )
+
+
+class FetchStatus(NamedTuple):
+    """One partition of a parked fetch."""
+
+    wanted: FetchPartition
+    hosted: Partition
+
+
+class DelayedFetch(DelayedOperation):
+    """Waits for `min_bytes` (the leader's LEO counts, not the high watermark), for an error, or for time."""
+
+    def __init__(
+        self,
+        wait_ms: int,
+        min_bytes: int,
+        statuses: list[FetchStatus],
+        throttled: Callable[[Partition], bool],
+        respond: Callable[[], Awaitable[None]],
+        *,
+        committed_only: bool,
+    ) -> None:
+        super().__init__(wait_ms)
+        self._min_bytes, self._statuses = min_bytes, statuses
+        self._throttled, self._respond = throttled, respond
+        self._committed_only = committed_only
+
+    async def try_complete(self) -> bool:
+        accumulated = 0
+        for wanted, hosted in self._statuses:
+            if not hosted.lock.readable:
+                await hosted.lock.pass_read()
+            log = hosted.leader_log_or_error(wanted.current_leader_epoch)
+            if isinstance(log, Errors) or self._end(log) < wanted.fetch_offset:
+                return await self.force_complete()
+            if self._end(log) > wanted.fetch_offset and not self._throttled(hosted):
+                limit = min(wanted.max_bytes, self._min_bytes - accumulated)
+                accumulated += log.bytes_from(wanted.fetch_offset, limit)
+                if accumulated >= self._min_bytes:
+                    return await self.force_complete()
+        return False
+
+    def _end(self, log: OffsetLog) -> int:
+        return log.high_watermark if self._committed_only else log.log_end_offset
+
+    async def on_complete(self) -> None:
+        await self._respond()

@@ -1,0 +1,513 @@
+"""Followers' fetchers: one thread and one connection per (source broker, fetcher id).
+
+A loop truncates what was added, then fetches; partitions that got records move to the end of the order, those with an
+error are left out for a back-off. Knows the local partitions and the network, no controller.
+Sources: server/AbstractFetcherManager.scala, AbstractFetcherThread.scala, ReplicaFetcherThread.scala@2.6.3; spec §5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from emulator.broker.context import BrokerContext
+from emulator.broker.fetch_session import FetchSessionHandler
+from emulator.broker.partition import Partition
+from emulator.broker.quota import ReplicationQuotaManager
+from emulator.broker.truncation import offset_truncation_state
+from emulator.kernel.scheduler import Task
+from emulator.kernel.sync import Condition, Monitor, Promise
+from emulator.model.errors import Errors
+from emulator.protocol.messages import (
+    EpochEndOffset,
+    EpochQuery,
+    FetchedPartition,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    LiveBroker,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+    Request,
+)
+from emulator.protocol.transport import Connection, Disconnected, Network
+from emulator.trace import events
+from emulator.trace.values import Offset, TopicPartition
+from zk.java_hash import java_hash
+
+HostedPartition = Callable[[TopicPartition], Partition | None]
+
+
+def fetcher_id(partition: TopicPartition, num_fetchers: int) -> int:
+    """abs(31 x hash(topic) + partition) mod the number of fetchers, in wrapping 32-bit arithmetic; the absolute
+    value of the smallest integer is 0 (Utils.abs)."""
+    h = (31 * java_hash(partition.topic) + partition.partition) & 0xFFFFFFFF
+    signed = h - (1 << 32) if h >= 1 << 31 else h
+    return 0 if signed == -(1 << 31) else abs(signed) % num_fetchers
+
+
+class InitialFetchState(NamedTuple):
+    """With what a partition is added to a fetcher: from whom, in which epoch, from the local high watermark."""
+
+    leader: LiveBroker
+    current_leader_epoch: int
+    init_offset: int
+
+
+@dataclass(slots=True)
+class PartitionFetchState:
+    """One partition in a fetcher thread; `delayed_until_us` 0: not delayed."""
+
+    fetch_offset: int
+    lag: int | None
+    current_leader_epoch: int
+    delayed_until_us: int
+    truncating: bool
+
+    def is_delayed(self, now_us: int) -> bool:
+        return self.delayed_until_us > now_us
+
+    def is_ready_for_fetch(self, now_us: int) -> bool:
+        return not self.truncating and self.delayed_until_us <= now_us
+
+    @property
+    def is_replica_in_sync(self) -> bool:
+        return self.lag is not None and self.lag <= 0
+
+
+class ReplicaFetcherManager:
+    """All fetcher threads of a broker."""
+
+    def __init__(
+        self,
+        context: BrokerContext,
+        network: Network,
+        hosted: HostedPartition,
+        quota: ReplicationQuotaManager,
+    ) -> None:
+        self._context, self._network, self._hosted, self._quota = context, network, hosted, quota
+        self._lock = Monitor(context.kernel, "fetcherManager")
+        self.threads: dict[tuple[int, int], ReplicaFetcherThread] = {}
+        self.failed_partitions: dict[TopicPartition, None] = {}
+
+    async def add_fetcher_for_partitions(
+        self, states: dict[TopicPartition, InitialFetchState]
+    ) -> None:
+        """Group by source broker and fetcher id; start the threads that are missing."""
+        await self._lock.enter()
+        try:
+            groups: dict[tuple[int, int], dict[TopicPartition, InitialFetchState]] = {}
+            for partition, state in states.items():
+                number = fetcher_id(partition, self._context.config.num_replica_fetchers)
+                groups.setdefault((state.leader.broker, number), {})[partition] = state
+                self.failed_partitions.pop(partition, None)
+            for key, group in groups.items():
+                thread = await self._thread(key, next(iter(group.values())).leader)
+                await thread.add_partitions(group)
+        finally:
+            self._lock.leave()
+
+    async def _thread(self, key: tuple[int, int], leader: LiveBroker) -> ReplicaFetcherThread:
+        thread = self.threads.get(key)
+        if thread is not None and thread.leader == leader:
+            return thread
+        if thread is not None:
+            await thread.shutdown()
+        thread = ReplicaFetcherThread(
+            self._context, self._network, self._hosted, self._quota, leader, key[1], self._failed
+        )
+        self.threads[key] = thread
+        return thread
+
+    def _failed(self, partition: TopicPartition) -> None:
+        self.failed_partitions[partition] = None
+
+    async def remove_fetcher_for_partitions(self, partitions: Iterable[TopicPartition]) -> None:
+        await self._lock.enter()
+        try:
+            gone = list(partitions)
+            for thread in self.threads.values():
+                await thread.remove_partitions(gone)
+            for partition in gone:
+                self.failed_partitions.pop(partition, None)
+        finally:
+            self._lock.leave()
+
+    async def shutdown_idle_fetcher_threads(self) -> None:
+        """Threads without partitions end."""
+        await self._lock.enter()
+        try:
+            for key in [k for k, thread in self.threads.items() if not thread.partitions]:
+                await self.threads.pop(key).shutdown()
+        finally:
+            self._lock.leave()
+
+    async def shutdown(self) -> None:
+        """All threads end."""
+        await self._lock.enter()
+        try:
+            for thread in self.threads.values():
+                await thread.shutdown()
+            self.threads.clear()
+        finally:
+            self._lock.leave()
+
+
+class ReplicaFetcherThread:
+    """One fetcher: `ReplicaFetcherThread-<fetcher id>-<leader>`."""
+
+    def __init__(
+        self,
+        context: BrokerContext,
+        network: Network,
+        hosted: HostedPartition,
+        quota: ReplicationQuotaManager,
+        leader: LiveBroker,
+        number: int,
+        failed: Callable[[TopicPartition], None],
+    ) -> None:
+        self._context, self._network, self._hosted = context, network, hosted
+        self._quota, self._failed = quota, failed
+        self.leader, self.fetcher_id = leader, number
+        self.partitions: dict[TopicPartition, PartitionFetchState] = {}
+        self._map_lock = Monitor(context.kernel, "partitionMapLock")
+        self._map_condition = Condition(context.kernel, self._map_lock)
+        self._session = FetchSessionHandler()
+        self._connection: Connection | None = None
+        self._running = True
+        self._ended: Promise[None] = Promise(context.kernel)
+        name = f"ReplicaFetcherThread-{number}-{leader.broker}"
+        context.emit(events.FetcherStarted, leader.broker, number)
+        self.task: Task = context.spawn(name, self._run())
+
+    # -- what the manager does ------------------------------------------------------------------------------------
+
+    async def add_partitions(self, states: dict[TopicPartition, InitialFetchState]) -> None:
+        """A partition that is already here in the same epoch goes on as it is; others truncate first."""
+        await self._map_lock.enter()
+        try:
+            for partition, state in states.items():
+                current = self.partitions.pop(partition, None)
+                if current is None or current.current_leader_epoch != state.current_leader_epoch:
+                    current = PartitionFetchState(
+                        state.init_offset, None, state.current_leader_epoch, 0, truncating=True
+                    )
+                self.partitions[partition] = current
+            self._map_condition.signal_all()
+        finally:
+            self._map_lock.leave()
+
+    async def remove_partitions(self, partitions: Iterable[TopicPartition]) -> None:
+        await self._map_lock.enter()
+        try:
+            for partition in partitions:
+                self.partitions.pop(partition, None)
+        finally:
+            self._map_lock.leave()
+
+    async def shutdown(self) -> None:
+        """Close the connection, which ends a request in flight, and wait for the thread."""
+        self._running = False
+        if self._connection is not None:
+            self._connection.close()
+        await self._map_lock.enter()
+        self._map_condition.signal_all()
+        self._map_lock.leave()
+        await self._ended.wait()
+
+    # -- the loop -------------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        while self._running:
+            self._context.kernel.cause = -1
+            await self._maybe_truncate()
+            await self._maybe_fetch()
+        self._context.emit(events.FetcherStopped, self.leader.broker, self.fetcher_id)
+        self._ended.resolve(None)
+
+    async def _send(self, request: Request) -> object:
+        """Connect if need be, send, and wait for the answer (ReplicaFetcherBlockingSend)."""
+        config = self._context.config
+        if self._connection is None or not self._connection.open:
+            client = f"broker-{self._context.broker}-fetcher-{self.fetcher_id}"
+            self._connection = await self._network.connect(
+                client, self.leader.host, self.leader.port, config.replica_socket_timeout_ms
+            )
+        return await self._connection.send(request, config.request_timeout_ms)
+
+    async def _maybe_fetch(self) -> None:
+        await self._map_lock.enter()
+        try:
+            wanted = self._build_fetch()
+            if not wanted:
+                await self._back_off()
+        finally:
+            self._map_lock.leave()
+        if wanted and self._running:
+            await self._process_fetch_request(wanted)
+
+    async def _back_off(self) -> None:
+        await self._map_condition.wait(self._context.config.replica_fetch_backoff_ms * 1000)
+
+    def _build_fetch(self) -> dict[TopicPartition, FetchPartition]:
+        """Partitions that are ready, in order; throttled ones that are out of sync are left out."""
+        now_us, max_bytes = self._context.kernel.now, self._context.config.replica_fetch_max_bytes
+        wanted = {}
+        for partition, state in self.partitions.items():
+            if state.is_ready_for_fetch(now_us) and not self._should_throttle(partition, state):
+                hosted = self._hosted(partition)
+                if hosted is not None and hosted.log is not None:
+                    wanted[partition] = FetchPartition(
+                        partition,
+                        state.current_leader_epoch,
+                        state.fetch_offset,
+                        hosted.log.log_start_offset,
+                        max_bytes,
+                    )
+        return wanted
+
+    def _should_throttle(self, partition: TopicPartition, state: PartitionFetchState) -> bool:
+        """shouldFollowerThrottle: one that is in sync never."""
+        return (
+            not state.is_replica_in_sync
+            and self._quota.is_throttled(partition)
+            and self._quota.is_quota_exceeded(self._context.now_ms())
+        )
+
+    async def _process_fetch_request(self, wanted: dict[TopicPartition, FetchPartition]) -> None:
+        response = await self._fetch_from_leader(wanted)
+        if response is None:
+            return
+        await self._map_lock.enter()
+        try:
+            for answer in response.partitions:
+                await self._handle_answer(answer, wanted.get(answer.partition))
+        finally:
+            self._map_lock.leave()
+
+    async def _fetch_from_leader(
+        self, wanted: dict[TopicPartition, FetchPartition]
+    ) -> FetchResponse | None:
+        """One Fetch; a broken connection costs a back-off, and then another one for every partition."""
+        config = self._context.config
+        named, forgotten = self._session.build(wanted)
+        self._context.emit(
+            events.FetchSent,
+            self.leader.broker,
+            tuple(Offset(p.partition, p.fetch_offset) for p in named),
+            self._session.epoch,
+        )
+        request = FetchRequest(
+            self._context.broker,
+            config.replica_fetch_wait_max_ms,
+            config.replica_fetch_min_bytes,
+            config.replica_fetch_response_max_bytes,
+            self._session.session_id,
+            self._session.epoch,
+            named,
+            forgotten,
+        )
+        try:
+            response = await self._send(request)
+        except Disconnected:
+            self._session.reset()
+            if self._running:
+                await self._delay_all()
+            return None
+        assert isinstance(response, FetchResponse)
+        return response if self._session.handle_response(response) else None
+
+    async def _delay_all(self) -> None:
+        await self._map_lock.enter()
+        try:
+            await self._back_off()
+            for partition in list(self.partitions):
+                self._delay(partition, "DISCONNECTED")
+        finally:
+            self._map_lock.leave()
+
+    def _delay(self, partition: TopicPartition, reason: str) -> None:
+        """Leave a partition out for a back-off; one that is already delayed keeps its time (delayPartitions)."""
+        state, kernel = self.partitions.get(partition), self._context.kernel
+        if state is None or state.is_delayed(kernel.now):
+            return
+        backoff_ms = self._context.config.replica_fetch_backoff_ms
+        state.delayed_until_us = kernel.now + backoff_ms * 1000
+        self.partitions[partition] = self.partitions.pop(partition)
+        self._context.emit(
+            events.PartitionDelayed, partition, self.leader.broker, backoff_ms, reason
+        )
+
+    async def _handle_answer(self, answer: FetchedPartition, asked: FetchPartition | None) -> None:
+        """Use an answer only if the partition is still where it was when it was asked for."""
+        state = self.partitions.get(answer.partition)
+        if (
+            state is None
+            or asked is None
+            or asked.fetch_offset != state.fetch_offset
+            or not state.is_ready_for_fetch(self._context.kernel.now)
+        ):
+            return
+        if answer.error is Errors.NONE:
+            await self._process_partition_data(answer, state)
+        elif answer.error is Errors.OFFSET_OUT_OF_RANGE:
+            await self._handle_out_of_range(answer.partition, state)
+        elif answer.error is Errors.FENCED_LEADER_EPOCH:
+            self._on_fenced(answer.partition, asked.current_leader_epoch)
+        else:
+            self._delay(answer.partition, answer.error.name)
+
+    async def _process_partition_data(
+        self, answer: FetchedPartition, state: PartitionFetchState
+    ) -> None:
+        """Append, set the high watermark, and move to the end if there was anything."""
+        hosted = self._hosted(answer.partition)
+        if hosted is None or hosted.log is None:
+            return
+        if answer.batches:
+            await hosted.append_records_to_follower(answer.batches)
+        hosted.update_follower_high_watermark(answer.high_watermark)
+        if not answer.batches:
+            return
+        if self._quota.is_throttled(answer.partition):
+            self._quota.record(answer.size, self._context.now_ms())
+        state.fetch_offset = answer.batches[-1].next_offset
+        state.lag = max(0, answer.high_watermark - state.fetch_offset)
+        state.delayed_until_us = 0
+        self.partitions[answer.partition] = self.partitions.pop(answer.partition)
+
+    def _on_fenced(self, partition: TopicPartition, asked_epoch: int) -> None:
+        """The leader is ahead: the partition fails until the next LeaderAndIsr, unless that came meanwhile."""
+        state = self.partitions.get(partition)
+        if state is not None and state.current_leader_epoch == asked_epoch:
+            del self.partitions[partition]
+            self._failed(partition)
+        else:
+            self._delay(partition, Errors.FENCED_LEADER_EPOCH.name)
+
+    async def _handle_out_of_range(
+        self, partition: TopicPartition, state: PartitionFetchState
+    ) -> None:
+        """Ask where the leader's log ends, and if need be where it begins (fetchOffsetAndTruncate)."""
+        hosted = self._hosted(partition)
+        assert hosted is not None and hosted.log is not None
+        try:
+            end = await self._list_offset(partition, state, earliest=False)
+            if end < hosted.log.log_end_offset:
+                hosted.truncate_to(end)
+                offset = end
+            else:
+                start = await self._list_offset(partition, state, earliest=True)
+                if start > hosted.log.log_end_offset:
+                    hosted.log.truncate_fully_and_start_at(start)
+                offset = max(hosted.log.log_end_offset, start)
+        except Disconnected:
+            self._delay(partition, Errors.OFFSET_OUT_OF_RANGE.name)
+            return
+        state.fetch_offset = offset
+        self.partitions[partition] = self.partitions.pop(partition)
+
+    async def _list_offset(
+        self, partition: TopicPartition, state: PartitionFetchState, *, earliest: bool
+    ) -> int:
+        response = await self._send(
+            ListOffsetsRequest(
+                self._context.broker, partition, state.current_leader_epoch, earliest
+            )
+        )
+        assert isinstance(response, ListOffsetsResponse)
+        if response.error is not Errors.NONE:
+            raise Disconnected(response.error.name)
+        return response.offset
+
+    # -- truncation -----------------------------------------------------------------------------------------------
+
+    async def _maybe_truncate(self) -> None:
+        """Partitions that were added ask where their last epoch ended; those without an epoch truncate to the
+        high watermark."""
+        await self._map_lock.enter()
+        try:
+            now_us = self._context.kernel.now
+            pending = {
+                p: s
+                for p, s in self.partitions.items()
+                if s.truncating and not s.is_delayed(now_us)
+            }
+            queries = self._epoch_queries(pending)
+            asked = {q.partition for q in queries}
+            plain = [p for p in pending if p not in asked]
+            for partition in plain:
+                self._truncate_to_high_watermark(partition)
+        finally:
+            self._map_lock.leave()
+        if queries:
+            await self._truncate_to_epoch_end_offsets(queries)
+
+    def _epoch_queries(
+        self, pending: dict[TopicPartition, PartitionFetchState]
+    ) -> list[EpochQuery]:
+        queries = []
+        for partition, state in pending.items():
+            hosted = self._hosted(partition)
+            epoch = hosted.log.epochs.latest_epoch if hosted is not None and hosted.log else None
+            if epoch is not None:
+                queries.append(EpochQuery(partition, state.current_leader_epoch, epoch))
+        return queries
+
+    def _truncate_to_high_watermark(self, partition: TopicPartition) -> None:
+        hosted, state = self._hosted(partition), self.partitions[partition]
+        if hosted is not None and hosted.log is not None:
+            hosted.truncate_to(state.fetch_offset)
+            state.fetch_offset = min(state.fetch_offset, hosted.log.log_end_offset)
+        state.truncating = False
+
+    async def _truncate_to_epoch_end_offsets(self, queries: list[EpochQuery]) -> None:
+        answers = await self._fetch_epoch_end_offsets(queries)
+        await self._map_lock.enter()
+        try:
+            for query, answer in zip(queries, answers, strict=True):
+                state = self.partitions.get(query.partition)
+                if state is not None and state.current_leader_epoch == query.current_leader_epoch:
+                    self._handle_epoch_answer(query, answer, state)
+            self._group_by_topic()
+        finally:
+            self._map_lock.leave()
+
+    async def _fetch_epoch_end_offsets(self, queries: list[EpochQuery]) -> list[EpochEndOffset]:
+        try:
+            response = await self._send(
+                OffsetsForLeaderEpochRequest(self._context.broker, tuple(queries))
+            )
+        except Disconnected:
+            return [
+                EpochEndOffset(q.partition, Errors.UNKNOWN_SERVER_ERROR, -1, -1) for q in queries
+            ]
+        assert isinstance(response, OffsetsForLeaderEpochResponse)
+        return list(response.partitions)
+
+    def _handle_epoch_answer(
+        self, query: EpochQuery, answer: EpochEndOffset, state: PartitionFetchState
+    ) -> None:
+        hosted = self._hosted(query.partition)
+        if hosted is None or hosted.log is None:
+            return
+        if answer.error is Errors.FENCED_LEADER_EPOCH:
+            self._on_fenced(query.partition, query.current_leader_epoch)
+        elif answer.error is not Errors.NONE:
+            self._delay(query.partition, answer.error.name)
+        else:
+            found = offset_truncation_state(
+                hosted.log, state.fetch_offset, answer.leader_epoch, answer.end_offset
+            )
+            hosted.truncate_to(found.offset)
+            state.fetch_offset, state.truncating = found.offset, not found.done
+
+    def _group_by_topic(self) -> None:
+        """PartitionStates.set: a truncation round re-groups the order by topic."""
+        topics: dict[str, list[TopicPartition]] = {}
+        for partition in self.partitions:
+            topics.setdefault(partition.topic, []).append(partition)
+        self.partitions = {p: self.partitions[p] for group in topics.values() for p in group}

@@ -1,0 +1,81 @@
+"""What this broker tells clients: partitions and live brokers as the controller last sent them.
+
+Copy-on-write: a snapshot is replaced whole; the newest accepted request wins, without comparing epochs or versions.
+Source: server/MetadataCache.scala@2.6.3; spec §4.5.
+"""
+
+from __future__ import annotations
+
+from emulator.broker.context import BrokerContext
+from emulator.kernel.sync import RwLock
+from emulator.protocol.messages import LiveBroker, MetadataResponse, UpdateMetadataRequest
+from emulator.trace import events
+from emulator.trace.values import PartitionState, TopicPartition
+
+LEADER_DURING_DELETE = -2
+
+
+class MetadataCache:
+    """partitionStates, aliveBrokers and controllerId."""
+
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
+        self._lock = RwLock(context.kernel, "partitionMetadataLock")
+        self._partitions: dict[TopicPartition, PartitionState] = {}
+        self._brokers: dict[int, LiveBroker] = {}
+        self.controller_id: int | None = None
+
+    async def update(self, request: UpdateMetadataRequest) -> tuple[TopicPartition, ...]:
+        """Merge partitions, replace live brokers and controller; returns the partitions that were removed."""
+        await self._lock.acquire_write()
+        try:
+            self.controller_id = request.controller_id if request.controller_id >= 0 else None
+            self._brokers = {b.broker: b for b in request.live_brokers}
+            removed = self._merge(request.states)
+            self._emit(request, removed)
+            return removed
+        finally:
+            self._lock.release_write()
+
+    def _merge(self, states: tuple[PartitionState, ...]) -> tuple[TopicPartition, ...]:
+        if not states:
+            return ()
+        merged, removed = dict(self._partitions), []
+        for state in states:
+            if state.leader == LEADER_DURING_DELETE:
+                merged.pop(state.partition, None)
+                removed.append(state.partition)
+            else:
+                merged[state.partition] = state
+        self._partitions = merged
+        return tuple(removed)
+
+    def _emit(self, request: UpdateMetadataRequest, removed: tuple[TopicPartition, ...]) -> None:
+        self._context.emit(
+            events.MetadataCacheUpdated,
+            request.controller_id,
+            request.controller_epoch,
+            tuple(self._brokers),
+            tuple(s for s in request.states if s.leader != LEADER_DURING_DELETE),
+            removed,
+        )
+
+    def alive_broker(self, broker: int) -> LiveBroker | None:
+        """Where to reach a broker, if the cache has it alive."""
+        return self._brokers.get(broker)
+
+    def partition(self, partition: TopicPartition) -> PartitionState | None:
+        return self._partitions.get(partition)
+
+    def topics(self) -> set[str]:
+        """Names of the topics in the cache."""
+        return {p.topic for p in self._partitions}
+
+    def metadata(self, topics: tuple[str, ...]) -> MetadataResponse:
+        """The answer to a Metadata request: leader and ISR as this cache has them, stale or not."""
+        wanted = frozenset(topics)
+        return MetadataResponse(
+            tuple(self._brokers.values()),
+            -1 if self.controller_id is None else self.controller_id,
+            tuple(s for p, s in self._partitions.items() if not wanted or p.topic in wanted),
+        )

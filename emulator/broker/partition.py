@@ -1,0 +1,470 @@
+"""One partition at one broker: role, ISR, log, and what a leader does with fetches and appends.
+
+Owns `leaderIsrUpdateLock` and everything that it guards. The rules are in `replica`; this file says in which order
+and under which lock they are applied. Knows no request, no fetcher, no controller.
+Source: cluster/Partition.scala@2.6.3; spec §3.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from emulator.broker.context import BrokerContext
+from emulator.broker.isr_store import IsrStore
+from emulator.broker.replica import (
+    Replica,
+    high_watermark_allowed,
+    is_follower_in_sync,
+    is_follower_out_of_sync,
+)
+from emulator.kernel.sync import RwLock
+from emulator.model.errors import Errors, KafkaError
+from emulator.model.offset_log import Batch, EpochEntry, OffsetLog
+from emulator.trace import events
+from emulator.trace.values import Lagging, PartitionState, TopicPartition
+from zk.codec import LeaderAndIsr
+from zk.kafka_zk_client import Updated
+
+
+class DelayedOperations(Protocol):
+    """Requests parked on this partition (DelayedOperations)."""
+
+    async def check_and_complete_fetch(self, partition: TopicPartition) -> None: ...
+
+    async def check_and_complete_all(self, partition: TopicPartition) -> None: ...
+
+
+class Logs(Protocol):
+    """The broker's log directory (LogManager)."""
+
+    async def get_or_create(self, partition: TopicPartition, *, is_new: bool) -> OffsetLog: ...
+
+    async def append_delay(self) -> None:
+        """What a slow disk costs per append."""
+        ...
+
+    @property
+    def slow(self) -> bool: ...
+
+    def min_insync_replicas(self, topic: str) -> int: ...
+
+
+class ReadInfo(NamedTuple):
+    """What a read found (LogReadInfo): offsets as they were before the read."""
+
+    batches: tuple[Batch, ...]
+    high_watermark: int
+    log_start_offset: int
+    log_end_offset: int
+
+
+class Partition:
+    """A hosted partition."""
+
+    def __init__(
+        self,
+        context: BrokerContext,
+        partition: TopicPartition,
+        store: IsrStore,
+        delayed: DelayedOperations,
+        logs: Logs,
+    ) -> None:
+        self._context, self.partition = context, partition
+        self._store, self._delayed, self._logs = store, delayed, logs
+        self.lock = RwLock(context.kernel, f"leaderIsrUpdateLock {partition}")
+        self.zk_version = 0
+        self.leader_epoch = -1
+        self.leader_epoch_start_offset: int | None = None
+        self.leader_replica_id: int | None = None
+        self.isr: tuple[int, ...] = ()
+        self.replicas: tuple[int, ...] = ()
+        self.adding_replicas: tuple[int, ...] = ()
+        self.removing_replicas: tuple[int, ...] = ()
+        self.remotes: dict[int, Replica] = {}
+        self.log: OffsetLog | None = None
+        self.controller_epoch = 0
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this broker believes that it leads the partition."""
+        return self.leader_replica_id == self._context.broker
+
+    @property
+    def leader_log(self) -> OffsetLog | None:
+        """The log, if this broker leads (leaderLogIfLocal)."""
+        return self.log if self.leader_replica_id == self._context.broker else None
+
+    # -- roles ----------------------------------------------------------------------------------------------------
+
+    async def make_leader(self, state: PartitionState) -> bool:
+        """Become leader, or take over a new epoch as the leader that it already is; True iff newly leader."""
+        await self.lock.acquire_write()
+        try:
+            is_new_leader = await self._make_leader(state)
+            hw_incremented = self._maybe_increment_leader_hw(self._context.now_ms())
+        finally:
+            self.lock.release_write()
+        if hw_incremented:
+            await self._delayed.check_and_complete_all(self.partition)
+        return is_new_leader
+
+    async def _make_leader(self, state: PartitionState) -> bool:
+        self.controller_epoch = state.controller_epoch
+        self._update_assignment_and_isr(state, state.isr)
+        log = await self._create_log_if_not_exists(state)
+        self.leader_epoch_start_offset = log.log_end_offset
+        self.leader_epoch = state.leader_epoch
+        self.zk_version = state.zk_version
+        log.epochs.assign(state.leader_epoch, log.log_end_offset)
+        is_new_leader = not self.is_leader
+        now_ms = self._context.now_ms()
+        for replica in self.remotes.values():
+            caught_up_ms = now_ms if replica.broker in self.isr else 0
+            replica.reset_last_caught_up_time(log.log_end_offset, now_ms, caught_up_ms)
+        if is_new_leader:
+            self.leader_replica_id = self._context.broker
+            for replica in self.remotes.values():
+                replica.forget_offsets()
+        self._context.emit(
+            events.BecomesLeader,
+            self.partition,
+            self.leader_epoch,
+            log.log_end_offset,
+            log.high_watermark,
+        )
+        return is_new_leader
+
+    async def make_follower(self, state: PartitionState) -> bool:
+        """Become follower of `state.leader`; True when leader or epoch changed, and fetchers must be rebuilt."""
+        await self.lock.acquire_write()
+        try:
+            old_leader_epoch = self.leader_epoch
+            self.controller_epoch = state.controller_epoch
+            self._update_assignment_and_isr(state, ())
+            log = await self._create_log_if_not_exists(state)
+            self.leader_epoch = state.leader_epoch
+            self.leader_epoch_start_offset = None
+            self.zk_version = state.zk_version
+            self._context.emit(
+                events.BecomesFollower,
+                self.partition,
+                state.leader,
+                state.leader_epoch,
+                log.log_end_offset,
+                log.high_watermark,
+            )
+            if self.leader_replica_id == state.leader and self.leader_epoch == old_leader_epoch:
+                return False
+            self.leader_replica_id = state.leader
+            return True
+        finally:
+            self.lock.release_write()
+
+    def _update_assignment_and_isr(self, state: PartitionState, isr: tuple[int, ...]) -> None:
+        """New replicas are added before old ones go."""
+        followers = [b for b in state.replicas if b != self._context.broker]
+        for broker in followers:
+            self.remotes.setdefault(broker, Replica(broker))
+        for broker in [b for b in self.remotes if b not in followers]:
+            del self.remotes[broker]
+        self.replicas, self.isr = state.replicas, isr
+        self.adding_replicas, self.removing_replicas = (
+            state.adding_replicas,
+            state.removing_replicas,
+        )
+
+    async def _create_log_if_not_exists(self, state: PartitionState) -> OffsetLog:
+        if self.log is None:
+            self.log = await self._logs.get_or_create(self.partition, is_new=state.is_new)
+        return self.log
+
+    async def create_log_if_not_exists(self, *, is_new: bool) -> None:
+        """Only the log: the leader is not known to be alive (KAFKA-1647)."""
+        await self.lock.acquire_write()
+        try:
+            if self.log is None:
+                self.log = await self._logs.get_or_create(self.partition, is_new=is_new)
+        finally:
+            self.lock.release_write()
+
+    # -- a follower's fetch ---------------------------------------------------------------------------------------
+
+    async def update_follower_fetch_state(
+        self,
+        follower: int,
+        fetch_offset: int,
+        log_start_offset: int,
+        fetch_time_ms: int,
+        leader_end_offset: int,
+    ) -> bool:
+        """Take note of where a follower is; False when it is none of the assigned replicas."""
+        replica = self.remotes.get(follower)
+        if replica is None:
+            return False
+        before = replica.log_end_offset
+        replica.update_fetch_state(fetch_offset, log_start_offset, fetch_time_ms, leader_end_offset)
+        if before != fetch_offset:
+            self._context.emit(
+                events.FollowerStateUpdated,
+                self.partition,
+                follower,
+                fetch_offset,
+                leader_end_offset,
+                replica.last_caught_up_time_ms,
+            )
+        if follower not in self.isr:
+            await self.maybe_expand_isr(replica)
+        if before != replica.log_end_offset and self.leader_log is not None:
+            await self.lock.pass_read()
+            if self._maybe_increment_leader_hw(fetch_time_ms):
+                await self._delayed.check_and_complete_all(self.partition)
+        return True
+
+    async def maybe_expand_isr(self, replica: Replica) -> None:
+        """Check under the read lock, again under the write lock, and write (KAFKA-7538)."""
+        await self.lock.pass_read()
+        if not self._needs_expand_isr(replica):
+            return
+        await self.lock.acquire_write()
+        try:
+            if self._needs_expand_isr(replica):
+                await self._update_isr("expand", (*self.isr, replica.broker), ())
+        finally:
+            self.lock.release_write()
+
+    def _needs_expand_isr(self, replica: Replica) -> bool:
+        log = self.leader_log
+        return (
+            log is not None
+            and replica.broker not in self.isr
+            and self.remotes.get(replica.broker) is replica
+            and is_follower_in_sync(
+                replica.log_end_offset, log.high_watermark, self.leader_epoch_start_offset
+            )
+        )
+
+    # -- the ISR --------------------------------------------------------------------------------------------------
+
+    async def maybe_shrink_isr(self) -> None:
+        """Remove who is out of sync: check under the read lock, again under the write lock, and write; the high
+        watermark may go up, since the ISR may be down to one."""
+        await self.lock.pass_read()
+        if not self._out_of_sync_replicas():
+            return
+        await self.lock.acquire_write()
+        try:
+            hw_incremented = await self._shrink_isr()
+        finally:
+            self.lock.release_write()
+        if hw_incremented:
+            await self._delayed.check_and_complete_all(self.partition)
+
+    async def _shrink_isr(self) -> bool:
+        out_of_sync = self._out_of_sync_replicas()
+        if not out_of_sync:
+            return False
+        new_isr = tuple(b for b in self.isr if b not in out_of_sync)
+        await self._update_isr("shrink", new_isr, out_of_sync)
+        return self._maybe_increment_leader_hw(self._context.now_ms())
+
+    def _out_of_sync_replicas(self) -> tuple[int, ...]:
+        """Members of the ISR, without the leader, that are stuck or slow (getOutOfSyncReplicas)."""
+        log = self.leader_log
+        if log is None:
+            return ()
+        now_ms, max_lag_ms = self._context.now_ms(), self._context.config.replica_lag_time_max_ms
+        return tuple(
+            b
+            for b in self.isr
+            if b != self._context.broker
+            and is_follower_out_of_sync(self.remotes[b], log.log_end_offset, now_ms, max_lag_ms)
+        )
+
+    async def _update_isr(
+        self, change: str, new_isr: tuple[int, ...], out_of_sync: tuple[int, ...]
+    ) -> None:
+        """Write the ISR at the cached version; a rejected write leaves everything as it was (expandIsr,
+        shrinkIsr). The write lock is held across the call to ZooKeeper."""
+        log, now_ms = self.leader_log, self._context.now_ms()
+        assert log is not None and self.lock.write_owner is self._context.kernel.current
+        self._context.emit(
+            events.IsrUpdateStarted,
+            self.partition,
+            change,
+            self.isr,
+            new_isr,
+            log.high_watermark,
+            log.log_end_offset,
+            self.leader_epoch,
+            self.zk_version,
+            tuple(self._lagging(b, now_ms) for b in out_of_sync),
+        )
+        state = LeaderAndIsr(self._context.broker, self.leader_epoch, new_isr, self.zk_version)
+        result = await self._store.update(self.partition, state, self.controller_epoch)
+        if isinstance(result, Updated):
+            self.isr, self.zk_version = new_isr, result.zk_version
+            self._context.emit(
+                events.IsrUpdated,
+                self.partition,
+                change,
+                new_isr,
+                self.zk_version,
+                self.leader_epoch,
+            )
+        else:
+            self._context.emit(events.IsrUpdateRejected, self.partition, change, self.zk_version)
+
+    def _lagging(self, broker: int, now_ms: int) -> Lagging:
+        replica = self.remotes[broker]
+        return Lagging(broker, replica.log_end_offset, now_ms - replica.last_caught_up_time_ms)
+
+    def _maybe_increment_leader_hw(self, now_ms: int) -> bool:
+        """Raise the high watermark as far as the rule allows; True when it moved."""
+        log = self.leader_log
+        if log is None:
+            return False
+        max_lag_ms = self._context.config.replica_lag_time_max_ms
+        allowed = high_watermark_allowed(
+            log.log_end_offset, self.remotes.values(), self.isr, now_ms, max_lag_ms
+        )
+        if not log.maybe_increment_high_watermark(allowed):
+            return False
+        self._context.emit(events.HwAdvanced, self.partition, "leader", allowed, log.log_end_offset)
+        return True
+
+    # -- produce --------------------------------------------------------------------------------------------------
+
+    async def append_records_to_leader(self, records: int, size: int, required_acks: int) -> Batch:
+        """Append under the read lock; KafkaError(NOT_ENOUGH_REPLICAS) before anything is written when acks=all
+        and the ISR is too small. Parked requests are looked at outside the lock."""
+        await self.lock.acquire_read()
+        try:
+            log = self.leader_log
+            if log is None:
+                raise KafkaError(Errors.NOT_LEADER_OR_FOLLOWER)
+            if required_acks == -1 and len(self.isr) < self.min_insync_replicas:
+                raise KafkaError(Errors.NOT_ENOUGH_REPLICAS)
+            if self._logs.slow:
+                await self._logs.append_delay()
+            batch = log.append_as_leader(records, size, self.leader_epoch)
+            self._appended("leader", batch.base_offset, log, size)
+            hw_incremented = self._maybe_increment_leader_hw(self._context.now_ms())
+        finally:
+            self.lock.release_read()
+        if hw_incremented:
+            await self._delayed.check_and_complete_all(self.partition)
+        else:
+            await self._delayed.check_and_complete_fetch(self.partition)
+        return batch
+
+    def _appended(self, role: str, base_offset: int, log: OffsetLog, size: int) -> None:
+        self._context.emit(
+            events.RecordsAppended,
+            self.partition,
+            role,
+            base_offset,
+            log.log_end_offset,
+            self.leader_epoch,
+            size,
+        )
+
+    @property
+    def min_insync_replicas(self) -> int:
+        """The topic's setting, else the broker's."""
+        return self._logs.min_insync_replicas(self.partition.topic)
+
+    async def check_enough_replicas_reach_offset(self, required_offset: int) -> Errors | None:
+        """The completion test of acks=all: decided by the high watermark alone; None: not yet."""
+        await self.lock.pass_read()
+        log = self.leader_log
+        if log is None:
+            return Errors.NOT_LEADER_OR_FOLLOWER
+        if log.high_watermark < required_offset:
+            return None
+        if len(self.isr) < self.min_insync_replicas:
+            return Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return Errors.NONE
+
+    async def append_records_to_follower(self, batches: tuple[Batch, ...]) -> None:
+        """What a fetcher brought (appendRecordsToFollowerOrFutureReplica)."""
+        log = self.log
+        assert log is not None
+        if self._logs.slow:
+            await self._logs.append_delay()
+        log.append_as_follower(batches)
+        self._appended("follower", batches[0].base_offset, log, sum(b.size for b in batches))
+
+    def update_follower_high_watermark(self, leader_hw: int) -> None:
+        """The high watermark that came with a fetch answer."""
+        log = self.log
+        assert log is not None
+        if log.update_high_watermark(leader_hw):
+            self._context.emit(
+                events.HwAdvanced,
+                self.partition,
+                "follower",
+                log.high_watermark,
+                log.log_end_offset,
+            )
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove what the leader does not have."""
+        log = self.log
+        assert log is not None
+        before = log.log_end_offset
+        if log.truncate_to(offset):
+            self._context.emit(events.LogTruncated, self.partition, before, log.log_end_offset)
+
+    # -- reads ----------------------------------------------------------------------------------------------------
+
+    def check_current_leader_epoch(self, current_leader_epoch: int) -> Errors:
+        """Fence a request by the leader epoch that it carries; -1 carries none (spec §11.4)."""
+        if current_leader_epoch == -1 or current_leader_epoch == self.leader_epoch:
+            return Errors.NONE
+        if current_leader_epoch < self.leader_epoch:
+            return Errors.FENCED_LEADER_EPOCH
+        return Errors.UNKNOWN_LEADER_EPOCH
+
+    def leader_log_or_error(self, current_leader_epoch: int) -> OffsetLog | Errors:
+        """The leader's log; or the error of an epoch that is not mine, or of not leading (getLocalLog)."""
+        error = self.check_current_leader_epoch(current_leader_epoch)
+        if error is not Errors.NONE:
+            return error
+        log = self.leader_log
+        return Errors.NOT_LEADER_OR_FOLLOWER if log is None else log
+
+    async def read_records(
+        self,
+        fetch_offset: int,
+        current_leader_epoch: int,
+        max_bytes: int,
+        *,
+        at_least_one: bool,
+        committed_only: bool,
+    ) -> ReadInfo | Errors:
+        """Read under the read lock; offsets are captured before the read, so that an append behind it does not
+        keep a follower from being in sync. A consumer reads up to the high watermark."""
+        if not self.lock.readable:
+            await self.lock.pass_read()
+        log = self.leader_log_or_error(current_leader_epoch)
+        if isinstance(log, Errors):
+            return log
+        if fetch_offset > log.log_end_offset or fetch_offset < log.log_start_offset:
+            return Errors.OFFSET_OUT_OF_RANGE
+        if fetch_offset == log.log_end_offset:
+            batches: tuple[Batch, ...] = ()
+        else:
+            batches = log.read(fetch_offset, max_bytes, at_least_one=at_least_one)
+        if committed_only:
+            batches = tuple(b for b in batches if b.next_offset <= log.high_watermark)
+        return ReadInfo(batches, log.high_watermark, log.log_start_offset, log.log_end_offset)
+
+    async def end_offset_for_epoch(
+        self, current_leader_epoch: int, leader_epoch: int
+    ) -> EpochEntry | Errors:
+        """Where `leader_epoch` ended in the leader's log (lastOffsetForLeaderEpoch)."""
+        await self.lock.pass_read()
+        log = self.leader_log_or_error(current_leader_epoch)
+        if isinstance(log, Errors):
+            return log
+        return log.epochs.end_offset_for(leader_epoch, log.log_end_offset)

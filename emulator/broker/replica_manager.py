@@ -1,0 +1,419 @@
+"""All partitions of a broker: reads, appends, roles, and the periodic work on them.
+
+Owns `replicaStateChangeLock`, the purgatories and the last seen controller epoch. The rules of one partition are in
+`partition`, those of fetchers in `fetcher`. Source: server/ReplicaManager.scala@2.6.3; spec §4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from emulator.broker.context import BrokerContext
+from emulator.broker.delayed import DelayedFetch, DelayedProduce, FetchStatus, ProduceStatus
+from emulator.broker.fetcher import InitialFetchState, ReplicaFetcherManager
+from emulator.broker.isr_propagation import ISR_CHANGE_PROPAGATION_PERIOD_MS, IsrPropagation
+from emulator.broker.isr_store import ZkIsrStore
+from emulator.broker.log_manager import LogManager
+from emulator.broker.metadata_cache import MetadataCache
+from emulator.broker.partition import Partition
+from emulator.broker.purgatory import Purgatory
+from emulator.broker.quota import ReplicationQuotaManager
+from emulator.kernel.sync import Monitor
+from emulator.model.errors import Errors, KafkaError
+from emulator.protocol.messages import (
+    EpochEndOffset,
+    FetchedPartition,
+    FetchPartition,
+    FetchRequest,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+    ProducedPartition,
+    ProduceRequest,
+    UpdateMetadataRequest,
+)
+from emulator.trace import events
+from emulator.trace.values import PartitionState, TopicPartition
+from zk.errors import ZooKeeperError
+from zk.kafka_zk_client import KafkaZkClient
+
+Produced = tuple[ProducedPartition, ...]
+Fetched = tuple[FetchedPartition, ...]
+
+
+class ReplicaManager:
+    """The broker's replicas."""
+
+    def __init__(
+        self,
+        context: BrokerContext,
+        zk_client: KafkaZkClient,
+        logs: LogManager,
+        metadata_cache: MetadataCache,
+        leader_quota: ReplicationQuotaManager,
+    ) -> None:
+        self._context, self._logs, self._metadata_cache = context, logs, metadata_cache
+        self._leader_quota = leader_quota
+        self.propagation = IsrPropagation(context, zk_client)
+        self._store = ZkIsrStore(zk_client, self.propagation.record_isr_change)
+        self.state_change_lock = Monitor(context.kernel, "replicaStateChangeLock")
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self.controller_epoch = 0
+        self.fetchers: ReplicaFetcherManager | None = None
+        self._produce_purgatory = Purgatory(context, "Produce")
+        self._fetch_purgatory = Purgatory(context, "Fetch")
+        self._checkpointing = False
+
+    def startup(self) -> None:
+        """The periodic tasks take their phase here (spec §4.1)."""
+        lag_ms = self._context.config.replica_lag_time_max_ms
+        self._context.schedule("isr-expiration", self._maybe_shrink_isr, lag_ms // 2)
+        self._context.schedule(
+            "isr-change-propagation",
+            self.propagation.maybe_propagate_isr_changes,
+            ISR_CHANGE_PROPAGATION_PERIOD_MS,
+        )
+
+    async def _maybe_shrink_isr(self) -> None:
+        """One run of isr-expiration: every hosted partition, one after the other. An exception ends this run."""
+        try:
+            for partition in list(self.partitions.values()):
+                await partition.maybe_shrink_isr()
+        except ZooKeeperError as error:
+            self._context.failed("isr-expiration", error)
+
+    # -- parked requests ------------------------------------------------------------------------------------------
+
+    async def check_and_complete_fetch(self, partition: TopicPartition) -> None:
+        await self._fetch_purgatory.check_and_complete(partition)
+
+    async def check_and_complete_all(self, partition: TopicPartition) -> None:
+        await self._fetch_purgatory.check_and_complete(partition)
+        await self._produce_purgatory.check_and_complete(partition)
+
+    # -- produce --------------------------------------------------------------------------------------------------
+
+    async def append_records(
+        self, request: ProduceRequest, respond: Callable[[Produced], None]
+    ) -> None:
+        """Append to the local logs; acks=all with anything appended waits in the purgatory."""
+        if request.acks not in (-1, 0, 1):
+            respond(
+                tuple(
+                    ProducedPartition(p.partition, Errors.INVALID_REQUIRED_ACKS, -1)
+                    for p in request.partitions
+                )
+            )
+            return
+        statuses = {
+            p.partition: await self._append_to_local_log(
+                p.partition, p.records, p.size, request.acks
+            )
+            for p in request.partitions
+        }
+        if request.acks == -1 and any(s.error is Errors.NONE for s in statuses.values()):
+            parked = DelayedProduce(request.timeout_ms, statuses, self.partitions.get, respond)
+            await self._produce_purgatory.try_complete_else_watch(parked, list(statuses))
+        else:
+            respond(
+                tuple(ProducedPartition(p, s.error, s.base_offset) for p, s in statuses.items())
+            )
+
+    async def _append_to_local_log(
+        self, partition: TopicPartition, records: int, size: int, acks: int
+    ) -> ProduceStatus:
+        hosted = self.partitions.get(partition)
+        if hosted is None:
+            error = self._error_of_unhosted(partition)
+            return ProduceStatus(-1, -1, error, acks_pending=False)
+        try:
+            batch = await hosted.append_records_to_leader(records, size, acks)
+        except KafkaError as failed:
+            return ProduceStatus(-1, -1, failed.error, acks_pending=False)
+        return ProduceStatus(batch.next_offset, batch.base_offset, Errors.NONE, acks_pending=False)
+
+    def _error_of_unhosted(self, partition: TopicPartition) -> Errors:
+        """getPartitionOrException: known to the metadata cache but not here, or not known at all."""
+        if self._metadata_cache.partition(partition) is not None:
+            return Errors.NOT_LEADER_OR_FOLLOWER
+        return Errors.UNKNOWN_TOPIC_OR_PARTITION
+
+    # -- fetch ----------------------------------------------------------------------------------------------------
+
+    async def fetch_messages(
+        self,
+        request: FetchRequest,
+        wanted: tuple[FetchPartition, ...],
+        respond: Callable[[Fetched], None],
+    ) -> None:
+        """Read; take note of where the follower is (once per arriving fetch, never when a parked one
+        completes); answer at once if there is enough, else park (fetchMessages)."""
+        max_bytes = min(request.max_bytes, self._context.config.fetch_max_bytes)
+        follower = request.replica_id
+        found, readable, erred = await self._read_from_local_log(
+            follower, wanted, max_bytes, update_state=follower >= 0
+        )
+        if request.max_wait_ms <= 0 or not wanted or readable >= request.min_bytes or erred:
+            respond(found)
+            return
+
+        async def read_again() -> None:
+            answers, _, _ = await self._read_from_local_log(
+                follower, wanted, max_bytes, update_state=False
+            )
+            respond(answers)
+
+        parked = DelayedFetch(
+            request.max_wait_ms,
+            request.min_bytes,
+            [FetchStatus(w, self.partitions[w.partition]) for w in wanted],
+            lambda hosted: self._should_leader_throttle(hosted, follower),
+            read_again,
+            committed_only=follower < 0,
+        )
+        await self._fetch_purgatory.try_complete_else_watch(parked, [w.partition for w in wanted])
+
+    async def _read_from_local_log(
+        self,
+        follower: int,
+        wanted: tuple[FetchPartition, ...],
+        max_bytes: int,
+        *,
+        update_state: bool,
+    ) -> tuple[Fetched, int, bool]:
+        """(answers in order, bytes found, whether a partition erred). All partitions are read first, then the
+        follower's state is updated for each."""
+        left, at_least_one, readable, erred = max_bytes, True, 0, False
+        answers: list[FetchedPartition] = []
+        leader_leos: list[int] = []
+        for want in wanted:
+            answer, leader_leo, used = await self._read(follower, want, left, at_least_one)
+            answers.append(answer)
+            leader_leos.append(leader_leo)
+            if used:
+                at_least_one, left = False, max(0, left - used)
+                readable += used
+            erred = erred or answer.error is not Errors.NONE
+        if update_state:
+            now_ms = self._context.now_ms()
+            for i, want in enumerate(wanted):
+                if answers[i].error is Errors.NONE:
+                    answers[i] = await self._update_follower_fetch_state(
+                        follower, want, answers[i], now_ms, leader_leos[i]
+                    )
+        return tuple(answers), readable, erred
+
+    async def _read(
+        self, follower: int, want: FetchPartition, left: int, at_least_one: bool
+    ) -> tuple[FetchedPartition, int, int]:
+        """(answer, leader's LEO before the read, bytes of the limit used)."""
+        hosted = self.partitions.get(want.partition)
+        if hosted is None:
+            error = self._error_of_unhosted(want.partition)
+            return FetchedPartition(want.partition, error, -1, -1, ()), -1, 0
+        limit = min(want.max_bytes, left)
+        info = await hosted.read_records(
+            want.fetch_offset,
+            want.current_leader_epoch,
+            limit,
+            at_least_one=at_least_one,
+            committed_only=follower < 0,
+        )
+        if isinstance(info, Errors):
+            return FetchedPartition(want.partition, info, -1, -1, ()), -1, 0
+        batches = info.batches
+        if batches and self._should_leader_throttle(hosted, follower):
+            batches = ()
+        used = 0
+        if batches:
+            used = sum(b.size for b in batches)
+            if batches[-1].next_offset < info.log_end_offset:
+                used = max(used, limit)
+        answer = FetchedPartition(
+            want.partition, Errors.NONE, info.high_watermark, info.log_start_offset, batches
+        )
+        return answer, info.log_end_offset, used
+
+    async def _update_follower_fetch_state(
+        self,
+        follower: int,
+        want: FetchPartition,
+        answer: FetchedPartition,
+        now_ms: int,
+        leader_leo: int,
+    ) -> FetchedPartition:
+        """A follower that is none of the assigned replicas gets no records (KAFKA-5758)."""
+        hosted = self.partitions.get(want.partition)
+        known = hosted is not None and await hosted.update_follower_fetch_state(
+            follower, want.fetch_offset, want.log_start_offset, now_ms, leader_leo
+        )
+        return answer if known else answer._replace(batches=())
+
+    def _should_leader_throttle(self, hosted: Partition, follower: int) -> bool:
+        """Throttled replicas that are out of sync may be left out; those in sync never (KAFKA-4313)."""
+        return (
+            follower >= 0
+            and follower not in hosted.isr
+            and self._leader_quota.is_throttled(hosted.partition)
+            and self._leader_quota.is_quota_exceeded(self._context.now_ms())
+        )
+
+    def record_leader_quota(self, answers: Iterable[FetchedPartition]) -> None:
+        """Bytes of throttled replicas that leave this broker."""
+        size = sum(a.size for a in answers if self._leader_quota.is_throttled(a.partition))
+        if size:
+            self._leader_quota.record(size, self._context.now_ms())
+
+    async def last_offset_for_leader_epoch(
+        self, request: OffsetsForLeaderEpochRequest
+    ) -> OffsetsForLeaderEpochResponse:
+        """Where epochs ended, for followers that truncate."""
+        answers = []
+        for query in request.partitions:
+            hosted = self.partitions.get(query.partition)
+            if hosted is None:
+                error = self._error_of_unhosted(query.partition)
+                answers.append(EpochEndOffset(query.partition, error, -1, -1))
+                continue
+            found = await hosted.end_offset_for_epoch(
+                query.current_leader_epoch, query.leader_epoch
+            )
+            if isinstance(found, Errors):
+                answers.append(EpochEndOffset(query.partition, found, -1, -1))
+            else:
+                answers.append(
+                    EpochEndOffset(query.partition, Errors.NONE, found.epoch, found.start_offset)
+                )
+        return OffsetsForLeaderEpochResponse(tuple(answers))
+
+    # -- control requests -----------------------------------------------------------------------------------------
+
+    async def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        """One LeaderAndIsr request, whole under replicaStateChangeLock (spec §4.3)."""
+        for state in request.states:
+            self._context.emit(
+                events.LeaderAndIsr, request.controller_id, request.controller_epoch, state
+            )
+        await self.state_change_lock.enter()
+        try:
+            if request.controller_epoch < self.controller_epoch:
+                self._refused("LeaderAndIsr", request.controller_id, request.controller_epoch)
+                return LeaderAndIsrResponse(Errors.STALE_CONTROLLER_EPOCH)
+            self.controller_epoch = request.controller_epoch
+            return await self._become(request)
+        finally:
+            self.state_change_lock.leave()
+
+    async def _become(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        errors: dict[TopicPartition, Errors] = {}
+        accepted: list[tuple[Partition, PartitionState]] = []
+        for state in request.states:
+            hosted = self._get_or_create(state.partition)
+            error = self._check_leader_epoch(hosted, state)
+            errors[state.partition] = error
+            if error is Errors.NONE:
+                accepted.append((hosted, state))
+            else:
+                self._context.emit(
+                    events.LeaderAndIsrIgnored,
+                    request.controller_id,
+                    request.controller_epoch,
+                    state,
+                    error.name,
+                )
+        me = self._context.broker
+        await self._make_leaders([(p, s) for p, s in accepted if s.leader == me])
+        await self._make_followers([(p, s) for p, s in accepted if s.leader != me])
+        self._start_high_watermark_checkpoint()
+        assert self.fetchers is not None
+        await self.fetchers.shutdown_idle_fetcher_threads()
+        return LeaderAndIsrResponse(Errors.NONE, tuple(errors.items()))
+
+    def _get_or_create(self, partition: TopicPartition) -> Partition:
+        hosted = self.partitions.get(partition)
+        if hosted is None:
+            hosted = Partition(self._context, partition, self._store, self, self._logs)
+            self.partitions[partition] = hosted
+        return hosted
+
+    def _check_leader_epoch(self, hosted: Partition, state: PartitionState) -> Errors:
+        """Only a greater leader epoch is obeyed; an equal or lower one is ignored."""
+        if state.leader_epoch <= hosted.leader_epoch:
+            return Errors.STALE_CONTROLLER_EPOCH
+        if self._context.broker not in state.replicas:
+            return Errors.UNKNOWN_TOPIC_OR_PARTITION
+        return Errors.NONE
+
+    async def _make_leaders(self, states: list[tuple[Partition, PartitionState]]) -> None:
+        """Fetchers are stopped for the whole group before the first partition changes."""
+        if not states:
+            return
+        assert self.fetchers is not None
+        await self.fetchers.remove_fetcher_for_partitions([p.partition for p, _ in states])
+        for hosted, state in states:
+            await self._context.kernel.checkpoint("make_leader")
+            await hosted.make_leader(state)
+
+    async def _make_followers(self, states: list[tuple[Partition, PartitionState]]) -> None:
+        """Only when the new leader is alive in the metadata cache; otherwise the log is made and nothing else
+        changes, and the answer says no error (KAFKA-4443)."""
+        changed: list[Partition] = []
+        for hosted, state in states:
+            await self._context.kernel.checkpoint("make_follower")
+            if self._metadata_cache.alive_broker(state.leader) is None:
+                await hosted.create_log_if_not_exists(is_new=state.is_new)
+            elif await hosted.make_follower(state):
+                changed.append(hosted)
+        if not changed:
+            return
+        assert self.fetchers is not None
+        await self.fetchers.remove_fetcher_for_partitions([p.partition for p in changed])
+        for hosted in changed:
+            await self.check_and_complete_all(hosted.partition)
+        await self.fetchers.add_fetcher_for_partitions(
+            {p.partition: self._initial_fetch_state(p) for p in changed}
+        )
+
+    def _initial_fetch_state(self, hosted: Partition) -> InitialFetchState:
+        assert hosted.leader_replica_id is not None and hosted.log is not None
+        leader = self._metadata_cache.alive_broker(hosted.leader_replica_id)
+        assert leader is not None, "the leader was alive when the role changed"
+        return InitialFetchState(leader, hosted.leader_epoch, hosted.log.high_watermark)
+
+    def _start_high_watermark_checkpoint(self) -> None:
+        """The checkpoint task begins with the first LeaderAndIsr."""
+        if not self._checkpointing:
+            self._checkpointing = True
+            self._context.schedule(
+                "highwatermark-checkpoint",
+                self._checkpoint,
+                self._context.config.replica_high_watermark_checkpoint_interval_ms,
+            )
+
+    async def _checkpoint(self) -> None:
+        self._logs.checkpoint_high_watermarks()
+
+    async def maybe_update_metadata_cache(
+        self, request: UpdateMetadataRequest
+    ) -> tuple[TopicPartition, ...]:
+        """The cache first, then the last seen controller epoch; KafkaError for an older controller."""
+        await self.state_change_lock.enter()
+        try:
+            if request.controller_epoch < self.controller_epoch:
+                self._refused("UpdateMetadata", request.controller_id, request.controller_epoch)
+                raise KafkaError(Errors.STALE_CONTROLLER_EPOCH)
+            removed = await self._metadata_cache.update(request)
+            self.controller_epoch = request.controller_epoch
+            return removed
+        finally:
+            self.state_change_lock.leave()
+
+    def _refused(self, request: str, sender: int, sender_epoch: int) -> None:
+        self._context.emit(
+            events.ControlRequestRefused,
+            request,
+            sender,
+            sender_epoch,
+            Errors.STALE_CONTROLLER_EPOCH.name,
+        )
