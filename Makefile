@@ -13,7 +13,9 @@ JOBS = 2
 export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-shared check format bench mutants soak lock clean
+.NOTPARALLEL:
+.PHONY: help setup demo test test-quick test-live test-shared check check-format check-lint \
+        check-types check-imports check-house format bench mutants soak lock clean
 
 help: ## This list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | \
@@ -25,19 +27,33 @@ setup: ## Python packages into .venv/, Java where it is missing; nothing when al
 demo: setup ## Run the main job: an ISR shrinks and expands, on a real ZooKeeper
 	$(DEMO)
 
-# Tests that start a real ZooKeeper server measure how late the kernel ran: they get the machine alone.
-test: setup ## All tests but the long ones and those that need ../shared
+test: test-quick test-live ## All tests but the long ones and those that need ../shared
+
+test-quick: setup
 	$(PYTEST) -n $(JOBS) -m "not live and not shared and not soak" $(ARGS)
+
+# These measure how late the kernel ran: they get the machine alone.
+test-live: setup ## The tests among them that start a real ZooKeeper server
 	$(PYTEST) -m "live and not shared and not soak" $(ARGS)
 
 test-shared: setup ## Tests that need ../shared beside the clone
 	$(PYTEST) -m "shared and not soak" $(ARGS)
 
-check: setup ## Format, lint, types, import contracts, house rules
+check: check-format check-lint check-types check-imports check-house ## All checks (-k: go on)
+
+check-format: setup
 	.venv/bin/ruff format --check
-	.venv/bin/ruff check
+
+check-lint: setup
+	.venv/bin/ruff check --output-format concise
+
+check-types: setup
 	.venv/bin/mypy
-	.venv/bin/lint-imports --cache-dir .venv/cache/import-linter
+
+check-imports: setup
+	.venv/bin/lint-imports --no-logo --cache-dir .venv/cache/import-linter
+
+check-house: setup
 	$(PYTEST) -q tests/test_house.py
 
 format: setup ## Format, and repair what the linter can
