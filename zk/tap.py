@@ -1,0 +1,425 @@
+"""A proxy on loopback between one client and its ZooKeeper server, which reads along.
+
+Owns what passes on the wire: requests are told as `zk.ops` structs when they pass, replies with
+their code and the time they took. A tap can be cut (bytes stop both ways, connections stay), healed
+and delayed. Bytes are never changed; where they are not ZooKeeper's the tap goes on blind and
+counts them. One thread serves all taps and calls the observer. Knows no sessions and no kazoo.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
+from typing import Protocol
+
+import msgspec
+
+from zk import jute
+from zk.errors import Code
+from zk.ops import Multi, Request
+from zk.server import HOST, Address
+
+_CHUNK = 64 * 1024
+_HELD_MAX = 1 << 20  # bytes on their way in one direction before the source must wait
+_FRAME_MAX = 1 << 26
+_CLOSED_BY_THE_OTHER = (7, 8)  # TCP_CLOSE, TCP_CLOSE_WAIT of linux/tcp_states.h
+_PATIENCE_S = 10.0
+
+
+class TapObserver(Protocol):
+    """Who is told; called on the taps' thread, must not block. A string stands for what is no
+    request of the client's own: `connect`, `setWatches`, `closeSession`, `auth`. Pings and watch
+    events are not told."""
+
+    def on_request(self, at_us: int, client: str, request: Request | str) -> None:
+        """A request passed; `at_us` is the time on the taps' clock."""
+        ...
+
+    def on_reply(self, client: str, request: Request | str, code: Code, elapsed_us: int) -> None:
+        """Its answer passed, `elapsed_us` later. A Multi has the code of its failed operation."""
+        ...
+
+
+class _Reader:
+    """What one connection says, in both directions, read as it comes in pieces."""
+
+    def __init__(self, tap: Tap) -> None:
+        self._tap = tap
+        self._from_client, self._from_server = bytearray(), bytearray()
+        self._connected = self._answered = self._blind = False
+        self._pending: deque[tuple[int, Request | str, int]] = deque()
+
+    def sent(self, data: bytes) -> None:
+        self._read(self._from_client, data, self._request)
+
+    def answered(self, data: bytes) -> None:
+        self._read(self._from_server, data, self._reply)
+
+    def _read(self, stream: bytearray, data: bytes, take: Callable[[bytes], None]) -> None:
+        if self._blind:
+            self._tap.blind_bytes += len(data)
+            return
+        stream += data
+        try:
+            for message in jute.take_frames(stream, _FRAME_MAX):
+                take(message)
+        except jute.Malformed:
+            self._blind = True
+            self._tap.blind_bytes += len(stream)
+
+    def _request(self, message: bytes) -> None:
+        if not self._connected:
+            jute.decode_connect(message)
+            self._connected = True
+            xid, request = 0, "connect"  # type: tuple[int, Request | str]
+        else:
+            xid, request = jute.decode_request(message)
+        if request != "ping":
+            at_us = self._tap.now_us()
+            told = _inside(request, self._tap.chroot)
+            self._pending.append((xid, told, at_us))
+            self._tap.observer.on_request(at_us, self._tap.client, told)
+
+    def _reply(self, message: bytes) -> None:
+        if not self._answered:
+            self._answered = True
+            alive = jute.decode_connected(message).timeout_ms > 0
+            self._tell(0, Code.OK if alive else Code.SESSION_EXPIRED)
+            return
+        header = jute.decode_reply_header(message)
+        if header.xid not in (jute.XID_NOTIFICATION, jute.XID_PING):
+            self._tell(header.xid, jute.code_of(header.error), message)
+
+    def _tell(self, xid: int, code: Code, message: bytes = b"") -> None:
+        if not self._pending or self._pending[0][0] != xid:
+            raise jute.Malformed(f"an answer to {xid}, which was not asked")
+        _, request, at_us = self._pending.popleft()
+        if isinstance(request, Multi) and code is Code.OK:
+            code = jute.decode_reply(request, message).code
+        tap = self._tap
+        tap.observer.on_reply(tap.client, request, code, tap.now_us() - at_us)
+
+
+class _Flow:
+    """One direction of a connection: bytes on their way, the oldest first."""
+
+    def __init__(
+        self, source: socket.socket, sink: socket.socket, read: Callable[[bytes], None]
+    ) -> None:
+        self.source, self.sink, self._read = source, sink, read
+        self._waiting: deque[tuple[int, bytes]] = deque()
+        self._ready = bytearray()
+        self._held = self._last_due_us = 0
+        self._ended = False
+        self.finished = False
+
+    @property
+    def wants_to_read(self) -> bool:
+        return not self._ended and self._held < _HELD_MAX
+
+    @property
+    def wants_to_write(self) -> bool:
+        return bool(self._ready)
+
+    @property
+    def due_us(self) -> int | None:
+        return self._waiting[0][0] if self._waiting else None
+
+    def take_in(self, now_us: int, delay_us: int) -> None:
+        """Raises OSError when the source was reset."""
+        try:
+            data = self.source.recv(_CHUNK)
+        except BlockingIOError:
+            return
+        if not data:
+            self._ended = True
+            return
+        self._read(data)
+        self._held += len(data)
+        self._last_due_us = max(self._last_due_us, now_us + delay_us)
+        self._waiting.append((self._last_due_us, data))
+
+    def pass_on(self, now_us: int) -> None:
+        """Send what is due; behind the last byte, its end. Raises OSError."""
+        while self._waiting and self._waiting[0][0] <= now_us:
+            self._ready += self._waiting.popleft()[1]
+        if self._ready:
+            try:
+                sent = self.sink.send(self._ready)
+            except BlockingIOError:
+                return
+            self._held -= sent
+            del self._ready[:sent]
+        if self._ended and not self._held and not self.finished:
+            self.finished = True
+            self.sink.shutdown(socket.SHUT_WR)
+
+
+class _Line:
+    """One connection of the client's and its twin to the server."""
+
+    def __init__(self, tap: Tap, client: socket.socket, server: socket.socket) -> None:
+        reader = _Reader(tap)
+        self.tap, self.sockets = tap, (client, server)
+        self.flows = (
+            _Flow(client, server, reader.sent),
+            _Flow(server, client, reader.answered),
+        )
+
+    def events_of(self, end: socket.socket) -> int:
+        """What the selector shall wait for at this socket."""
+        if self.tap.is_cut:
+            return 0
+        events = 0
+        for flow in self.flows:
+            if flow.source is end and flow.wants_to_read:
+                events |= selectors.EVENT_READ
+            if flow.sink is end and flow.wants_to_write:
+                events |= selectors.EVENT_WRITE
+        return events
+
+    def move(self, readable: socket.socket | None) -> bool:
+        """Let bytes flow; False when the connection is over."""
+        now_us = self.tap.now_us()
+        try:
+            for flow in self.flows:
+                if flow.source is readable:
+                    flow.take_in(now_us, self.tap.delay_us)
+                flow.pass_on(now_us)
+        except OSError:
+            return False
+        return not all(flow.finished for flow in self.flows)
+
+
+class Tap:
+    """One client's proxy; made by `Taps.open`. The client connects to `address`."""
+
+    def __init__(
+        self,
+        taps: Taps,
+        client: str,
+        server: Address,
+        observer: TapObserver,
+        now_us: Callable[[], int],
+    ) -> None:
+        self._taps, self._server = taps, server
+        self.client, self.chroot, self.observer, self.now_us = (
+            client, server.chroot, observer, now_us,
+        )  # fmt: skip
+        self.is_cut = False
+        self.delay_us = 0
+        self.blind_bytes = 0
+        """Bytes that passed without being understood."""
+        self.lines: list[_Line] = []
+        self._turn = 0
+        self.listener = socket.create_server((HOST, 0), backlog=128)
+        self.listener.setblocking(False)
+        self.address = Address(((HOST, self.listener.getsockname()[1]),), server.chroot)
+
+    def cut(self) -> None:
+        """Bytes stop both ways, those on their way too; connections stay. Exact: when it returns
+        nothing passes any more."""
+        self._taps.run(partial(self._set_cut, to=True))
+
+    def heal(self) -> None:
+        """What was held passes, in order; of several connections the older one's bytes first."""
+        self._taps.run(partial(self._set_cut, to=False))
+
+    def delay(self, extra_us: int) -> None:
+        """What passes from now on takes `extra_us` longer, each way; 0 ends it."""
+        self._taps.run(partial(setattr, self, "delay_us", extra_us))
+
+    def close(self) -> None:
+        """Break all its connections and stop listening."""
+        self._taps.run(partial(self._taps.drop, self))
+
+    def _set_cut(self, *, to: bool) -> None:
+        self.is_cut = to
+        self._taps.look_after(self)
+
+    def connect(self) -> socket.socket:
+        """On its way to the next of the servers."""
+        server = self._server.servers[self._turn % len(self._server.servers)]
+        self._turn += 1
+        outward = socket.socket(socket.AF_INET6 if ":" in server[0] else socket.AF_INET)
+        outward.setblocking(False)
+        outward.connect_ex(server)
+        return outward
+
+
+class Taps:
+    """The thread of all taps. A context manager; `now_us` is the clock of what is told."""
+
+    def __init__(self, observer: TapObserver, now_us: Callable[[], int]) -> None:
+        self._observer, self._now_us = observer, now_us
+        self._selector = selectors.DefaultSelector()
+        self._taps: list[Tap] = []
+        self._lines: dict[socket.socket, _Line] = {}
+        self._orders: deque[tuple[Callable[[], None], Future[None]]] = deque()
+        self._waker, self._wake = socket.socketpair()
+        self._waker.setblocking(False)
+        self._selector.register(self._waker, selectors.EVENT_READ)
+        self._open = True
+        self._thread = threading.Thread(target=self._loop, name="zk-taps", daemon=True)
+        self._thread.start()
+
+    def open(self, client: str, server: Address) -> Tap:
+        """A tap for the process named `client`; paths are told inside the address's chroot."""
+        assert self._thread.is_alive(), "the taps are closed"
+        tap = Tap(self, client, server, self._observer, self._now_us)
+        self.run(partial(self._add, tap))
+        return tap
+
+    def close(self) -> None:
+        """Break all connections, end the thread."""
+        if self._thread.is_alive():
+            self.run(self._end)
+            self._thread.join(_PATIENCE_S)
+
+    def __enter__(self) -> Taps:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(self, order: Callable[[], None]) -> None:
+        """Let the thread do something and wait until it has."""
+        if threading.current_thread() is self._thread or not self._thread.is_alive():
+            order()
+            return
+        done: Future[None] = Future()
+        self._orders.append((order, done))
+        self._wake.send(b"\0")
+        done.result(_PATIENCE_S)
+
+    # ---- on the thread ----
+
+    def look_after(self, tap: Tap) -> None:
+        """The tap was cut or healed: what it held goes first, oldest connection first."""
+        for line in list(tap.lines):
+            self._move(line, *line.sockets)
+        self._watch(tap.listener, 0 if tap.is_cut else selectors.EVENT_READ)
+
+    def drop(self, tap: Tap) -> None:
+        if tap in self._taps:
+            self._taps.remove(tap)
+            for line in list(tap.lines):
+                self._hang_up(line)
+            self._watch(tap.listener, 0)
+            tap.listener.close()
+
+    def _add(self, tap: Tap) -> None:
+        self._taps.append(tap)
+        self._watch(tap.listener, selectors.EVENT_READ)
+
+    def _end(self) -> None:
+        self._open = False
+        for tap in list(self._taps):
+            self.drop(tap)
+
+    def _loop(self) -> None:
+        try:
+            while self._open:
+                for key, events in self._selector.select(self._patience_s()):
+                    self._on_ready(key, events)
+                for line in self._delayed():
+                    self._move(line)
+        finally:
+            self._end()
+            for end in (self._waker, self._wake, self._selector):
+                end.close()
+
+    def _on_ready(self, key: selectors.SelectorKey, events: int) -> None:
+        end = key.fileobj
+        if end is self._waker:
+            self._waker.recv(_CHUNK)
+            while self._orders:
+                _carry_out(*self._orders.popleft())
+        elif isinstance(end, socket.socket) and (line := self._lines.get(end)):
+            self._move(line, *([end] if events & selectors.EVENT_READ else []))
+        else:
+            for tap in self._taps:
+                if tap.listener is end and not tap.is_cut:
+                    self._accept(tap)
+
+    def _delayed(self) -> Iterator[_Line]:
+        for tap in self._taps:
+            if not tap.is_cut:
+                yield from [line for line in tap.lines if any(f.due_us for f in line.flows)]
+
+    def _patience_s(self) -> float | None:
+        dues = [f.due_us for line in self._delayed() for f in line.flows if f.due_us is not None]
+        return max(0.0, (min(dues) - self._now_us()) / 1e6) if dues else None
+
+    def _accept(self, tap: Tap) -> None:
+        try:
+            inward, _ = tap.listener.accept()
+        except OSError:
+            return  # it went away again
+        inward.setblocking(False)
+        if _given_up(inward):
+            inward.close()  # during a cut: a real network would not have let it come this far
+            return
+        line = _Line(tap, inward, tap.connect())
+        tap.lines.append(line)
+        for end in line.sockets:
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._lines[end] = line
+        self._move(line)
+
+    def _move(self, line: _Line, *readable: socket.socket) -> None:
+        alive = line.tap.is_cut or all(line.move(end) for end in readable or (None,))
+        if not alive:
+            self._hang_up(line)
+            return
+        for end in line.sockets:
+            self._watch(end, line.events_of(end))
+
+    def _hang_up(self, line: _Line) -> None:
+        if line in line.tap.lines:
+            line.tap.lines.remove(line)
+            for end in line.sockets:
+                self._watch(end, 0)
+                del self._lines[end]
+                end.close()
+
+    def _watch(self, end: socket.socket, events: int) -> None:
+        key = self._selector.get_map().get(end)
+        if key is None and events:
+            self._selector.register(end, events)
+        elif key is not None and not events:
+            self._selector.unregister(end)
+        elif key is not None and key.events != events:
+            self._selector.modify(end, events)
+
+
+def _carry_out(order: Callable[[], None], done: Future[None]) -> None:
+    try:
+        order()
+    except Exception as error:
+        done.set_exception(error)
+        raise
+    done.set_result(None)
+
+
+def _given_up(connection: socket.socket) -> bool:
+    """The other end has closed it already."""
+    state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+    return state in _CLOSED_BY_THE_OTHER
+
+
+def _inside(request: Request | str, chroot: str) -> Request | str:
+    """The request with its paths as the client gave them."""
+    if isinstance(request, str) or not chroot:
+        return request
+    if isinstance(request, Multi):
+        ops = tuple(
+            msgspec.structs.replace(op, path=jute.inside(chroot, op.path)) for op in request.ops
+        )
+        return Multi(ops)
+    return msgspec.structs.replace(request, path=jute.inside(chroot, request.path))
