@@ -1,0 +1,368 @@
+"""The story of one ISR change: what the leader saw, which rule fired, and how long it took to be
+known everywhere.
+
+Owns the facts of that story, gathered from the derivation (`find`), and their form as JSON;
+`why_text` puts them into lines. It knows the constants of Kafka's propagation rule, because a trace
+holds numbers and no reasons; it must know nothing of the code that applied them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any
+
+import msgspec
+
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.reader import Header
+from emulator.trace.values import TopicPartition
+from emulator.view.derive import Attempt, Derived, Known, Notification, StateWrite, span_at
+from emulator.view.stimuli import faults
+
+TICK_MS, QUIET_MS, AT_LAST_MS = 2_500, 5_000, 60_000
+"""ReplicaManager.scala@2.6.3 isrChangePropagation period, IsrChangePropagationBlackOut,
+IsrChangePropagationInterval.
+"""
+LAG, LAG_DEFAULT = "replica.lag.time.max.ms", 30_000
+
+
+class NoSuchChange(Exception):
+    """The trace has no such partition, or no such version of it; the message says which it has."""
+
+
+class Follower(msgspec.Struct, frozen=True):
+    """What the leader knew of the follower that leaves or joins. `behind_ms` -1: not asked
+    (joining).
+    """
+
+    replica: int
+    leo: int
+    behind_ms: int = -1
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """A look of the propagation task that sent nothing."""
+
+    at_ms: float
+    quiet_ms: int
+    since_propagation_ms: int
+
+
+class Leg(msgspec.Struct, frozen=True):
+    """One stage of the way; `ms` since the stage before, `at_ms` since the cluster was up."""
+
+    to: str
+    at_ms: float
+    ms: float
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """How one broker's metadata came to know. `version` is what it then showed (None: never
+    until the trace's end), `old_ms` for how long it showed what it had before (`old_version`,
+    `old_isr`) after the write.
+    """
+
+    broker: int
+    old_version: int | None
+    old_isr: tuple[int, ...]
+    old_ms: float
+    version: int | None
+    at_ms: float | None
+
+
+class Circumstance(msgspec.Struct, frozen=True):
+    """A fault on a broker that left or joined, at the time of the decision or shortly before."""
+
+    broker: str
+    text: str
+    from_ms: float
+    to_ms: float
+
+
+class Story(msgspec.Struct, kw_only=True):
+    """All facts of one change; what a change does not have is None or empty. This is what
+    `--json` prints.
+    """
+
+    partition: str
+    version: int
+    change: str
+    at_ms: float
+    by: int
+    by_controller: bool
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    isr_before: tuple[int, ...]
+    leader_before: int | None
+    hw: int | None = None
+    leo: int | None = None
+    followers: list[Follower] = []
+    lag_ms_max: int | None = None
+    check_every_ms: int | None = None
+    circumstances: list[Circumstance] = []
+    expected_version: int | None = None
+    refused: int = 0
+    holds: list[Hold] = []
+    later_changes: int = 0
+    notification: str | None = None
+    quiet_ms: int | None = None
+    since_propagation_ms: int | None = None
+    legs: list[Leg] = []
+    shown: list[Shown] = []
+    never_shown: bool = False
+    reason: str = ""
+
+
+def tell_why(derived: Derived, header: Header, partition: TopicPartition, version: int) -> Story:
+    """The story of the write that made `version` of the partition's state; NoSuchChange when
+    there is none.
+    """
+    write, before = _write(derived, partition, version)
+    attempt = _attempt(derived, write)
+    decided_us = attempt.started.t if attempt is not None else write.from_us
+    story = Story(
+        partition=str(partition),
+        version=version,
+        change=_change(write, before, attempt),
+        at_ms=_ms(derived, decided_us),
+        by=write.by,
+        by_controller=write.by_controller,
+        leader=write.leader,
+        leader_epoch=write.leader_epoch,
+        isr=write.isr,
+        isr_before=before.isr if before is not None else (),
+        leader_before=before.leader if before is not None else None,
+        legs=[Leg("ZooKeeper", _ms(derived, write.from_us), (write.from_us - decided_us) / 1000)],
+    )
+    if attempt is not None:
+        _decision(story, derived, header, attempt)
+    _propagation(story, derived, write, attempt)
+    return story
+
+
+def _ms(derived: Derived, at_us: int) -> float:
+    return (at_us - derived.origin_us) / 1000
+
+
+def _write(
+    derived: Derived, partition: TopicPartition, version: int
+) -> tuple[StateWrite, StateWrite | None]:
+    history = derived.zookeeper.get(partition)
+    if not history:
+        known = ", ".join(map(str, derived.partitions[:8])) or "none"
+        more = f" and {len(derived.partitions) - 8} more" if len(derived.partitions) > 8 else ""
+        raise NoSuchChange(f"{partition}: the trace has no such partition; it has {known}{more}")
+    for place in reversed(range(len(history))):
+        if history[place].version == version:
+            return history[place], history[place - 1] if place else None
+    versions = sorted({write.version for write in history})
+    exist = f"v{versions[0]} to v{versions[-1]}" if len(versions) > 1 else f"only v{versions[0]}"
+    raise NoSuchChange(f"{partition}@v{version}: there is no such version; there is {exist}")
+
+
+def _attempt(derived: Derived, write: StateWrite) -> Attempt | None:
+    """The leader's try that led to the write; None when it was the controller's own doing."""
+    for attempt in reversed(derived.attempts.get(write.partition, [])):
+        started, ended = attempt.started, attempt.ended
+        fits = started.zk_version == write.version - 1 and started.to_isr == write.isr
+        mine = write.by_controller or started.broker == write.by
+        if fits and mine and not isinstance(ended, e.IsrUpdateRejected):
+            return attempt
+    return None
+
+
+def _change(write: StateWrite, before: StateWrite | None, attempt: Attempt | None) -> str:
+    if attempt is not None:
+        return attempt.started.change
+    if before is None or write.version == 0:
+        return "created"
+    if write.leader != before.leader:
+        return "elected" if write.leader >= 0 else "offline"
+    return "changed"
+
+
+# -- the decision ----------------------------------------------------------------------------------
+
+
+def _decision(story: Story, derived: Derived, header: Header, attempt: Attempt) -> None:
+    started = attempt.started
+    story.hw, story.leo = started.hw, started.leo
+    story.expected_version = started.zk_version
+    story.refused = _refused(derived, attempt)
+    if started.change == "shrink":
+        story.followers = [Follower(*late) for late in started.out_of_sync]
+        story.lag_ms_max = _number(header, LAG, LAG_DEFAULT)
+        story.check_every_ms = story.lag_ms_max // 2
+    else:
+        joined = [replica for replica in started.to_isr if replica not in started.from_isr]
+        story.followers = [Follower(r, _leo(derived, started, r)) for r in joined]
+    story.circumstances = _circumstances(story, derived, started)
+
+
+def _number(header: Header, name: str, default: int) -> int:
+    try:
+        return int(header.settings.get(name, default))
+    except (TypeError, ValueError):
+        return default
+
+
+def _refused(derived: Derived, attempt: Attempt) -> int:
+    """How many tries of that leader were refused just before this one went through."""
+    count = 0
+    for one in derived.attempts[attempt.started.partition]:
+        if one is attempt:
+            return count
+        refused = isinstance(one.ended, e.IsrUpdateRejected)
+        count = count + 1 if refused and one.started.broker == attempt.started.broker else 0
+    return count
+
+
+def _leo(derived: Derived, started: e.IsrUpdateStarted, replica: int) -> int:
+    """The follower's LEO as the leader last noted it before the decision; -1: it is not in the
+    trace.
+    """
+    events = derived.events
+    place = bisect_left(events, (started.t, started.seq), key=lambda event: (event.t, event.seq))
+    for event in reversed(events[:place]):
+        if (
+            isinstance(event, e.FollowerStateUpdated)
+            and event.replica == replica
+            and event.partition == started.partition
+        ):
+            return event.leo
+    return -1
+
+
+def _circumstances(
+    story: Story, derived: Derived, started: e.IsrUpdateStarted
+) -> list[Circumstance]:
+    """Faults that struck those who left, or from which those who joined had just recovered."""
+    who = {str(follower.replica) for follower in story.followers}
+    since = started.t - 1000 * (story.lag_ms_max or 1000)
+    return [
+        Circumstance(f.lane, f.text, _ms(derived, f.from_us), _ms(derived, f.to_us))
+        for f in faults(derived.events, derived.end_us)
+        if f.lane in who and f.from_us <= started.t and f.to_us >= since
+    ]
+
+
+# -- how it became known ---------------------------------------------------------------------------
+
+
+def _propagation(
+    story: Story, derived: Derived, write: StateWrite, attempt: Attempt | None
+) -> None:
+    last_us = write.from_us
+    node = None
+    if attempt is not None and attempt.ended is not None and not write.by_controller:
+        story.legs.append(_leg(derived, "leader", attempt.ended.t, last_us))
+        node = _notification(derived, write)
+        _held(story, derived, attempt.ended, node)
+    if node is not None:
+        story.notification = node.path
+        story.legs.append(_leg(derived, "notification", node.from_us, last_us))
+        last_us = node.from_us
+    read = _first(derived.controller.get(write.partition, []), write)
+    if read is not None:
+        story.reason = _reason(derived, read.seq)
+        story.legs.append(_leg(derived, "controller", read.from_us, last_us))
+        last_us = max(last_us, read.from_us)
+    for broker in derived.brokers:
+        shown = _shown(derived, write, broker)
+        if shown is not None:
+            story.shown.append(shown)
+    for shown in story.shown:
+        if shown.at_ms is not None:
+            at_us = derived.origin_us + round(shown.at_ms * 1000)
+            story.legs.append(_leg(derived, f"broker {shown.broker}", at_us, last_us))
+    story.never_shown = bool(story.shown) and all(s.version != write.version for s in story.shown)
+
+
+def _leg(derived: Derived, to: str, at_us: int, since_us: int) -> Leg:
+    return Leg(to, _ms(derived, at_us), (at_us - since_us) / 1000)
+
+
+def _notification(derived: Derived, write: StateWrite) -> Notification | None:
+    """The leader's first notification after the write that names the partition."""
+    for node in derived.notifications:
+        if (
+            node.by == write.by
+            and node.from_us >= write.from_us
+            and write.partition in node.partitions
+        ):
+            return node
+    return None
+
+
+def _held(
+    story: Story,
+    derived: Derived,
+    known: e.IsrUpdated | e.IsrUpdateRejected,
+    node: Notification | None,
+) -> None:
+    """The looks of the leader's propagation task in between, and what set its clock back."""
+    until = node.from_us if node is not None else derived.end_us
+    for hold in derived.held.get(known.broker, []):
+        if known.t <= hold.t <= until and known.partition in hold.pending:
+            at = _ms(derived, hold.t)
+            story.holds.append(Hold(at, hold.quiet_ms, hold.since_propagation_ms))
+    story.later_changes = sum(
+        known.t < attempt.ended.t <= until
+        for attempts in derived.attempts.values()
+        for attempt in attempts
+        if isinstance(attempt.ended, e.IsrUpdated) and attempt.ended.broker == known.broker
+    )
+    if node is not None and node.told is not None:
+        story.quiet_ms = node.told.quiet_ms
+        story.since_propagation_ms = node.told.since_propagation_ms
+
+
+def _first(spans: list[Known], write: StateWrite) -> Known | None:
+    """The first entry that is at least as new as the write; versions of an older topic of that
+    name do not count.
+    """
+    for known in spans:
+        newer = known.version >= write.version and known.from_us >= write.from_us
+        if newer:
+            return known
+    return None
+
+
+def _shown(derived: Derived, write: StateWrite, broker: int) -> Shown | None:
+    """None for a broker that had nothing to show and never got anything: it was down."""
+    spans = derived.metadata.get((broker, write.partition), [])
+    old = span_at(spans, write.from_us)
+    new = _first(spans, write)
+    if old is None and new is None:
+        return None
+    if old is not None and old.version == write.version:
+        old = None
+    end_us = _end_of_old(old, new, write, derived)
+    return Shown(
+        broker,
+        old.version if old is not None else None,
+        old.isr if old is not None else (),
+        (end_us - write.from_us) / 1000 if old is not None else 0.0,
+        new.version if new is not None else None,
+        _ms(derived, new.from_us) if new is not None else None,
+    )
+
+
+def _end_of_old(old: Known | None, new: Known | None, write: StateWrite, derived: Derived) -> int:
+    if new is not None:
+        return new.from_us
+    return old.to_us if old is not None else write.from_us
+
+
+def _reason(derived: Derived, seq: int) -> str:
+    """What the controller says its cache entry came from."""
+    event: AnyEvent | None = next((one for one in derived.events if one.seq == seq), None)
+    return event.why if isinstance(event, e.ControllerCacheUpdated) else ""
+
+
+def as_json(story: Story) -> dict[str, Any]:
+    """The story as one JSON object."""
+    built: dict[str, Any] = msgspec.to_builtins(story)
+    return built
