@@ -145,7 +145,7 @@ def encode_broker(broker: BrokerInfo) -> bytes:
     return _encode(
         _BrokerV4(
             {it.listener: it.security_protocol for it in broker.endpoints},
-            [f"{it.listener}://{it.host}:{it.port}" for it in broker.endpoints],
+            [f"{it.listener}://{_address(it)}" for it in broker.endpoints],
             msgspec.UNSET if broker.rack is None else broker.rack,
             broker.jmx_port,
             plain.port if plain else -1,
@@ -154,6 +154,12 @@ def encode_broker(broker: BrokerInfo) -> bytes:
             str(broker.timestamp_ms),
         )
     )
+
+
+def _address(endpoint: EndPoint) -> str:
+    """Utils.formatAddress: an IPv6 address goes into brackets."""
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return f"{host}:{endpoint.port}"
 
 
 def decode_broker(path: str, data: bytes | None) -> BrokerInfo:

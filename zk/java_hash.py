@@ -40,3 +40,13 @@ def hash_set_order(names: Iterable[str], capacity: int = 16) -> list[str]:
         capacity *= 2
     mask = capacity - 1
     return sorted(listed, key=lambda name: spread(java_hash(name)) & mask)
+
+
+def hash_set_clone_order(names: Iterable[str]) -> list[str]:
+    """How a clone of that HashSet lists them: `HashSet.clone` sizes its table for the elements."""
+    listed = hash_set_order(names)
+    wanted = int(len(listed) / 0.75 + 1)
+    capacity = 1
+    while capacity < wanted:
+        capacity *= 2
+    return hash_set_order(listed, capacity)

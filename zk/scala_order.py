@@ -26,7 +26,7 @@ def table_order(items: Iterable[T], hash_of: Callable[[T], int], buckets: int = 
     """Iteration order of a mutable HashMap or HashSet to which `items` were added one by one.
 
     The table doubles when an addition would fill it to three quarters; equal hashes keep their
-    order.
+    order. It starts with 16 buckets, or with 8 when made from a literal of up to five entries.
     """
     listed = list(items)
     while len(listed) >= buckets * 3 // 4:

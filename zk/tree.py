@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from zk.errors import Code
-from zk.java_hash import hash_set_order, java_hash, spread
+from zk.java_hash import hash_set_clone_order, java_hash, spread
 from zk.ops import (
     Check,
     Create,
@@ -359,10 +359,10 @@ class Tree:
         path = request.path
         if isinstance(request, Sync):
             return Reply(Code.OK, self.zxid, path)
-        if "\0" in path:
-            return Reply(Code.BAD_ARGUMENTS, self.zxid)
         node = self._nodes.get(path or "/")
         if isinstance(request, Exists):
+            if "\0" in path:
+                return Reply(Code.BAD_ARGUMENTS, self.zxid)
             if request.watch:
                 self.watches.data.add(path, session)
             if node is None:
@@ -393,7 +393,7 @@ class Tree:
         """
         self.zxid += 1
         self.sessions.pop(session, None)
-        removed = tuple(hash_set_order(self.ephemerals.get(session, ())))
+        removed = tuple(hash_set_clone_order(self.ephemerals.get(session, ())))
         fired: Fired = []
         for path in removed:
             parent_path = parent_of(path)

@@ -1,0 +1,160 @@
+"""The orders of Scala's hash tables, against what real Kafka 2.6.3 sent and wrote."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zk import codec
+from zk.codec import TopicPartition
+from zk.java_hash import hash_set_order, java_hash, signed
+from zk.scala_order import (
+    immutable_order,
+    partition_and_replica_hash,
+    small_table_else_trie,
+    table_order,
+    topic_partition_hash,
+    trie_order,
+)
+
+ROOT = Path(__file__).parents[3]
+
+
+def partitions(text: str) -> list[TopicPartition]:
+    pairs = [name.rpartition("-") for name in text.split()]
+    return [TopicPartition(topic, int(partition)) for topic, _, partition in pairs]
+
+
+NOTIFIED = {
+    "kafka-2.6.3/bounce-unseen": "orders-0 orders-1",
+    "kafka-2.6.3/random-7, two": "clicks-0 orders-0",
+    "kafka-2.6.3/random-8, two": "clicks-1 orders-1",
+    "kafka-2.6.3/random-8, two others": "orders-2 clicks-0",
+    "kafka-2.6.3/random-7, three": "orders-2 clicks-1 orders-1",
+    "kafka-2.6.3/random-8, three": "clicks-1 orders-0 orders-1",
+    "kafka-2.6.3/shrink-expand-many, odd": "a-1 b-1 a-3",
+    "kafka-2.6.3/shrink-expand-many, even": "a-0 b-0 a-2",
+    "repeats/kafka-2.6.3/random-7/3": "orders-2 clicks-0 orders-0",
+    "kafka-2.6.3/random-7, five": "orders-2 clicks-1 clicks-0 orders-0 orders-1",
+}
+
+
+@pytest.mark.parametrize("recording", NOTIFIED)
+def test_a_notification_lists_its_partitions_in_the_recorded_order(recording: str) -> None:
+    recorded = partitions(NOTIFIED[recording])
+    assert codec.isr_change_order(sorted(recorded)) == recorded
+    assert codec.isr_change_order(reversed(recorded)) == recorded
+
+
+def test_the_notification_of_600_partitions_is_written_byte_by_byte_as_recorded() -> None:
+    """kafka-2.6.3/shrink-storm: the table has grown to 1,024 buckets."""
+    data = codec.encode_isr_change(TopicPartition("orders", p) for p in range(600))
+    recorded = "405d4be952ff2b7324197bb9f3c352180ed7970440a30414bb2d6bdc9c874241"
+    assert sha256(data).hexdigest() == recorded
+
+
+ALL_FIVE = partitions("clicks-0 clicks-1 orders-0 orders-1 orders-2")
+
+
+def test_the_reads_of_a_fail_over_and_of_dead_brokers_go_in_the_recorded_order() -> None:
+    """kafka-2.6.3/random-8 at 23,523, 23,567 and 10,529 ms."""
+    of_all = small_table_else_trie(ALL_FIVE, lambda it: topic_partition_hash(*it))
+    assert of_all == partitions("orders-0 clicks-1 orders-1 clicks-0 orders-2")
+    fail_over = table_order(ALL_FIVE, lambda it: partition_and_replica_hash(*it, 3))
+    assert fail_over == partitions("clicks-1 orders-1 orders-0 clicks-0 orders-2")
+    broker_died = trie_order(ALL_FIVE, lambda it: partition_and_replica_hash(*it, 1))
+    assert broker_died == partitions("clicks-0 orders-1 clicks-1 orders-2 orders-0")
+
+
+@pytest.mark.parametrize(
+    ("inserted", "emitted"),
+    [
+        (
+            "version leader leader_epoch controller_epoch isr",
+            "controller_epoch leader version leader_epoch isr",
+        ),
+        (
+            "version leader leader_epoch controller_epoch isr leader_recovery_state",
+            "controller_epoch leader version leader_recovery_state leader_epoch isr",
+        ),
+        ("version host port jmx_port timestamp", "jmx_port timestamp host version port"),
+        (
+            "version host port jmx_port timestamp endpoints",
+            "jmx_port timestamp endpoints host version port",
+        ),
+        ("version brokerid timestamp", "version brokerid timestamp"),
+        ("version partitions adding removing", "version partitions adding removing"),
+    ],
+)
+def test_an_immutable_map_emits_its_keys_as_kafka_s_payloads_show(
+    inserted: str, emitted: str
+) -> None:
+    assert immutable_order(inserted.split(), java_hash) == emitted.split()
+
+
+@pytest.mark.parametrize(
+    ("emitted", "buckets"),
+    [
+        ("listener_security_protocol_map endpoints rack jmx_port port host version timestamp", 16),
+        ("features listener_security_protocol_map endpoints jmx_port port host version", 16),
+        ("partitions topic_id adding_replicas removing_replicas version", 8),
+        ("features version status", 8),
+        ("11 0 1 2 3 4 5 6 7 8 9 10", 16),
+        ("0 1 2 3", 16),
+    ],
+)
+def test_a_mutable_map_emits_its_keys_as_kafka_s_payloads_show(emitted: str, buckets: int) -> None:
+    assert table_order(sorted(emitted.split()), java_hash, buckets) == emitted.split()
+
+
+def test_java_s_hash_code() -> None:
+    assert java_hash("") == 0
+    assert signed(java_hash("hello")) == 99162322
+    assert signed(java_hash("polygenelubricants")) == -(2**31)
+    assert java_hash("AaAa") == java_hash("BBBB") == java_hash("AaBB")
+    assert java_hash("ö") == 0xF6
+    assert java_hash("😀") == 0xD83D * 31 + 0xDE00
+
+
+@given(st.lists(st.text(max_size=6), max_size=60, unique=True))
+def test_every_order_is_a_permutation(names: list[str]) -> None:
+    assert sorted(table_order(names, java_hash)) == sorted(names)
+    assert sorted(trie_order(names, java_hash)) == sorted(names)
+    assert sorted(hash_set_order(names)) == sorted(names)
+
+
+def notifications(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        fact = json.loads(line)
+        created = fact["kind"] == "zookeeper" and "data" in fact
+        if created and fact.get("path", "").startswith("/isr_change_"):
+            yield fact["data"]
+
+
+def judge(texts: Iterator[str]) -> int:
+    """How many notifications there were; all of them must be what we would have written."""
+    count = 0
+    for text in texts:
+        for data in notifications(text):
+            named = codec.decode_isr_change("/n", data.encode())
+            assert codec.encode_isr_change(sorted(named)).decode() == data
+            count += 1
+    return count
+
+
+def test_every_recorded_notification_is_written_byte_by_byte() -> None:
+    files = sorted((ROOT / "tests" / "recordings").glob("**/recording.jsonl.gz"))
+    assert judge(gzip.decompress(it.read_bytes()).decode() for it in files) >= 35
+
+
+@pytest.mark.shared
+def test_every_notification_of_every_recording_is_written_byte_by_byte() -> None:
+    files = sorted((ROOT.parent / "shared" / "recordings").glob("**/recording.jsonl"))
+    assert judge(it.read_text() for it in files) >= 90
