@@ -1,0 +1,198 @@
+"""KafkaApis: which part of the broker answers which request.
+
+Owns the checks that stand before the work (broker epoch, leadership of the cluster) and the shape of answers on errors.
+Source: server/KafkaApis.scala@2.6.3; spec §4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from emulator.broker.admin import AdminManager
+from emulator.broker.context import BrokerContext
+from emulator.broker.fetch_session import FetchSessions
+from emulator.broker.metadata_cache import MetadataCache
+from emulator.broker.replica_manager import Fetched, Produced, ReplicaManager
+from emulator.broker.request_handlers import Received
+from emulator.model.errors import Errors, KafkaError
+from emulator.protocol.messages import (
+    AdminResponse,
+    AlterConfigsRequest,
+    CreateTopicsRequest,
+    FetchRequest,
+    FetchResponse,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    MetadataRequest,
+    OffsetsForLeaderEpochRequest,
+    ProducedPartition,
+    ProduceRequest,
+    ProduceResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from emulator.protocol.transport import ServerConnection
+from emulator.trace import events
+from zk.errors import ZooKeeperError
+
+Handler = Callable[[Any, ServerConnection], Awaitable[None]]
+
+
+class KafkaApis:
+    """The entry points of one broker."""
+
+    def __init__(
+        self,
+        context: BrokerContext,
+        replica_manager: ReplicaManager,
+        metadata_cache: MetadataCache,
+        admin: AdminManager,
+        broker_epoch: Callable[[], int],
+        is_controller: Callable[[], bool],
+    ) -> None:
+        self._context, self._replicas = context, replica_manager
+        self._metadata_cache, self._admin = metadata_cache, admin
+        self._broker_epoch, self._is_controller = broker_epoch, is_controller
+        self._sessions = FetchSessions(context.config.max_incremental_fetch_session_cache_slots)
+        self._handlers: dict[type, Handler] = {
+            FetchRequest: self._fetch,
+            ProduceRequest: self._produce,
+            LeaderAndIsrRequest: self._leader_and_isr,
+            UpdateMetadataRequest: self._update_metadata,
+            OffsetsForLeaderEpochRequest: self._offsets_for_leader_epoch,
+            ListOffsetsRequest: self._list_offsets,
+            MetadataRequest: self._metadata,
+            CreateTopicsRequest: self._create_topics,
+            AlterConfigsRequest: self._alter_configs,
+        }
+
+    async def handle(self, received: Received) -> None:
+        """Serve one request; an error of ZooKeeper that reaches here is the request's answer."""
+        request, connection = received
+        await self._context.kernel.checkpoint("handle_request")
+        try:
+            await self._handlers[type(request)](request, connection)
+        except ZooKeeperError as error:
+            self._context.failed(type(request).__name__, error)
+            connection.respond(_unknown_server_error(request))
+
+    # -- data -----------------------------------------------------------------------------------------------------
+
+    async def _produce(self, request: ProduceRequest, connection: ServerConnection) -> None:
+        def respond(produced: Produced) -> None:
+            connection.respond(ProduceResponse(produced) if request.acks != 0 else None)
+
+        await self._replicas.append_records(request, respond)
+
+    async def _fetch(self, request: FetchRequest, connection: ServerConnection) -> None:
+        session, wanted, error = self._sessions.context_of(request)
+        if error is not Errors.NONE:
+            connection.respond(FetchResponse(error, 0, ()))
+            return
+
+        def respond(fetched: Fetched) -> None:
+            response = self._sessions.response(request, session, fetched)
+            if request.replica_id >= 0:
+                self._replicas.record_leader_quota(response.partitions)
+            connection.respond(response)
+
+        await self._replicas.fetch_messages(request, wanted, respond)
+
+    async def _offsets_for_leader_epoch(
+        self, request: OffsetsForLeaderEpochRequest, connection: ServerConnection
+    ) -> None:
+        connection.respond(await self._replicas.last_offset_for_leader_epoch(request))
+
+    async def _list_offsets(
+        self, request: ListOffsetsRequest, connection: ServerConnection
+    ) -> None:
+        hosted = self._replicas.partitions.get(request.partition)
+        if hosted is None:
+            connection.respond(ListOffsetsResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION, -1))
+            return
+        await hosted.lock.pass_read()
+        log = hosted.leader_log_or_error(request.current_leader_epoch)
+        if isinstance(log, Errors):
+            connection.respond(ListOffsetsResponse(log, -1))
+            return
+        offset = log.log_start_offset if request.earliest else log.log_end_offset
+        connection.respond(ListOffsetsResponse(Errors.NONE, offset))
+
+    async def _metadata(self, request: MetadataRequest, connection: ServerConnection) -> None:
+        connection.respond(self._metadata_cache.metadata(request.topics))
+
+    # -- control --------------------------------------------------------------------------------------------------
+
+    def _is_stale(self, request: str, sender: int, sender_epoch: int, broker_epoch: int) -> bool:
+        """Meant for an earlier incarnation of this broker (KIP-380); a greater epoch is accepted."""
+        if broker_epoch < 0 or broker_epoch >= self._broker_epoch():
+            return False
+        self._context.emit(
+            events.ControlRequestRefused,
+            request,
+            sender,
+            sender_epoch,
+            Errors.STALE_BROKER_EPOCH.name,
+        )
+        return True
+
+    async def _leader_and_isr(
+        self, request: LeaderAndIsrRequest, connection: ServerConnection
+    ) -> None:
+        if self._is_stale(
+            "LeaderAndIsr", request.controller_id, request.controller_epoch, request.broker_epoch
+        ):
+            connection.respond(LeaderAndIsrResponse(Errors.STALE_BROKER_EPOCH))
+            return
+        connection.respond(await self._replicas.become_leader_or_follower(request))
+
+    async def _update_metadata(
+        self, request: UpdateMetadataRequest, connection: ServerConnection
+    ) -> None:
+        if self._is_stale(
+            "UpdateMetadata", request.controller_id, request.controller_epoch, request.broker_epoch
+        ):
+            connection.respond(UpdateMetadataResponse(Errors.STALE_BROKER_EPOCH))
+            return
+        try:
+            await self._replicas.maybe_update_metadata_cache(request)
+            await self._admin.metadata_changed(request.states)
+            error = Errors.NONE
+        except KafkaError as failed:
+            error = failed.error
+        connection.respond(UpdateMetadataResponse(error))
+
+    # -- administration -------------------------------------------------------------------------------------------
+
+    async def _create_topics(
+        self, request: CreateTopicsRequest, connection: ServerConnection
+    ) -> None:
+        if not self._is_controller():
+            connection.respond(AdminResponse(Errors.NOT_CONTROLLER))
+            return
+        await self._admin.create_topic(request, connection.respond)
+
+    async def _alter_configs(
+        self, request: AlterConfigsRequest, connection: ServerConnection
+    ) -> None:
+        connection.respond(await self._admin.alter_configs(request))
+
+
+def _unknown_server_error(request: object) -> object:
+    """The answer to a request that failed as a whole."""
+    error = Errors.UNKNOWN_SERVER_ERROR
+    match request:
+        case FetchRequest():
+            return FetchResponse(error, 0, ())
+        case ProduceRequest(partitions=partitions):
+            return ProduceResponse(
+                tuple(ProducedPartition(p.partition, error, -1) for p in partitions)
+            )
+        case LeaderAndIsrRequest():
+            return LeaderAndIsrResponse(error)
+        case UpdateMetadataRequest():
+            return UpdateMetadataResponse(error)
+    return AdminResponse(error)

@@ -1,0 +1,51 @@
+"""The request queue and the handler threads that serve it.
+
+`num.io.threads` threads take from one queue; a handler that blocks (on a lock, on ZooKeeper) is one handler fewer.
+Source: server/KafkaRequestHandler.scala@2.6.3, network/RequestChannel.scala@2.6.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from emulator.broker.context import BrokerContext
+from emulator.kernel.sync import Queue
+from emulator.protocol.messages import Request
+from emulator.protocol.transport import ServerConnection
+
+
+class Received(NamedTuple):
+    """A request and the connection on which its answer goes back."""
+
+    request: Request
+    connection: ServerConnection
+
+
+class RequestHandlerPool:
+    """data-plane-kafka-request-handler-0 … N-1."""
+
+    def __init__(
+        self, context: BrokerContext, handle: Callable[[Received], Awaitable[None]]
+    ) -> None:
+        self._queue: Queue[Received] = Queue(context.kernel)
+        self._handle = handle
+        self._context = context
+
+    def start(self) -> None:
+        """The sockets answer from now on; what waited in them is taken up."""
+        for n in range(self._context.config.num_io_threads):
+            self._context.spawn(f"data-plane-kafka-request-handler-{n}", self._run())
+
+    def receive(self, request: Request, connection: ServerConnection) -> None:
+        """A network thread has read a request."""
+        self._queue.put(Received(request, connection))
+
+    @property
+    def waiting(self) -> int:
+        """Requests in the queue (RequestQueueSize)."""
+        return len(self._queue)
+
+    async def _run(self) -> None:
+        while True:
+            await self._handle(await self._queue.take())

@@ -1,0 +1,130 @@
+"""What the controller believes: a copy of ZooKeeper with its own moments of update.
+
+Plain state without threads or requests. Source: controller/ControllerContext.scala@2.6.3; spec §6.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import NamedTuple
+
+from emulator.protocol.messages import LiveBroker
+from emulator.trace.values import TopicPartition
+from zk.codec import LeaderIsrAndControllerEpoch, ReplicaAssignment
+
+INITIAL_CONTROLLER_EPOCH = 0
+INITIAL_CONTROLLER_EPOCH_ZK_VERSION = 0
+
+
+class PartitionState(Enum):
+    """States of the partition state machine."""
+
+    NON_EXISTENT = "NonExistentPartition"
+    NEW = "NewPartition"
+    ONLINE = "OnlinePartition"
+    OFFLINE = "OfflinePartition"
+
+
+class ReplicaState(Enum):
+    """States of the replica state machine."""
+
+    NON_EXISTENT = "NonExistentReplica"
+    NEW = "NewReplica"
+    ONLINE = "OnlineReplica"
+    OFFLINE = "OfflineReplica"
+    DELETION_STARTED = "ReplicaDeletionStarted"
+    DELETION_SUCCESSFUL = "ReplicaDeletionSuccessful"
+    DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
+
+
+class PartitionAndReplica(NamedTuple):
+    """One replica of one partition."""
+
+    partition: TopicPartition
+    replica: int
+
+
+class ControllerContext:
+    """The controller's caches. `live_brokers` maps ids to (where, broker epoch)."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """As after a resignation: everything is forgotten (resetContext)."""
+        self.epoch = INITIAL_CONTROLLER_EPOCH
+        self.epoch_zk_version = INITIAL_CONTROLLER_EPOCH_ZK_VERSION
+        self.live_brokers: dict[int, tuple[LiveBroker, int]] = {}
+        self.shutting_down: dict[int, None] = {}
+        self.all_topics: dict[str, None] = {}
+        self.assignments: dict[TopicPartition, ReplicaAssignment] = {}
+        self.leadership: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
+        self.partition_states: dict[TopicPartition, PartitionState] = {}
+        self.replica_states: dict[PartitionAndReplica, ReplicaState] = {}
+
+    # -- brokers --------------------------------------------------------------------------------------------------
+
+    @property
+    def live_or_shutting_down(self) -> list[int]:
+        return list(self.live_brokers)
+
+    @property
+    def live(self) -> list[int]:
+        return [b for b in self.live_brokers if b not in self.shutting_down]
+
+    def is_replica_online(self, broker: int) -> bool:
+        """Registered and not shutting down."""
+        return broker in self.live_brokers and broker not in self.shutting_down
+
+    # -- topics and partitions ------------------------------------------------------------------------------------
+
+    def remove_topic(self, topic: str) -> None:
+        """Forget a topic that is gone."""
+        self.all_topics.pop(topic, None)
+        for partition in [p for p in self.assignments if p.topic == topic]:
+            for replica in self.assignments.pop(partition).replicas:
+                self.replica_states.pop(PartitionAndReplica(partition, replica), None)
+            self.leadership.pop(partition, None)
+            self.partition_states.pop(partition, None)
+
+    def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
+        assignment = self.assignments.get(partition)
+        return assignment.replicas if assignment is not None else ()
+
+    def replicas_for_partitions(
+        self, partitions: Iterable[TopicPartition]
+    ) -> list[PartitionAndReplica]:
+        return [PartitionAndReplica(p, r) for p in partitions for r in self.replicas(p)]
+
+    def replicas_on_brokers(self, brokers: Iterable[int]) -> list[PartitionAndReplica]:
+        wanted = frozenset(brokers)
+        return [
+            PartitionAndReplica(p, r)
+            for p, a in self.assignments.items()
+            for r in a.replicas
+            if r in wanted
+        ]
+
+    def online_and_offline_replicas(
+        self,
+    ) -> tuple[list[PartitionAndReplica], list[PartitionAndReplica]]:
+        online: list[PartitionAndReplica] = []
+        offline: list[PartitionAndReplica] = []
+        for replica in self.replicas_for_partitions(self.assignments):
+            (online if self.is_replica_online(replica.replica) else offline).append(replica)
+        return online, offline
+
+    def partitions_with_offline_leader(self) -> list[TopicPartition]:
+        """Partitions whose leader, as cached, is not online."""
+        return [
+            p
+            for p, s in self.leadership.items()
+            if not self.is_replica_online(s.leader_and_isr.leader)
+        ]
+
+    def partition_state(self, partition: TopicPartition) -> PartitionState:
+        return self.partition_states.get(partition, PartitionState.NON_EXISTENT)
+
+    def replica_state(self, replica: PartitionAndReplica) -> ReplicaState:
+        return self.replica_states.get(replica, ReplicaState.NON_EXISTENT)

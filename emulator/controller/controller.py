@@ -1,0 +1,492 @@
+"""The controller of a cluster, as every broker runs it; one of them is active.
+
+Owns election, fail-over, and the reaction to brokers, topics and ISR changes; the transitions are in the state
+machines. Knows its host only through `ports.Host`, never the broker's code.
+Source: controller/KafkaController.scala@2.6.3; spec §6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from emulator.controller.channel_manager import ControllerChannelManager
+from emulator.controller.context import (
+    ControllerContext,
+    PartitionAndReplica,
+    PartitionState,
+    ReplicaState,
+)
+from emulator.controller.event_manager import ControllerEvent, ControllerEventManager
+from emulator.controller.handlers import ChildChangeHandler, NodeChangeHandler
+from emulator.controller.partition_state_machine import PartitionStateMachine
+from emulator.controller.ports import Host
+from emulator.controller.rebalance import partitions_to_rebalance
+from emulator.controller.replica_state_machine import ReplicaStateMachine
+from emulator.controller.request_batch import ControllerBrokerRequestBatch
+from emulator.kernel.scheduler import Task
+from emulator.protocol.messages import LeaderAndIsrResponse, LiveBroker, UpdateMetadataResponse
+from emulator.protocol.transport import Network
+from emulator.trace import events
+from emulator.trace.values import TopicPartition
+from zk import paths
+from zk.codec_admin import BrokerInfo
+from zk.errors import ControllerMoved, ZooKeeperError
+from zk.kafka_zk_client import KafkaZkClient
+from zk.scala_order import small_table_else_trie, topic_partition_hash
+
+NO_CONTROLLER = -1
+FIRST_REBALANCE_MS = 5000
+
+
+class KafkaController:
+    """One broker's controller."""
+
+    def __init__(self, host: Host, zk_client: KafkaZkClient, network: Network) -> None:
+        self._host, self._zk_client = host, zk_client
+        self.active_controller_id = NO_CONTROLLER
+        self.context = ControllerContext()
+        self.events = ControllerEventManager(host, self._process)
+        self._channels = ControllerChannelManager(host, network)
+        self._batch = ControllerBrokerRequestBatch(
+            host,
+            self.context,
+            self._channels,
+            self._leader_and_isr_answered,
+            self._update_metadata_answered,
+        )
+        self._partitions = PartitionStateMachine(host, self.context, zk_client, self._batch)
+        self._replicas = ReplicaStateMachine(
+            host, self.context, zk_client, self._batch, self._partitions
+        )
+        self._scheduled: list[Task] = []
+        self._modification_handlers: dict[int, NodeChangeHandler] = {}
+        self._topic_handlers: dict[str, NodeChangeHandler] = {}
+        self._controller_handler = NodeChangeHandler(
+            paths.CONTROLLER,
+            created=lambda: self._put("ControllerChange", self._maybe_resign),
+            deleted=lambda: self._put("Reelect", self._reelect),
+            changed=lambda: self._put("ControllerChange", self._maybe_resign),
+        )
+        self._child_handlers = [
+            ChildChangeHandler(path, lambda n=name, p=process: self._put(n, p))  # type: ignore[misc]
+            for path, name, process in (
+                (paths.BROKER_IDS, "BrokerChange", self._process_broker_change),
+                (paths.TOPICS, "TopicChange", self._process_topic_change),
+                (paths.DELETE_TOPICS, "TopicDeletion", self._process_topic_deletion),
+                (
+                    paths.LOG_DIR_EVENT_NOTIFICATION,
+                    "LogDirEventNotification",
+                    self._process_log_dir_event_notification,
+                ),
+                (
+                    paths.ISR_CHANGE_NOTIFICATION,
+                    "IsrChangeNotification",
+                    self._process_isr_change_notification,
+                ),
+            )
+        ]
+        self._preferred_handler = NodeChangeHandler(
+            paths.PREFERRED_REPLICA_ELECTION,
+            created=lambda: self._put("ReplicaLeaderElection", self._process_preferred_election),
+        )
+        self._reassignment_handler = NodeChangeHandler(
+            paths.REASSIGN_PARTITIONS,
+            created=lambda: self._put("ZkPartitionReassignment", self._process_reassignment),
+        )
+
+    @property
+    def is_active(self) -> bool:
+        """This broker is the controller, as far as it knows."""
+        return self.active_controller_id == self._host.broker
+
+    def startup(self) -> None:
+        """Begin to work on events; the first one runs for election."""
+        self._put("Startup", self._process_startup)
+        self.events.start()
+
+    def _put(self, name: str, process: Callable[[], Awaitable[None]]) -> None:
+        self.events.put(ControllerEvent(name, process))
+
+    async def _process(self, event: ControllerEvent) -> None:
+        """An exception is logged and the event is over, except that a newer controller makes this one look."""
+        try:
+            await event.process()
+        except ControllerMoved:
+            await self._maybe_resign()
+        except ZooKeeperError as error:
+            self._host.failed(event.name, error)
+
+    # -- election -------------------------------------------------------------------------------------------------
+
+    async def _process_startup(self) -> None:
+        await self._zk_client.register_and_check_existence(self._controller_handler)
+        await self._elect()
+
+    async def _reelect(self) -> None:
+        await self._maybe_resign()
+        await self._elect()
+
+    async def _elect(self) -> None:
+        """Win `/controller`, or find who has it (elect)."""
+        current = await self._zk_client.get_controller_id()
+        self.active_controller_id = NO_CONTROLLER if current is None else current
+        if current is not None:
+            return
+        try:
+            zk_client, broker = self._zk_client, self._host.broker
+            epoch, version = await zk_client.register_controller_and_increment_controller_epoch(
+                broker
+            )
+            self.context.epoch, self.context.epoch_zk_version = epoch, version
+            self.active_controller_id = broker
+            self._host.emit(events.ControllerElected, epoch, version)
+            await self._on_controller_failover()
+        except ControllerMoved:
+            await self._maybe_resign()
+        except ZooKeeperError as error:
+            self._host.failed("election", error)
+            await self._trigger_controller_move()
+
+    async def _maybe_resign(self) -> None:
+        """Watch `/controller` again, see whose it is, and resign if it was mine (maybeResign)."""
+        was_active = self.is_active
+        await self._zk_client.register_and_check_existence(self._controller_handler)
+        current = await self._zk_client.get_controller_id()
+        self.active_controller_id = NO_CONTROLLER if current is None else current
+        if was_active and not self.is_active:
+            await self._on_controller_resignation()
+
+    async def _trigger_controller_move(self) -> None:
+        """Fail-over failed: give `/controller` up, with the version remembered before resigning."""
+        current = await self._zk_client.get_controller_id()
+        self.active_controller_id = NO_CONTROLLER if current is None else current
+        if not self.is_active:
+            return
+        try:
+            version = self.context.epoch_zk_version
+            self.active_controller_id = NO_CONTROLLER
+            await self._on_controller_resignation()
+            await self._zk_client.delete_controller(version)
+        except ControllerMoved:
+            await self._maybe_resign()
+
+    # -- fail-over ------------------------------------------------------------------------------------------------
+
+    async def _on_controller_failover(self) -> None:
+        """Watches first, then the notifications are deleted unread, then everything is read (spec §6.2)."""
+        client = self._zk_client.client
+        for child_handler in self._child_handlers:
+            client.register_child_handler(child_handler)
+        for handler in (self._preferred_handler, self._reassignment_handler):
+            await self._zk_client.register_and_check_existence(handler)
+        version = self.context.epoch_zk_version
+        log_dir_events = await self._zk_client.get_all_log_dir_event_notifications()
+        await self._zk_client.delete_log_dir_event_notifications(log_dir_events, version)
+        isr_changes = await self._zk_client.get_all_isr_change_notifications()
+        await self._delete_isr_change_notifications(isr_changes)
+        await self._initialize_controller_context()
+        await self._zk_client.get_topic_deletions()
+        await self._send_update_metadata(self.context.live_or_shutting_down, ())
+        await self._replicas.startup()
+        await self._partitions.startup()
+        await self._zk_client.register_and_check_existence(self._reassignment_handler)
+        await self._elect_preferred(await self._zk_client.get_preferred_replica_election())
+        await self._zk_client.delete_preferred_replica_election(version)
+        self._put("ReplicaLeaderElection", self._process_preferred_election)
+        if self._host.config.auto_leader_rebalance_enable:
+            self._schedule_auto_leader_rebalance()
+
+    def _schedule_auto_leader_rebalance(self) -> None:
+        """auto-leader-rebalance-task: first after 5 s."""
+
+        async def put() -> None:
+            self._put("AutoPreferredReplicaLeaderElection", self._process_auto_rebalance)
+
+        period_ms = self._host.config.leader_imbalance_check_interval_seconds * 1000
+        task = self._host.schedule("auto-leader-rebalance-task", put, period_ms, FIRST_REBALANCE_MS)
+        self._scheduled.append(task)
+
+    async def _initialize_controller_context(self) -> None:
+        """Brokers, topics, assignments, states: all that ZooKeeper has."""
+        context = self.context
+        registered = await self._zk_client.get_all_broker_and_epochs()
+        context.live_brokers = _live(registered)
+        topics = await self._zk_client.get_all_topics(register_watch=True)
+        context.all_topics = dict.fromkeys(topics)
+        self._register_topic_handlers(topics)
+        context.assignments = await self._zk_client.get_full_replica_assignment_for_topics(topics)
+        context.leadership.clear()
+        context.shutting_down.clear()
+        await self._register_modification_handlers(context.live_brokers)
+        await self._update_leadership_cache(list(context.assignments), "fail-over")
+        await self._channels.startup([where for where, _ in context.live_brokers.values()])
+
+    def _register_topic_handlers(self, topics: Iterable[str]) -> None:
+        for topic in topics:
+            handler = NodeChangeHandler(
+                paths.topic(topic),
+                changed=lambda t=topic: self._put(  # type: ignore[misc]
+                    "PartitionModifications", lambda: self._process_partition_modifications(t)
+                ),
+            )
+            self._topic_handlers[topic] = handler
+            self._zk_client.client.register_change_handler(handler)
+
+    async def _register_modification_handlers(self, brokers: Iterable[int]) -> None:
+        for broker in brokers:
+            handler = NodeChangeHandler(
+                paths.broker_id(broker),
+                changed=lambda b=broker: self._put(  # type: ignore[misc]
+                    "BrokerModifications", lambda: self._process_broker_modifications(b)
+                ),
+            )
+            self._modification_handlers[broker] = handler
+            await self._zk_client.register_and_check_existence(handler)
+
+    def _unregister_modification_handlers(self, brokers: Iterable[int]) -> None:
+        for broker in brokers:
+            if self._modification_handlers.pop(broker, None) is not None:
+                self._zk_client.client.unregister_change_handler(paths.broker_id(broker))
+
+    async def _update_leadership_cache(
+        self, partitions: Sequence[TopicPartition], why: str
+    ) -> None:
+        """Read state znodes into partitionLeadershipInfo (updateLeaderAndIsrCache)."""
+        ordered = small_table_else_trie(partitions, lambda p: topic_partition_hash(*p))
+        found = await self._zk_client.get_topic_partition_states(ordered)
+        for partition, state in found.items():
+            self._partitions.cache(partition, state, why)
+
+    async def _on_controller_resignation(self) -> None:
+        """Handlers, timers, send threads and caches go; `/controller` is not deleted here (spec §6.3)."""
+        epoch = self.context.epoch
+        client = self._zk_client.client
+        for child_handler in self._child_handlers:
+            client.unregister_child_handler(child_handler.path)
+        for handler in (self._preferred_handler, self._reassignment_handler):
+            client.unregister_change_handler(handler.path)
+        self._unregister_modification_handlers(list(self._modification_handlers))
+        for topic in list(self._topic_handlers):
+            client.unregister_change_handler(paths.topic(topic))
+        self._topic_handlers.clear()
+        for task in self._scheduled:
+            task.stop()
+        self._scheduled.clear()
+        await self._channels.shutdown()
+        self.context.reset()
+        self._host.emit(events.ControllerResigned, epoch)
+
+    # -- brokers --------------------------------------------------------------------------------------------------
+
+    async def _process_broker_change(self) -> None:
+        """Compare the registrations with the cache: new, bounced (a greater czxid), dead (spec §6.4)."""
+        if not self.is_active:
+            return
+        found, cached = await self._zk_client.get_all_broker_and_epochs(), self.context.live_brokers
+        new = sorted(b for b in found if b not in cached)
+        dead = sorted(b for b in cached if b not in found)
+        bounced = sorted(b for b in found if b in cached and found[b][1] > cached[b][1])
+        self._host.emit(
+            events.BrokerChange, tuple(new), tuple(dead), tuple(bounced), tuple(sorted(found))
+        )
+        live = _live(found)
+        for broker in new:
+            await self._channels.add_broker(live[broker][0])
+        for broker in bounced:
+            await self._channels.remove_broker(broker)
+            await self._channels.add_broker(live[broker][0])
+        for broker in dead:
+            await self._channels.remove_broker(broker)
+        await self._apply_broker_change(live, new, bounced, dead)
+
+    async def _apply_broker_change(
+        self,
+        live: dict[int, tuple[LiveBroker, int]],
+        new: Sequence[int],
+        bounced: Sequence[int],
+        dead: Sequence[int],
+    ) -> None:
+        cached = self.context.live_brokers
+        if new:
+            cached.update({b: live[b] for b in new})
+            await self._on_broker_startup(new)
+        if bounced:
+            for broker in bounced:
+                del cached[broker]
+            await self._on_broker_failure(bounced)
+            cached.update({b: live[b] for b in bounced})
+            await self._on_broker_startup(bounced)
+        if dead:
+            for broker in dead:
+                del cached[broker]
+            await self._on_broker_failure(dead)
+
+    async def _on_broker_startup(self, brokers: Sequence[int]) -> None:
+        """The others hear of the new ones; the new ones hear everything; their replicas go online."""
+        existing = [b for b in self.context.live_or_shutting_down if b not in brokers]
+        await self._send_update_metadata(existing, ())
+        await self._send_update_metadata(brokers, tuple(self.context.leadership))
+        replicas = self.context.replicas_on_brokers(brokers)
+        await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
+        await self._partitions.trigger_online_partition_state_change()
+        await self._register_modification_handlers(brokers)
+
+    async def _on_broker_failure(self, brokers: Sequence[int]) -> None:
+        for broker in brokers:
+            self.context.shutting_down.pop(broker, None)
+        await self._on_replicas_become_offline(self.context.replicas_on_brokers(brokers))
+        self._unregister_modification_handlers(brokers)
+
+    async def _on_replicas_become_offline(self, replicas: Sequence[PartitionAndReplica]) -> None:
+        leaderless = self.context.partitions_with_offline_leader()
+        await self._partitions.handle_state_changes(leaderless, PartitionState.OFFLINE)
+        await self._partitions.trigger_online_partition_state_change()
+        await self._replicas.handle_state_changes(replicas, ReplicaState.OFFLINE)
+        if not leaderless:
+            await self._send_update_metadata(self.context.live_or_shutting_down, ())
+
+    async def _process_broker_modifications(self, broker: int) -> None:
+        """Endpoints changed: everybody hears of it."""
+        if not self.is_active:
+            return
+        info = await self._zk_client.get_broker(broker)
+        known = self.context.live_brokers.get(broker)
+        if info is None or known is None or _where(broker, info) == known[0]:
+            return
+        self.context.live_brokers[broker] = (_where(broker, info), known[1])
+        await self._send_update_metadata(self.context.live_or_shutting_down, ())
+
+    # -- topics ---------------------------------------------------------------------------------------------------
+
+    async def _process_topic_change(self) -> None:
+        """New topics get their partitions; topics that are gone are forgotten."""
+        if not self.is_active:
+            return
+        topics = await self._zk_client.get_all_topics(register_watch=True)
+        new = [t for t in topics if t not in self.context.all_topics]
+        gone = [t for t in self.context.all_topics if t not in topics]
+        self.context.all_topics = dict.fromkeys(topics)
+        self._register_topic_handlers(new)
+        added = await self._zk_client.get_full_replica_assignment_for_topics(new)
+        for topic in gone:
+            self.context.remove_topic(topic)
+        self.context.assignments.update(added)
+        if added:
+            await self._on_new_partition_creation(list(added))
+
+    async def _process_partition_modifications(self, topic: str) -> None:
+        """A topic's znode changed: partitions that were not there before are created."""
+        if not self.is_active:
+            return
+        found = await self._zk_client.get_full_replica_assignment_for_topics([topic])
+        added = {p: a for p, a in found.items() if p not in self.context.assignments}
+        if added:
+            self.context.assignments.update(added)
+            await self._on_new_partition_creation(list(added))
+
+    async def _on_new_partition_creation(self, partitions: Sequence[TopicPartition]) -> None:
+        replicas = self.context.replicas_for_partitions(partitions)
+        await self._partitions.handle_state_changes(partitions, PartitionState.NEW)
+        await self._replicas.handle_state_changes(replicas, ReplicaState.NEW)
+        await self._partitions.handle_state_changes(
+            partitions, PartitionState.ONLINE, self._partitions.offline_strategy
+        )
+        await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
+
+    async def _process_topic_deletion(self) -> None:
+        if self.is_active:
+            await self._zk_client.get_topic_deletions()
+
+    # -- ISR changes ----------------------------------------------------------------------------------------------
+
+    async def _process_isr_change_notification(self) -> None:
+        """List (which sets the watch again), read, re-read the states, tell everybody; and delete what was
+        listed, whatever went wrong before (spec §6.6)."""
+        if not self.is_active:
+            return
+        numbers = await self._zk_client.get_all_isr_change_notifications()
+        try:
+            named = await self._zk_client.get_partitions_from_isr_change_notifications(numbers)
+            if named:
+                await self._update_leadership_cache(named, "notification")
+                await self._send_update_metadata(self.context.live_or_shutting_down, named)
+        except ZooKeeperError:
+            await self._delete_isr_change_notifications(numbers)
+            raise
+        await self._delete_isr_change_notifications(numbers)
+
+    async def _delete_isr_change_notifications(self, numbers: Sequence[str]) -> None:
+        version = self.context.epoch_zk_version
+        await self._zk_client.delete_isr_change_notifications(numbers, version)
+        if numbers:
+            gone = tuple(paths.isr_change_notification_sequence(n) for n in numbers)
+            self._host.emit(events.IsrChangeCleared, gone)
+
+    async def _process_log_dir_event_notification(self) -> None:
+        if self.is_active:
+            numbers = await self._zk_client.get_all_log_dir_event_notifications()
+            version = self.context.epoch_zk_version
+            await self._zk_client.delete_log_dir_event_notifications(numbers, version)
+
+    async def _send_update_metadata(
+        self, brokers: Sequence[int], partitions: Iterable[TopicPartition]
+    ) -> None:
+        """One UpdateMetadata for these partitions (none: only live brokers and controller)."""
+        self._batch.new_batch()
+        self._batch.add_update_metadata(brokers, partitions)
+        await self._batch.send(self.context.epoch)
+
+    # -- elections by hand and by timer ---------------------------------------------------------------------------
+
+    async def _process_preferred_election(self) -> None:
+        """The command znode: watch it, and do what it says if it is there."""
+        if not self.is_active:
+            return
+        if not await self._zk_client.register_and_check_existence(self._preferred_handler):
+            return
+        await self._elect_preferred(await self._zk_client.get_preferred_replica_election())
+        await self._zk_client.delete_preferred_replica_election(self.context.epoch_zk_version)
+        self._put("ReplicaLeaderElection", self._process_preferred_election)
+
+    async def _elect_preferred(self, partitions: Sequence[TopicPartition]) -> None:
+        wanted = [
+            p
+            for p in partitions
+            if p in self.context.leadership
+            and self.context.leadership[p].leader_and_isr.leader
+            != self.context.assignments[p].replicas[0]
+        ]
+        await self._partitions.handle_state_changes(
+            wanted, PartitionState.ONLINE, self._partitions.preferred_strategy
+        )
+
+    async def _process_auto_rebalance(self) -> None:
+        if self.is_active:
+            percentage = self._host.config.leader_imbalance_per_broker_percentage
+            await self._elect_preferred(partitions_to_rebalance(self.context, percentage))
+
+    async def _process_reassignment(self) -> None:
+        if self.is_active:
+            await self._zk_client.register_and_check_existence(self._reassignment_handler)
+
+    # -- answers --------------------------------------------------------------------------------------------------
+
+    def _leader_and_isr_answered(self, broker: int, response: LeaderAndIsrResponse) -> None:
+        """Only logged, and an event that finds no replica on a failed directory (spec §6.1)."""
+        self._put("LeaderAndIsrResponseReceived", _nothing)
+
+    def _update_metadata_answered(self, broker: int, response: UpdateMetadataResponse) -> None:
+        self._put("UpdateMetadataResponseReceived", _nothing)
+
+
+async def _nothing() -> None:
+    return None
+
+
+def _where(broker: int, info: BrokerInfo) -> LiveBroker:
+    endpoint = info.endpoints[0]
+    return LiveBroker(broker, endpoint.host, endpoint.port)
+
+
+def _live(registered: dict[int, tuple[BrokerInfo, int]]) -> dict[int, tuple[LiveBroker, int]]:
+    return {b: (_where(b, info), epoch) for b, (info, epoch) in registered.items()}

@@ -1,0 +1,254 @@
+"""Partitions' states, and the elections that bring them online.
+
+Owns the transitions and what each writes to ZooKeeper; who is elected is decided in `leader_selection`.
+Source: controller/PartitionStateMachine.scala@2.6.3; spec §6.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from emulator.controller import leader_selection
+from emulator.controller.context import ControllerContext, PartitionState
+from emulator.controller.leader_selection import Elected
+from emulator.controller.ports import Host
+from emulator.controller.request_batch import ControllerBrokerRequestBatch
+from emulator.trace import events
+from emulator.trace.values import TopicPartition
+from zk.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from zk.errors import Code, ControllerMoved, ZooKeeperError
+from zk.kafka_zk_client import KafkaZkClient
+
+VALID_PREVIOUS = {
+    PartitionState.NON_EXISTENT: (PartitionState.OFFLINE,),
+    PartitionState.NEW: (PartitionState.NON_EXISTENT,),
+    PartitionState.ONLINE: (PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE),
+    PartitionState.OFFLINE: (PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE),
+}
+
+Strategy = Callable[[TopicPartition, LeaderAndIsr], "tuple[Elected | None, tuple[int, ...]]"]
+"""Given a partition and its state, (who is elected, who gets LeaderAndIsr)."""
+
+
+class Election(NamedTuple):
+    """What came of one partition's election: the new state, or why there is none."""
+
+    partition: TopicPartition
+    state: LeaderIsrAndControllerEpoch | None
+    error: str = ""
+
+
+class PartitionStateMachine:
+    """ZkPartitionStateMachine."""
+
+    def __init__(
+        self,
+        host: Host,
+        context: ControllerContext,
+        zk_client: KafkaZkClient,
+        batch: ControllerBrokerRequestBatch,
+    ) -> None:
+        self._host, self._context = host, context
+        self._zk_client, self._batch = zk_client, batch
+
+    async def startup(self) -> None:
+        """Take states from what was read, then bring online what is not."""
+        for partition in self._context.assignments:
+            self._context.partition_states[partition] = self._initial_state(partition)
+        await self.trigger_online_partition_state_change()
+
+    def _initial_state(self, partition: TopicPartition) -> PartitionState:
+        state = self._context.leadership.get(partition)
+        if state is None:
+            return PartitionState.NEW
+        if self._context.is_replica_online(state.leader_and_isr.leader):
+            return PartitionState.ONLINE
+        return PartitionState.OFFLINE
+
+    async def trigger_online_partition_state_change(self) -> None:
+        """Elect for every partition that is Offline or New."""
+        waiting = [
+            p
+            for p, s in self._context.partition_states.items()
+            if s in (PartitionState.OFFLINE, PartitionState.NEW)
+        ]
+        await self.handle_state_changes(waiting, PartitionState.ONLINE, self.offline_strategy)
+
+    async def handle_state_changes(
+        self,
+        partitions: Sequence[TopicPartition],
+        target: PartitionState,
+        strategy: Strategy | None = None,
+    ) -> list[Election]:
+        """Move partitions to `target`, and send what that calls for; invalid transitions are skipped."""
+        if not partitions:
+            return []
+        try:
+            self._batch.new_batch()
+            elections = await self._do_handle_state_changes(partitions, target, strategy)
+            await self._batch.send(self._context.epoch)
+            return elections
+        except ControllerMoved:
+            self._batch.clear()
+            raise
+        except ZooKeeperError as error:
+            self._batch.clear()
+            self._host.failed(f"partitions to {target.value}", error)
+            return [Election(p, None, str(error)) for p in partitions]
+
+    async def _do_handle_state_changes(
+        self,
+        partitions: Sequence[TopicPartition],
+        target: PartitionState,
+        strategy: Strategy | None,
+    ) -> list[Election]:
+        valid = [
+            p for p in partitions if self._context.partition_state(p) in VALID_PREVIOUS[target]
+        ]
+        if target is not PartitionState.ONLINE:
+            for partition in valid:
+                self._move(partition, target)
+            return []
+        fresh = [p for p in valid if self._context.partition_state(p) is PartitionState.NEW]
+        elect = [p for p in valid if self._context.partition_state(p) is not PartitionState.NEW]
+        for partition in await self._initialize_leader_and_isr(fresh):
+            self._move(partition, PartitionState.ONLINE)
+        elections = await self._elect(elect, strategy or self.offline_strategy)
+        for election in elections:
+            if election.state is not None:
+                self._move(election.partition, PartitionState.ONLINE)
+        return elections
+
+    def _move(self, partition: TopicPartition, target: PartitionState) -> None:
+        before = self._context.partition_state(partition)
+        if target is PartitionState.NON_EXISTENT:
+            self._context.partition_states.pop(partition, None)
+        else:
+            self._context.partition_states[partition] = target
+        self._host.emit(
+            events.PartitionStateChanged, self._context.epoch, partition, before.value, target.value
+        )
+
+    # -- new partitions -------------------------------------------------------------------------------------------
+
+    async def _initialize_leader_and_isr(
+        self, partitions: Sequence[TopicPartition]
+    ) -> list[TopicPartition]:
+        """The first live replica leads, all live replicas are in sync; those whose znode was created."""
+        states = {}
+        for partition in partitions:
+            live = tuple(
+                b for b in self._context.replicas(partition) if self._context.is_replica_online(b)
+            )
+            if live:
+                leader_and_isr = LeaderAndIsr(live[0], 0, live, 0)
+                states[partition] = LeaderIsrAndControllerEpoch(leader_and_isr, self._context.epoch)
+        if not states:
+            return []
+        replies = await self._zk_client.create_topic_partition_states_raw(
+            states, self._context.epoch_zk_version
+        )
+        created = [p for p in states if replies[p].code is Code.OK]
+        for partition in created:
+            state = states[partition]
+            self.cache(partition, state, "created")
+            self._batch.add_leader_and_isr(
+                state.leader_and_isr.isr,
+                partition,
+                state,
+                self._context.assignments[partition],
+                is_new=True,
+            )
+        return created
+
+    def cache(
+        self, partition: TopicPartition, state: LeaderIsrAndControllerEpoch, why: str
+    ) -> None:
+        """Put a state into partitionLeadershipInfo."""
+        self._context.leadership[partition] = state
+        it = state.leader_and_isr
+        self._host.emit(
+            events.ControllerCacheUpdated,
+            partition,
+            it.leader,
+            it.leader_epoch,
+            it.isr,
+            it.zk_version,
+            why,
+        )
+
+    # -- elections ------------------------------------------------------------------------------------------------
+
+    def offline_strategy(
+        self, partition: TopicPartition, state: LeaderAndIsr
+    ) -> tuple[Elected | None, tuple[int, ...]]:
+        """For partitions without a live leader."""
+        assignment, live = self._context.replicas(partition), self._context.live
+        elected = leader_selection.offline(
+            assignment,
+            state.isr,
+            live,
+            unclean_allowed=self._host.config.unclean_leader_election_enable,
+        )
+        return elected, tuple(b for b in assignment if b in live)
+
+    def preferred_strategy(
+        self, partition: TopicPartition, state: LeaderAndIsr
+    ) -> tuple[Elected | None, tuple[int, ...]]:
+        """Back to the first of the assignment."""
+        assignment = self._context.replicas(partition)
+        return leader_selection.preferred(assignment, state.isr, self._context.live), assignment
+
+    async def _elect(
+        self, partitions: Sequence[TopicPartition], strategy: Strategy
+    ) -> list[Election]:
+        """Elect for each; a write that met another version is tried again at once with what is there now."""
+        done: list[Election] = []
+        left = list(partitions)
+        while left:
+            finished, left = await self._do_elect(left, strategy)
+            done += finished
+        return done
+
+    async def _do_elect(
+        self, partitions: Sequence[TopicPartition], strategy: Strategy
+    ) -> tuple[list[Election], list[TopicPartition]]:
+        """(finished, to try again): read the states, decide, write."""
+        found = await self._zk_client.get_topic_partition_states(partitions)
+        finished = [Election(p, None, "no state") for p in partitions if p not in found]
+        writes: dict[TopicPartition, LeaderAndIsr] = {}
+        recipients: dict[TopicPartition, tuple[int, ...]] = {}
+        for partition, state in found.items():
+            if state.controller_epoch > self._context.epoch:
+                finished.append(Election(partition, None, "a newer controller wrote it"))
+                continue
+            before = state.leader_and_isr
+            elected, recipients[partition] = strategy(partition, before)
+            if elected is None:
+                finished.append(Election(partition, None, "no electable replica"))
+            else:
+                writes[partition] = LeaderAndIsr(
+                    elected.leader, before.leader_epoch + 1, elected.isr, before.zk_version
+                )
+        written = await self._zk_client.update_leader_and_isr(
+            writes, self._context.epoch, self._context.epoch_zk_version
+        )
+        for partition, result in written.finished.items():
+            finished.append(self._finish(partition, result, recipients[partition]))
+        return finished, written.to_retry
+
+    def _finish(
+        self,
+        partition: TopicPartition,
+        result: LeaderAndIsr | ZooKeeperError,
+        recipients: Iterable[int],
+    ) -> Election:
+        if isinstance(result, ZooKeeperError):
+            return Election(partition, None, str(result))
+        state = LeaderIsrAndControllerEpoch(result, self._context.epoch)
+        self.cache(partition, state, "elected")
+        self._batch.add_leader_and_isr(
+            recipients, partition, state, self._context.assignments[partition], is_new=False
+        )
+        return Election(partition, state)

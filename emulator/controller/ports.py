@@ -1,0 +1,33 @@
+"""What the controller needs of the broker that it runs in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from emulator.kernel.scheduler import Kernel, Task
+from emulator.model.config import KafkaConfig
+
+
+class Host(Protocol):
+    """The broker's process and settings, as far as the controller knows them."""
+
+    broker: int
+    kernel: Kernel
+    config: KafkaConfig
+
+    def now_ms(self) -> int: ...
+
+    def emit(self, event_type: Callable[..., Any], *fields: Any) -> None: ...
+
+    def failed(self, what: str, error: Exception) -> None: ...
+
+    def spawn(self, thread: str, body: Coroutine[Any, Any, Any]) -> Task: ...
+
+    def schedule(
+        self,
+        name: str,
+        body: Callable[[], Coroutine[Any, Any, None]],
+        period_ms: int,
+        delay_ms: int = 0,
+    ) -> Task: ...

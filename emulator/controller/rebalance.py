@@ -1,0 +1,35 @@
+"""When leadership drifts from the preferred replicas: the test behind the automatic rebalance. Plain function.
+
+Source: controller/KafkaController.scala@2.6.3 checkAndTriggerAutoLeaderRebalance; spec §6.12.
+"""
+
+from __future__ import annotations
+
+from emulator.controller.context import ControllerContext
+from emulator.trace.values import TopicPartition
+
+
+def partitions_to_rebalance(
+    context: ControllerContext, imbalance_percentage: int
+) -> list[TopicPartition]:
+    """Per preferred broker: when the share of partitions that it should lead but does not is above the limit,
+    those whose preferred replica is live and in the ISR."""
+    by_preferred: dict[int, list[TopicPartition]] = {}
+    for partition, assignment in context.assignments.items():
+        if assignment.replicas:
+            by_preferred.setdefault(assignment.replicas[0], []).append(partition)
+    candidates: list[TopicPartition] = []
+    for broker, partitions in by_preferred.items():
+        led_by_others = [
+            p
+            for p in partitions
+            if p in context.leadership and context.leadership[p].leader_and_isr.leader != broker
+        ]
+        if len(led_by_others) / len(partitions) > imbalance_percentage / 100:
+            candidates += [
+                p
+                for p in led_by_others
+                if context.is_replica_online(broker)
+                and broker in context.leadership[p].leader_and_isr.isr
+            ]
+    return candidates

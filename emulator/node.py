@@ -1,0 +1,199 @@
+"""One broker process: boots as KafkaServer does, request by request, and can be stopped or crash.
+
+Owns the order of start-up and which part knows which other; nothing of what the parts do. What outlives the process
+(the disk) is given to it. Source: server/KafkaServer.scala@2.6.3 startup; spec §2.12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from emulator.broker.admin import (
+    AdminManager,
+    BrokerConfigHandler,
+    DynamicConfigManager,
+    TopicConfigHandler,
+)
+from emulator.broker.apis import KafkaApis
+from emulator.broker.context import BrokerContext, KernelThreads, TraceProbe
+from emulator.broker.fetcher import ReplicaFetcherManager
+from emulator.broker.log_manager import Disk, LogManager
+from emulator.broker.metadata_cache import MetadataCache
+from emulator.broker.quota import ReplicationQuotaManager
+from emulator.broker.replica_manager import ReplicaManager
+from emulator.broker.request_handlers import RequestHandlerPool
+from emulator.controller.controller import KafkaController
+from emulator.protocol.messages import Request
+from emulator.protocol.transport import Network, ServerConnection
+from emulator.trace import events
+from zk import paths
+from zk.client import ZooKeeperClient
+from zk.codec_admin import BrokerInfo, EndPoint
+from zk.errors import ZooKeeperError
+from zk.kafka_zk_client import KafkaZkClient
+from zk.wire import Service
+
+
+class Broker:
+    """A KafkaServer in one process of the kernel."""
+
+    def __init__(
+        self,
+        context: BrokerContext,
+        service: Service,
+        network: Network,
+        disk: Disk,
+        *,
+        host: str,
+        port: int,
+        wall_ms: Callable[[], int],
+        not_before_us: Mapping[str, int] | None = None,
+    ) -> None:
+        """`not_before_us` holds steps of the boot back until a moment (a recording gives that of the
+        registration); `wall_ms` is for time stamps inside znodes."""
+        self.context, self._service, self._network = context, service, network
+        self._disk, self._host, self._port, self._wall_ms = disk, host, port, wall_ms
+        self._not_before_us = dict(not_before_us or {})
+        self.broker_epoch = -1
+        self.started = False
+        self.zk: ZooKeeperClient | None = None
+        self.replica_manager: ReplicaManager | None = None
+        self.metadata_cache = MetadataCache(context)
+        self.controller: KafkaController | None = None
+        self._pool = RequestHandlerPool(context, self._handle)
+        self._apis: KafkaApis | None = None
+
+    @property
+    def broker(self) -> int:
+        return self.context.broker
+
+    def start(self) -> None:
+        """Begin to boot."""
+        self.context.emit(events.BrokerStarting, self.context.profile.name)
+        self.context.spawn("main", self._startup())
+
+    def receive(self, request: Request, connection: ServerConnection) -> None:
+        """A network thread has read a request; until the broker has started it waits."""
+        self._pool.receive(request, connection)
+
+    async def _handle(self, received: object) -> None:
+        assert self._apis is not None
+        await self._apis.handle(received)  # type: ignore[arg-type]
+
+    async def _step(self, name: str) -> None:
+        """A named place of the boot: worlds charge time here, and a recording's moment is waited for."""
+        await self.context.kernel.checkpoint(f"boot.{name}")
+        await self.context.kernel.sleep_until(self._not_before_us.get(name, 0))
+
+    async def _startup(self) -> None:
+        try:
+            await self._start_parts()
+        except ZooKeeperError as error:
+            self.context.failed("startup", error)
+
+    async def _start_parts(self) -> None:
+        zk_client = await self._connect()
+        await self._load(zk_client)
+        await self._register(zk_client)
+        await self._serve(zk_client)
+
+    async def _connect(self) -> KafkaZkClient:
+        """initZkClient, and the cluster's id."""
+        await self._step("connect")
+        config, threads = self.context.config, KernelThreads(self.context)
+        self.zk = ZooKeeperClient(
+            self._service,
+            threads,
+            TraceProbe(self.context),
+            name=f"broker-{self.broker}",
+            session_timeout_ms=config.zookeeper_session_timeout_ms,
+            max_in_flight=config.zookeeper_max_in_flight_requests,
+        )
+        await self.zk.wait_until_connected()
+        zk_client = KafkaZkClient(self.zk, self._wall_ms)
+        await self._step("top_level_paths")
+        await zk_client.create_top_level_paths()
+        if await zk_client.get_cluster_id() is None:
+            await self._step("cluster_id")
+            await zk_client.create_or_get_cluster_id("emulated-cluster-id---")
+        for entity in (paths.DEFAULT_ENTITY, str(self.broker)):
+            await zk_client.get_entity_configs("brokers", entity)
+        return zk_client
+
+    async def _load(self, zk_client: KafkaZkClient) -> None:
+        """Logs with their topics' configuration, then the ReplicaManager and its periodic tasks."""
+        await self._step("logs")
+        for topic in await zk_client.get_all_topics(register_watch=False):
+            await zk_client.get_entity_configs("topics", topic)
+        config = self.context.config
+        samples = config.replication_quota_window_num
+        window_ms = config.replication_quota_window_size_seconds * 1000
+        self._leader_quota = ReplicationQuotaManager(samples, window_ms)
+        self._follower_quota = ReplicationQuotaManager(samples, window_ms)
+        self._logs = LogManager(self.context, zk_client, self._disk)
+        await self._step("replica_manager")
+        self.replica_manager = ReplicaManager(
+            self.context, zk_client, self._logs, self.metadata_cache, self._leader_quota
+        )
+        self.replica_manager.fetchers = ReplicaFetcherManager(
+            self.context, self._network, self.replica_manager.partitions.get, self._follower_quota
+        )
+        self.replica_manager.startup()
+
+    async def _register(self, zk_client: KafkaZkClient) -> None:
+        """Look who is there, then create `/brokers/ids/<id>`; its czxid is the broker epoch."""
+        await self._step("list_ids")
+        await zk_client.get_all_broker_and_epochs()
+        await self._step("register")
+        info = BrokerInfo(
+            (EndPoint("PLAINTEXT", "PLAINTEXT", self._host, self._port),),
+            timestamp_ms=self._wall_ms(),
+        )
+        self.broker_epoch = await zk_client.register_broker(self.broker, info)
+        self.context.emit(events.BrokerRegistered, self.broker_epoch)
+
+    async def _serve(self, zk_client: KafkaZkClient) -> None:
+        """The controller thread races with the main thread from here on; at the end the sockets answer."""
+        await self._step("controller")
+        self.controller = KafkaController(self.context, zk_client, self._network)
+        self.controller.startup()
+        admin = AdminManager(self.context, zk_client, self.metadata_cache)
+        for topic in ("__consumer_offsets", "__transaction_state"):
+            await self._step("coordinator")
+            await zk_client.get_full_replica_assignment_for_topics([topic])
+        await self._step("config")
+        quotas = (self._leader_quota, self._follower_quota)
+        await DynamicConfigManager(
+            self.context,
+            zk_client,
+            {
+                "topics": TopicConfigHandler(self.broker, self._logs, *quotas),
+                "brokers": BrokerConfigHandler(self.broker, *quotas),
+            },
+        ).startup()
+        assert self.replica_manager is not None
+        controller = self.controller
+        self._apis = KafkaApis(
+            self.context,
+            self.replica_manager,
+            self.metadata_cache,
+            admin,
+            lambda: self.broker_epoch,
+            lambda: controller.is_active,
+        )
+        await self._step("started")
+        self._pool.start()
+        self.started = True
+        self.context.emit(events.BrokerStarted)
+
+    def crash(self) -> None:
+        """The process is gone between two instructions; its sockets close, its session runs out."""
+        self.context.process.crash()
+        self.started = False
+        if self.zk is not None:
+            self.zk.abandon()
+
+    def close(self) -> None:
+        """The world is taken down: the session is closed in an orderly way."""
+        if self.zk is not None:
+            self.zk.close()
