@@ -1,0 +1,163 @@
+"""The part of a scenario that says which brokers there are, how they are set, and their topics.
+
+Owns `cluster` and `topics`: boot order, settings, ZooKeeper's own, assignments. Topics become the
+first steps of the time line. It must not know what is done to the cluster afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from emulator.faults.admin import CreateTopic
+from emulator.profiles.base import Profile
+from emulator.scenario.document import Item
+from emulator.scenario.errors import instead_of
+from emulator.scenario.schema import Boot, Settings, Step, ZooKeeperSettings
+from emulator.scenario.settings import broker_settings, check_values, topic_settings
+
+BROKERS_MAX = 1000
+PARTITIONS_MAX = 200_000
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_CLUSTER_KEYS = ("brokers", "first", "config", "broker_config", "zookeeper")
+_ZOOKEEPER_KEYS = {"tick": 500, "min_session": 1000, "max_session": 60000}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Who is there when the run begins, and which topics (with their number of partitions)."""
+
+    boots: tuple[Boot, ...]
+    settings: Settings
+    broker_settings: dict[int, Settings]
+    zookeeper: ZooKeeperSettings
+    topics: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        return tuple(sorted(boot.broker for boot in self.boots))
+
+    def check_broker(self, item: Item, broker: int) -> int:
+        """The id of a broker that there is."""
+        if broker not in self.brokers:
+            known = ", ".join(map(str, self.brokers))
+            item.fail(f"there is no broker {broker}; the cluster has {known}")
+        return broker
+
+    def check_topic(self, item: Item, topic: str) -> str:
+        """The name of a topic that there is."""
+        if topic not in self.topics:
+            item.fail(f"there is no topic {topic}; {instead_of(topic, self.topics)}")
+        return topic
+
+    def check_partition(self, item: Item, topic: str, partition: int) -> int:
+        """The number of a partition that the topic has."""
+        count = self.topics[self.check_topic(item, topic)]
+        if partition >= count:
+            item.fail(f"{topic} has no partition {partition}; it has 0 to {count - 1}")
+        return partition
+
+
+def read_cluster(document: Item, item: Item | None, profile: Profile, given: Settings) -> Cluster:
+    """The section `cluster`; `given` are the settings of the command line, which win."""
+    keys = item.mapping(_CLUSTER_KEYS) if item else {}
+    config = keys.get("config")
+    settings = {**broker_settings(config), **given}
+    check_values(profile, settings, config or item or document, given)
+    cluster = Cluster(
+        boots=_boots(keys.get("brokers"), keys.get("first")),
+        settings=settings,
+        broker_settings={},
+        zookeeper=_zookeeper(keys.get("zookeeper")),
+    )
+    for key, value in (keys["broker_config"].mapping() if "broker_config" in keys else {}).items():
+        broker = cluster.check_broker(value, int(key) if key.isdecimal() else -1)
+        cluster.broker_settings[broker] = broker_settings(value)
+        check_values(profile, {**settings, **broker_settings(value)}, value, {})
+    return cluster
+
+
+def _boots(brokers: Item | None, first: Item | None) -> tuple[Boot, ...]:
+    """Boot order: `first` (it becomes controller), then the others by id."""
+    ids = list(range(1, 4)) if brokers is None else _ids(brokers)
+    if first is not None:
+        leader = first.whole(least=0)
+        if leader not in ids:
+            first.fail(f"there is no broker {leader}; the cluster has {', '.join(map(str, ids))}")
+        ids = [leader, *(broker for broker in ids if broker != leader)]
+    return tuple(Boot(broker) for broker in ids)
+
+
+def _ids(item: Item) -> list[int]:
+    if not item.is_list:
+        count = item.whole(least=1)
+        if count > BROKERS_MAX:
+            item.fail(f"at most {BROKERS_MAX} brokers, not {count}")
+        return list(range(1, count + 1))
+    ids = [one.whole() for one in item.items()]
+    for place, one in enumerate(item.items()):
+        if ids[place] in ids[:place]:
+            one.fail(f"broker {ids[place]} is there twice")
+    if not ids:
+        item.fail("at least one broker")
+    return sorted(ids)
+
+
+def _zookeeper(item: Item | None) -> ZooKeeperSettings:
+    ms = dict(_ZOOKEEPER_KEYS)
+    for key, value in (item.mapping(_ZOOKEEPER_KEYS) if item else {}).items():
+        ms[key], rest = divmod(value.duration(), 1000)
+        if rest or ms[key] < 1:
+            value.fail("whole milliseconds, at least 1ms")
+    if item is not None and ms["min_session"] > ms["max_session"]:
+        item.fail("min_session is above max_session")
+    return ZooKeeperSettings(ms["tick"], ms["min_session"], ms["max_session"])
+
+
+def read_topics(item: Item | None, cluster: Cluster) -> list[Step]:
+    """The section `topics`: created when the cluster is up, and entered in `cluster`."""
+    steps = []
+    for name, value in (item.mapping() if item else {}).items():
+        if not _TOPIC.fullmatch(name) or name in (".", ".."):
+            value.fail("a topic's name has letters, digits, '.', '_' and '-', 249 at most")
+        keys = value.mapping(("partitions", "replication", "config"))
+        if "partitions" not in keys:
+            value.fail("partitions is missing: a number, or a list of each one's replicas")
+        assignment = _assignment(keys["partitions"], keys.get("replication"), cluster)
+        cluster.topics[name] = len(assignment)
+        config = topic_settings(keys.get("config"))
+        steps.append(Step(0, CreateTopic(name, assignment, config)))
+    return steps
+
+
+def _assignment(
+    partitions: Item, replication: Item | None, cluster: Cluster
+) -> tuple[tuple[int, ...], ...]:
+    if partitions.is_list:
+        if replication is not None:
+            replication.fail("partitions already lists the replicas")
+        return read_assignment(partitions, cluster)
+    count, brokers = partitions.whole(least=1), cluster.brokers
+    factor = replication.whole(least=1) if replication else 1
+    if count > PARTITIONS_MAX:
+        partitions.fail(f"at most {PARTITIONS_MAX} partitions, not {count}")
+    if replication and factor > len(brokers):
+        replication.fail(f"{factor} is above the number of brokers, {len(brokers)}")
+    return tuple(
+        tuple(brokers[(p + r) % len(brokers)] for r in range(factor)) for p in range(count)
+    )
+
+
+def read_assignment(item: Item, cluster: Cluster) -> tuple[tuple[int, ...], ...]:
+    """Lists of replicas, one per partition, each of different brokers that there are."""
+    found = tuple(_replicas(one, cluster) for one in item.items())
+    if not found:
+        item.fail("at least one partition")
+    return found
+
+
+def _replicas(item: Item, cluster: Cluster) -> tuple[int, ...]:
+    replicas = tuple(cluster.check_broker(one, one.whole()) for one in item.items())
+    if not replicas or len(set(replicas)) < len(replicas):
+        item.fail("at least one replica, and each broker once")
+    return replicas

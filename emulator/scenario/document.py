@@ -1,0 +1,176 @@
+"""A YAML file in which every value knows its line and its key, so that a mistake can be pointed at.
+
+Owns reading YAML: syntax, duplicate keys, types of single values. Values are read from their text
+as written (`acks: 1` is the text `1` where text is wanted, `true` is what Kafka gets). It must not
+know what a scenario is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import NoReturn
+
+import yaml
+
+from emulator.scenario.errors import ScenarioError, UserError, instead_of
+from emulator.scenario.units import BadDuration, duration_us
+
+DEPTH_MAX = 20
+_NULL = "tag:yaml.org,2002:null"
+_KINDS = {yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list", yaml.ScalarNode: "a value"}
+
+
+class Item:
+    """One value in the file: its node, and the key that leads to it (`faults[0].pause.broker`)."""
+
+    __slots__ = ("file", "key", "line", "node")
+
+    def __init__(self, file: str, node: yaml.Node, key: str = "", line: int = 0) -> None:
+        self.file, self.node, self.key = file, node, key
+        self.line: int = line or node.start_mark.line + 1
+
+    def fail(self, problem: str) -> NoReturn:
+        """There is something wrong with this value."""
+        raise ScenarioError(self.file, self.line, self.key, problem)
+
+    @property
+    def is_scalar(self) -> bool:
+        return isinstance(self.node, yaml.ScalarNode)
+
+    @property
+    def is_list(self) -> bool:
+        return isinstance(self.node, yaml.SequenceNode)
+
+    @property
+    def is_mapping(self) -> bool:
+        return isinstance(self.node, yaml.MappingNode)
+
+    @property
+    def is_null(self) -> bool:
+        return self.is_scalar and str(self.node.tag) == _NULL
+
+    def mapping(self, allowed: Collection[str] | None = None) -> dict[str, Item]:
+        """Keys to values; each key once, and (where `allowed` is given) one of those."""
+        if not isinstance(self.node, yaml.MappingNode):
+            self.fail(f"a mapping is wanted, not {self._kind()}")
+        found: dict[str, Item] = {}
+        for key_node, value_node in self.node.value:
+            key = self._key(key_node)
+            child = Item(self.file, value_node, f"{self.key}.{key}" if self.key else key)
+            at_key = Item(self.file, key_node, child.key)
+            if key in found:
+                at_key.fail(f"is there twice, first on line {found[key].line}")
+            if allowed is not None and key not in allowed:
+                at_key.fail(f"there is no such key; {instead_of(key, allowed)}")
+            found[key] = child
+        return found
+
+    def _key(self, node: yaml.Node) -> str:
+        if not isinstance(node, yaml.ScalarNode):
+            Item(self.file, node, self.key).fail("a key is a plain word")
+        return str(node.value)
+
+    def items(self) -> list[Item]:
+        """The values of a list."""
+        if not isinstance(self.node, yaml.SequenceNode):
+            self.fail(f"a list is wanted, not {self._kind()}")
+        nodes = self.node.value
+        return [Item(self.file, node, f"{self.key}[{i}]") for i, node in enumerate(nodes)]
+
+    def text(self) -> str:
+        """A single value, as it is written."""
+        if not isinstance(self.node, yaml.ScalarNode) or self.is_null:
+            self.fail(f"a single value is wanted, not {self._kind()}")
+        return str(self.node.value)
+
+    def whole(self, least: int = 0) -> int:
+        """A whole number, not below `least`."""
+        text = self.text().replace("_", "")
+        if not re.fullmatch(r"-?\d{1,18}", text):
+            self.fail(f"a whole number is wanted, not {self.text()!r}")
+        if int(text) < least:
+            self.fail(f"at least {least}, not {text}")
+        return int(text)
+
+    def number(self) -> float:
+        """A number that is not negative."""
+        text = self.text()
+        if not re.fullmatch(r"\d{1,15}(\.\d{1,9})?", text):
+            self.fail(f"a number is wanted, not {text!r}")
+        return float(text)
+
+    def flag(self) -> bool:
+        """`true` or `false`."""
+        text = self.text().lower()
+        if text not in ("true", "false"):
+            self.fail(f"true or false is wanted, not {self.text()!r}")
+        return text == "true"
+
+    def duration(self) -> int:
+        """A time in microseconds."""
+        try:
+            return duration_us(self.text())
+        except BadDuration as error:
+            self.fail(str(error))
+
+    def _kind(self) -> str:
+        if self.is_null:
+            return "nothing"
+        if isinstance(self.node, yaml.ScalarNode):
+            return repr(str(self.node.value))
+        return _KINDS[type(self.node)]
+
+
+def read_document(file: str, text: str) -> Item:
+    """Parse YAML. Raises ScenarioError with the line of the mistake."""
+    try:
+        _refuse_aliases(file, text)
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise ScenarioError(file, mark.line + 1 if mark else 1, "", _yaml_says(error)) from None
+    except (yaml.YAMLError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ScenarioError(file, 1, "", "no YAML: " + reason.splitlines()[0]) from None
+    if node is None:
+        raise ScenarioError(file, 1, "", "the file is empty")
+    document = Item(file, node)
+    _check_depth(document, node, 0)
+    return document
+
+
+def read_text(path: Path, file: str) -> str:
+    """The file's text; a UserError when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file}: no UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read: {error.strerror}") from None
+
+
+def _yaml_says(error: yaml.MarkedYAMLError) -> str:
+    parts = [part for part in (error.context, error.problem) if part]
+    return "no YAML: " + ", ".join(parts).replace("\n", " ")
+
+
+def _refuse_aliases(file: str, text: str) -> None:
+    """A few lines of aliases can stand for more than any memory holds; scenarios need none."""
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            line = event.start_mark.line + 1 if event.start_mark else 1
+            raise ScenarioError(file, line, "", f"*{event.anchor}: aliases are not read here")
+
+
+def _check_depth(item: Item, node: yaml.Node, depth: int) -> None:
+    if depth > DEPTH_MAX:
+        item.fail("nested too deeply")
+    if isinstance(node, yaml.SequenceNode):
+        for child in node.value:
+            _check_depth(item, child, depth + 1)
+    elif isinstance(node, yaml.MappingNode):
+        for key, child in node.value:
+            _check_depth(item, key, depth + 1)
+            _check_depth(item, child, depth + 1)

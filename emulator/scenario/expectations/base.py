@@ -1,0 +1,125 @@
+"""What an expectation is, and the registry of the kinds that there are.
+
+A kind is one file in this package with one subclass of `Check`. Its `forms` say how it is written;
+it sees every event of a run through `on_...` methods if it has any, and at the end answers *held*,
+*not held*, or *unknown*: the run never came to what it speaks of. The file's name is the kind's
+name. It must answer *not held* or *unknown* for a run in which nothing is done to the cluster.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, ClassVar
+
+import msgspec
+
+from emulator.scenario.errors import UserError
+from emulator.scenario.expectations.forms import Form, compiled, matched
+from emulator.scenario.observed import Observed
+from emulator.scenario.observed.handlers import Dispatch
+from emulator.scenario.schema import Expectation
+from emulator.trace.events import AnyEvent
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """An expectation's answer (None: unknown), and what was seen."""
+
+    held: bool | None
+    seen: str
+
+
+class Check:
+    """One expectation, followed through one run."""
+
+    forms: ClassVar[tuple[str, ...]]
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """The words that a slot of the forms can hold, where its kind is the check's own."""
+
+    def __init__(self, arguments: Mapping[str, Any], observed: Observed) -> None:
+        self.observed = observed
+        self.take(**arguments)
+
+    def take(self, **arguments: Any) -> None:
+        """Keep the arguments of the form."""
+        for name, value in arguments.items():
+            setattr(self, name, value)
+
+    def at_end(self) -> Finding:
+        """The answer, when the run is over."""
+        raise AssertionError(f"{type(self).__name__} has no answer")
+
+
+@cache
+def checks() -> dict[str, type[Check]]:
+    """All kinds by name; found by a scan of this package."""
+    package = importlib.import_module("emulator.scenario.expectations")
+    names = [module.name for module in pkgutil.iter_modules(package.__path__)]
+    for name in names:
+        importlib.import_module(f"{package.__name__}.{name}")
+    found = {kind.__module__.rpartition(".")[2]: kind for kind in Check.__subclasses__()}
+    return {name: found[name] for name in names if name in found}
+
+
+@cache
+def forms() -> dict[str, tuple[Form, ...]]:
+    """How each kind is written."""
+    return {
+        name: tuple(compiled(text, kind.words) for text in kind.forms)
+        for name, kind in checks().items()
+    }
+
+
+def parse(text: str) -> Expectation:
+    """Read one sentence. UserError (without a place) when it has none of the forms."""
+    for name, of_kind in forms().items():
+        for form in of_kind:
+            arguments = matched(form, text)
+            if arguments is not None:
+                return Expectation(" ".join(text.split()), name, arguments)
+    raise UserError(f"{text!r} is no expectation; {_nearest(text)}")
+
+
+def mentioned(expectation: Expectation) -> list[tuple[str, Any]]:
+    """What the sentence names: (kind of slot, value), such as ("broker", 2)."""
+    for form in forms()[expectation.check]:
+        arguments = matched(form, expectation.text)
+        if arguments is not None:
+            return [(form.slots[name], value) for name, value in arguments.items()]
+    return []
+
+
+def _nearest(text: str) -> str:
+    """The forms that share most words with the sentence."""
+    words = set(text.split())
+    every = [form for of_kind in forms().values() for form in of_kind]
+    best = sorted(every, key=lambda form: -len(words & set(form.shown.split())))
+    return "nearest forms: " + " | ".join(form.shown for form in best[:3])
+
+
+class Judge:
+    """Holds the expectations of one scenario against one run, as a listener on its sink."""
+
+    def __init__(self, expectations: Iterable[Expectation], observed: Observed) -> None:
+        """`observed` must hear each event before this does."""
+        self.expectations = tuple(expectations)
+        self.checks = [checks()[e.check](e.arguments, observed) for e in self.expectations]
+        self._dispatch = Dispatch(self.checks)
+
+    def __call__(self, event: AnyEvent) -> None:
+        self._dispatch(event)
+
+    def findings(self) -> list[tuple[Expectation, Finding]]:
+        """Every expectation with its answer; the run is over."""
+        pairs = zip(self.expectations, self.checks, strict=True)
+        return [(expectation, check.at_end()) for expectation, check in pairs]
+
+
+def verdict(answers: Iterable[bool | None]) -> bool | None:
+    """False if one did not hold, else None if one is unknown, else True."""
+    found = list(answers)
+    if False in found:
+        return False
+    return None if None in found else True

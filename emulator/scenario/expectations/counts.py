@@ -1,0 +1,43 @@
+"""`notifications: 2`, `isr changes: at least 30`, `failed isr updates: at most 1`, `conflicts:
+...`.
+
+Held when the count is in the range. Unknown when no ISR ever changed and the range has 0 in it:
+then a count of 0 says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from emulator.scenario.expectations.base import Check, Finding
+from emulator.scenario.expectations.forms import Amount
+from emulator.scenario.observed import Observed
+
+COUNTERS: dict[str, Callable[[Observed], int]] = {
+    "notifications": lambda o: o.counts.notifications,
+    "isr changes": lambda o: o.counts.isr_changes,
+    "isr shrinks": lambda o: o.counts.shrinks.total(),
+    "isr expands": lambda o: o.counts.expands.total(),
+    "failed isr updates": lambda o: o.counts.failed.total(),
+    "conflicts": lambda o: o.counts.conflicts,
+    "controller elections": lambda o: o.counts.controller_elections,
+    "versions never shown": lambda o: o.metadata.never_shown,
+    "truncations": lambda o: o.logs.truncations,
+}
+
+
+class Counts(Check):
+    """A count in a range."""
+
+    forms = ("{what:counter}: {amount}",)
+    words = {"counter": tuple(COUNTERS)}
+    what: str
+    amount: Amount
+
+    def at_end(self) -> Finding:
+        count = COUNTERS[self.what](self.observed)
+        low, high = self.amount
+        held = low <= count and (high is None or count <= high)
+        if held and low == 0 and not self.observed.counts.isr_changes:
+            return Finding(None, f"{count}, and no ISR ever changed")
+        return Finding(held, str(count))

@@ -1,0 +1,119 @@
+"""The grammar of expectations: sentences with slots, such as `isr of {partition} becomes {isr}`.
+
+A slot is `{name}` or `{name:kind}`; the kinds are those of `KINDS`, each with its looks (a regular
+expression) and its value. Words stand as they are, with any space between. Nothing here knows what
+a sentence means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from emulator.scenario.units import DURATION, BadDuration, duration_us
+from emulator.trace.values import TopicPartition
+
+Amount = tuple[int, int | None]
+"""At least, and at most (None: without bound)."""
+
+_ISR = r"\[\s*\d+(?:\s*,\s*\d+)*\s*\]"
+_SET = r"\{\s*\d+(?:\s*,\s*\d+)*\s*\}"
+_SLOT = re.compile(r"\{(\w+)(?::(\w+))?\}")
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", text))
+
+
+def _partition(text: str) -> TopicPartition:
+    topic, _, number = text.rpartition("-")
+    return TopicPartition(topic, int(number))
+
+
+def _isrs(text: str) -> tuple[tuple[int, ...], ...]:
+    return tuple(_numbers(one) for one in text.split("->"))
+
+
+def _amount(text: str) -> Amount:
+    low, *high = _numbers(text)
+    if text.startswith("between"):
+        return low, high[0]
+    if text.startswith("at most"):
+        return 0, low
+    return (low, None) if text.startswith("at least") else (low, low)
+
+
+class Kind(NamedTuple):
+    """How a slot looks, and what it becomes."""
+
+    looks: str
+    value: Callable[[str], Any]
+
+
+KINDS: dict[str, Kind] = {
+    "partition": Kind(r"[A-Za-z0-9._-]+-\d+", _partition),
+    "topic": Kind(r"[A-Za-z0-9._-]+", str),
+    "broker": Kind(r"\d+", int),
+    "number": Kind(r"\d+", int),
+    "version": Kind(r"v\d+", lambda text: int(text[1:])),
+    "isr": Kind(_ISR, _numbers),
+    "members": Kind(_SET, lambda text: tuple(sorted(_numbers(text)))),
+    "isrs": Kind(rf"{_ISR}(?:\s*->\s*{_ISR})*", _isrs),
+    "amount": Kind(r"(?:at least |at most )?\d+|between \d+ and \d+", _amount),
+    "duration": Kind(DURATION, duration_us),
+    "error": Kind(r"[A-Z_]+", str),
+}
+
+
+class Form(msgspec.Struct, frozen=True):
+    """One way to write an expectation: as shown to people, and compiled."""
+
+    shown: str
+    pattern: re.Pattern[str]
+    slots: dict[str, str]
+    """Slots to the names of their kinds."""
+
+
+def compiled(text: str, words: Mapping[str, tuple[str, ...]]) -> Form:
+    """Make the form of its text; `words` are kinds of the check's own: lists of phrases."""
+    own = {name: Kind("|".join(map(re.escape, phrases)), str) for name, phrases in words.items()}
+    pieces, slots, place = [], {}, 0
+    for slot in _SLOT.finditer(text):
+        name, kind = slot[1], slot[2] or slot[1]
+        pieces.append(re.escape(text[place : slot.start()]))
+        pieces.append(f"(?P<{name}>{(own.get(kind) or KINDS[kind]).looks})")
+        slots[name], place = kind, slot.end()
+    pieces.append(re.escape(text[place:]))
+    shown = _SLOT.sub(lambda slot: _shown(slot[2] or slot[1], words), text)
+    return Form(shown, re.compile("".join(pieces)), slots)
+
+
+def matched(form: Form, text: str) -> dict[str, object] | None:
+    """The arguments, if the text has this form."""
+    found = form.pattern.fullmatch(" ".join(text.split()))
+    if found is None:
+        return None
+    try:
+        return {name: _value(kind, found[name]) for name, kind in form.slots.items()}
+    except BadDuration:
+        return None
+
+
+def _value(kind: str, text: str) -> object:
+    return KINDS[kind].value(text) if kind in KINDS else text
+
+
+def _shown(kind: str, words: Mapping[str, tuple[str, ...]]) -> str:
+    samples = {
+        "partition": "TOPIC-N",
+        "isr": "[1, 2]",
+        "members": "{1, 2}",
+        "isrs": "[1, 2] -> [1]",
+        "version": "vN",
+        "duration": "5s",
+        "amount": "N|at least N|at most N|between N and M",
+    }
+    return "|".join(words[kind]) if kind in words else samples.get(kind, kind.upper())

@@ -1,0 +1,39 @@
+"""`isr of orders-0 keeps 2 although it is behind for at least 1s`.
+
+Held when the replica's log was shorter than its leader's for that long at a stretch, and it never
+left the ISR; not held when it left; unknown when it was never behind for so long.
+"""
+
+from __future__ import annotations
+
+from emulator.scenario.expectations.base import Check, Finding
+from emulator.scenario.observed.lateness import Lateness
+from emulator.scenario.units import show_us
+from emulator.trace import events as e
+from emulator.trace.values import TopicPartition
+
+
+class IsrKeeps(Check):
+    """A follower that lags, and stays."""
+
+    forms = ("isr of {partition} keeps {broker} although it is behind for at least {us:duration}",)
+    partition: TopicPartition
+    broker: int
+    us: int
+    behind_us_max = 0
+
+    def take(self, **arguments: object) -> None:
+        super().take(**arguments)
+        self.lateness = Lateness(self.observed.logs, self.partition, self.broker)
+
+    def on_records_appended(self, event: e.RecordsAppended) -> None:
+        self.lateness.look(event)
+
+    def at_end(self) -> Finding:
+        history = self.observed.partitions.of(self.partition).isr_history
+        left = any(self.broker not in isr for isr in history)
+        behind = self.lateness.longest_us(self.observed.clock.now_us)
+        seen = f"behind for {show_us(behind)} at most, " + ("left" if left else "stayed")
+        if left:
+            return Finding(False, seen)
+        return Finding(True if behind >= self.us and history else None, seen)

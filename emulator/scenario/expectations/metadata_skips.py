@@ -1,0 +1,39 @@
+"""`metadata of orders-0 never shows v1 to v24`, or `shows v2`: versions of the state znode,
+anywhere.
+
+A version is shown when some broker's metadata cache took it. Unknown when the znode never had the
+last of these versions.
+"""
+
+from __future__ import annotations
+
+from emulator.scenario.expectations.base import Check, Finding
+from emulator.trace.values import TopicPartition
+
+
+class MetadataSkips(Check):
+    """Versions that clients could, or could not, see."""
+
+    forms = (
+        "metadata of {partition} never shows {first:version} to {last:version}",
+        "metadata of {partition} never shows {last:version}",
+        "metadata of {partition} shows {wanted:version}",
+    )
+    partition: TopicPartition
+    first: int | None = None
+    last: int | None = None
+    wanted: int | None = None
+
+    def at_end(self) -> Finding:
+        now = self.observed.partitions.of(self.partition).now
+        version = now.version if now else -1
+        last = self.wanted if self.last is None else self.last
+        assert last is not None
+        if version < last:
+            return Finding(None, f"the znode only came to v{version}")
+        shown = self.observed.metadata.shown.get(self.partition, set())
+        seen = "shown: " + (", ".join(f"v{v}" for v in sorted(shown)) or "none")
+        if self.wanted is not None:
+            return Finding(self.wanted in shown, seen)
+        first = last if self.first is None else self.first
+        return Finding(not any(first <= v <= last for v in shown), seen)

@@ -1,0 +1,38 @@
+"""`metadata of orders-0 is stale for at least 40s`, or `at most 10s`, optionally `at broker 1`.
+
+Held when the longest time for which a broker's cache had an older version than the state znode is
+in the range; without a broker, the longest of all brokers. Unknown for `at most` when no ISR
+changed.
+"""
+
+from __future__ import annotations
+
+from emulator.scenario.expectations.base import Check, Finding
+from emulator.scenario.units import show_us
+from emulator.trace.values import TopicPartition
+
+
+class MetadataStale(Check):
+    """How long clients were told an old ISR."""
+
+    forms = (
+        "metadata of {partition} is stale for {bound} {us:duration}",
+        "metadata of {partition} at broker {broker} is stale for {bound} {us:duration}",
+    )
+    words = {"bound": ("at least", "at most")}
+    partition: TopicPartition
+    bound: str
+    us: int
+    broker: int | None = None
+
+    def at_end(self) -> Finding:
+        metadata, end_us = self.observed.metadata, self.observed.clock.now_us
+        brokers = sorted(metadata.entries.get(self.partition, {}))
+        if self.broker is not None:
+            brokers = [self.broker]
+        longest = max((metadata.stale_us(self.partition, b, end_us) for b in brokers), default=0)
+        if self.bound == "at least":
+            return Finding(longest >= self.us, show_us(longest))
+        changed = len(self.observed.partitions.of(self.partition).states) > 1
+        held = longest <= self.us
+        return Finding(held if changed or not held else None, show_us(longest))

@@ -1,0 +1,151 @@
+"""From a YAML file to a scenario: reads every section, refuses what cannot be, with file, line and
+key.
+
+Owns the sections and their order; each is read where it belongs (`cluster`, `timeline`,
+`expectations`). `docs/scenarios.md` describes the format. Nothing here knows a world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from emulator.profiles.base import Profile, profiles
+from emulator.scenario.cluster import Cluster, read_cluster, read_topics
+from emulator.scenario.document import Item, read_document, read_text
+from emulator.scenario.errors import ScenarioError, UserError, instead_of
+from emulator.scenario.expectations.base import mentioned, parse
+from emulator.scenario.schema import Expectation, Scenario, Settings
+from emulator.scenario.settings import overrides
+from emulator.scenario.timeline import TimeLine
+
+PROFILE = "2.6"
+KERNEL_LATE_MS = 200
+RUN_MAX_US = 7 * 24 * 3_600_000_000
+_SECTIONS = (
+    "about",
+    "profile",
+    "cluster",
+    "topics",
+    "workload",
+    "faults",
+    "run",
+    "expect",
+    "race_free",
+    "kernel_late",
+)
+
+
+class LoadedScenario(Scenario, frozen=True):
+    """A scenario from a file: with it, what only its judge needs.
+
+    `text` is the file as read; `kernel_late_ms` how late the kernel of a live run may be (on the
+    wall clock) for its verdict to count.
+    """
+
+    text: str = ""
+    kernel_late_ms: int = KERNEL_LATE_MS
+
+
+def load(path: Path, sets: Iterable[str] = ()) -> LoadedScenario:
+    """Read a scenario file, with `KEY=VALUE` settings that win over the file's. UserError says what
+    is wrong with it."""
+    file = str(path)
+    return loads(read_text(path, file), path.name.partition(".")[0], file, sets)
+
+
+def loads(text: str, name: str, file: str = "", sets: Iterable[str] = ()) -> LoadedScenario:
+    """The same from text; `file` is what errors call it."""
+    document = read_document(file or name, text)
+    sections = document.mapping(_SECTIONS)
+    if "run" not in sections:
+        raise ScenarioError(document.file, document.line, "run", "is missing: how long, as in 30s")
+    duration_us = _duration(sections["run"])
+    profile = _profile(sections.get("profile"))
+    given = overrides(tuple(sets))
+    cluster = read_cluster(document, sections.get("cluster"), profile, given)
+    line = TimeLine(cluster, duration_us)
+    line.steps.extend(read_topics(sections.get("topics"), cluster))
+    line.read_workload(sections.get("workload"))
+    line.read_faults(sections.get("faults"))
+    late = sections.get("kernel_late")
+    return LoadedScenario(
+        name=name,
+        about=" ".join(sections["about"].text().split()) if "about" in sections else "",
+        profile=profile.name,
+        boots=cluster.boots,
+        settings=cluster.settings,
+        broker_settings=_with(cluster.broker_settings, given),
+        zookeeper=cluster.zookeeper,
+        steps=line.in_order(),
+        duration_us=duration_us,
+        expectations=_expectations(sections.get("expect"), cluster),
+        race_free=sections["race_free"].flag() if "race_free" in sections else False,
+        source=document.file,
+        text=text,
+        kernel_late_ms=late.duration() // 1000 if late else KERNEL_LATE_MS,
+    )
+
+
+def _duration(item: Item) -> int:
+    run_us = item.duration()
+    if not 0 < run_us <= RUN_MAX_US:
+        item.fail("more than 0, and a week at most")
+    return run_us
+
+
+def _profile(item: Item | None) -> Profile:
+    name = item.text() if item else PROFILE
+    if item and name not in profiles():
+        item.fail(f"there is no profile {name}; {instead_of(name, profiles())}")
+    return profiles()[name]
+
+
+def _with(broker_settings: dict[int, Settings], given: Settings) -> dict[int, Settings]:
+    """A setting of the command line holds for every broker."""
+    return {
+        broker: {k: v for k, v in settings.items() if k not in given}
+        for broker, settings in broker_settings.items()
+    }
+
+
+# -- expectations ----------------------------------------------------------------------------------
+
+
+def _expectations(item: Item | None, cluster: Cluster) -> tuple[Expectation, ...]:
+    return tuple(_expectation(one, cluster) for one in (item.items() if item else ()))
+
+
+def _expectation(item: Item, cluster: Cluster) -> Expectation:
+    """A sentence; `notifications: 2` is a mapping to YAML and a sentence to us."""
+    text = item.text() if item.is_scalar else _one_pair(item)
+    try:
+        expectation = parse(text)
+    except UserError as error:
+        item.fail(str(error))
+    for kind, value in mentioned(expectation):
+        _check_mentioned(item, kind, value, cluster)
+    return expectation
+
+
+def _one_pair(item: Item) -> str:
+    pairs = item.mapping()
+    if len(pairs) != 1:
+        item.fail("one sentence in each line of expect")
+    key, value = next(iter(pairs.items()))
+    return f"{key}: {value.text()}"
+
+
+def _check_mentioned(item: Item, kind: str, value: object, cluster: Cluster) -> None:
+    """Brokers, topics and partitions that an expectation names are there."""
+    match kind, value:
+        case "broker", int():
+            cluster.check_broker(item, value)
+        case "topic", str():
+            cluster.check_topic(item, value)
+        case "partition", (str() as topic, int() as partition):
+            cluster.check_partition(item, topic, partition)
+        case (("isr" | "members" | "isrs"), tuple()):
+            for one in value:
+                for broker in one if isinstance(one, tuple) else (one,):
+                    cluster.check_broker(item, broker)

@@ -1,0 +1,152 @@
+"""A stimulus from YAML: any of the registry, by the names and types of its fields.
+
+Owns the conversion, and what follows from a field's *name* alone, whatever the stimulus: `broker`,
+`peer`, `replicas`, `assignment` name brokers that there are (a peer may be `zookeeper`), `topic`
+and `partitions` what was created, `acks` Kafka's three, `config` settings. A new stimulus needs
+nothing here as long as it uses these names for these things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from emulator.faults.base import Stimulus, stimuli
+from emulator.scenario.cluster import Cluster, read_assignment
+from emulator.scenario.document import Item
+from emulator.scenario.errors import ScenarioError, instead_of
+from emulator.scenario.settings import dynamic_settings, topic_settings
+
+ZOOKEEPER = "zookeeper"
+_BROKER_FIELDS = frozenset({"broker", "peer", "replicas", "brokers"})
+_ACKS = {"0": "0", "1": "1", "all": "all", "-1": "all"}
+
+
+def read_stimulus(name: str, keys: dict[str, Item], cluster: Cluster) -> Stimulus:
+    """The stimulus `name` of a time line entry.
+
+    Its value is a mapping of parameters, or (a single value) the first parameter; parameters may
+    also stand beside it: `{produce: orders, rate: 20}`.
+    """
+    kind, value = stimuli()[name], keys[name]
+    fields = {f.name: f for f in msgspec.structs.fields(kind)}
+    given = {key: item for key, item in keys.items() if key != name}
+    for key, item in given.items():
+        if key not in fields:
+            item.fail(f"{name} has no {key}; {instead_of(key, fields)}")
+    if value.is_mapping:
+        given |= value.mapping(fields)
+    elif not value.is_null:
+        first = next(iter(fields))
+        if first in given:
+            value.fail(f"is the {first}, which is given beside it as well")
+        given[first] = value
+    hints = get_type_hints(kind)
+    parameters = {key: _convert(item, hints[key]) for key, item in given.items()}
+    _supply(kind, fields, parameters, cluster)
+    _check_given(value, name, fields, parameters)
+    for key, item in given.items():
+        parameters[key] = _check(item, key, parameters, cluster)
+    return kind(**parameters)
+
+
+def _supply(
+    kind: type[Stimulus],
+    fields: dict[str, msgspec.structs.FieldInfo],
+    parameters: dict[str, Any],
+    cluster: Cluster,
+) -> None:
+    """Who names a topic and no partitions means all of them."""
+    if "partitions" in fields and fields["partitions"].required:
+        count = cluster.topics.get(parameters.get("topic", ""), 0)
+        parameters.setdefault("partitions", tuple(range(count)))
+
+
+def _check_given(
+    value: Item, name: str, fields: dict[str, msgspec.structs.FieldInfo], given: dict[str, Any]
+) -> None:
+    missing = [key for key, field in fields.items() if field.required and key not in given]
+    if missing:
+        value.fail(f"{name} needs {' and '.join(missing)}")
+    if fields and not given:
+        value.fail(f"{name} needs one of {', '.join(fields)}")
+
+
+# -- types -----------------------------------------------------------------------------------------
+
+
+def _convert(item: Item, wanted: Any) -> Any:
+    simple: dict[Any, Callable[[], Any]] = {
+        str: item.text,
+        int: item.whole,
+        float: item.number,
+        bool: item.flag,
+    }
+    if wanted in simple:
+        return simple[wanted]()
+    origin, arguments = get_origin(wanted), get_args(wanted)
+    if origin in (Union, UnionType):
+        return _one_of(item, arguments)
+    if origin is tuple:
+        return tuple(_convert(one, arguments[0]) for one in item.items())
+    if origin is dict:
+        return {key: _convert(one, arguments[1]) for key, one in item.mapping().items()}
+    raise AssertionError(f"{item.key}: a stimulus' field of type {wanted} cannot be written")
+
+
+def _one_of(item: Item, kinds: tuple[Any, ...]) -> Any:
+    """The first of the types that the value has; numbers before text."""
+    if item.is_null and NoneType in kinds:
+        return None
+    trouble: ScenarioError | None = None
+    for kind in sorted((k for k in kinds if k is not NoneType), key=lambda k: k is str):
+        try:
+            return _convert(item, kind)
+        except ScenarioError as error:
+            trouble = trouble or error
+    raise trouble or AssertionError("a union of nothing")
+
+
+# -- what a field's name says ----------------------------------------------------------------------
+
+
+def _check(item: Item, key: str, parameters: dict[str, Any], cluster: Cluster) -> Any:
+    value, topic = parameters[key], parameters.get("topic")
+    if key in _BROKER_FIELDS:
+        for one in value if isinstance(value, tuple) else (value,):
+            _check_broker(item, one, cluster)
+        if key == "peer" and value == parameters.get("broker"):
+            item.fail("a broker has no link to itself")
+    elif key == "server" and value not in (None, ZOOKEEPER):
+        item.fail(f"the only server is {ZOOKEEPER}, not {value}")
+    elif key == "assignment":
+        cluster.topics[str(topic)] = len(read_assignment(item, cluster))
+    elif key == "topic" and "assignment" not in parameters:
+        cluster.check_topic(item, value)
+    elif key in ("partition", "partitions"):
+        for one in value if isinstance(value, tuple) else (value,):
+            cluster.check_partition(item, str(topic), one)
+    elif key == "acks" and value is not None:
+        return _acks(item, value)
+    elif key == "config":
+        return topic_settings(item) if topic is not None else dynamic_settings(item)
+    elif key in ("rate", "batch", "records", "record_bytes") and value <= 0:
+        item.fail("more than 0")
+    return value
+
+
+def _acks(item: Item, value: str) -> str:
+    if value not in _ACKS:
+        item.fail(f"acks is 0, 1 or all, not {value}")
+    return _ACKS[value]
+
+
+def _check_broker(item: Item, value: int | str | None, cluster: Cluster) -> None:
+    if isinstance(value, int):
+        cluster.check_broker(item, value)
+    elif value not in (None, ZOOKEEPER):
+        known = ", ".join(map(str, cluster.brokers))
+        item.fail(f"{value!r} is neither {ZOOKEEPER} nor a broker; the cluster has {known}")

@@ -1,0 +1,83 @@
+"""Kafka settings in a scenario: texts by Kafka's names, held against the names and values that
+exist.
+
+Owns the check and where its complaint points. The names, types and bounds are those of
+`model.config` and of the profile; nothing here knows what a setting does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from emulator.model.config import (
+    DYNAMIC_BROKER_PROPERTIES,
+    TOPIC_PROPERTIES,
+    BadSetting,
+    KafkaConfig,
+    property_names,
+)
+from emulator.profiles.base import Profile
+from emulator.scenario.document import Item
+from emulator.scenario.errors import UserError, instead_of
+from emulator.scenario.schema import Settings
+
+
+def broker_settings(item: Item | None) -> Settings:
+    """A mapping of broker settings, each name known."""
+    return _named(item, frozenset(property_names()) | DYNAMIC_BROKER_PROPERTIES)
+
+
+def dynamic_settings(item: Item) -> Settings:
+    """Broker settings that can be altered while it runs."""
+    return _named(item, DYNAMIC_BROKER_PROPERTIES)
+
+
+def topic_settings(item: Item | None) -> Settings:
+    """A mapping of topic settings, each name known."""
+    settings = _named(item, TOPIC_PROPERTIES)
+    if item is not None and "min.insync.replicas" in settings:
+        item.mapping()["min.insync.replicas"].whole(least=1)
+    return settings
+
+
+def _named(item: Item | None, known: frozenset[str]) -> Settings:
+    if item is None:
+        return {}
+    return {key: value.text() for key, value in item.mapping(known).items()}
+
+
+def overrides(pairs: tuple[str, ...]) -> Settings:
+    """`--set KEY=VALUE`: the settings. UserError when one is not of that form or unknown."""
+    settings: Settings = {}
+    known = property_names()
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not value.strip():
+            raise UserError(f"--set {pair}: write KEY=VALUE")
+        if key not in known:
+            raise UserError(f"--set {pair}: there is no setting {key}; {instead_of(key, known)}")
+        settings[key.strip()] = value.strip()
+    return settings
+
+
+def check_values(
+    profile: Profile, settings: Mapping[str, str], where: Item, from_options: Mapping[str, str]
+) -> None:
+    """Every value is one that the setting can have, and they go together."""
+    static = {k: v for k, v in settings.items() if k not in DYNAMIC_BROKER_PROPERTIES}
+    try:
+        KafkaConfig.of(profile.defaults, static)
+    except BadSetting as error:
+        _blame(str(error), where, from_options)
+
+
+def _blame(problem: str, where: Item, from_options: Mapping[str, str]) -> None:
+    """Point at the line (or the option) of the setting that the complaint names."""
+    for key, value in from_options.items():
+        if key in problem:
+            raise UserError(f"--set {key}={value}: {problem}")
+    lines = where.mapping() if where.is_mapping else {}
+    for key, item in lines.items():
+        if key in problem:
+            item.fail(problem.removeprefix(f"{key}: "))
+    where.fail(problem)

@@ -1,0 +1,126 @@
+"""What is done to the cluster and when: entries of `workload` and `faults` become steps.
+
+An entry is one stimulus of the registry with its times: `at` (or `from`) when it begins; `for` how
+long, or `until` when it ends; `every` with `times` to repeat it. What ends it is the stimulus' own
+business (`healed`); a producer ends with a `produce_stop`. No other stimulus is known by name here.
+"""
+
+from __future__ import annotations
+
+from emulator.faults.base import Stimulus, stimuli
+from emulator.faults.clients import Produce, ProduceStop
+from emulator.scenario.cluster import Cluster
+from emulator.scenario.document import Item
+from emulator.scenario.errors import instead_of
+from emulator.scenario.parameters import read_stimulus
+from emulator.scenario.schema import Step
+from emulator.scenario.units import show_us
+
+SETTLED_US = 2_000_000
+"""When a workload begins that does not say: topics are created and their leaders known by then."""
+
+REPEATS_MAX = 10_000
+_TIMES = ("at", "from", "for", "until", "every", "times")
+
+
+class TimeLine:
+    """Collects the steps of one run that ends at `end_us`."""
+
+    def __init__(self, cluster: Cluster, end_us: int) -> None:
+        self.cluster, self.end_us = cluster, end_us
+        self.steps: list[Step] = []
+
+    def read_workload(self, item: Item | None) -> None:
+        """The section `workload`: what clients do."""
+        for entry in item.items() if item else ():
+            times, stimulus, value = self._stimulus(entry)
+            self._place(entry, times, stimulus, value, fault=False)
+
+    def read_faults(self, item: Item | None) -> None:
+        """The section `faults`: its steps are what a test may take away."""
+        for entry in item.items() if item else ():
+            times, stimulus, value = self._stimulus(entry)
+            if "at" not in times and "from" not in times:
+                entry.fail("at is missing: when it happens, such as at: 5s")
+            self._place(entry, times, stimulus, value, fault=True)
+
+    def in_order(self) -> tuple[Step, ...]:
+        """All steps by time; those of one moment in the order in which they are written."""
+        return tuple(sorted(self.steps, key=lambda step: step.at_us))
+
+    def _stimulus(self, entry: Item) -> tuple[dict[str, Item], Stimulus, Item]:
+        keys = entry.mapping()
+        times = {key: item for key, item in keys.items() if key in _TIMES}
+        rest = {key: item for key, item in keys.items() if key not in _TIMES}
+        names = [key for key in rest if key in stimuli()]
+        if len(names) != 1:
+            _blame_names(entry, rest, names)
+        return times, read_stimulus(names[0], rest, self.cluster), rest[names[0]]
+
+    def _place(
+        self, entry: Item, times: dict[str, Item], stimulus: Stimulus, value: Item, *, fault: bool
+    ) -> None:
+        """The steps of one entry: begin and end, as often as it is repeated."""
+        for first, second in (("at", "from"), ("for", "until")):
+            if first in times and second in times:
+                times[second].fail(f"{first} or {second}, not both")
+        began = times.get("at") or times.get("from")
+        start = began.duration() if began else SETTLED_US
+        for at_us in _repeats(times, start):
+            self._step(began or entry, at_us, stimulus, fault=fault)
+            end = self._end(times, at_us)
+            if end is not None:
+                last, end_us = end
+                self._step(last, end_us, _ending(stimulus, value), fault=fault)
+
+    def _end(self, times: dict[str, Item], at_us: int) -> tuple[Item, int] | None:
+        item = times.get("for") or times.get("until")
+        if item is None:
+            return None
+        end_us = item.duration() + (at_us if "for" in times else 0)
+        if end_us <= at_us:
+            item.fail(f"ends at {show_us(end_us)}, but it begins at {show_us(at_us)}")
+        return item, end_us
+
+    def _step(self, item: Item, at_us: int, stimulus: Stimulus, *, fault: bool) -> None:
+        if at_us > self.end_us:
+            item.fail(
+                f"{stimulus.name} at {show_us(at_us)} is beyond the run: {show_us(self.end_us)}"
+            )
+        self.steps.append(Step(at_us, stimulus, fault))
+
+
+def _blame_names(entry: Item, rest: dict[str, Item], names: list[str]) -> None:
+    if names:
+        entry.fail(f"one thing at a time, not {' and '.join(names)}")
+    if not rest:
+        entry.fail(f"what happens? {instead_of('', stimuli())}")
+    wrong, item = next(iter(rest.items()))
+    item.fail(f"there is no {wrong}; {instead_of(wrong, stimuli())}")
+
+
+def _repeats(times: dict[str, Item], start: int) -> list[int]:
+    """When it begins, each time."""
+    every, count = times.get("every"), times.get("times")
+    if every is None and count is None:
+        return [start]
+    if every is None or count is None:
+        (count or every or next(iter(times.values()))).fail("every and times go together")
+    if "until" in times:
+        times["until"].fail("what is repeated lasts for a time: for, not until")
+    number, period = count.whole(least=1), every.duration()
+    if number > REPEATS_MAX or period < 1:
+        count.fail(f"at most {REPEATS_MAX} times, and every more than 0")
+    if "for" in times and times["for"].duration() >= period:
+        times["for"].fail(f"lasts longer than every {show_us(period)}")
+    return [start + period * i for i in range(number)]
+
+
+def _ending(stimulus: Stimulus, value: Item) -> Stimulus:
+    """What undoes it."""
+    if isinstance(stimulus, Produce):
+        return ProduceStop(stimulus.topic, stimulus.acks)
+    healed = stimulus.healed()
+    if healed is None:
+        value.fail(f"nothing undoes {stimulus.name}: it takes neither for nor until")
+    return healed
