@@ -34,7 +34,7 @@ STYLES = {
     "plain": "",
     "fold": "dim",
 }
-TIME, NARROWEST, WIDEST = 10, 17, 46
+TIME, NARROWEST, WIDEST = 10, 20, 46
 FRESH, OLD, STILL = ("│", "dim"), ("┃", "yellow"), ("░", "red")
 HEADER_EVERY = 60
 TITLES = {CONTROLLER: "controller", ZOOKEEPER: "ZooKeeper", CLIENTS: "clients"}
@@ -214,7 +214,9 @@ class Wide(Sheet):
         canvas.put(0, 0, "time".rjust(TIME - 1), "bold")
         canvas.line(0, self.width, 1, "dim")
         for lane, x in self.x.items():
-            canvas.put(x + 2, 0, self.title(lane)[: self.column - 3], "bold")
+            title = self.title(lane)
+            fits = len(title) <= self.column - 3
+            canvas.put(x + 2, 0, title if fits else title.split(" (")[0], "bold")
             canvas.put(x, 1, "┬", "dim")
         yield from canvas.texts()
 

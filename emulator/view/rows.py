@@ -105,7 +105,7 @@ def rows(derived: Derived, choice: Choice) -> list[Row]:
             between = []
         else:
             between.append(one)
-    _add_fold(out, between, derived.end_us)
+    _add_fold(out, between, _until(derived, choice))
     return _bursts(out)
 
 
@@ -139,7 +139,7 @@ def _chosen(derived: Derived, choice: Choice) -> Iterator[AnyEvent]:
     by it.
     """
     since = derived.origin_us + choice.from_us if choice.from_us is not None else 0
-    until = derived.origin_us + choice.to_us if choice.to_us is not None else derived.end_us
+    until = _until(derived, choice)
     for event in derived.events:
         if not since <= event.t <= until:
             continue
@@ -148,6 +148,12 @@ def _chosen(derived: Derived, choice: Choice) -> Iterator[AnyEvent]:
         about = partitions_of(event)
         if choice.partition is None or not about or choice.partition in about:
             yield event
+
+
+def _until(derived: Derived, choice: Choice) -> int:
+    if choice.to_us is None:
+        return derived.end_us
+    return min(derived.origin_us + choice.to_us, derived.end_us)
 
 
 def _wanted(told: Told, actor: str | None) -> bool:
@@ -233,10 +239,13 @@ def _bursts(out: list[Row]) -> list[Row]:
     kept: list[Row] = []
     for burst in _runs(out):
         shapes = Counter(_shape(row) for row in burst)
+        about: dict[Any, set[tuple[TopicPartition, ...]]] = {}
+        for row in burst:
+            about.setdefault(_shape(row), set()).add(row.about)
         first: dict[Any, Row] = {}
         for row in burst:
             shape = _shape(row)
-            if shape is None or shapes[shape] <= BURST:
+            if shape is None or len(about[shape]) <= BURST:
                 kept.append(row)
             elif shape not in first:
                 first[shape] = row

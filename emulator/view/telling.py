@@ -6,6 +6,7 @@ the words (`wording` has them). It must know nothing of widths, colours or pixel
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, TypeVar
@@ -112,6 +113,11 @@ def span(us: int) -> str:
     return f"{ms / 1000:.1f} s" if ms >= 10_000 else f"{ms:,.0f} ms"
 
 
+def about(us: int) -> str:
+    """A length of time at a glance: `40 ms`, `7.0 s`."""
+    return f"{us / 1e6:.1f} s" if us >= 1_000_000 else span(us)
+
+
 def partitions_of(event: AnyEvent) -> tuple[TopicPartition, ...]:
     """The partitions that an event is about; none: about the broker or the cluster."""
     many: Any = getattr(event, "partitions", None) or getattr(event, "pending", None)
@@ -163,3 +169,20 @@ def tells(kind: type[E]) -> Callable[[Callable[[E, Scene], Told]], Callable[[E, 
 def lane_of(event: AnyEvent) -> str:
     """The lane of a broker's own event; broker 0 is a client."""
     return str(event.broker) if event.broker > 0 else CLIENTS
+
+
+_COMMON = frozenset({"kind", "seq", "t", "broker", "thread", "cause"})
+_NAME = re.compile(r'\["([^"]+)",(\d+)\]')
+
+
+def fields_of(event: AnyEvent) -> str:
+    """What an event has beside what all have, as `name value` pairs; partitions by their names."""
+    fields: dict[str, Any] = msgspec.to_builtins(event)
+    own = (f"{k.replace('_', ' ')} {_plain(v)}" for k, v in fields.items() if k not in _COMMON)
+    return ", ".join(own)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return _NAME.sub(r"\1-\2", msgspec.json.encode(value).decode())

@@ -25,6 +25,8 @@ from emulator.view.telling import (
     Level,
     Scene,
     Told,
+    about,
+    fields_of,
     ids,
     lane_of,
     span,
@@ -33,8 +35,13 @@ from emulator.view.telling import (
 
 
 def tell(event: AnyEvent, on: Scene) -> Told:
-    """Put an event into words."""
-    return TELLERS[type(event)](event, on)
+    """Put an event into words; a kind without words of its own is told by its name and fields."""
+    return TELLERS.get(type(event), _plainly)(event, on)
+
+
+def _plainly(event: AnyEvent, on: Scene) -> Told:
+    name = event.kind.replace("_", " ")
+    return Told(event, lane_of(event), name, fields_of(event), Level.DETAIL)
 
 
 # -- the world -------------------------------------------------------------------------------------
@@ -70,8 +77,11 @@ def _zk_reply(event: e.ZkReply, on: Scene) -> Told:
     took = f"after {span(event.elapsed_us)}"
     name = CODES.get(event.code, str(event.code))
     if event.code == BAD_VERSION:
-        said = f"{_expected(event, on)}{name}{_have(event, on)}"
-        return Told(event, ZOOKEEPER, said, event.path, tone="refused", source=on.asker(event))
+        partition = state_partition(event.path)
+        where = event.path if partition is None else on.name(partition).rstrip()
+        expected = ", ".join(part for part in (_expected(event, on), where) if part)
+        said = f"{name}{_have(event, on)}"
+        return Told(event, ZOOKEEPER, said, expected, tone="refused", source=on.asker(event))
     lost = event.code in (-4, -112)
     text = f"{event.op} {event.path}: {'ok' if event.code == 0 else name}"
     level, tone = (Level.STORY, "refused") if lost else (Level.TRAFFIC, "plain")
@@ -82,7 +92,7 @@ def _expected(event: e.ZkReply, on: Scene) -> str:
     at = on.by_seq.get(event.cause)
     for _ in range(4):
         if isinstance(at, e.ZkSent) and at.path == event.path and at.version >= 0:
-            return f"expected v{at.version}: "
+            return f"expected v{at.version}"
         at = on.by_seq.get(at.cause) if at is not None else None
     return ""
 
@@ -194,6 +204,11 @@ def _starting(event: e.BrokerStarting, on: Scene) -> Told:
 def _registered(event: e.BrokerRegistered, on: Scene) -> Told:
     text = f"registered, broker epoch {event.broker_epoch}"
     return Told(event, lane_of(event), text, "", Level.DETAIL, "life")
+
+
+@tells(e.ThreadFailed)
+def _thread_failed(event: e.ThreadFailed, on: Scene) -> Told:
+    return Told(event, lane_of(event), event.what, event.error, tone="refused")
 
 
 @tells(e.BrokerStarted)
@@ -362,7 +377,7 @@ def _metadata(event: e.MetadataCacheUpdated, on: Scene) -> Told:
         changed = (*(one.partition for one in news), *event.removed)
         told.headline = f"metadata of {on.names(changed)}"
     late = max((one.late_us for one in news), default=0)
-    told.numbers += f"{', ' if told.numbers else ''}{span(late)} late" if late else ""
+    told.numbers += f"{', ' if told.numbers else ''}{about(late)} late" if late else ""
     if len(news) == 1 and news[0].skipped:
         told.numbers += f"; {versions(news[0].skipped)} never shown"
     return told

@@ -165,7 +165,7 @@ KINDS: dict[str, tuple[type[Any], str, Make]] = {
     "produced": (
         e.RecordsProduced,
         "producer",
-        lambda f: ("p", _tp(f), f["acks"], f["result"], f["offset"], 1, 0),
+        lambda f: ("p", _tp(f), f["acks"], f["result"], f.get("offset", -1), 1, 0),
     ),
 }
 

@@ -1,0 +1,129 @@
+"""`isr why`: the story of one ISR change, with the numbers of a real one."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from emulator.trace import events as e
+from emulator.trace.values import TopicPartition
+from emulator.view.derive import derive
+from emulator.view.why import NoSuchChange, Story, as_json, tell_why
+from emulator.view.why_text import headline, lines, render_why
+from tests.unit.view.recorded import recorded
+from tests.unit.view.traces import HEADER, P0, Script
+
+
+def story_of(recording: str, version: int) -> Story:
+    return tell_why(derive(recorded(recording)), HEADER, P0, version)
+
+
+def told(story: Story) -> str:
+    return "\n".join([headline(story), *(f"{name}: {text}" for name, text in lines(story))])
+
+
+def test_a_shrink_that_nobody_was_ever_shown() -> None:
+    assert told(story_of("shrink-expand", 1)) == (
+        "orders-0@v1  ISR shrinks [1,2,3] → [1,3], by leader 1 (leader epoch 0, 7.769 s)\n"
+        "leader saw: follower 2 at LEO 60 of 118, HW 60, last caught up 2,859 ms ago\n"
+        "rule: not at the leader's LEO, and 2,859 ms > replica.lag.time.max.ms 2,000:"
+        " out of sync (looked at every 1,000 ms)\n"
+        "fault: broker 2 paused from 4.910 s to 10.910 s\n"
+        "write: expected v0: v1 ok, 4 ms after the decision; the leader knew 2 ms later\n"
+        "held back: looks every 2,500 ms; tells after 5,000 ms without a change,"
+        " or 60,000 ms after it last told\n"
+        ": too early 4 times, 7.784 s to 15.284 s: quiet for 4,358 ms at most\n"
+        ": a later one by this leader began the 5,000 ms anew\n"
+        "told: isr_change_…0 at 17.784 s: quiet for 6,858 ms\n"
+        "broker 1: showed the old [1,2,3] v0 for 10.0 s, then v2 at 17.799 s (v1 never)\n"
+        "broker 2: showed the old [1,2,3] v0 for 10.0 s, then v2 at 17.800 s (v1 never)\n"
+        "broker 3: showed the old [1,2,3] v0 for 10.0 s, then v2 at 17.801 s (v1 never)\n"
+        "never shown: v1 was in no broker's metadata: overtaken on the way\n"
+        "way: decision ─4 ms→ ZooKeeper ─10.0 s→ notification ─15 ms to 17 ms→"
+        " metadata of [1,2,3]; 10.0 s in all"
+    )
+
+
+def test_an_expand_asks_for_the_high_watermark_and_not_for_the_lag() -> None:
+    script = Script().shrink_and_late_news()
+    script.at(14000).add(e.FollowerStateUpdated, 1, P0, 2, 118, 118, 14000)
+    script.changes((1, 3), (1, 3, 2), 2)
+    text = told(tell_why(derive(script.events), HEADER, P0, 2))
+    assert "leader saw: follower 2 at LEO 118 of 118, HW 60\n" in text
+    assert "rule: LEO 118 ≥ HW 60 and ≥ the epoch's first offset: in sync" in text
+    assert "joining does not ask for replica.lag.time.max.ms" in text
+    assert "told: never" in text
+
+
+def test_after_a_minute_it_is_told_without_quiet() -> None:
+    story = story_of("flapping", 24)
+    assert "quiet for 9 ms only, but it last told 60,827 ms ago" in told(story)
+    assert story.later_changes == 1
+
+
+def test_twenty_looks_are_one_line() -> None:
+    text = told(story_of("flapping", 1))
+    assert "too early 20 times, 7.827 s to 55.327 s: quiet for 2,957 ms at most" in text
+    assert "24 further changes by this leader" in text
+    assert len(text.splitlines()) <= 15
+
+
+def test_the_first_state_is_the_controllers_own() -> None:
+    text = told(story_of("shrink-expand", 0))
+    assert text.startswith("orders-0@v0  created with ISR [1,2,3], leader 1, by controller 3")
+    assert "decided by: the controller itself" in text
+
+
+def test_a_broker_that_never_heard_of_it() -> None:
+    story = tell_why(derive(Script().shrink_and_late_news().events), HEADER, P0, 1)
+    assert "broker 2: showed the old [1,2,3] v0 for 7,009 ms, and nothing newer" in told(story)
+    assert "way: decision ─4 ms→ ZooKeeper ─6,996 ms→ notification ─8 ms→ controller" in told(story)
+
+
+def test_refused_tries_before_it_are_counted() -> None:
+    script = Script().shrink_and_late_news()
+    for at in (20000, 21000):
+        script.at(at).decides((1, 3), (1,), 0)
+        script.add(e.IsrUpdateRejected, 1, P0, "shrink", 0)
+    script.at(22000).changes((1, 3), (1,), 2)
+    assert tell_why(derive(script.events), HEADER, P0, 2).refused == 2
+
+
+@pytest.mark.parametrize(
+    ("partition", "version", "message"),
+    [
+        ("orders", 9, "orders-0@v9: there is no such version; there is v0 to v2"),
+        ("clicks", 1, "clicks-0: the trace has no such partition; it has orders-0"),
+    ],
+)
+def test_what_does_not_exist_is_said_with_what_does(
+    partition: str, version: int, message: str
+) -> None:
+    derived = derive(recorded("shrink-expand"))
+    with pytest.raises(NoSuchChange, match="^" + message):
+        tell_why(derived, HEADER, TopicPartition(partition, 0), version)
+
+
+def test_as_json_it_has_every_number() -> None:
+    story = json.loads(json.dumps(as_json(story_of("shrink-expand", 1))))
+    assert story["change"] == "shrink"
+    assert story["followers"] == [{"replica": 2, "leo": 60, "behind_ms": 2859}]
+    assert [leg["to"] for leg in story["legs"]] == [
+        "ZooKeeper",
+        "leader",
+        "notification",
+        "broker 1",
+        "broker 2",
+        "broker 3",
+    ]
+    assert story["shown"][0]["old_ms"] == 10026.0
+    assert story["never_shown"] is True
+
+
+def test_it_fits_a_terminal() -> None:
+    out = io.StringIO()
+    Console(file=out, width=80, no_color=True).print(render_why(story_of("shrink-expand", 1)))
+    assert max(len(line.rstrip()) for line in out.getvalue().splitlines()) <= 80
