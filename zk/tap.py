@@ -79,11 +79,13 @@ class _Reader:
             xid, request = 0, "connect"  # type: tuple[int, Request | str]
         else:
             xid, request = jute.decode_request(message)
-        if request != "ping":
-            at_us = self._tap.now_us()
-            told = _inside(request, self._tap.chroot)
-            self._pending.append((xid, told, at_us))
-            self._tap.observer.on_request(at_us, self._tap.client, told)
+        if request == "ping":
+            self._tap.pings += 1
+            return
+        at_us = self._tap.now_us()
+        told = _inside(request, self._tap.chroot)
+        self._pending.append((xid, told, at_us))
+        self._tap.observer.on_request(at_us, self._tap.client, told)
 
     def _reply(self, message: bytes) -> None:
         if not self._answered:
@@ -213,6 +215,7 @@ class Tap:
         )  # fmt: skip
         self.is_cut = False
         self.delay_us = 0
+        self.pings = 0
         self.blind_bytes = 0
         """Bytes that passed without being understood."""
         self.lines: list[_Line] = []
@@ -233,6 +236,10 @@ class Tap:
     def delay(self, extra_us: int) -> None:
         """What passes from now on takes `extra_us` longer, each way; 0 ends it."""
         self._taps.run(partial(setattr, self, "delay_us", extra_us))
+
+    def hang_up(self) -> None:
+        """Break the connections there are; new ones are let through (or wait, while it is cut)."""
+        self._taps.run(partial(self._taps.hang_up, self))
 
     def close(self) -> None:
         """Break all its connections and stop listening."""
@@ -305,11 +312,14 @@ class Taps:
             self._move(line, *line.sockets)
         self._watch(tap.listener, 0 if tap.is_cut else selectors.EVENT_READ)
 
+    def hang_up(self, tap: Tap) -> None:
+        for line in list(tap.lines):
+            self._hang_up(line)
+
     def drop(self, tap: Tap) -> None:
         if tap in self._taps:
             self._taps.remove(tap)
-            for line in list(tap.lines):
-                self._hang_up(line)
+            self.hang_up(tap)
             self._watch(tap.listener, 0)
             tap.listener.close()
 

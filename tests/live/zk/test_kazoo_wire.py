@@ -1,0 +1,579 @@
+"""The rules that make kazoo behave as Kafka's client, each on a real server (house, section 2)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.live.zk.owner import QUICK, T_MS, TICK_MS, Owner, connect
+from zk.errors import Code
+from zk.kazoo_wire import KazooService, KazooSession
+from zk.ops import (
+    Check,
+    Create,
+    CreateMode,
+    Delete,
+    EventType,
+    Exists,
+    GetChildren,
+    GetData,
+    Multi,
+    OpResult,
+    Reply,
+    Request,
+    SessionState,
+    SetData,
+    Sync,
+    WatchedEvent,
+)
+from zk.server import Address, EmbeddedServer, SessionTimeoutClamped
+from zk.tap import Tap, Taps
+
+pytestmark = pytest.mark.live
+
+CONNECTED, DISCONNECTED = SessionState.CONNECTED, SessionState.DISCONNECTED
+EXPIRED, CLOSED = SessionState.EXPIRED, SessionState.CLOSED
+CHANGED, CHILDREN = EventType.NODE_DATA_CHANGED, EventType.NODE_CHILDREN_CHANGED
+
+
+class Deaf:
+    """An observer that does not listen."""
+
+    def on_request(self, at_us: int, client: str, request: Request | str) -> None: ...
+    def on_reply(self, client: str, request: Request | str, code: Code, us: int) -> None: ...
+
+
+@pytest.fixture
+def owner() -> Owner:
+    return Owner()
+
+
+@pytest.fixture
+def taps() -> Iterator[Taps]:
+    with Taps(Deaf(), lambda: time.monotonic_ns() // 1000) as running:
+        yield running
+
+
+@pytest.fixture
+def tap(taps: Taps, service: KazooService, address: Address) -> Tap:
+    """Between `broker-1` and the server."""
+    made = taps.open("broker-1", address)
+    service.route("broker-1", made.address)
+    return made
+
+
+def _another(service: KazooService) -> tuple[KazooSession, Owner]:
+    """Another process's session, `broker-2`, and its owner."""
+    owner = Owner()
+    return connect(service, owner, "broker-2"), owner
+
+
+# ---- requests and replies ----
+
+
+def test_each_request_gets_its_reply(service: KazooService, owner: Owner) -> None:
+    session = connect(service, owner)
+    created, exists, data, children, changed, again, synced, deleted = owner.ask(
+        session,
+        Create("/a", b"x"),
+        Exists("/a"),
+        GetData("/a"),
+        GetChildren("/"),
+        SetData("/a", None, 0),
+        SetData("/a", b"", 0),
+        Sync("/a"),
+        Delete("/a", 1),
+    )
+    assert (created.code, created.path) == (Code.OK, "/a")
+    assert exists.stat == data.stat
+    assert data.stat is not None
+    assert data.data == b"x"
+    assert data.stat.data_length == 1
+    assert children.children == ("a",)
+    assert children.stat is not None
+    assert changed.stat is not None
+    assert changed.stat.version == 1
+    assert again == Reply(Code.BAD_VERSION, again.zxid)
+    assert synced.path == "/a"
+    assert deleted == Reply(Code.OK, deleted.zxid)
+    assert created.zxid < changed.zxid < again.zxid < deleted.zxid
+
+
+def test_null_and_empty_data_differ(service: KazooService, owner: Owner) -> None:
+    session = connect(service, owner)
+    replies = owner.ask(
+        session, Create("/n", None), Create("/e", b""), GetData("/n"), GetData("/e")
+    )
+    assert [reply.data for reply in replies[2:]] == [None, b""]
+
+
+def test_modes_of_create(service: KazooService, owner: Owner) -> None:
+    session = connect(service, owner)
+    replies = owner.ask(
+        session,
+        *[Create("/s-", b"", CreateMode.PERSISTENT_SEQUENTIAL) for _ in range(2)],
+        Create("/e-", b"", CreateMode.EPHEMERAL_SEQUENTIAL),
+        Exists("/e-0000000002"),
+    )
+    paths = [reply.path for reply in replies[:3]]
+    assert paths == ["/s-0000000000", "/s-0000000001", "/e-0000000002"]
+    assert replies[3].stat is not None
+    assert replies[3].stat.ephemeral_owner == session.session_id
+
+
+def test_a_multi_and_one_that_is_rolled_back(service: KazooService, owner: Owner) -> None:
+    session = connect(service, owner)
+    done, failed, empty = owner.ask(
+        session,
+        Multi((Create("/a", b""), SetData("/a", b"1", 0), Check("/a", 1))),
+        Multi((Check("/a", 1), SetData("/a", b"2"), Check("/a", 1), Delete("/a"))),
+        Multi(()),
+    )
+    assert [result.code for result in done.results] == [Code.OK] * 3
+    assert done.results[0].path == "/a"
+    assert done.results[1].stat is not None
+    assert done.results[1].stat.version == 1
+    assert failed.code is Code.BAD_VERSION
+    codes = [Code.OK, Code.OK, Code.BAD_VERSION, Code.RUNTIME_INCONSISTENCY]
+    assert failed.results == tuple(OpResult(code) for code in codes)
+    assert empty.code is Code.OK
+    assert empty.results == ()
+    assert owner.ask_one(session, GetData("/a")).data == b"1"
+
+
+def test_paths_are_inside_the_chroot(
+    service: KazooService, owner: Owner, server: EmbeddedServer, address: Address
+) -> None:
+    session = connect(service, owner)
+    owner.ask(session, GetChildren("/", watch=True), Exists("/a", watch=True))
+    multi = owner.ask_one(session, Multi((Create("/a", b""),)))
+    assert multi.results[0].path == "/a"
+    assert {(event.type, event.path) for event in owner.events} == {
+        (EventType.NODE_CREATED, "/a"),
+        (CHILDREN, "/"),
+    }
+    with closing(KazooService(server.address, QUICK)) as outside:
+        other, another = _another(outside)
+        assert another.ask_one(other, Exists(f"{address.chroot}/a")).code is Code.OK
+
+
+def test_a_thousand_requests_in_flight_are_answered_in_order(
+    service: KazooService, owner: Owner
+) -> None:
+    session = connect(service, owner)
+    owner.ask_one(session, Create("/a", b""))
+    replies = owner.ask(session, *[SetData("/a", b"%d" % n, n) for n in range(1000)])
+    versions = [reply.stat.version for reply in replies if reply.stat]
+    assert versions == list(range(1, 1001))
+
+
+def test_a_large_payload_passes_in_pieces(service: KazooService, owner: Owner) -> None:
+    session = connect(service, owner)
+    large = bytes(range(256)) * 3500
+    replies = owner.ask(session, Create("/a", large), *[GetData("/a")] * 5)
+    assert all(reply.data == large for reply in replies[1:])
+
+
+def test_of_n_conditional_updates_at_one_version_exactly_one_succeeds(
+    service: KazooService, owner: Owner
+) -> None:
+    sessions = [connect(service, owner, f"broker-{n}") for n in range(8)]
+    owner.ask_one(sessions[0], Create("/a", b""))
+    for version in range(60):
+        replies: list[Reply] = []
+        for session in sessions:
+            session.submit(SetData("/a", b"x", version), replies.append)
+        owner.until(lambda replies=replies: len(replies) == len(sessions))  # type: ignore[misc]
+        assert Counter(reply.code for reply in replies) == {Code.OK: 1, Code.BAD_VERSION: 7}
+
+
+# ---- watches ----
+
+
+def test_a_watch_is_seen_before_the_data_that_fired_it(service: KazooService, owner: Owner) -> None:
+    session = connect(service, owner)
+    owner.ask(session, Create("/a", b"0"), GetData("/a", watch=True))
+    owner.seen.clear()
+    for request in (SetData("/a", b"1"), GetData("/a")):
+        session.submit(request, owner.seen.append)
+    owner.until(lambda: len(owner.seen) == 3)
+    event, written, read = owner.seen
+    assert event == WatchedEvent(CHANGED, "/a")
+    assert isinstance(written, Reply)
+    assert isinstance(read, Reply)
+    assert read.data == b"1"
+
+
+def test_a_watch_fires_once_and_a_read_that_failed_sets_none(
+    service: KazooService, owner: Owner
+) -> None:
+    session = connect(service, owner)
+    owner.ask(session, GetData("/a", watch=True), GetChildren("/a", watch=True))
+    owner.ask(session, Create("/a", b""), Exists("/a", watch=True))
+    owner.ask(session, SetData("/a", b"1"), SetData("/a", b"2"), Delete("/a"))
+    assert owner.events == [WatchedEvent(CHANGED, "/a")]
+
+
+def test_watches_survive_an_outage_and_fire_for_what_was_missed(
+    service: KazooService, owner: Owner, tap: Tap
+) -> None:
+    session = connect(service, owner)
+    other, another = _another(service)
+    owner.ask(session, *[Create(f"/{name}", b"") for name in ("changed", "same", "gone", "parent")])
+    owner.ask(session, *[GetData(f"/{name}", watch=True) for name in ("changed", "same", "gone")])
+    owner.ask(session, Exists("/new", watch=True), Exists("/later", watch=True))
+    owner.ask(session, GetChildren("/parent", watch=True), GetChildren("/same", watch=True))
+
+    _break(tap, owner)
+    another.ask(other, SetData("/changed", b"1"), Delete("/gone"), Create("/new", b""))
+    another.ask(other, Create("/parent/child", b""))
+    tap.heal()
+    owner.until(lambda: len(owner.events) == 4)
+    assert owner.states == [CONNECTED, DISCONNECTED, CONNECTED]
+    assert {(event.type, event.path) for event in owner.events} == {
+        (CHANGED, "/changed"),
+        (EventType.NODE_DELETED, "/gone"),
+        (EventType.NODE_CREATED, "/new"),
+        (CHILDREN, "/parent"),
+    }
+
+    owner.seen.clear()
+    another.ask(other, SetData("/same", b"1"), Create("/same/child", b""), Create("/later", b""))
+    another.ask(other, SetData("/changed", b"2"), Delete("/parent/child"))
+    owner.until(lambda: len(owner.events) == 3)
+    owner.ask_one(session, Sync("/"))
+    assert [(event.type, event.path) for event in owner.events] == [
+        (CHANGED, "/same"),
+        (CHILDREN, "/same"),
+        (EventType.NODE_CREATED, "/later"),
+    ]
+
+
+def test_watches_survive_many_at_once(service: KazooService, owner: Owner, tap: Tap) -> None:
+    session = connect(service, owner)
+    paths = [f"/node-{n:04d}" for n in range(2500)]
+    owner.ask(session, *[Create(path, b"") for path in paths])
+    owner.ask(session, *[GetData(path, watch=True) for path in paths])
+    _break(tap, owner)
+    tap.heal()
+    owner.until_state(CONNECTED)
+    owner.ask(session, *[SetData(path, b"1") for path in paths])
+    assert [event.path for event in owner.events] == paths
+
+
+def _break(tap: Tap, owner: Owner) -> None:
+    """The connection ends, and no other is made until the tap is healed."""
+    tap.cut()
+    tap.hang_up()
+    owner.until_state(DISCONNECTED)
+
+
+# ---- outages and generations ----
+
+
+def test_what_is_in_flight_at_a_disconnect_is_answered_once(
+    service: KazooService, owner: Owner, tap: Tap
+) -> None:
+    session = connect(service, owner)
+    owner.ask_one(session, Create("/a", b""))
+    answered: list[int] = []
+    codes: list[Code] = []
+    for n in range(400):
+        session.submit(SetData("/a", b""), lambda reply, n=n: _note(reply, n, codes, answered))
+        if n == 200:
+            tap.cut()
+    tap.hang_up()
+    owner.until(lambda: len(answered) == 400)
+    owner.until_state(DISCONNECTED)
+    tap.heal()
+    owner.until_state(CONNECTED)
+    owner.ask_one(session, Sync("/"))
+    assert answered == list(range(400))
+    assert set(codes) <= {Code.OK, Code.CONNECTION_LOSS}
+    assert codes[-1] is Code.CONNECTION_LOSS
+
+
+def _note(reply: Reply, number: int, codes: list[Code], answered: list[int]) -> None:
+    codes.append(reply.code)
+    answered.append(number)
+
+
+def test_replies_come_before_the_state_that_explains_them(
+    service: KazooService, owner: Owner, tap: Tap
+) -> None:
+    session = connect(service, owner)
+    tap.cut()
+    session.submit(Exists("/a"), owner.seen.append)
+    tap.hang_up()
+    owner.until_state(DISCONNECTED)
+    assert owner.seen == [CONNECTED, Reply(Code.CONNECTION_LOSS), DISCONNECTED]
+
+
+def test_a_queued_write_does_not_go_out_under_a_new_session(
+    service: KazooService, owner: Owner, tap: Tap
+) -> None:
+    other, another = _another(service)
+    another.ask(other, Create("/a", b"before"))
+    session = connect(service, owner, timeout_ms=T_MS)
+    owner.ask(session, Create("/mine", b"", CreateMode.EPHEMERAL))
+    another.ask_one(other, Exists("/mine", watch=True))
+
+    _break(tap, owner)
+    another.until(lambda: bool(another.events))
+    writes: list[Code] = []
+    for _ in range(20):
+        session.submit(SetData("/a", b"after"), lambda reply: writes.append(reply.code))
+    tap.heal()
+    owner.until_state(EXPIRED)
+    session.submit(SetData("/a", b"after"), lambda reply: writes.append(reply.code))
+    owner.until(lambda: len(writes) == 21)
+    assert set(writes[:20]) <= {Code.SESSION_EXPIRED, Code.CONNECTION_LOSS}
+    assert writes[20] is Code.SESSION_EXPIRED
+    assert session.join(5)
+
+    successor = connect(service, Owner(), "broker-1")
+    assert successor.session_id != session.session_id
+    read = another.ask_one(other, GetData("/a"))
+    assert read.data == b"before"
+    assert read.stat is not None
+    assert read.stat.version == 0
+    assert owner.states == [CONNECTED, DISCONNECTED, EXPIRED]
+
+
+def test_expiry_is_learnt_from_the_server_only(tmp_path: Path, owner: Owner) -> None:
+    """A server that was away for longer than the session gives it a full time-out again."""
+    with ExitStack() as stack:
+        own = stack.enter_context(EmbeddedServer(tmp_path, tick_ms=TICK_MS))
+        service = stack.enter_context(closing(KazooService(own.address, QUICK)))
+        session = connect(service, owner, timeout_ms=T_MS)
+        number = session.session_id
+        owner.ask(session, Create("/a", b"", CreateMode.EPHEMERAL), GetData("/a", watch=True))
+        own.stop()
+        owner.until_state(DISCONNECTED)
+        owner.idle_for(1.5 * T_MS / 1000)
+        assert owner.states == [CONNECTED, DISCONNECTED]
+        own.start()
+        owner.until_state(CONNECTED)
+        owner.ask_one(session, SetData("/a", b"1"))
+        assert session.session_id == number
+        assert owner.events == [WatchedEvent(CHANGED, "/a")]
+
+
+def test_a_server_that_stands_still_is_noticed_after_two_thirds(
+    tmp_path: Path, owner: Owner
+) -> None:
+    with ExitStack() as stack:
+        own = stack.enter_context(EmbeddedServer(tmp_path, tick_ms=TICK_MS))
+        service = stack.enter_context(closing(KazooService(own.address, QUICK)))
+        session = connect(service, owner, timeout_ms=T_MS)
+        own.pause()
+        began = time.monotonic()
+        assert owner.ask_one(session, Exists("/")).code is Code.CONNECTION_LOSS
+        assert 0.3 < (time.monotonic() - began) / (T_MS / 1000) < 1.2
+        own.resume()
+        owner.until(lambda: owner.states[-1] in (CONNECTED, EXPIRED))
+
+
+# ---- the gate: what pause and cut do; a separate process and a tap do the same elsewhere ----
+
+
+def test_a_short_pause_is_not_noticed(service: KazooService, owner: Owner) -> None:
+    session = connect(service, owner, timeout_ms=10 * T_MS)
+    gate = service.gate("broker-1")
+    owner.ask(session, Create("/a", b""), GetData("/a", watch=True))
+    other, another = _another(service)
+    gate.pause()
+    replies: list[Reply] = []
+    session.submit(Exists("/a"), replies.append)
+    another.ask_one(other, SetData("/a", b"1"))
+    owner.idle_for(0.3)
+    assert replies == []
+    assert owner.events == []
+    gate.resume()
+    owner.until(lambda: len(replies) == 1)
+    assert owner.events == [WatchedEvent(CHANGED, "/a")]
+    assert owner.states == [CONNECTED]
+
+
+def test_while_paused_nothing_passes_in_either_direction(
+    service: KazooService, owner: Owner, tap: Tap
+) -> None:
+    session = connect(service, owner, timeout_ms=T_MS)
+    owner.ask(session, Create("/mine", b"", CreateMode.EPHEMERAL))
+    other, another = _another(service)
+    another.ask_one(other, Exists("/mine", watch=True))
+    service.gate("broker-1").pause()
+    pings, began = tap.pings, time.monotonic()
+    session.submit(SetData("/mine", b"1"), owner.seen.append)
+    another.until(lambda: bool(another.events))
+    waited_ms = (time.monotonic() - began) * 1000
+    assert another.events == [WatchedEvent(EventType.NODE_DELETED, "/mine")]
+    assert tap.pings == pings
+    assert 2 / 3 * T_MS - 50 < waited_ms < T_MS + 3 * TICK_MS + 500
+    assert owner.states == [CONNECTED]
+    service.gate("broker-1").resume()
+    owner.until_state(EXPIRED)
+    assert owner.seen == [CONNECTED, Reply(Code.CONNECTION_LOSS), DISCONNECTED, EXPIRED]
+
+
+def test_an_idle_session_is_kept_by_its_pings(
+    service: KazooService, owner: Owner, tap: Tap
+) -> None:
+    connect(service, owner, timeout_ms=T_MS)
+    owner.idle_for(2.5 * T_MS / 1000)
+    assert owner.states == [CONNECTED]
+    assert 5 <= tap.pings <= 9  # one each T/3
+
+
+@pytest.mark.parametrize("means", ["gate", "tap"])
+def test_a_cut_within_the_session(
+    service: KazooService, owner: Owner, tap: Tap, means: str
+) -> None:
+    """Noticed after 2T/3; healed within T the same session goes on, with its watches."""
+    link = service.gate("broker-1") if means == "gate" else tap
+    session = connect(service, owner, timeout_ms=3 * T_MS)
+    owner.ask(session, Create("/a", b""), GetData("/a", watch=True))
+    number = session.session_id
+    link.cut()
+    session.submit(Exists("/a"), owner.seen.append)
+    owner.until_state(DISCONNECTED)
+    assert owner.seen[-2:] == [Reply(Code.CONNECTION_LOSS), DISCONNECTED]
+    link.heal()
+    owner.until_state(CONNECTED)
+    owner.ask_one(session, SetData("/a", b"1"))
+    assert session.session_id == number
+    assert owner.events == [WatchedEvent(CHANGED, "/a")]
+
+
+@pytest.mark.parametrize("means", ["gate", "tap"])
+def test_a_cut_longer_than_the_session(
+    service: KazooService, owner: Owner, tap: Tap, means: str
+) -> None:
+    link = service.gate("broker-1") if means == "gate" else tap
+    session = connect(service, owner, timeout_ms=T_MS)
+    owner.ask(session, Create("/mine", b"", CreateMode.EPHEMERAL))
+    other, another = _another(service)
+    another.ask_one(other, Exists("/mine", watch=True))
+    link.cut()
+    another.until(lambda: bool(another.events))
+    owner.until_state(DISCONNECTED)
+    owner.idle_for(0.3)
+    assert owner.states == [CONNECTED, DISCONNECTED]
+    link.heal()
+    owner.until_state(EXPIRED)
+
+
+# ---- the ends of a session ----
+
+
+def test_close_removes_the_ephemerals_and_answers_what_was_asked(
+    service: KazooService, owner: Owner
+) -> None:
+    session = connect(service, owner)
+    other, another = _another(service)
+    session.submit(Create("/mine", b"", CreateMode.EPHEMERAL), owner.seen.append)
+    session.close()
+    session.submit(Exists("/mine"), owner.seen.append)
+    owner.until_state(CLOSED)
+    codes = [one.code for one in owner.seen if isinstance(one, Reply)]
+    assert sorted(codes) == [Code.CONNECTION_LOSS, Code.OK]
+    assert another.ask_one(other, Exists("/mine")).code is Code.NO_NODE
+    session.submit(Exists("/mine"), owner.seen.append)
+    owner.run_what_is_there()
+    assert owner.seen[-1] == Reply(Code.SESSION_EXPIRED)
+    assert session.join(5)
+
+
+def test_close_without_a_connection_ends_at_once(
+    service: KazooService, owner: Owner, tap: Tap
+) -> None:
+    session = connect(service, owner)
+    _break(tap, owner)
+    session.submit(Exists("/"), owner.seen.append)
+    session.close()
+    tap.close()
+    owner.until_state(CLOSED)
+    assert Reply(Code.CONNECTION_LOSS) in owner.seen
+    assert session.join(5)
+
+
+def test_abandon_is_silent_and_leaves_the_session_to_the_server(
+    service: KazooService, owner: Owner
+) -> None:
+    session = connect(service, owner, timeout_ms=T_MS)
+    other, another = _another(service)
+    owner.ask(session, Create("/mine", b"", CreateMode.EPHEMERAL), Exists("/mine", watch=True))
+    another.ask_one(other, Exists("/mine", watch=True))
+    for _ in range(50):
+        session.submit(Exists("/mine"), owner.seen.append)
+    owner.seen.clear()
+    session.abandon()
+    began = time.monotonic()
+    assert session.join(5)
+    assert another.ask_one(other, Exists("/mine")).code is Code.OK
+    another.until(lambda: bool(another.events))
+    assert (time.monotonic() - began) * 1000 > T_MS / 2
+    owner.run_what_is_there()
+    assert owner.seen == []
+
+
+def test_abandon_wherever_the_session_stands(
+    service: KazooService, owner: Owner, tap: Tap, address: Address
+) -> None:
+    """Paused, cut, waiting to connect, and connecting to nobody: its thread and sockets go."""
+    paused = connect(service, owner, "paused")
+    service.gate("paused").pause()
+    cut = connect(service, owner, "cut")
+    service.gate("cut").cut()
+    waiting = connect(service, owner)
+    _break(tap, owner)
+    service.route("nobody", Address((("127.0.0.1", 1),)))
+    nobody = service.open_session("nobody", T_MS, owner, owner)
+    for session in (paused, cut, waiting, nobody):
+        session.abandon()
+        assert session.join(5)
+
+
+def test_a_session_time_out_that_the_server_clamps_is_an_error(
+    service: KazooService, owner: Owner
+) -> None:
+    session = service.open_session("broker-1", 90_000, owner, owner)
+    with pytest.raises(SessionTimeoutClamped, match="90000 ms asked, the server grants 60000"):
+        owner.until(lambda: bool(owner.states))
+    owner.until_state(CLOSED)
+    assert session.join(5)
+
+
+def test_a_hundred_sessions_in_one_process(service: KazooService, owner: Owner) -> None:
+    before = threading.active_count()
+    sessions = [service.open_session(f"broker-{n}", 10_000, owner, owner) for n in range(100)]
+    owner.until(lambda: owner.states == [CONNECTED] * 100)
+    assert threading.active_count() - before == 100
+    mine = Create("/e-", b"", CreateMode.EPHEMERAL_SEQUENTIAL)
+    assert all(owner.ask_one(session, mine).code is Code.OK for session in sessions)
+    for session in sessions:
+        session.close()
+    owner.until(lambda: owner.states.count(CLOSED) == 100)
+    assert all(session.join(5) for session in sessions)
+
+
+def test_gates_of_different_processes_are_different(service: KazooService, owner: Owner) -> None:
+    sessions: list[KazooSession] = [connect(service, owner, f"broker-{n}") for n in (1, 2)]
+    service.gate("broker-1").pause()
+    assert owner.ask_one(sessions[1], Sync("/")).code is Code.OK
+    service.gate("broker-1").resume()
+    assert owner.ask_one(sessions[0], Sync("/")).code is Code.OK
+
+
+def test_a_chroot_that_is_missing_answers_no_node(server: EmbeddedServer, owner: Owner) -> None:
+    nowhere = msgspec.structs.replace(server.address, chroot="/nowhere")
+    with closing(KazooService(nowhere, QUICK)) as service:
+        session = connect(service, owner)
+        assert owner.ask_one(session, Create("/a", b"")).code is Code.NO_NODE
