@@ -34,10 +34,13 @@ from zk.watches import Fired
 from zk.wire import Lane, Listener, Observer
 
 When = Literal["before", "after"]
+Control = Connect | Ping | SetWatches | CloseSession | EndOfStream
 
 _READS = (Exists, GetData, GetChildren)
 _NAMES = {Connect: "connect", SetWatches: "setWatches", CloseSession: "closeSession"}
+_NAMED = (Connect, SetWatches, CloseSession)
 _UNREPORTED = (Ping, EndOfStream)
+_CONTROL = (Connect, Ping, SetWatches, CloseSession, EndOfStream)
 
 
 class ServerSession:
@@ -107,6 +110,7 @@ class Ensemble:
         self._up = True
         self._last_session_id = 0
         self._sessions: dict[int, ServerSession] = {}
+        self._clients: dict[int, str] = {}
         self._buckets: dict[int, list[ServerSession]] = {}
         self._connections: dict[Connection, None] = {}
         self._links: dict[str, Link] = {}
@@ -157,11 +161,24 @@ class Ensemble:
         self._drops.setdefault(client, []).append((when, kind))
 
     def lag(self, client: str, lag_us: int) -> None:
-        """From its next connection on `client` talks to a server that lags `lag_us` behind; 0: to
-        the leader again."""
-        self._followers.pop(client, None)
-        if lag_us:
-            self._followers[client] = Follower(self.tree, lag_us, self._server, self._deliver)
+        """From now on `client` talks to a server that applies everything `lag_us` later; 0: which
+        catches up and lags no more."""
+        follower = self._followers.get(client)
+        if follower is not None:
+            follower.lag_us = lag_us
+        elif lag_us:
+            self._followers[client] = self._follow(client, lag_us)
+
+    def _follow(self, client: str, lag_us: int) -> Follower:
+        """Watches are kept where their session is connected."""
+        follower = Follower(self.tree.copy(), lag_us, self._server, self._deliver)
+        for session in self._sessions.values():
+            elsewhere = self.tree if session.client == client else follower.tree
+            elsewhere.watches.remove_session(session.session_id)
+        for connection in self._connections:
+            if connection.link.client == client:
+                connection.follower = follower
+        return follower
 
     def stop(self) -> None:
         """The server's process ends: connections break and are refused; its data is kept."""
@@ -172,10 +189,18 @@ class Ensemble:
 
     def start(self) -> None:
         """The server is back; the sessions in its log get a full time-out from now."""
+        if self._up:
+            return
         self._up = True
         for session in self._sessions.values():
             self._touch(session)
             self._file(session)
+
+    # what an inspector may ask
+
+    def client_of(self, session_id: int) -> str:
+        """Whose session it is, or was."""
+        return self._clients[session_id]
 
     # what passes on the wire
 
@@ -188,35 +213,35 @@ class Ensemble:
     def _on_pass(self, client: str, packet: ToServer) -> None:
         if isinstance(packet, _UNREPORTED):
             return
-        name = _NAMES.get(type(packet), packet)
-        self._observer.on_request(self._now_us(), client, name)  # type: ignore[arg-type]
+        what = _NAMES[type(packet)] if isinstance(packet, _NAMED) else packet
+        self._observer.on_request(self._now_us(), client, what)
 
     # the server, on its lane
 
     def _on_packet(self, connection: Connection, packet: ToServer) -> None:
         if connection not in self._connections:
             return
-        if isinstance(packet, Connect):
-            self._on_connect(connection, packet)
-        elif isinstance(packet, EndOfStream):
+        if isinstance(packet, EndOfStream):
             self._forget(connection)
         elif connection.waiting:
             connection.parked.append(packet)
+        elif connection.session is None:
+            assert isinstance(packet, Connect), "a request before the connection's first answer"
+            self._on_connect(connection, packet)
         else:
-            self._on_session_packet(connection, packet)
+            self._touch(connection.session)
+            if isinstance(packet, _CONTROL):
+                self._on_control(connection, connection.session, packet)
+            else:
+                self._on_request(connection, connection.session, packet)
 
-    def _on_session_packet(self, connection: Connection, packet: ToServer) -> None:
-        session = connection.session
-        assert session is not None, "a request before the connection's first answer"
-        self._touch(session)
+    def _on_control(self, connection: Connection, session: ServerSession, packet: Control) -> None:
         if isinstance(packet, Ping):
             connection.to_client.send(PING, "zk_reply")
         elif isinstance(packet, SetWatches):
             self._on_set_watches(connection, session, packet)
         elif isinstance(packet, CloseSession):
             self._close_session(session, Reply(Code.OK, self.tree.zxid + 1))
-        else:
-            self._on_request(connection, session, packet)  # type: ignore[arg-type]
 
     def _on_request(self, connection: Connection, session: ServerSession, request: Request) -> None:
         drop = self._take_drop(connection, request) if self._drops else None
@@ -254,10 +279,6 @@ class Ensemble:
 
     def _on_connect(self, connection: Connection, packet: Connect) -> None:
         connection.follower = self._followers.get(connection.link.client)
-        tree = connection.follower.tree if connection.follower else self.tree
-        if packet.last_zxid > tree.zxid:
-            self._break(connection)
-            return
         if packet.session_id:
             self._reopen(connection, packet)
             return
@@ -266,6 +287,7 @@ class Ensemble:
         timeout_ms = min(max(packet.timeout_ms, self._min_ms), self._max_ms)
         session = ServerSession(session_id, connection.link.client, timeout_ms)
         self._sessions[session_id] = session
+        self._clients[session_id] = session.client
         transaction = self.tree.create_session(session_id, timeout_ms)
         self._observer.on_transaction(self._now_us(), transaction)
         self._to_followers(partial(_replay_session, session_id, timeout_ms))

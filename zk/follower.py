@@ -22,15 +22,13 @@ class Follower:
     """Its own copy of the tree, which holds the watches of the sessions that are connected to
     it."""
 
-    __slots__ = ("_backlog", "_deliver", "_lag_us", "_lane", "tree")
+    __slots__ = ("_backlog", "_deliver", "_lane", "lag_us", "tree")
 
     def __init__(
-        self, leader: Tree, lag_us: int, lane: Lane, deliver: Callable[[Fired], None]
+        self, tree: Tree, lag_us: int, lane: Lane, deliver: Callable[[Fired], None]
     ) -> None:
-        self.tree = leader.copy()
-        for session in self.tree.sessions:
-            self.tree.watches.remove_session(session)
-        self._lag_us = lag_us
+        self.tree = tree
+        self.lag_us = lag_us
         self._lane = lane
         self._deliver = deliver
         self._backlog: deque[tuple[Commit, Callable[[], None] | None]] = deque()
@@ -38,7 +36,7 @@ class Follower:
     def commit(self, commit: Commit, then: Callable[[], None] | None = None) -> None:
         """Apply `commit` when it is due, then do `then`."""
         self._backlog.append((commit, then))
-        self._lane.call_later(self._lag_us, self._apply_next)
+        self._lane.call_later(self.lag_us, self._apply_next)
 
     def _apply_next(self) -> None:
         commit, then = self._backlog.popleft()

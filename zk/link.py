@@ -80,6 +80,7 @@ class Pipe(Generic[P]):
     __slots__ = (
         "_arrive",
         "_held",
+        "_in_flight",
         "_lane",
         "_last_due_us",
         "_link",
@@ -105,26 +106,29 @@ class Pipe(Generic[P]):
         self._on_packet = on_packet
         self._on_pass = on_pass
         self._packets: deque[tuple[int, P]] = deque()
-        self._held: deque[tuple[str, P]] = deque()
+        self._held: deque[tuple[P, str, int]] = deque()
+        self._in_flight: deque[P] = deque()
         self._last_due_us = 0
         self._arrive = self.arrive
         self.purpose = purpose
         self.open = True
         link.pipes.append(self)
 
-    def send(self, packet: P, purpose: str, delay_us: int = 0) -> None:
-        """Put `packet` on its way; it takes a latency drawn for `purpose`, and `delay_us` on
-        top."""
+    def send(self, packet: P, purpose: str, process_us: int = 0) -> None:
+        """Put `packet` on its way: it takes a latency drawn for `purpose`, and `process_us`."""
         if not self.open:
             return
-        link = self._link
-        if link.closed_gate:
-            self._held.append((purpose, packet))
+        if self._link.closed_gate:
+            self._held.append((packet, purpose, process_us))
             return
         if self._on_pass is not None:
             self._on_pass(packet)
+        self._carry(packet, purpose, process_us)
+
+    def _carry(self, packet: P, purpose: str, process_us: int) -> None:
+        link = self._link
         now = self._now_us()
-        due = now + link.latency(purpose, link.client) + link.extra_us + delay_us
+        due = now + link.latency(purpose, link.client) + link.extra_us + process_us
         if due < self._last_due_us:
             due = self._last_due_us
         self._last_due_us = due
@@ -142,22 +146,27 @@ class Pipe(Generic[P]):
         return bool(self._packets) and self._packets[0][0] <= self._now_us()
 
     def hold(self) -> None:
+        """Stop what is in flight; what has arrived at the receiver stays with it."""
         now = self._now_us()
         while self._packets and self._packets[-1][0] > now:
-            self._held.appendleft((self.purpose, self._packets.pop()[1]))
+            self._in_flight.appendleft(self._packets.pop()[1])
 
     def release(self, not_before_us: int) -> int:
         """Send what was held; returns when the last of it arrives."""
         self._last_due_us = max(self._last_due_us, not_before_us)
+        in_flight, self._in_flight = self._in_flight, deque()
+        for packet in in_flight:
+            self._carry(packet, self.purpose, 0)
         held, self._held = self._held, deque()
-        for purpose, packet in held:
-            self.send(packet, purpose)
+        for packet, purpose, process_us in held:
+            self.send(packet, purpose, process_us)
         return self._last_due_us
 
     def close(self) -> None:
         """The receiver is gone: nothing is delivered any more."""
         self._packets.clear()
         self._held.clear()
+        self._in_flight.clear()
         if self.open:
             self.open = False
             self._link.pipes.remove(self)

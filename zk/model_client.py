@@ -205,6 +205,7 @@ class ModelSession:
             self._disconnect()
             return
         self._phase = Phase.CONNECTING
+        self._ever_connected = True
         connect = Connect(self._session_id, self._wished_ms, self._last_zxid)
         self._to_server.send(connect, "zk_connect")
         self._arm()
@@ -214,7 +215,7 @@ class ModelSession:
             self._on_expired()
             return
         self._phase = Phase.CONNECTED
-        self._ever_connected = self._told_connected = True
+        self._told_connected = True
         self._session_id = answer.session_id
         self._set_timeouts(answer.timeout_ms)
         set_watches = self._watches.request(self._last_zxid)
@@ -341,7 +342,8 @@ class ModelSession:
         now = self._now_us()
         connected = self._phase is Phase.CONNECTED
         silence_us = self._read_timeout_us if connected else self._connect_timeout_us
-        assert self._from_server is not None
+        if self._from_server is None:
+            return
         if now - self._last_heard_us >= silence_us:
             if not self._from_server.has_arrived():
                 self._disconnect()

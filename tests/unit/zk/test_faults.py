@@ -53,6 +53,7 @@ class TestCut:
         world.service.heal("a")
         world.run_ms(10)
         assert a.take() == ["NodeCreated /x", "exists /y NO_NODE", "create /z OK"]
+        assert world.wire[-3:] == ["b create /x", "a exists /y", "a create /z"]
 
     def test_a_cut_beyond_the_read_time_out_loses_the_connection_and_is_healed_within_the_session(
         self, world: World, a: Client, b: Client
@@ -185,6 +186,45 @@ class TestDroppedConnections:
         assert a.ask(SetData("/x", b"1", 0)).code is Code.BAD_VERSION
         assert [it.op for it in world.log] == ["createSession", "create", "setData", "error"]
 
+    def test_a_watch_whose_confirmation_was_lost_is_none(
+        self, world: World, a: Client, b: Client
+    ) -> None:
+        a.ask(Create("/x", b""))
+        world.service.drop_connection("a", "after", "getData")
+        a.submit(GetData("/x", watch=True))
+        world.run_ms(3000)
+        assert a.take() == ["getData /x CONNECTION_LOSS", "Disconnected", "SyncConnected"]
+        b.ask(SetData("/x", b"1"))
+        world.run_ms(10)
+        assert a.take() == []
+
+    def test_watches_that_missed_nothing_stay_armed(
+        self, world: World, a: Client, b: Client
+    ) -> None:
+        a.ask(Create("/x", b""))
+        a.ask(GetData("/x", watch=True))
+        a.ask(GetChildren("/x", watch=True))
+        world.service.drop_connection("a", "before", "exists")
+        a.submit(Exists("/y"))
+        world.run_ms(3000)
+        assert a.take() == ["exists /y CONNECTION_LOSS", "Disconnected", "SyncConnected"]
+        b.ask(SetData("/x", b"1"))
+        b.ask(Create("/x/c", b""))
+        world.run_ms(10)
+        assert a.take() == ["NodeDataChanged /x", "NodeChildrenChanged /x"]
+
+    def test_a_reconnect_is_a_sign_of_life(self, world: World, a: Client) -> None:
+        world.service.drop_connection("a", "before", "exists")
+        world.run_ms(1900)
+        a.submit(Exists("/y"))
+        world.run_ms(10)
+        while "SyncConnected" not in a.heard:
+            world.run_ms(1)
+        a.lane.crash()
+        back_ms = a.when_ms["SyncConnected"]
+        world.run_ms(10_000)
+        assert back_ms + 5990 <= world.logged_ms("closeSession")[0] <= back_ms + 6500
+
     def test_any_kind_and_only_once(self, world: World, a: Client) -> None:
         world.service.drop_connection("a", "before")
         a.submit(Exists("/x"))
@@ -267,13 +307,24 @@ class TestLag:
         world.run_ms(200)
         assert slow.take() == ["create /mine OK", "exists /mine OK"]
 
-    def test_it_expires_and_returns_to_the_leader_like_any_other(
-        self, world: World, a: Client
-    ) -> None:
+    def test_it_may_begin_and_end_while_the_session_lives(self, world: World, a: Client) -> None:
+        slow = world.client("slow")
+        slow.ask(Exists("/x", watch=True))
+        world.service.lag("slow", 50_000)
+        a.ask(Create("/x", b""))
+        assert slow.ask(Exists("/x", watch=True)).code is Code.NO_NODE
+        world.run_ms(100)
+        assert slow.take() == ["NodeCreated /x"]
+        world.service.lag("slow", 0)
+        slow.ask(Exists("/x", watch=True))
+        a.ask(SetData("/x", b"1"))
+        world.run_ms(1)
+        assert slow.take() == ["NodeDataChanged /x"]
+
+    def test_it_expires_like_any_other(self, world: World, a: Client) -> None:
         world.service.lag("slow", 50_000)
         slow = world.client("slow")
         slow.ask(Create("/mine", b"", EPHEMERAL))
-        world.service.lag("slow", 0)
         world.service.expire("slow")
         world.run_ms(3000)
         assert slow.take() == ["Disconnected", "Expired"]

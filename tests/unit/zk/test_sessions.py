@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from tests.unit.zk.world import Client, World
@@ -280,6 +282,21 @@ class TestPauses:
         world.server.resume()
         world.run_ms(15_000)
         assert a.take() in (["SyncConnected"], ["Expired"])
+
+    def test_an_attempt_that_nobody_answers_is_given_up_after_the_time_out(
+        self, world: World
+    ) -> None:
+        a = world.client("a", timeout_ms=6000)
+        world.server.pause()
+        attempts_s = []
+        for second in range(40):
+            before = len(world.wire)
+            world.run_ms(1000)
+            attempts_s += [second] * (len(world.wire) - before)
+        assert a.take() == ["Disconnected"]
+        gaps = {after - before for before, after in pairwise(attempts_s)}
+        assert len(attempts_s) >= 4
+        assert gaps <= {7, 8}
 
 
 def test_a_request_costs_two_scheduled_calls(world: World) -> None:

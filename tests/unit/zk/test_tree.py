@@ -267,6 +267,15 @@ def test_closing_a_session_removes_its_ephemerals_in_one_transaction(server: Ser
     assert stat.pzxid == transaction.zxid
 
 
+def test_many_ephemerals_vanish_in_the_order_of_java_s_hash_set(server: Server) -> None:
+    """The order is the one in which a real 3.9.3 server told a watcher of fifteen deletions."""
+    names = "anna bert carl dora emil fred gina hugo ines jack kate lena mona nora otto"
+    server.create(*(f"/eph-{name}" for name in names.split()), mode=EPHEMERAL)
+    transaction, _ = server.tree.close_session(ALICE)
+    told = "kate bert emil fred nora lena hugo mona carl ines gina otto jack dora anna"
+    assert transaction.removed == tuple(f"/eph-{name}" for name in told.split())
+
+
 def test_an_ephemeral_names_its_owner(server: Server) -> None:
     server.create("/e", mode=EPHEMERAL)
     assert server.stat("/e").ephemeral_owner == ALICE

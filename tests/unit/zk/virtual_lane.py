@@ -81,7 +81,7 @@ class VirtualLane:
         timer.action()
 
     def pause(self) -> None:
-        self._paused = []
+        self._paused = self._paused or []
 
     def resume(self) -> None:
         missed, self._paused = self._paused or [], None
