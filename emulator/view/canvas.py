@@ -1,4 +1,7 @@
-"""Lines of characters with a style each: what the lane table is drawn on, one row at a time."""
+"""Lines of characters with a style each: what the lane table is drawn on, one row at a time.
+
+Owns what covers what (words cover lines, never the other way round), and nothing of what they mean.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ What is shown is `rows`' business.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
@@ -137,7 +138,7 @@ class Lanes:
         yield from sheet.lines()
 
 
-class Sheet:
+class Sheet(ABC):
     """What the wide and the narrow form share: the order of lines, and the time column."""
 
     def __init__(self, lanes: Lanes, width: int, column: int) -> None:
@@ -154,11 +155,13 @@ class Sheet:
                 yield Text(f" ✗ {row.note}", style="bold white on red", no_wrap=True)
         yield from self._legend()
 
+    @abstractmethod
     def header(self) -> Iterator[Text]:
-        raise NotImplementedError
+        """The lanes' names."""
 
+    @abstractmethod
     def row(self, row: Row) -> Iterator[Text]:
-        raise NotImplementedError
+        """One row, which may take several lines."""
 
     def time(self, row: Row) -> str:
         """Seconds since the cluster was up; how long, for a row that only counts."""

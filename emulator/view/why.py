@@ -151,9 +151,7 @@ def _write(
 ) -> tuple[StateWrite, StateWrite | None]:
     history = derived.zookeeper.get(partition)
     if not history:
-        known = ", ".join(map(str, derived.partitions[:8])) or "none"
-        more = f" and {len(derived.partitions) - 8} more" if len(derived.partitions) > 8 else ""
-        raise NoSuchChange(f"{partition}: the trace has no such partition; it has {known}{more}")
+        raise NoSuchChange(f"{partition}: no such partition in this run")
     for place in reversed(range(len(history))):
         if history[place].version == version:
             return history[place], history[place - 1] if place else None

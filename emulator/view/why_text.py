@@ -1,4 +1,7 @@
-"""The story of one ISR change as a dozen lines for a terminal; its facts come from `why`."""
+"""The story of one ISR change as a dozen lines for a terminal.
+
+Owns the sentences; every fact and number in them comes from `why`, and none is worked out here.
+"""
 
 from __future__ import annotations
 

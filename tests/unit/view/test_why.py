@@ -96,7 +96,7 @@ def test_refused_tries_before_it_are_counted() -> None:
     ("partition", "version", "message"),
     [
         ("orders", 9, "orders-0@v9: there is no such version; there is v0 to v2"),
-        ("clicks", 1, "clicks-0: the trace has no such partition; it has orders-0"),
+        ("clicks", 1, "clicks-0: no such partition in this run"),
     ],
 )
 def test_what_does_not_exist_is_said_with_what_does(

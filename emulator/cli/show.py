@@ -1,0 +1,120 @@
+"""`isr show RUN`: the lane table of a run that is over, or the whole of it as one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+
+from emulator.scenario.errors import UserError
+from emulator.view import asked
+from emulator.view.derive import derive
+from emulator.view.lanes import Lanes, render_lanes
+from emulator.view.stored import NoRun, StoredRun, open_run
+
+HELP = "Show a run as lanes: one column per actor, time downwards."
+
+
+def command(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run directory, such as runs/latest.")
+    ],
+    partition: Annotated[str | None, typer.Option(help="Only this partition: orders-0.")] = None,
+    actor: Annotated[
+        str | None, typer.Option(help="Only this actor: controller, zookeeper, clients or 2.")
+    ] = None,
+    since: Annotated[str | None, typer.Option("--from", help="From this time on: 12.5s.")] = None,
+    until: Annotated[str | None, typer.Option("--to", help="Up to this time: 20s.")] = None,
+    kind: Annotated[
+        list[str] | None, typer.Option(help="Only this kind of event; may be repeated.")
+    ] = None,
+    detail: Annotated[
+        bool, typer.Option("--detail", help="Everything, each fetch and request a row.")
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page that needs no network.")
+    ] = None,
+    width: Annotated[int | None, typer.Option(help="Columns; default: the terminal's.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The rows as one JSON object.")] = False,
+) -> None:
+    """Show a run as lanes: one column per actor, time downwards."""
+    try:
+        stored = open_run(run)
+        lanes = _lanes(stored, partition, actor, since, until, kind or [], detail, width)
+    except (NoRun, asked.NotInRun) as error:
+        raise UserError(str(error)) from None
+    if html is not None:
+        _write_page(stored, html)
+    if as_json:
+        typer.echo(msgspec.json.encode(_json(stored, lanes)))
+    elif html is None:
+        Console(width=width, highlight=False).print(lanes)
+    else:
+        typer.echo(f"{html}: {html.stat().st_size / 1e6:.1f} MB, open it in a browser")
+
+
+def _lanes(
+    stored: StoredRun,
+    partition: str | None,
+    actor: str | None,
+    since: str | None,
+    until: str | None,
+    kinds: list[str],
+    detail: bool,
+    width: int | None,
+) -> Lanes:
+    derived = derive(stored.events)
+    known = {event.kind for event in stored.events}
+    for kind in kinds:
+        if kind not in known:
+            raise asked.NotInRun(
+                f"{kind}: no such event in this run; it has {', '.join(sorted(known))}"
+            )
+    return render_lanes(
+        stored.events,
+        partition=asked.partition(partition, derived) if partition is not None else None,
+        actor=asked.actor(actor, derived) if actor is not None else None,
+        kinds=kinds,
+        from_us=asked.time_us(since) if since is not None else None,
+        to_us=asked.time_us(until) if until is not None else None,
+        detail=detail,
+        width=width,
+    )
+
+
+def _write_page(stored: StoredRun, file: Path) -> None:
+    from emulator.view.html import render_html
+
+    page = render_html([(stored.header, stored.events)], stored.header.scenario)
+    try:
+        file.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{file}: cannot be written: {error.strerror}") from None
+
+
+def _json(stored: StoredRun, lanes: Lanes) -> dict[str, Any]:
+    """`scenario`, `seed`, `lanes`, and `rows`: `at_ms`, `to_ms`, `kind`, `cells`, `source`,
+    `targets`, `seqs`.
+    """
+    origin = lanes.derived.origin_us
+    rows = [
+        {
+            "at_ms": (row.from_us - origin) / 1000,
+            "to_ms": (row.to_us - origin) / 1000,
+            "kind": row.kind,
+            "banner": row.banner,
+            "cells": {
+                lane: {"headline": cell.headline, "numbers": cell.numbers}
+                for lane, cell in row.cells.items()
+            },
+            "source": row.source,
+            "targets": row.targets,
+            "seqs": row.seqs,
+        }
+        for row in lanes.rows
+    ]
+    header = stored.header
+    return {"scenario": header.scenario, "seed": header.seed, "lanes": lanes.lanes, "rows": rows}

@@ -1,0 +1,88 @@
+"""`isr show` and `isr why` as a user calls them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from emulator.cli import show, why
+from emulator.scenario.errors import UserError
+from emulator.trace.reader import TraceWriter
+from tests.unit.view.traces import HEADER, Script
+
+APP = typer.Typer()
+APP.command("show")(show.command)
+APP.command("why")(why.command)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> str:
+    with TraceWriter(tmp_path / "trace.ndjson", HEADER) as write:
+        for event in Script().shrink_and_late_news().events:
+            write(event)
+    return str(tmp_path)
+
+
+def isr(*arguments: str) -> str:
+    """What the command prints; a mistake is raised as itself."""
+    result = CliRunner().invoke(APP, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_show_prints_the_lanes(run: str) -> None:
+    assert "v0→v1 ok [1,3]" in isr("show", run)
+
+
+def test_show_takes_a_part_of_the_run(run: str) -> None:
+    text = isr("show", run, "--from", "7s", "--to", "8000ms", "--actor", "broker-1")
+    assert "not told yet" in text
+    assert "shrinks" not in text
+
+
+def test_show_writes_a_page(run: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert "open it in a browser" in isr("show", run, "--html", str(page))
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_show_as_json_has_rows(run: str) -> None:
+    shown = json.loads(isr("show", run, "--json", "--partition", "orders-0"))
+    write = next(row for row in shown["rows"] if row["kind"] == "zk_transaction" and row["at_ms"])
+    assert write["at_ms"] == 5504
+    assert write["cells"]["zookeeper"]["headline"] == "v0→v1 ok [1,3]"
+    assert (write["source"], write["targets"]) == ("1", ["zookeeper"])
+
+
+def test_why_tells_the_story(run: str) -> None:
+    text = isr("why", run, "orders-0@v1")
+    assert "ISR shrinks [1,2,3] → [1,3]" in text
+    assert json.loads(isr("why", run, "orders-0@1", "--json"))["change"] == "shrink"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("show", "nowhere"), "nowhere: there is no such run"),
+        (("show", "RUN", "--partition", "orders-7"), "orders-7: no such partition in this run;"),
+        (("show", "RUN", "--partition", "orders"), "'orders' is no partition: write one as"),
+        (("show", "RUN", "--actor", "9"), "'9' is nobody here: controller, zookeeper, clients"),
+        (("show", "RUN", "--from", "soon"), "'soon' is no time: write 12.5s"),
+        (("show", "RUN", "--kind", "miracle"), "miracle: no such event in this run; it has"),
+        (("show", "RUN", "--html", "RUN/no/x.html"), "x.html: cannot be written: No such file"),
+        (("why", "RUN", "orders-0"), "'orders-0' is no ISR change: write partition and version"),
+        (("why", "RUN", "orders-0@v5"), "orders-0@v5: there is no such version; there is v0 to"),
+        (("why", "RUN", "clicks-0@v0"), "clicks-0: no such partition in this run; it has orders-0"),
+    ],
+)
+def test_a_mistake_is_one_line_that_says_what_there_is(
+    run: str, arguments: tuple[str, ...], says: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        isr(*(argument.replace("RUN", run) for argument in arguments))
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
