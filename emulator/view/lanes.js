@@ -60,7 +60,7 @@ function draw() {
   plot.setAttribute('height', height);
   plot.setAttribute('viewBox', '0 0 ' + width + ' ' + height);
   out.push('<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path d="M1 0V6"/></pattern>'
-    + '<clipPath id="inside"><rect x="' + LEFT + '" y="0" width="' + (width - LEFT - RIGHT) + '" height="' + height + '"/></clipPath></defs>');
+    + '<clipPath id="inside"><rect x="' + (LEFT - 7) + '" y="0" width="' + (width - LEFT - RIGHT + 14) + '" height="' + height + '"/></clipPath></defs>');
   axis(out, height);
   for (const sheet of sheets) {
     lanes(out, sheet);
@@ -338,18 +338,25 @@ function table() {
   const out = [];
   for (const panel of data.panels) for (const part of shownPartitions(panel).slice(0, 6)) {
     const brokers = panel.lanes.filter(l => /^[0-9]+$/.test(l.id));
+    const many = brokers.length > 5;
+    const heads = many ? ['metadata: the first broker', 'the last broker'] : brokers.map(b => 'metadata of ' + b.name);
     out.push('<table><caption>' + esc(panel.partitions[part]) + '</caption><thead><tr><th>version</th><th>ISR</th><th>leader</th><th>written by</th><th>at</th>'
-      + brokers.map(b => '<th>shown by ' + esc(b.name) + '</th>').join('') + '</tr></thead><tbody>'
-      + panel.changes[part].map(c => row(c)).join('') + '</tbody></table><br>');
+      + heads.map(h => '<th>' + esc(h) + '</th>').join('') + '</tr></thead><tbody>'
+      + panel.changes[part].map(c => row(c, many)).join('') + '</tbody></table><br>');
   }
   document.getElementById('changes').innerHTML = out.join('');
 }
 
-function row(c) {
+function ends(shown) {
+  const known = shown.filter(s => s).sort((a, b) => a[0] - b[0]);
+  return known.length ? [known[0], known.length < shown.length ? null : known[known.length - 1]] : [null, null];
+}
+
+function row(c, many) {
   const isr = c.from && c.from !== c.to ? c.from + ' → ' + c.to : c.to;
   const last = Math.max(c.at, ...c.shown.filter(s => s).map(s => s[0]));
   return '<tr data-from="' + c.at + '" data-to="' + last + '"><td>v' + c.version + '</td><td>' + isr + '</td><td>' + c.leader + '</td><td>' + esc(c.by) + '</td><td>' + seconds(c.at) + '</td>'
-    + c.shown.map(s => s === null ? '<td class="never">not any more</td>' : s[1] !== c.version ? '<td class="never">never (v' + s[1] + ' after ' + span(s[0] - c.at) + ')</td>'
+    + (many ? ends(c.shown) : c.shown).map(s => s === null ? '<td class="never">not any more</td>' : s[1] !== c.version ? '<td class="never">never (v' + s[1] + ' after ' + span(s[0] - c.at) + ')</td>'
       : '<td' + (s[0] - c.at > 1000 ? ' class="late"' : '') + '>after ' + span(s[0] - c.at) + '</td>').join('') + '</tr>';
 }
 

@@ -37,7 +37,7 @@ STYLES = {
 }
 TIME, NARROWEST, WIDEST = 10, 20, 46
 FRESH, OLD, STILL = ("│", "dim"), ("┃", "yellow"), ("░", "red")
-HEADER_EVERY = 60
+HEADER_EVERY, MANY = 60, 5
 TITLES = {CONTROLLER: "controller", ZOOKEEPER: "ZooKeeper", CLIENTS: "clients"}
 
 
@@ -166,7 +166,7 @@ class Sheet(ABC):
     def time(self, row: Row) -> str:
         """Seconds since the cluster was up; how long, for a row that only counts."""
         if row.fold:
-            return f"⋮ {(row.to_us - row.from_us) / 1e6:.1f} s".rjust(TIME - 1)
+            return f"… {(row.to_us - row.from_us) / 1e6:.1f} s".rjust(TIME - 1)
         return f"{(row.from_us - self.of.derived.origin_us) / 1e6:.3f}".rjust(TIME - 1)
 
     def gutters(self, canvas: Canvas, at_us: int) -> None:
@@ -267,6 +267,13 @@ def who(lane: str) -> str:
     return f"b{lane}" if lane.isdigit() else TITLES.get(lane, lane)
 
 
+def together(lanes: list[str]) -> str:
+    """Several lanes in running text; very many of them as a number."""
+    if len(lanes) > MANY:
+        return f"{who(lanes[0])}, {who(lanes[1])} … {who(lanes[-1])} ({len(lanes)})"
+    return ", ".join(who(lane) for lane in lanes)
+
+
 class Narrow(Sheet):
     """Lanes are thin lines on the left, words follow on the right: for many brokers, or few
     columns.
@@ -308,7 +315,7 @@ class Narrow(Sheet):
         for lane, cell in row.cells.items():
             alike.setdefault((cell.headline, cell.numbers, cell.tone), []).append(lane)
         for (headline, numbers, tone), lanes in alike.items():
-            names = ", ".join(who(lane) for lane in sorted(lanes))
+            names = together([lane for lane in self.x if lane in lanes])
             for line in wrapped(f"{names}: {headline}", room):
                 yield line, STYLES[tone]
             for line in wrapped(numbers, room - 2):

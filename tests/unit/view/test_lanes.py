@@ -40,7 +40,7 @@ SHRINK = """\
  │ │ │ 2 at LEO 60 of 118, behind ░ │
  │ │ │ for 2,500 ms ░ │
  5.504 │ │ v0→v1 ok [1,3] ◀─┃ has [1,3] at v1 ░ ┃
- ⋮ 2.0 s │ │ ┃ ░ ┃
+ … 2.0 s │ │ ┃ ░ ┃
  7.500 │ │ ┃ controller not told yet ░ ┃
  │ │ ┃ quiet 1,994 of 5,000 ms ░ ┃
 """
