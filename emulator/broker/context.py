@@ -39,7 +39,7 @@ class BrokerContext:
 
     def now_ms(self) -> int:
         """Kafka's Time.milliseconds."""
-        return self.kernel.now // 1000
+        return self.kernel.now_ms()
 
     def emit(self, event_type: Callable[..., Any], *fields: Any) -> None:
         """Put an event of this broker on the trace."""

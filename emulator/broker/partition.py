@@ -17,6 +17,7 @@ from emulator.broker.replica import (
     is_follower_in_sync,
     is_follower_out_of_sync,
 )
+from emulator.kernel.scheduler import BASE_MS
 from emulator.kernel.sync import RwLock
 from emulator.model.errors import Errors, KafkaError
 from emulator.model.offset_log import Batch, EpochEntry, OffsetLog
@@ -210,7 +211,7 @@ class Partition:
                 follower,
                 fetch_offset,
                 leader_end_offset,
-                replica.last_caught_up_time_ms,
+                replica.last_caught_up_time_ms - BASE_MS,
             )
         if follower not in self.isr:
             await self.maybe_expand_isr(replica)

@@ -1,1 +1,73 @@
-"""The command `isr`: one file per command, each a thin call into the house."""
+"""The command `isr`: one file per command, each a thin call into the house.
+
+A module of this package is a command if it has a function `command` (its parameters are the
+options, its docstring the help), or an `app`, a `typer.Typer` with subcommands; the module's name
+is the command's name, with `-` for `_`. Nothing is listed anywhere. A command ends by returning, by
+`raise typer.Exit(code)`, or by an exception that `errors` turns into one line and an exit code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+import typer.main
+
+from emulator.cli import errors
+
+ABOUT = """Kafka's ZooKeeper-era replication control plane, emulated.
+
+One core, written once, runs a Kafka cluster's ISR handling and controller against a real ZooKeeper
+server or in virtual time, and shows what happened and why.
+
+\b
+  isr scenarios                      what comes with it
+  isr run shrink-and-expand          play one, on an embedded ZooKeeper
+  isr run shrink-and-expand --zookeeper simulated
+
+Every command that reports something takes --json: one JSON object on standard output, everything
+else on standard error. Exit codes: 0 all expectations held (or nothing was expected), 1 one did not,
+2 unknown, 64 a mistake in what was asked for, 70 a fault of ours or of the machine.
+"""
+
+
+def build() -> typer.Typer:
+    """The application with every command that this package has."""
+    app = typer.Typer(
+        name="isr", help=ABOUT, add_completion=False, rich_markup_mode=None, no_args_is_help=False
+    )
+    for name, module in _commands().items():
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name)
+        else:
+            app.command(name=name, **getattr(module, "OPTIONS", {}))(module.command)
+    return app
+
+
+def _commands() -> dict[str, Any]:
+    found = {}
+    for info in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{info.name}")
+        if hasattr(module, "app") or hasattr(module, "command"):
+            found[info.name.strip("_").replace("_", "-")] = module
+    return found
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; the exit code."""
+    try:
+        command = typer.main.get_command(build())
+        code = command.main(list(arguments) or ["--help"], prog_name="isr", standalone_mode=False)
+        sys.stdout.flush()
+    except (Exception, KeyboardInterrupt) as error:
+        return errors.tell(error)
+    return code if isinstance(code, int) else 0
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(sys.argv[1:]))

@@ -21,6 +21,7 @@ from emulator.trace.sink import Sink
 E = TypeVar("E")
 
 NEVER = 1 << 62
+BASE_MS = 1_000_000_000
 
 
 class _Suspend:
@@ -227,7 +228,7 @@ class Action:
 
     __slots__ = ("_fn", "_lane", "cause", "process", "thread")
 
-    def __init__(self, lane: Lane, fn: Callable[[], None] | None, cause: int) -> None:
+    def __init__(self, lane: Lane, fn: Callable[[], object] | None, cause: int) -> None:
         self._lane, self._fn, self.cause = lane, fn, cause
         self.process, self.thread = lane.process, lane.thread
 
@@ -259,17 +260,17 @@ class Lane:
     def now_us(self) -> int:
         return self.process.kernel.now
 
-    def post(self, action: Callable[[], None]) -> None:
+    def post(self, action: Callable[[], object]) -> None:
         kernel = self.process.kernel
         kernel.post(Action(self, action, kernel.cause))
 
-    def call_later(self, delay_us: int, action: Callable[[], None]) -> Action:
+    def call_later(self, delay_us: int, action: Callable[[], object]) -> Action:
         kernel = self.process.kernel
         timer = Action(self, action, kernel.cause)
         kernel.call_at(kernel.now + delay_us, timer)
         return timer
 
-    def call_at(self, at_us: int, action: Callable[[], None]) -> Action:
+    def call_at(self, at_us: int, action: Callable[[], object]) -> Action:
         """Run `action` at `at_us` of the world's clock, or as soon as the process runs after it."""
         kernel = self.process.kernel
         timer = Action(self, action, kernel.cause)
@@ -302,8 +303,8 @@ class Kernel:
     # -- what the core uses ---------------------------------------------------------------------------------------
 
     def now_ms(self) -> int:
-        """Kafka's clock (Time.milliseconds)."""
-        return self.now // 1000
+        """Kafka's clock (Time.milliseconds); far from 0, since Kafka's rules compare times with 0."""
+        return BASE_MS + self.now // 1000
 
     def emit(self, event_type: Callable[..., E], broker: int, *fields: Any) -> E:
         """Put an event on the trace; it becomes the cause of what this thread does next."""

@@ -1,0 +1,105 @@
+"""A recording's settings and stimuli as a scenario: all of it that may reach the core.
+
+Everything else in the recording is for the judge. A stimulus or version that cannot be played is
+an error of its own, never a pass. Knows the format of recordings and of scenarios, no world.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from emulator.conformance.recording import Fact, Recording
+from emulator.faults.base import Stimulus, stimuli
+from emulator.profiles.base import profiles
+from emulator.scenario.schema import Boot, Scenario, Step, ZooKeeperSettings
+
+QUIET_AFTER_LAST_US = 3_000_000
+"""A run goes on for this long after the last stimulus."""
+
+_NOT_CARRIED_OUT = frozenset({"up", "start", "registered", "exited"})
+_ABOUT_THE_RECORDING = frozenset({"t", "kind", "returned", "sent"})
+
+
+class CannotPlay(Exception):
+    """The recording holds something that the emulator has no stimulus, setting or profile for."""
+
+
+def scenario_of(recording: Recording) -> Scenario:
+    """The scenario that plays what the recording's cluster was put through."""
+    steps = [_step(fact) for fact in recording.of("stimulus") if _is_carried_out(fact)]
+    settings, zookeeper = _settings(recording.settings)
+    return Scenario(
+        name=recording.name.rstrip("/").rsplit("/", 1)[-1],
+        about="The stimuli of a recording.",
+        profile=_profile(recording),
+        boots=tuple(_boots(recording)),
+        settings=settings,
+        broker_settings={},
+        zookeeper=zookeeper,
+        steps=tuple(sorted(steps, key=lambda step: step.at_us)),
+        duration_us=max((s.at_us for s in steps), default=0) + QUIET_AFTER_LAST_US,
+    )
+
+
+def _is_carried_out(fact: Fact) -> bool:
+    return fact["do"] not in _NOT_CARRIED_OUT
+
+
+def _profile(recording: Recording) -> str:
+    line = ".".join(str(part) for part in recording.version[:2])
+    if recording.version[:2] == (0, 8):
+        line = "0.8.2"
+    if line not in profiles():
+        raise CannotPlay(
+            f"{recording.name}: no profile for Kafka {recording.settings['kafka']}"
+            f" (there are {', '.join(profiles())})"
+        )
+    return line
+
+
+def _settings(first_line: Fact) -> tuple[dict[str, str], ZooKeeperSettings]:
+    kafka: dict[str, str] = {}
+    zookeeper: dict[str, int] = {}
+    for key, value in first_line.items():
+        if key in ("t", "kind", "kafka"):
+            continue
+        name = key.removeprefix("zookeeper.")
+        if name in _ZOOKEEPER:
+            zookeeper[_ZOOKEEPER[name]] = int(value)
+        else:
+            kafka[key] = str(value)
+    return kafka, ZooKeeperSettings(**zookeeper)
+
+
+_ZOOKEEPER = {
+    "tickTime": "tick_time_ms",
+    "minSessionTimeout": "min_session_timeout_ms",
+    "maxSessionTimeout": "max_session_timeout_ms",
+}
+
+
+def _boots(recording: Recording) -> list[Boot]:
+    """Each broker's first registration: the moment from which the cluster sees it."""
+    boots: dict[int, Boot] = {}
+    for fact in recording.of("stimulus"):
+        if fact["do"] == "registered" and fact["broker"] not in boots:
+            boots[fact["broker"]] = Boot(fact["broker"], registered_us=fact["t"] * 1000)
+    return list(boots.values())
+
+
+def _step(fact: Fact) -> Step:
+    known = stimuli()
+    do = fact["do"]
+    if do not in known:
+        raise CannotPlay(f"no stimulus {do} (there are {', '.join(sorted(known))})")
+    return Step(fact["t"] * 1000, _stimulus(known[do], fact))
+
+
+def _stimulus(kind: type[Stimulus], fact: Fact) -> Stimulus:
+    given: dict[str, Any] = {k: v for k, v in fact.items() if k not in _ABOUT_THE_RECORDING}
+    try:
+        return msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise CannotPlay(f"stimulus {fact['do']} at {fact['t']} ms: {error}") from None

@@ -1,0 +1,223 @@
+"""A cluster in a world: brokers that boot, stimuli that are carried out, clients that come and go.
+
+The same in virtual and in live time; what differs (the ZooKeeper service, its faults) comes in
+through `Surroundings`. Implements `emulator.faults.base.World`. Knows no scenario by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from emulator.broker.context import BrokerContext
+from emulator.broker.log_manager import Disk
+from emulator.faults.admin import BrokerConfig, CreateTopic, TopicConfig
+from emulator.faults.base import Stimulus
+from emulator.faults.clients import Consume, Produce, Send
+from emulator.kernel.scheduler import Kernel, Process
+from emulator.model.config import KafkaConfig
+from emulator.node import Broker
+from emulator.profiles.base import Profile
+from emulator.protocol.messages import AlterConfigsRequest, CreateTopicsRequest, LiveBroker
+from emulator.runtime.clients import Administrator, Bootstrap, Consumer, Producer, ProducerSettings
+from emulator.runtime.network import Listener, MemoryNetwork
+from emulator.scenario.schema import Scenario
+from emulator.trace import events
+from emulator.trace.values import TopicPartition
+from zk.wire import Service
+
+HOST = "127.0.0.1"
+FIRST_PORT = 19000
+ZOOKEEPER = "zookeeper"
+
+
+class Surroundings(Protocol):
+    """What a world gives a cluster beside the kernel and the network."""
+
+    def service_for(self, broker: int) -> Service:
+        """ZooKeeper as this broker reaches it."""
+        ...
+
+    def wall_ms(self) -> int:
+        """For time stamps inside znodes."""
+        ...
+
+    def pause_process(self, process: Process) -> None: ...
+
+    def resume_process(self, process: Process) -> None: ...
+
+    def pause_zookeeper(self) -> None: ...
+
+    def resume_zookeeper(self) -> None: ...
+
+    def cut_zookeeper(self, client: str) -> None: ...
+
+    def heal_zookeeper(self, client: str) -> None: ...
+
+    def delay_zookeeper(self, client: str, delay_ms: int) -> None: ...
+
+    def handover_jitter_us(self, producer: str) -> int:
+        """How late a producer's driver hands a record over."""
+        ...
+
+
+class Cluster:
+    """All brokers and clients of one run."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        profile: Profile,
+        kernel: Kernel,
+        network: MemoryNetwork,
+        surroundings: Surroundings,
+    ) -> None:
+        self._scenario, self._profile = scenario, profile
+        self.kernel, self.network, self._surroundings = kernel, network, surroundings
+        self.brokers: dict[int, Broker] = {}
+        self._disks: dict[int, Disk] = {}
+        self._clients: list[Producer] = []
+        self._consumers = 0
+        ids = [boot.broker for boot in scenario.boots]
+        live = [LiveBroker(b, HOST, FIRST_PORT + b) for b in ids]
+        self._bootstrap = Bootstrap(kernel, network, live)
+        self._admin = Administrator(self._bootstrap, kernel.process("admin"))
+
+    # -- brokers ----------------------------------------------------------------------------------
+
+    def start(self, broker: int, not_before_us: Mapping[str, int] | None = None) -> Broker:
+        """Launch a broker's process; `not_before_us` holds steps of its boot back."""
+        process = self.kernel.process(f"broker-{broker}")
+        settings = {**self._scenario.settings, **self._scenario.broker_settings.get(broker, {})}
+        config = KafkaConfig.of(self._profile.defaults, settings)
+        context = BrokerContext(broker, self.kernel, process, config, self._profile)
+        node = Broker(
+            context,
+            self._surroundings.service_for(broker),
+            self.network,
+            self._disks.setdefault(broker, Disk()),
+            host=HOST,
+            port=FIRST_PORT + broker,
+            wall_ms=self._surroundings.wall_ms,
+            not_before_us=not_before_us,
+        )
+        listener = Listener(process, config.num_network_threads, node.receive)
+        self.network.listen(FIRST_PORT + broker, listener)
+        self.brokers[broker] = node
+        node.start()
+        return node
+
+    @property
+    def is_up(self) -> bool:
+        """Every broker has started, and every metadata cache knows all of them."""
+        return len(self.brokers) == len(self._scenario.boots) and all(
+            node.started and all(node.metadata_cache.alive_broker(b) for b in self.brokers)
+            for node in self.brokers.values()
+        )
+
+    def close(self) -> None:
+        """Sessions are closed; nothing else runs any more."""
+        for node in self.brokers.values():
+            node.close()
+
+    # -- stimuli ----------------------------------------------------------------------------------
+
+    def apply(self, stimulus: Stimulus) -> None:
+        """Note a stimulus on the trace, and carry it out."""
+        self.kernel.current, self.kernel.cause = None, -1
+        arguments = msgspec.to_builtins(stimulus)
+        arguments.pop("do")
+        broker = arguments.pop("broker", None)
+        text = msgspec.json.encode(arguments).decode()
+        self.kernel.emit(events.Stimulus, broker or 0, stimulus.name, text)
+        stimulus.apply(self)
+
+    def _process(self, broker: int) -> Process:
+        return self.brokers[broker].context.process
+
+    def pause(self, target: int | str) -> None:
+        if isinstance(target, str):
+            self._surroundings.pause_zookeeper()
+        else:
+            self._surroundings.pause_process(self._process(target))
+
+    def resume(self, target: int | str) -> None:
+        if isinstance(target, str):
+            self._surroundings.resume_zookeeper()
+        else:
+            self._surroundings.resume_process(self._process(target))
+
+    def cut(self, broker: int, peer: int | str) -> None:
+        if isinstance(peer, str):
+            self._surroundings.cut_zookeeper(f"broker-{broker}")
+        else:
+            self.network.cut(f"broker-{broker}", f"broker-{peer}")
+
+    def heal(self, broker: int, peer: int | str) -> None:
+        if isinstance(peer, str):
+            self._surroundings.heal_zookeeper(f"broker-{broker}")
+        else:
+            self.network.heal(f"broker-{broker}", f"broker-{peer}")
+
+    def delay(self, broker: int, peer: int | str, delay_ms: int) -> None:
+        if isinstance(peer, str):
+            self._surroundings.delay_zookeeper(f"broker-{broker}", delay_ms)
+        else:
+            self.network.delay(f"broker-{broker}", f"broker-{peer}", delay_ms * 1000)
+
+    def limit_bandwidth(self, broker: int, bytes_per_s: int) -> None:
+        self.network.limit_bandwidth(f"broker-{broker}", bytes_per_s)
+
+    def slow_disk(self, broker: int, ms_per_append: int) -> None:
+        self._disks[broker].ms_per_append = ms_per_append
+
+    def admin(self, request: Stimulus) -> None:
+        done = self._returned(self.kernel.cause)
+        match request:
+            case CreateTopic(topic, assignment, config):
+                create = CreateTopicsRequest(topic, assignment, tuple(config.items()))
+                self._admin.create_topic(create, done)
+            case TopicConfig(topic, config):
+                alter = AlterConfigsRequest("topics", topic, tuple(config.items()))
+                self._admin.alter_configs(alter, None, done)
+            case BrokerConfig(broker, config):
+                alter = AlterConfigsRequest("brokers", str(broker), tuple(config.items()))
+                self._admin.alter_configs(alter, broker, done)
+            case _:
+                raise AssertionError(f"no client can send {request.name}")
+
+    def _returned(self, of: int) -> Callable[[str], object]:
+        return lambda result: self.kernel.emit(events.StimulusReturned, 0, of, result)
+
+    def produce(self, request: Stimulus) -> None:
+        assert isinstance(request, Produce | Send)
+        name = f"producer-{len(self._clients) + 1}"
+        producer = Producer(
+            name,
+            self._bootstrap,
+            self.kernel.process(name),
+            [TopicPartition(request.topic, n) for n in request.partitions],
+            ProducerSettings(request.acks, request.record_bytes, request.client),
+        )
+        self._clients.append(producer)
+        if isinstance(request, Produce):
+            jitter = self._surroundings.handover_jitter_us
+            producer.start(request.rate, request.batch, lambda: jitter(name))
+        else:
+            for _ in range(request.records):
+                producer.hand_over(1)
+
+    def consume(self, request: Stimulus) -> None:
+        assert isinstance(request, Consume)
+        for partition in request.partitions:
+            self._consumers += 1
+            name = f"consumer-{self._consumers}"
+            process = self.kernel.process(name)
+            Consumer(name, self._bootstrap, process, TopicPartition(request.topic, partition))
+
+    def stop_clients(self, topic: str, acks: str | None) -> None:
+        for producer in self._clients:
+            if producer.partitions[0].topic == topic and acks in (None, producer.settings.acks):
+                producer.stop()

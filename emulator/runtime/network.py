@@ -1,0 +1,301 @@
+"""The network between brokers and clients, in memory: connections on the kernel, in both worlds.
+
+Bytes of one connection never overtake each other. A request lies in the socket while its broker
+stands still, and while the one before it is unanswered; links can be cut, delayed, and made narrow.
+Latencies are drawn in virtual time and zero in live time. Knows requests only by their size.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from emulator.kernel.scheduler import Kernel, Lane, Process
+from emulator.kernel.sync import Promise
+from emulator.protocol.messages import FetchResponse, Request
+from emulator.protocol.transport import Connection, Disconnected, ServerConnection
+
+Latency = Callable[[str, str], int]
+Receive = Callable[[Request, ServerConnection], None]
+
+_BROKEN = object()
+
+
+class Link:
+    """The way between two processes: cut or not, and what waits while it is cut."""
+
+    __slots__ = ("cut", "extra_us", "held")
+
+    def __init__(self) -> None:
+        self.cut = False
+        self.extra_us = 0
+        self.held: list[Callable[[], None]] = []
+
+
+class Listener:
+    """A broker's sockets: one lane per network thread, connections given to them in turn."""
+
+    def __init__(self, process: Process, network_threads: int, receive: Receive) -> None:
+        self.process, self.receive = process, receive
+        name = "data-plane-kafka-network-thread"
+        self._lanes = [process.lane(f"{name}-{n}") for n in range(network_threads)]
+        self._accepted = 0
+
+    def next_lane(self) -> Lane:
+        self._accepted += 1
+        return self._lanes[self._accepted % len(self._lanes)]
+
+
+class MemoryNetwork:
+    """All links and listeners of one world (emulator.protocol.transport.Network)."""
+
+    def __init__(self, kernel: Kernel, latency: Latency) -> None:
+        self.kernel, self.latency = kernel, latency
+        self._listeners: dict[int, Listener] = {}
+        self._links: dict[tuple[str, str], Link] = {}
+        self._bytes_per_s: dict[str, int] = {}
+        self._free_at_us: dict[str, int] = {}
+        self._open: dict[MemoryConnection, None] = {}
+
+    def listen(self, port: int, listener: Listener) -> None:
+        self._listeners[port] = listener
+
+    async def connect(self, client: str, host: str, port: int, timeout_ms: int) -> Connection:
+        """See emulator.protocol.transport.Network; the calling thread's process is the client's."""
+        process = self.kernel.this_task().process
+        return await self.connect_from(process, client, port, timeout_ms)
+
+    async def connect_from(
+        self, process: Process, client: str, port: int, timeout_ms: int
+    ) -> MemoryConnection:
+        """Open a connection; refused when nobody listens, timed out while the link is cut."""
+        listener = self._listeners.get(port)
+        await self.kernel.sleep(self.latency("net_connect", process.name))
+        if listener is None or listener.process.state == "dead":
+            raise Disconnected(f"connection to port {port} refused")
+        link = self.link(process.name, listener.process.name)
+        if link.cut:
+            await self._wait_for_heal(process, link, timeout_ms)
+        return MemoryConnection(self, process, client, listener, link)
+
+    async def _wait_for_heal(self, process: Process, link: Link, timeout_ms: int) -> None:
+        healed: Promise[bool] = Promise(self.kernel)
+        link.held.append(lambda: healed.resolve(True))
+        thread = self.kernel.this_task().thread
+        timer = process.lane(thread).call_later(timeout_ms * 1000, lambda: healed.resolve(False))
+        passed = await healed.wait()
+        timer.cancel()
+        if not passed:
+            raise Disconnected("the connection was not answered in time")
+
+    # -- faults -----------------------------------------------------------------------------------
+
+    def link(self, a: str, b: str) -> Link:
+        """The link between two processes, by name, in any order."""
+        key = (a, b) if a < b else (b, a)
+        link = self._links.get(key)
+        if link is None:
+            link = self._links[key] = Link()
+        return link
+
+    def cut(self, a: str, b: str) -> None:
+        """Bytes stop both ways; connections stay."""
+        self.link(a, b).cut = True
+
+    def heal(self, a: str, b: str) -> None:
+        """What was held back passes, in order."""
+        link = self.link(a, b)
+        link.cut = False
+        held, link.held = link.held, []
+        for pass_on in held:
+            pass_on()
+
+    def delay(self, a: str, b: str, extra_us: int) -> None:
+        self.link(a, b).extra_us = extra_us
+
+    def limit_bandwidth(self, to: str, bytes_per_s: int) -> None:
+        """Records reach process `to` no faster than this; 0: no limit."""
+        self._bytes_per_s[to] = bytes_per_s
+
+    def transfer_us(self, to: str, size: int) -> int:
+        """How long a narrow way into `to` is taken by `size` bytes, waiting for its turn included."""
+        bytes_per_s = self._bytes_per_s.get(to, 0)
+        if not bytes_per_s or not size:
+            return 0
+        now = self.kernel.now
+        done = max(now, self._free_at_us.get(to, 0)) + size * 1_000_000 // bytes_per_s
+        self._free_at_us[to] = done
+        return done - now
+
+    # -- ends -------------------------------------------------------------------------------------
+
+    def opened(self, connection: MemoryConnection) -> None:
+        self._open[connection] = None
+
+    def closed(self, connection: MemoryConnection) -> None:
+        self._open.pop(connection, None)
+
+    def process_died(self, process: Process) -> None:
+        """Its sockets close; the other ends learn it."""
+        for connection in list(self._open):
+            if process in (connection.client_process, connection.listener.process):
+                connection.reset()
+
+    def connections_of(self, process: Process) -> int:
+        """Open connections that `process` accepted."""
+        return sum(c.listener.process is process for c in self._open)
+
+
+class MemoryConnection:
+    """One connection, both ends. Requests in order; one is served at a time."""
+
+    __slots__ = (
+        "_answer_to",
+        "_arrives_us",
+        "_backlog",
+        "_busy",
+        "_client_lane",
+        "_lane",
+        "_network",
+        "_returns_us",
+        "client",
+        "client_process",
+        "link",
+        "listener",
+        "open",
+    )
+
+    def __init__(
+        self,
+        network: MemoryNetwork,
+        client_process: Process,
+        client: str,
+        listener: Listener,
+        link: Link,
+    ) -> None:
+        self._network, self.client_process, self.client = network, client_process, client
+        self.listener, self.link = listener, link
+        self.open = True
+        self._lane = listener.next_lane()
+        self._client_lane = client_process.lane(client)
+        self._answer_to: deque[Callable[[Any], None]] = deque()
+        self._backlog: deque[tuple[int, Request]] = deque()
+        self._busy = False
+        self._arrives_us = self._returns_us = 0
+        network.opened(self)
+
+    # -- the client's end -------------------------------------------------------------------------
+
+    async def send(self, request: Request, timeout_ms: int) -> Any:
+        """See emulator.protocol.transport.Connection."""
+        kernel = self._network.kernel
+        answer: Promise[Any] = Promise(kernel)
+        self.submit(request, answer.resolve)
+        timer = self._client_lane.call_later(timeout_ms * 1000, self._timed_out(answer))
+        value = await answer.wait()
+        timer.cancel()
+        if value is _BROKEN:
+            raise Disconnected("the connection broke")
+        return value
+
+    def _timed_out(self, answer: Promise[Any]) -> Callable[[], None]:
+        def expire() -> None:
+            if not answer.done:
+                answer.resolve(_BROKEN)
+                self.close()
+
+        return expire
+
+    def submit(self, request: Request, on_answer: Callable[[Any], None]) -> None:
+        """Write a request without waiting; `on_answer` gets the answer, or `broken`."""
+        if not self.open:
+            on_answer(_BROKEN)
+            return
+        self._answer_to.append(on_answer)
+        self._pass(lambda: self._to_server(request))
+
+    @staticmethod
+    def broken(answer: Any) -> bool:
+        """Whether what came instead of an answer says that the connection broke."""
+        return answer is _BROKEN
+
+    def close(self) -> None:
+        """The client closes: what is in flight gets no answer; the broker may still serve it."""
+        if self.open:
+            self.open = False
+            self._network.closed(self)
+            self._fail_all()
+
+    def reset(self) -> None:
+        """An end died."""
+        if self.open:
+            self.open = False
+            self._network.closed(self)
+            self._client_lane.post(self._fail_all)
+
+    def _fail_all(self) -> None:
+        waiting, self._answer_to = self._answer_to, deque()
+        for on_answer in waiting:
+            on_answer(_BROKEN)
+
+    # -- bytes in flight --------------------------------------------------------------------------
+
+    def _pass(self, then: Callable[[], None]) -> None:
+        if self.link.cut:
+            self.link.held.append(then)
+        else:
+            then()
+
+    def _to_server(self, request: Request) -> None:
+        network = self._network
+        us = network.latency("net_request", self.client_process.name) + self.link.extra_us
+        at = max(self._arrives_us, network.kernel.now + us)
+        self._arrives_us = at
+        self._lane.call_at(at, lambda: self._arrived(request))
+
+    def _arrived(self, request: Request) -> None:
+        """The broker's network thread has read it; the next is read when this one is answered."""
+        if self._busy:
+            self._backlog.append((self._network.kernel.cause, request))
+        else:
+            self._busy = True
+            self.listener.receive(request, self)
+
+    # -- the broker's end -------------------------------------------------------------------------
+
+    def respond(self, response: Any) -> None:
+        """See emulator.protocol.transport.ServerConnection. Shortly after a resume a network thread
+        first reads what lies in its sockets, then writes."""
+        if not self.open:
+            return
+        process = self.listener.process
+        if process.sluggish_until > self._network.kernel.now:
+            self._lane.post(lambda: self._write(response))
+        else:
+            self._write(response)
+
+    def _write(self, response: Any) -> None:
+        self._pass(lambda: self._to_client(response))
+        self._busy = False
+        if self._backlog:
+            kernel = self._network.kernel
+            cause, request = self._backlog.popleft()
+            before, kernel.cause = kernel.cause, cause
+            self._busy = True
+            self.listener.receive(request, self)
+            kernel.cause = before
+
+    def _to_client(self, response: Any) -> None:
+        network, sender = self._network, self.listener.process.name
+        us = network.latency("net_response", sender) + self.link.extra_us
+        if isinstance(response, FetchResponse):
+            size = sum(p.size for p in response.partitions)
+            us += network.transfer_us(self.client_process.name, size)
+        at = max(self._returns_us, network.kernel.now + us)
+        self._returns_us = at
+        self._client_lane.call_at(at, lambda: self._answered(response))
+
+    def _answered(self, response: Any) -> None:
+        if self._answer_to:
+            self._answer_to.popleft()(response)

@@ -1,0 +1,194 @@
+"""A run is a directory: what was asked for, what happened, what came of it.
+
+Owns `runs/<scenario>/<time>-<seed>/` and the names in it: `scenario.yaml` as read, `run.json`
+(seed, options, versions, the command that repeats it), `trace.ndjson`, `summary.json`,
+`zookeeper/`. The trace is given to the operating system several times a second, so that a killed
+run can be read. A full disk stops the writing, not the world: it is reported when the world can be
+stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from emulator.scenario.errors import UserError, instead_of
+from emulator.trace.events import AnyEvent
+from emulator.trace.reader import Header, TraceWriter
+
+RUNS = Path("runs")
+LATEST = "latest"
+TRACE = "trace.ndjson"
+SUMMARY = "summary.json"
+SCENARIO = "scenario.yaml"
+RUN = "run.json"
+TRACEBACK = "traceback.txt"
+FLUSH_EVERY_S = 0.2
+_PACKAGES = ("kafka-isr-emulator", "kazoo", "msgspec", "pyspark")
+
+
+class RunDirectoryError(Exception):
+    """The run directory cannot be written; the message is one line."""
+
+
+class RunDirectory:
+    """One run's directory, from before its first event to its summary."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.failure: OSError | None = None
+        self._trace: TraceWriter | None = None
+        self._flushed_s = 0.0
+
+    @classmethod
+    def create(cls, base: Path, scenario: str, seed: int, now: datetime) -> RunDirectory:
+        """A new directory below `base`; `base/latest` points at it. Raises UserError."""
+        stamp = f"{now.astimezone(UTC):%Y%m%dT%H%M%S}-{seed:#x}"
+        try:
+            path = _new(base / scenario, stamp)
+            _point(base / LATEST, path)
+        except OSError as error:
+            raise UserError(f"{_named(base, error)}: {error.strerror}") from None
+        return cls(path)
+
+    @property
+    def zookeeper(self) -> Path:
+        """Where an embedded server keeps its data."""
+        return self.path / "zookeeper"
+
+    def describe(self, text: str, about: dict[str, Any]) -> None:
+        """Write down what is going to be run."""
+        self._write(SCENARIO, text.encode())
+        self._write(RUN, _pretty({**about, "versions": versions()}))
+
+    def open_trace(self, header: Header) -> None:
+        """Begin `trace.ndjson`; from now on `self` is a listener for the sink."""
+        try:
+            self._trace = TraceWriter(self.path / TRACE, header)
+            self._trace.flush()
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def __call__(self, event: AnyEvent) -> None:
+        """Write one event. A full disk is remembered, and nothing more is written."""
+        if self.failure is not None or self._trace is None:
+            return
+        try:
+            self._trace(event)
+            now_s = time.monotonic()
+            if now_s - self._flushed_s > FLUSH_EVERY_S:
+                self._flushed_s = now_s
+                self._trace.flush()
+        except OSError as error:
+            self.failure = error
+
+    def flush(self) -> None:
+        """Hand what is written to the operating system; RunDirectoryError when it could not."""
+        if self._trace is not None and self.failure is None:
+            try:
+                self._trace.flush()
+            except OSError as error:
+                self.failure = error
+        if self.failure is not None:
+            raise self._failed(self.failure)
+
+    def close(self) -> None:
+        """End the trace. What could not be written is lost, what was is kept."""
+        trace, self._trace = self._trace, None
+        try:
+            if trace is not None:
+                trace.close()
+        except OSError as error:
+            self.failure = self.failure or error
+
+    def summarize(self, summary: dict[str, Any]) -> None:
+        """Write `summary.json`, as a whole or not at all."""
+        self._write(SUMMARY, _pretty(summary))
+
+    def keep_traceback(self, text: str) -> Path | None:
+        """Where a fault of ours can be read up; None if it cannot be kept."""
+        try:
+            self._write(TRACEBACK, text.encode())
+        except RunDirectoryError:
+            return None
+        return self.path / TRACEBACK
+
+    def _write(self, name: str, content: bytes) -> None:
+        aside = self.path / f".{name}.part"
+        try:
+            aside.write_bytes(content)
+            aside.replace(self.path / name)
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def _failed(self, error: OSError) -> RunDirectoryError:
+        self.failure = self.failure or error
+        return RunDirectoryError(
+            f"{self.path}: {error.strerror}; what was recorded before is kept there"
+        )
+
+
+def _new(parent: Path, stamp: str) -> Path:
+    """A directory that nobody else has: of two runs in one second the second gets `-2`."""
+    parent.mkdir(parents=True, exist_ok=True)
+    names: Iterable[str] = (stamp if i == 1 else f"{stamp}-{i}" for i in range(1, 1_000))
+    for name in names:
+        try:
+            (parent / name).mkdir()
+        except FileExistsError:
+            continue
+        return parent / name
+    raise FileExistsError(17, "too many runs in one second", str(parent))
+
+
+def _point(link: Path, target: Path) -> None:
+    """Let `link` point at `target`; at every moment it points somewhere."""
+    aside = link.with_name(f".{link.name}.{os.getpid()}")
+    aside.unlink(missing_ok=True)
+    aside.symlink_to(os.path.relpath(target, link.parent))
+    aside.replace(link)
+
+
+def _named(base: Path, error: OSError) -> str:
+    return str(error.filename or base)
+
+
+def _pretty(value: dict[str, Any]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+def versions() -> dict[str, str]:
+    """What this run was made with."""
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def find_run(text: str, base: Path = RUNS) -> Path:
+    """What RUN on a command line means: a run directory, `latest`, or a scenario's name (its newest
+    run). Raises UserError."""
+    given = Path(text)
+    if (given / TRACE).is_file():
+        return given
+    if given.is_file():
+        return given.parent
+    below = base / text
+    if (below / TRACE).is_file():
+        return below
+    runs = sorted(path.parent for path in below.glob(f"*/{TRACE}"))
+    if runs:
+        return runs[-1]
+    known = [LATEST, *(p.name for p in base.glob("*") if p.is_dir() and p.name != LATEST)]
+    raise UserError(f"there is no run {text}; {instead_of(text, known)}")

@@ -1,0 +1,116 @@
+"""The simulated world: virtual time, a modelled ZooKeeper, drawn latencies; one seed.
+
+Puts kernel, network, ensemble and cluster together. Everything that may be chosen freely comes from
+`Chance`: the same seed and choices give the same run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from emulator.kernel.rng import Chance, Choice
+from emulator.kernel.scheduler import Kernel, Process
+from emulator.profiles.base import profiles
+from emulator.runtime.cluster import Cluster
+from emulator.runtime.latency import Latencies
+from emulator.runtime.network import MemoryNetwork
+from emulator.runtime.zk_observer import TracingObserver
+from emulator.scenario.schema import Scenario
+from emulator.trace.sink import Sink
+from zk.ensemble import Ensemble
+from zk.wire import Service
+
+CHARGED = ("create_log", "make_leader", "make_follower", "controller_event")
+BOOT_STEPS = ("logs", "controller", "coordinator", "config", "started")
+EPOCH_MS = 1_600_000_000_000
+
+
+class SimulatedWorld:
+    """One run in virtual time."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int,
+        sink: Sink,
+        choices: Mapping[Choice, int] | None = None,
+    ) -> None:
+        self.scenario = scenario
+        self.chance = Chance(seed, choices)
+        self.latencies = Latencies(self.chance)
+        self.kernel = Kernel(sink, wake_up=self.latencies)
+        self.network = MemoryNetwork(self.kernel, self.latencies)
+        self._zookeeper = self.kernel.process("zookeeper")
+        settings = scenario.zookeeper
+        self.ensemble = Ensemble(
+            server=self._zookeeper.lane("SyncThread"),
+            network=self.kernel.world.lane("network"),
+            latency=self.latencies,
+            observer=TracingObserver(self.kernel, lambda s: self.ensemble.client_of(s)),
+            tick_time_ms=settings.tick_time_ms,
+            min_session_timeout_ms=settings.min_session_timeout_ms,
+            max_session_timeout_ms=settings.max_session_timeout_ms,
+            tick_phase_ms=self.chance.stream("zk_tick", "zookeeper").below(settings.tick_time_ms),
+            epoch_ms=EPOCH_MS,
+        )
+        for name in (*CHARGED, *(f"boot.{step}" for step in BOOT_STEPS)):
+            self.kernel.checkpoints[name] = lambda task, n=name: self.latencies.charge(n, task)  # type: ignore[misc]
+        self.cluster = Cluster(
+            scenario, profiles()[scenario.profile], self.kernel, self.network, self
+        )
+
+    # -- boots ------------------------------------------------------------------------------------
+
+    def boot_to_register_at(self, broker: int, registered_us: int) -> None:
+        """Schedule a boot so that the registration is created at `registered_us`: what comes before
+        it is drawn backwards from there."""
+        actor = f"broker-{broker}"
+
+        def before(purpose: str) -> int:
+            return registered_us - self.latencies(purpose, actor)
+
+        plan = {
+            "replica_manager": before("boot.replica_manager_to_registration"),
+            "list_ids": before("boot.list_ids_to_registration"),
+            "register": registered_us,
+        }
+        plan["list_ids"] = max(plan["list_ids"], plan["replica_manager"])
+        start = min(before("boot.to_registration"), plan["replica_manager"] - 300_000)
+        lane = self.kernel.world.lane("world")
+        lane.call_at(start, lambda: self.cluster.start(broker, plan))
+
+    # -- emulator.runtime.cluster.Surroundings ----------------------------------------------------
+
+    def service_for(self, broker: int) -> Service:
+        return self.ensemble
+
+    def wall_ms(self) -> int:
+        return EPOCH_MS + self.kernel.now // 1000
+
+    def pause_process(self, process: Process) -> None:
+        process.pause()
+
+    def resume_process(self, process: Process) -> None:
+        process.resume()
+
+    def pause_zookeeper(self) -> None:
+        self._zookeeper.pause()
+
+    def resume_zookeeper(self) -> None:
+        self._zookeeper.resume()
+
+    def cut_zookeeper(self, client: str) -> None:
+        self.ensemble.cut(client)
+
+    def heal_zookeeper(self, client: str) -> None:
+        self.ensemble.heal(client)
+
+    def delay_zookeeper(self, client: str, delay_ms: int) -> None:
+        self.ensemble.delay(client, delay_ms * 1000)
+
+    def handover_jitter_us(self, producer: str) -> int:
+        return self.latencies("producer_handover", producer)
+
+    def close(self) -> None:
+        """Take the world down."""
+        self.kernel.close()
