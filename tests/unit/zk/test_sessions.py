@@ -272,16 +272,29 @@ class TestPauses:
         world.run_ms(3000)
         assert a.take() == ["NodeCreated /x"]
 
-    def test_a_server_that_stands_still_beyond_the_time_out_expires_who_was_silent(
+    def test_a_server_that_stood_still_beyond_the_time_out_expires_its_sessions_first_of_all(
         self, world: World
     ) -> None:
+        a, b = world.client("a", timeout_ms=6000), world.client("b", timeout_ms=6000)
+        world.server.pause()
+        b.submit(Create("/sent-meanwhile", b""))
+        world.run_ms(8000)
+        assert a.take() == ["Disconnected"]
+        assert b.take() == ["create /sent-meanwhile CONNECTION_LOSS", "Disconnected"]
+        world.server.resume()
+        world.run_ms(10)
+        assert [it.op for it in world.log[2:]] == ["closeSession", "closeSession"]
+        world.run_ms(5000)
+        assert (a.take(), b.take()) == (["Expired"], ["Expired"])
+
+    def test_a_server_that_stood_still_for_less_keeps_them(self, world: World) -> None:
         a = world.client("a", timeout_ms=6000)
         world.server.pause()
-        world.run_ms(20_000)
-        assert a.take() == ["Disconnected"]
+        a.submit(Create("/sent-meanwhile", b""))
+        world.run_ms(3900)
         world.server.resume()
-        world.run_ms(15_000)
-        assert a.take() in (["SyncConnected"], ["Expired"])
+        world.run_ms(10_000)
+        assert a.take() == ["create /sent-meanwhile OK"]
 
     def test_an_attempt_that_nobody_answers_is_given_up_after_the_time_out(
         self, world: World
