@@ -246,8 +246,7 @@ class Tree:
         self, op: SetData, session: int, now_ms: int, fired: Fired | None
     ) -> tuple[OpResult, Transaction]:
         path = op.path
-        validate(path)
-        node = self._existing(path)
+        node = self._named(path)
         if path == READ_ONLY_PATH:
             raise Failure(Code.NO_AUTH)
         _expect(node, op.version)
@@ -259,14 +258,13 @@ class Tree:
         if fired is not None:
             self.watches.changed(path, fired)
         logged = Transaction(self.zxid, session, "setData", path, op.data, node.version)
-        return OpResult(Code.OK, path, node.stat()), logged
+        return OpResult(Code.OK, stat=node.stat()), logged
 
     def _check(self, op: Check, session: int) -> tuple[OpResult, Transaction]:
-        validate(op.path)
-        node = self._existing(op.path)
+        node = self._named(op.path)
         _expect(node, op.version)
         logged = Transaction(self.zxid, session, "check", op.path, None, node.version + 1)
-        return OpResult(Code.OK, op.path), logged
+        return OpResult(Code.OK), logged
 
     def _create(
         self, op: Create, session: int, now_ms: int, fired: Fired | None
@@ -324,7 +322,7 @@ class Tree:
         self._remove(path, parent_path)
         if fired is not None:
             self.watches.deleted(path, parent_path, fired)
-        return OpResult(Code.OK, path), Transaction(self.zxid, session, "delete", path)
+        return OpResult(Code.OK), Transaction(self.zxid, session, "delete", path)
 
     def _remove(self, path: str, parent_path: str) -> None:
         node = self._nodes.pop(path)
@@ -452,6 +450,14 @@ class Tree:
     def _check_session(self, session: int) -> None:
         if session not in self.sessions:
             raise Failure(Code.SESSION_EXPIRED)
+
+    def _named(self, path: str) -> ZNode:
+        """As `_existing`; an invalid path, which is never there, is told apart."""
+        node = self._nodes.get(path)
+        if node is None:
+            validate(path)
+            raise Failure(Code.NO_NODE)
+        return node
 
     def _existing(self, path: str) -> ZNode:
         node = self._nodes.get(path)
