@@ -19,7 +19,7 @@ import msgspec
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.values import LoggedOp, PartitionState, TopicPartition
-from emulator.view.stimuli import arguments
+from emulator.view.stimuli import lane_of as stimulus_lane
 
 OPEN = 1 << 62
 """The end of what has not ended yet; replaced by the trace's end."""
@@ -260,7 +260,7 @@ class _Reader:
             e.IsrChangeHeld: lambda event: self.held.setdefault(event.broker, []).append(event),
             e.ControllerElected: self._elected,
             e.ControllerResigned: self._resigned,
-            e.BrokerStarting: lambda event: self._forget(event.broker, event),
+            e.BrokerStarting: lambda event: self._forget(str(event.broker), event),
             e.Stimulus: self._stimulus,
         }
 
@@ -342,13 +342,12 @@ class _Reader:
         if event.do == "up" and self.origin_us is None:
             self.origin_us = event.t
         if event.do in ("kill", "crash", "exited"):
-            broker = arguments(event).get("broker", event.broker)
-            self._forget(broker if isinstance(broker, int) else 0, event)
+            self._forget(stimulus_lane(event), event)
 
-    def _forget(self, broker: int, event: AnyEvent) -> None:
+    def _forget(self, broker: str, event: AnyEvent) -> None:
         """A process that ended or starts anew has an empty metadata cache."""
         for (owner, _), spans in self.metadata.items():
-            if owner == broker:
+            if str(owner) == broker:
                 _close(spans, event)
 
     def finish(self, ordered: list[AnyEvent]) -> Derived:

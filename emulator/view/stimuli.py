@@ -75,7 +75,7 @@ def lane_of(event: Stimulus) -> str:
     values = arguments(event)
     if values.get("server") == "zookeeper":
         return "zookeeper"
-    broker = values.get("broker")
+    broker = event.broker or values.get("broker")
     return str(broker) if isinstance(broker, int) else ""
 
 

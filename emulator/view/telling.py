@@ -178,11 +178,17 @@ _NAME = re.compile(r'\["([^"]+)",(\d+)\]')
 def fields_of(event: AnyEvent) -> str:
     """What an event has beside what all have, as `name value` pairs; partitions by their names."""
     fields: dict[str, Any] = msgspec.to_builtins(event)
-    own = (f"{k.replace('_', ' ')} {_plain(v)}" for k, v in fields.items() if k not in _COMMON)
-    return ", ".join(own)
+    own = ((name, value) for name, value in fields.items() if name not in _COMMON)
+    return ", ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in own)
 
 
 def _plain(value: Any) -> str:
+    """A value without JSON's quotes; what is empty inside a structure is left out."""
+    if isinstance(value, dict):
+        kept = ((name, one) for name, one in value.items() if one or (one == 0 and one is not False))
+        return " ".join(f"{name.replace('_', ' ')} {_plain(one)}" for name, one in kept)
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
+        return "; ".join(map(_plain, value))
     if isinstance(value, str):
         return value
     return _NAME.sub(r"\1-\2", msgspec.json.encode(value).decode())

@@ -180,10 +180,10 @@ def _watch(event: e.ZkWatchFired, on: Scene) -> Told:
 
 @tells(e.ZkSessionState)
 def _session_state(event: e.ZkSessionState, on: Scene) -> Told:
-    usual = event.state.upper() in ("CONNECTED", "SYNC_CONNECTED", "CONNECTING")
-    level = Level.DETAIL if usual else Level.STORY
-    text = f"ZooKeeper session {event.state.lower()}"
-    return Told(event, lane_of(event), text, "", level, "plain" if usual else "refused")
+    usual = event.state.upper().endswith(("CONNECTED", "CONNECTING"))
+    usual = usual and not event.state.upper().startswith("DIS")
+    level, tone = (Level.TRAFFIC, "plain") if usual else (Level.STORY, "refused")
+    return Told(event, lane_of(event), f"ZooKeeper session {event.state}", "", level, tone)
 
 
 @tells(e.ZnodeMalformed)

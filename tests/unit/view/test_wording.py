@@ -14,7 +14,7 @@ from emulator.trace.events import AnyEvent
 from emulator.trace.values import Lagging, LoggedOp, Offset, PartitionState, TopicPartition, WireOp
 from emulator.view import wording
 from emulator.view.derive import derive
-from emulator.view.telling import Level, partitions_of, scene
+from emulator.view.telling import Level, fields_of, partitions_of, scene
 from emulator.view.wording import tell, versions
 
 P0 = TopicPartition("orders", 0)
@@ -70,6 +70,15 @@ def test_what_failed_is_never_mere_traffic() -> None:
         if kind.__name__.endswith(("Rejected", "Refused", "Ignored", "Malformed")):
             event = sample(kind)
             assert tell(event, scene(derive([event]))).level is Level.STORY
+
+
+def test_structures_are_told_without_what_is_empty_in_them() -> None:
+    state = PartitionState(P0, 1, 1, 0, (1, 2), 0, (1, 2))
+    event = e.LeaderAndIsr(0, 0, 1, "", -1, 3, 1, state)
+    assert fields_of(event) == (
+        "sender 3, sender epoch 1, state partition orders-0 controller epoch 1 leader 1"
+        " leader epoch 0 isr [1,2] zk version 0 replicas [1,2]"
+    )
 
 
 def test_versions_in_a_row_are_a_range() -> None:

@@ -41,7 +41,8 @@ class Script:
         return found
 
     def stimulus(self, do: str, **arguments: Any) -> None:
-        self.add(e.Stimulus, 0, do, json.dumps(arguments))
+        broker = arguments.pop("broker", 0)
+        self.add(e.Stimulus, broker, do, json.dumps(arguments))
 
     def create(self, isr: tuple[int, ...], partition: TopicPartition = P0) -> None:
         """The controller (broker 3) writes the first state."""
