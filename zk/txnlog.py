@@ -19,6 +19,7 @@ from zk.ops import Transaction
 
 _MAGIC = b"ZKLG"
 _VERSION = 2
+_FILE_HEADER = 16  # magic, version, database id
 _END_OF_RECORD = 0x42
 _RECORD = struct.Struct("!qi")  # checksum, length
 _HEADER = struct.Struct("!qiqqi")  # session, cxid, zxid, time, type
@@ -42,17 +43,42 @@ def read_log(folder: Path) -> Iterator[Entry]:
 def read_file(path: Path) -> Iterator[Entry]:
     """The entries of one log file. Raises Malformed, naming file and position."""
     data = path.read_bytes()
-    if len(data) < 16:
+    if len(data) < _FILE_HEADER:
         return  # the server has only just made it
     if data[:4] != _MAGIC or int.from_bytes(data[4:8], "big") != _VERSION:
         raise Malformed(f"{path}: not a ZooKeeper transaction log of version {_VERSION}")
-    at = 16
+    at = _FILE_HEADER
     while record := _record(data, at):
         try:
             yield decode_entry(record)
         except Malformed as error:
             raise Malformed(f"{path}: at byte {at}: {error}") from error
         at += _RECORD.size + len(record) + 1
+
+
+class LogTail:
+    """Follows the log of a server that is running: each `read` has what was added since. What the
+    server has answered is in its log."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path: Path | None = None
+        self._at = _FILE_HEADER
+
+    def read(self) -> Iterator[Entry]:
+        """The new entries. Raises Malformed."""
+        files = sorted(self._folder.glob("log.*"), key=_first_zxid)
+        for path in files[files.index(self._path) if self._path in files else 0 :]:
+            if path != self._path:
+                self._path, self._at = path, _FILE_HEADER
+            with path.open("rb") as log:
+                log.seek(self._at)
+                data = log.read()
+            at = 0
+            while record := _record(data, at):
+                yield decode_entry(record)
+                at += _RECORD.size + len(record) + 1
+            self._at += at
 
 
 def _first_zxid(path: Path) -> int:
