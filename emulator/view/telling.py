@@ -185,8 +185,8 @@ def fields_of(event: AnyEvent) -> str:
 def _plain(value: Any) -> str:
     """A value without JSON's quotes; what is empty inside a structure is left out."""
     if isinstance(value, dict):
-        kept = ((name, one) for name, one in value.items() if one or (one == 0 and one is not False))
-        return " ".join(f"{name.replace('_', ' ')} {_plain(one)}" for name, one in kept)
+        kept = {k: v for k, v in value.items() if v or (v == 0 and v is not False)}
+        return " ".join(f"{name.replace('_', ' ')} {_plain(one)}" for name, one in kept.items())
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
         return "; ".join(map(_plain, value))
     if isinstance(value, str):
