@@ -19,27 +19,31 @@ import typer.main
 
 from emulator.cli import errors
 
-ABOUT = """Kafka's ZooKeeper-era replication control plane, emulated.
 
-One core, written once, runs a Kafka cluster's ISR handling and controller against a real ZooKeeper
-server or in virtual time, and shows what happened and why.
+def isr() -> None:
+    r"""Kafka's ZooKeeper-era replication control plane, emulated.
 
-\b
-  isr scenarios                      what comes with it
-  isr run shrink-and-expand          play one, on an embedded ZooKeeper
-  isr run shrink-and-expand --zookeeper simulated
+    One core, written once, runs a Kafka cluster's ISR handling and controller against a real
+    ZooKeeper server or in virtual time, and shows what happened and why.
 
-Every command that reports something takes --json: one JSON object on standard output, everything
-else on standard error. Exit codes: 0 all expectations held (or nothing was expected), 1 one did not,
-2 unknown, 64 a mistake in what was asked for, 70 a fault of ours or of the machine.
-"""
+    \b
+      isr scenarios                                    what comes with it
+      isr run shrink-and-expand                        play one, on a real ZooKeeper
+      isr run shrink-and-expand --zookeeper simulated  the same in virtual time
+      isr show runs/latest                             see it again
+
+    Every command that reports something takes --json: one JSON object on standard output,
+    everything else on standard error.
+
+    Exit codes: 0 all expectations held (or nothing was expected), 1 one did not, 2 unknown, 64 a
+    mistake in what was asked for, 70 a fault of ours or of the machine.
+    """
 
 
 def build() -> typer.Typer:
     """The application with every command that this package has."""
-    app = typer.Typer(
-        name="isr", help=ABOUT, add_completion=False, rich_markup_mode=None, no_args_is_help=False
-    )
+    app = typer.Typer(name="isr", add_completion=False, rich_markup_mode=None)
+    app.callback()(isr)
     for name, module in _commands().items():
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
@@ -63,7 +67,7 @@ def run(arguments: Sequence[str]) -> int:
         command = typer.main.get_command(build())
         code = command.main(list(arguments) or ["--help"], prog_name="isr", standalone_mode=False)
         sys.stdout.flush()
-    except (Exception, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001
         return errors.tell(error)
     return code if isinstance(code, int) else 0
 

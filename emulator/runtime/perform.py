@@ -30,7 +30,7 @@ OnProgress = Callable[[Progress], None]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be run. `sets` are settings of the command line, which the scenario already has."""
+    """What is to be run. `sets` are settings of the command line; the scenario has them already."""
 
     scenario: LoadedScenario
     seed: int

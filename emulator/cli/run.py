@@ -1,0 +1,175 @@
+"""`isr run SCENARIO`: play a scenario, live or in virtual time, and say what came of it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+
+from emulator.cli import errors
+from emulator.cli.run_progress import ProgressLine
+from emulator.cli.run_report import report
+from emulator.runtime.perform import Performed, PlayFailed, Request, perform
+from emulator.scenario import shipped
+from emulator.scenario.errors import UserError
+from emulator.scenario.load import load
+from emulator.scenario.units import show_us
+
+EMBEDDED, SIMULATED = "embedded", "simulated"
+EXIT_CODES = {"held": 0, "not held": 1, "unknown": 2}
+WIDTH = 140
+"""Columns where the output is no terminal."""
+
+
+def _epilog() -> str:
+    """A scenario in full, in the words of the file that comes with us."""
+    path = shipped.shipped().get(next(iter(_shown()), ""))
+    if path is None:
+        return ""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    blocks = "\n".join(f"  {line}" if line else "" for line in lines).split("\n\n")
+    return f"A scenario in full ({path.name}):\n\n" + "\n\n".join(f"\b\n{b}" for b in blocks)
+
+
+def _shown() -> list[str]:
+    """The shortest of the shipped scenarios that has a fault."""
+    texts = {name: path.read_text(encoding="utf-8") for name, path in shipped.shipped().items()}
+    return sorted((n for n in texts if "\nfaults:" in texts[n]), key=lambda name: len(texts[name]))
+
+
+OPTIONS = {"epilog": _epilog()}
+
+
+def command(
+    scenario: Annotated[
+        str, typer.Argument(metavar="SCENARIO", help="A name (isr scenarios) or a YAML file.")
+    ],
+    zookeeper: Annotated[
+        str,
+        typer.Option(
+            metavar="embedded|simulated|HOST:PORT[,HOST:PORT...][/chroot]",
+            help="A server of our own on loopback, virtual time, or a server that you have.",
+        ),
+    ] = EMBEDDED,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Any Kafka setting; may be repeated."),
+    ] = None,
+    time_scale: Annotated[
+        int, typer.Option(min=1, max=1000, help="Live: divide all times by this.")
+    ] = 1,
+    seed: Annotated[
+        str | None, typer.Option(metavar="N", help="Decimal or 0x...; drawn if not given.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where runs go: DIR/SCENARIO/TIME-SEED.")
+    ] = Path("runs"),
+    as_json: Annotated[
+        bool, typer.Option("--json", help="summary.json on standard output, all else on stderr.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="No progress line, no lane table, no figures.")
+    ] = False,
+) -> None:
+    """Play a scenario and say what came of it: lanes, figures, expectations held or not.
+
+    Exit code 0: all expectations held; 1: one did not; 2: unknown (the run never came to what it
+    expects, or the kernel of a live run was too late to tell).
+    """
+    loaded = load(shipped.find(scenario), sets or ())
+    number = _seed(seed)
+    console = Console(stderr=as_json, highlight=False, width=_width(as_json=as_json))
+    if not quiet:
+        console.print(_announcement(loaded.name, number, zookeeper, loaded.duration_us))
+    request = Request(
+        scenario=loaded,
+        seed=number,
+        zookeeper=zookeeper,
+        time_scale=time_scale,
+        sets=tuple(sets or ()),
+        repeat=_repeat(scenario, number, zookeeper, time_scale, sets or [], out),
+        base=out,
+    )
+    with orderly_end(), ProgressLine(loaded.duration_us, shown=not quiet) as line:
+        performed = _perform(request, line)
+    report(console, performed, request.repeat, quiet=quiet)
+    if as_json:
+        typer.echo(msgspec.json.encode(performed.summary))
+    raise typer.Exit(EXIT_CODES[performed.summary.verdict])
+
+
+def _perform(request: Request, line: ProgressLine) -> Performed:
+    try:
+        return perform(request, line)
+    except PlayFailed as failed:
+        cause = failed.__cause__
+        assert cause is not None
+        if errors.explains_itself(cause):
+            raise cause from None
+        raise errors.Fault(cause, failed.kept) from cause
+
+
+def _width(*, as_json: bool) -> int | None:
+    """None: the terminal's own."""
+    stream = sys.stderr if as_json else sys.stdout
+    return None if stream.isatty() or "COLUMNS" in os.environ else WIDTH
+
+
+def _announcement(name: str, seed: int, zookeeper: str, duration_us: int) -> str:
+    where = "virtual time" if zookeeper == SIMULATED else f"ZooKeeper {zookeeper}"
+    return f"seed {seed:#x}   {name}, {show_us(duration_us)}, {where}"
+
+
+def _seed(text: str | None) -> int:
+    """Decimal or hexadecimal, 64 bits at most."""
+    if text is None:
+        return int.from_bytes(os.urandom(4))
+    try:
+        number = int(text, 16 if text.lower().startswith("0x") else 10)
+    except ValueError:
+        raise UserError(f"--seed {text}: a whole number is wanted, such as 7 or 0x1f") from None
+    if not 0 <= number < 1 << 64:
+        raise UserError(f"--seed {text}: between 0 and 2^64 - 1")
+    return number
+
+
+def _repeat(
+    scenario: str, seed: int, zookeeper: str, time_scale: int, sets: list[str], out: Path
+) -> str:
+    """The command that plays this again; what has its default value is left out."""
+    words = ["isr", "run", scenario, "--seed", f"{seed:#x}"]
+    if zookeeper != EMBEDDED:
+        words += ["--zookeeper", zookeeper]
+    if time_scale != 1:
+        words += ["--time-scale", str(time_scale)]
+    for pair in sets:
+        words += ["--set", pair]
+    if out != Path("runs"):
+        words += ["--out", str(out)]
+    return shlex.join(words)
+
+
+@contextmanager
+def orderly_end() -> Iterator[None]:
+    """Ctrl-C, SIGTERM and a closed terminal end the run as an interrupt, so that data is kept."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
