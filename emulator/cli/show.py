@@ -15,8 +15,6 @@ from emulator.view.derive import derive
 from emulator.view.lanes import Lanes, render_lanes
 from emulator.view.stored import NoRun, StoredRun, open_run
 
-HELP = "Show a run as lanes: one column per actor, time downwards."
-
 
 def command(
     run: Annotated[

@@ -16,8 +16,6 @@ from emulator.view.why import NoSuchChange, tell_why
 from emulator.view.why import as_json as story_json
 from emulator.view.why_text import render_why
 
-HELP = "Tell the story of one ISR change: what was seen, which rule fired, how it became known."
-
 
 def command(
     run: Annotated[
