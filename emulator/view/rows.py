@@ -216,7 +216,7 @@ def _answer(before: Row, row: Row) -> bool:
         and before.targets == [ZOOKEEPER]
         and before.source in row.cells
         and before.source not in before.cells
-        and before.about == row.about
+        and set(before.about) == set(row.about)
     )
 
 
