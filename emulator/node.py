@@ -138,7 +138,8 @@ class Broker:
         self.replica_manager.fetchers = ReplicaFetcherManager(
             self.context, self._network, self.replica_manager.partitions.get, self._follower_quota
         )
-        self.replica_manager.startup()
+        await self._step("replica_manager_startup")
+        await self.replica_manager.startup()
 
     async def _register(self, zk_client: KafkaZkClient) -> None:
         """Look who is there, then create `/brokers/ids/<id>`; its czxid is the broker epoch."""

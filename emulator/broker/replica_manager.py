@@ -65,10 +65,11 @@ class ReplicaManager:
         self._fetch_purgatory = Purgatory(context, "Fetch")
         self._checkpointing = False
 
-    def startup(self) -> None:
-        """The periodic tasks take their phase here (spec §4.1)."""
+    async def startup(self) -> None:
+        """The periodic tasks take their phase here, one shortly after the other (spec §4.1)."""
         lag_ms = self._context.config.replica_lag_time_max_ms
         self._context.schedule("isr-expiration", self._maybe_shrink_isr, lag_ms // 2)
+        await self._context.kernel.checkpoint("boot.propagation")
         self._context.schedule(
             "isr-change-propagation",
             self.propagation.maybe_propagate_isr_changes,

@@ -170,7 +170,10 @@ class Producer:
         process: Process,
         partitions: list[TopicPartition],
         settings: ProducerSettings,
+        start_us: int = 0,
     ) -> None:
+        """`start_us` is how long the client needs to get going."""
+        self._start_us = start_us
         self.name, self.partitions, self.settings = name, partitions, settings
         self._kernel, self._process = bootstrap.kernel, process
         self._view = ClusterView(bootstrap, process)
@@ -217,6 +220,7 @@ class Producer:
     async def _refresh_for_ever(self) -> None:
         """topic.metadata.refresh.interval.ms."""
         topics = tuple(dict.fromkeys(p.topic for p in self.partitions))
+        await self._kernel.sleep(self._start_us)
         while True:
             self._kernel.cause = -1
             if await self._view.refresh(topics):

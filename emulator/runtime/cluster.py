@@ -58,6 +58,10 @@ class Surroundings(Protocol):
 
     def delay_zookeeper(self, client: str, delay_ms: int) -> None: ...
 
+    def client_start_us(self, client: str) -> int:
+        """How long a new client needs to get going."""
+        ...
+
     def handover_jitter_us(self, producer: str) -> int:
         """How late a producer's driver hands a record over."""
         ...
@@ -200,6 +204,7 @@ class Cluster:
             self.kernel.process(name),
             [TopicPartition(request.topic, n) for n in request.partitions],
             ProducerSettings(request.acks, request.record_bytes, request.client),
+            self._surroundings.client_start_us(name),
         )
         self._clients.append(producer)
         if isinstance(request, Produce):

@@ -41,8 +41,8 @@ _MS = 1000
 TABLE: dict[str, Purpose] = {
     # The network between brokers, and from and to clients.
     "net_connect": Purpose(_quick(600)),
-    "net_request": Purpose(_quick(250), ((0.0, 500), (0.5, 2500), (1.0, 9000)), 300),
-    "net_response": Purpose(_quick(250), ((0.0, 500), (0.5, 2500), (1.0, 9000)), 300),
+    "net_request": Purpose(_quick(250), ((0.0, 800), (0.5, 2800), (1.0, 7000)), 400),
+    "net_response": Purpose(_quick(250), ((0.0, 800), (0.5, 2800), (1.0, 7000)), 400),
     # ZooKeeper: on the way, in the server, back.
     "zk_connect": Purpose(_quick(1500)),
     "zk_reconnect": Purpose(((0.0, 0), (1.0, 999 * _MS))),
@@ -60,6 +60,8 @@ TABLE: dict[str, Purpose] = {
     "boot.to_registration": Purpose(((0.0, 479 * _MS), (1.0, 1450 * _MS))),
     "boot.replica_manager_to_registration": Purpose(((0.0, 27 * _MS), (1.0, 253 * _MS))),
     "boot.list_ids_to_registration": Purpose(((0.0, 45 * _MS), (1.0, 136 * _MS))),
+    "boot.replica_manager_startup": Purpose(((0.0, 1 * _MS), (1.0, 12 * _MS))),
+    "boot.propagation": Purpose(((0.0, 0), (1.0, 15 * _MS))),
     "boot.logs": Purpose(((0.0, 20 * _MS), (1.0, 120 * _MS))),
     "boot.controller": Purpose(((0.0, 36 * _MS), (1.0, 150 * _MS))),
     "boot.coordinator": Purpose(((0.0, 10 * _MS), (1.0, 40 * _MS))),
@@ -69,7 +71,10 @@ TABLE: dict[str, Purpose] = {
     "resume_window": Purpose(((0.0, 10 * _MS), (1.0, 60 * _MS))),
     "resume_thread": Purpose(((0.0, 0), (0.5, 2000), (0.9, 8000), (1.0, 20 * _MS))),
     "resume_step": Purpose(((0.0, 0), (0.5, 300), (0.9, 2000), (1.0, 6000))),
-    # Clients: how late the driver hands a record over.
+    # How fast an actor's code is, in thousandths of the table's times; drawn once for each.
+    "speed": Purpose(((0.0, 600), (0.5, 1000), (1.0, 1500))),
+    # Clients: how long one needs to get going, how late its driver hands a record over.
+    "client_start": Purpose(((0.0, 20 * _MS), (0.8, 150 * _MS), (1.0, 220 * _MS))),
     "producer_handover": Purpose(((0.0, 0), (0.8, 2000), (1.0, 20 * _MS))),
 }
 
@@ -105,22 +110,31 @@ class Latencies:
         table = TABLE if table is None else table
         self._rows = {n: (_Row(p.warm), _Row(p.cold), p.cold_uses) for n, p in table.items()}
         self._uses: dict[tuple[str, str], int] = {}
+        self._speeds: dict[str, int] = {}
 
     def __call__(self, purpose: str, actor: str) -> int:
         """Microseconds that `purpose` takes `actor` this time."""
         warm, cold, cold_uses = self._rows[purpose]
         bits = self._chance.stream(purpose, actor).bits()
-        if cold_uses:
-            uses = self._uses.get((purpose, actor), 0)
-            if uses < cold_uses:
-                self._uses[(purpose, actor)] = uses + 1
-                return cold.draw(bits)
-        return warm.draw(bits)
+        if not cold_uses:
+            return warm.draw(bits)
+        uses = self._uses.get((purpose, actor), 0)
+        if uses >= cold_uses:
+            return warm.draw(bits)
+        self._uses[(purpose, actor)] = uses + 1
+        return cold.draw(bits) * self._speed_of(actor) // 1000
+
+    def _speed_of(self, actor: str) -> int:
+        speed = self._speeds.get(actor)
+        if speed is None:
+            speed = self._speeds[actor] = self("speed", actor)
+        return speed
 
     def forget(self, actor: str) -> None:
         """A process was started anew: its code is cold again."""
         for purpose, who in [k for k in self._uses if k[1] == actor]:
             del self._uses[(purpose, who)]
+        self._speeds.pop(actor, None)
 
     @property
     def purposes(self) -> list[str]:

@@ -249,7 +249,7 @@ class MemoryConnection:
 
     def _to_server(self, request: Request) -> None:
         network = self._network
-        us = network.latency("net_request", self.client_process.name) + self.link.extra_us
+        us = network.latency("net_request", self.client) + self.link.extra_us
         at = max(self._arrives_us, network.kernel.now + us)
         self._arrives_us = at
         self._lane.call_at(at, lambda: self._arrived(request))
@@ -287,8 +287,8 @@ class MemoryConnection:
             kernel.cause = before
 
     def _to_client(self, response: Any) -> None:
-        network, sender = self._network, self.listener.process.name
-        us = network.latency("net_response", sender) + self.link.extra_us
+        network = self._network
+        us = network.latency("net_response", self.client) + self.link.extra_us
         if isinstance(response, FetchResponse):
             size = sum(p.size for p in response.partitions)
             us += network.transfer_us(self.client_process.name, size)

@@ -21,7 +21,15 @@ from zk.ensemble import Ensemble
 from zk.wire import Service
 
 CHARGED = ("create_log", "make_leader", "make_follower", "controller_event")
-BOOT_STEPS = ("logs", "controller", "coordinator", "config", "started")
+BOOT_STEPS = (
+    "logs",
+    "replica_manager_startup",
+    "propagation",
+    "controller",
+    "coordinator",
+    "config",
+    "started",
+)
 EPOCH_MS = 1_600_000_000_000
 
 
@@ -107,6 +115,9 @@ class SimulatedWorld:
 
     def delay_zookeeper(self, client: str, delay_ms: int) -> None:
         self.ensemble.delay(client, delay_ms * 1000)
+
+    def client_start_us(self, client: str) -> int:
+        return self.latencies("client_start", client)
 
     def handover_jitter_us(self, producer: str) -> int:
         return self.latencies("producer_handover", producer)
