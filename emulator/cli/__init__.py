@@ -21,7 +21,7 @@ from emulator.cli import errors
 
 
 def isr() -> None:
-    r"""Kafka's ZooKeeper-era replication control plane, emulated.
+    """Kafka's ZooKeeper-era replication control plane, emulated.
 
     One core, written once, runs a Kafka cluster's ISR handling and controller against a real
     ZooKeeper server or in virtual time, and shows what happened and why.
