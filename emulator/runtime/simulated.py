@@ -67,26 +67,6 @@ class SimulatedWorld:
             scenario, profiles()[scenario.profile], self.kernel, self.network, self
         )
 
-    # -- boots ------------------------------------------------------------------------------------
-
-    def boot_to_register_at(self, broker: int, registered_us: int) -> None:
-        """Schedule a boot so that the registration is created at `registered_us`: what comes before
-        it is drawn backwards from there."""
-        actor = f"broker-{broker}"
-
-        def before(purpose: str) -> int:
-            return registered_us - self.latencies(purpose, actor)
-
-        plan = {
-            "replica_manager": before("boot.replica_manager_to_registration"),
-            "list_ids": before("boot.list_ids_to_registration"),
-            "register": registered_us,
-        }
-        plan["list_ids"] = max(plan["list_ids"], plan["replica_manager"])
-        start = min(before("boot.to_registration"), plan["replica_manager"] - 300_000)
-        lane = self.kernel.world.lane("world")
-        lane.call_at(start, lambda: self.cluster.start(broker, plan))
-
     # -- emulator.runtime.cluster.Surroundings ----------------------------------------------------
 
     def service_for(self, broker: int) -> Service:

@@ -1,0 +1,232 @@
+"""The live world: wall-clock time, a real ZooKeeper server, one kazoo session per broker.
+
+Puts kernel, network, server, taps and cluster together. Every broker reaches ZooKeeper through a
+tap of its own, which says what passes and can be cut; what the server applied is read from its own
+log as it grows. Brokers live in this process: pausing one stops its tasks and its client.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from emulator.kernel.rng import Chance
+from emulator.kernel.scheduler import Process
+from emulator.profiles.base import profiles
+from emulator.runtime.cluster import Cluster
+from emulator.runtime.latency import Latencies
+from emulator.runtime.live_clock import LiveClock, LiveKernel
+from emulator.runtime.network import MemoryNetwork
+from emulator.runtime.server_log import ReplyLog, ServerLog
+from emulator.runtime.zk_observer import TracingObserver
+from emulator.scenario.schema import Scenario
+from emulator.trace.sink import Sink
+from zk.kazoo_wire import ClientTimes, KazooService
+from zk.ops import Reply, Request, SessionState, WatchedEvent
+from zk.server import (
+    EmbeddedServer,
+    ensure_chroot,
+    parse_address,
+    require_session_timeout,
+    wait_until_ready,
+)
+from zk.tap import Tap, Taps
+from zk.wire import Lane, Listener, OnReply, Service, Session
+
+EMBEDDED = "embedded"
+
+
+class LiveWorld:
+    """One run on the wall clock. Use as a context manager: it starts and ends the server."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int,
+        sink: Sink,
+        *,
+        zookeeper: str,
+        data_dir: Path,
+        time_scale: int = 1,
+    ) -> None:
+        self.scenario, self._time_scale = scenario, time_scale
+        self.chance = Chance(seed)
+        self.latencies = Latencies(self.chance)
+        self.clock = LiveClock(time_scale)
+        self.kernel = LiveKernel(sink, self.clock)
+        self.network = MemoryNetwork(self.kernel, lambda purpose, actor: 0)
+        self.server = self._embedded(data_dir) if zookeeper == EMBEDDED else None
+        self._address = self.server.address if self.server else parse_address(zookeeper)
+        self._sessions: dict[int, str] = {}
+        self._observer = TracingObserver(self.kernel, lambda s: self._sessions.get(s, ""))
+        times = ClientTimes().divided_by(time_scale)
+        self._service = KazooService(self._address, times)
+        self._taps = Taps(_Inbox(self.clock, self._observer), self.clock.now_us)
+        self._tap_of: dict[str, Tap] = {}
+        self.log: ServerLog | ReplyLog = (
+            ServerLog(self.server.txn_log_dir, self._observer, self.kernel)
+            if self.server
+            else ReplyLog(self._observer, self.kernel)
+        )
+        self.cluster = Cluster(
+            scenario, profiles()[scenario.profile], self.kernel, self.network, self
+        )
+
+    def _embedded(self, data_dir: Path) -> EmbeddedServer:
+        settings, scale = self.scenario.zookeeper, self._time_scale
+        return EmbeddedServer(
+            data_dir,
+            tick_ms=max(1, settings.tick_time_ms // scale),
+            min_session_timeout_ms=max(1, settings.min_session_timeout_ms // scale),
+            max_session_timeout_ms=settings.max_session_timeout_ms // scale,
+        )
+
+    def __enter__(self) -> LiveWorld:
+        try:
+            if self.server is not None:
+                self.server.start()
+            wait_until_ready(self._address)
+            ensure_chroot(self._address)
+            self._check_session_timeout()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def _check_session_timeout(self) -> None:
+        asked = int(self._setting("zookeeper.session.timeout.ms")) // self._time_scale
+        require_session_timeout(self._address, asked)
+
+    def _setting(self, key: str) -> str:
+        profile = profiles()[self.scenario.profile]
+        return self.scenario.settings.get(key, profile.defaults[key])
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Sessions end, then taps, server and tasks; nothing stays behind."""
+        self.cluster.close()
+        self._service.close()
+        self.log.poll()
+        self._taps.close()
+        if self.server is not None:
+            self.server.close()
+        self.kernel.close()
+
+    # -- emulator.runtime.cluster.Surroundings ----------------------------------------------------
+
+    def service_for(self, broker: int) -> Service:
+        client = f"broker-{broker}"
+        tap = self._taps.open(client, self._address)
+        self._tap_of[client] = tap
+        self._service.route(client, tap.address)
+        return _Logged(self, client)
+
+    def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
+        """A session through the broker's tap, with the scaled time-out."""
+        return self._service.open_session(client, timeout_ms // self._time_scale, lane, listener)
+
+    def session_of(self, session_id: int, client: str) -> None:
+        """Remember whose session it is."""
+        self._sessions[session_id] = client
+
+    def wall_ms(self) -> int:
+        return 1_600_000_000_000 + self.kernel.now // 1000
+
+    def pause_process(self, process: Process) -> None:
+        process.pause()
+        self._service.gate(process.name).pause()
+
+    def resume_process(self, process: Process) -> None:
+        self._service.gate(process.name).resume()
+        process.resume()
+
+    def pause_zookeeper(self) -> None:
+        assert self.server is not None, "only the embedded server can be paused"
+        self.server.pause()
+
+    def resume_zookeeper(self) -> None:
+        assert self.server is not None, "only the embedded server can be resumed"
+        self.server.resume()
+
+    def cut_zookeeper(self, client: str) -> None:
+        self._tap_of[client].cut()
+
+    def heal_zookeeper(self, client: str) -> None:
+        self._tap_of[client].heal()
+
+    def delay_zookeeper(self, client: str, delay_ms: int) -> None:
+        self._tap_of[client].delay(delay_ms * 1000 // self._time_scale)
+
+    def client_start_us(self, client: str) -> int:
+        return 0
+
+    def handover_jitter_us(self, producer: str) -> int:
+        return 0
+
+
+class _Inbox:
+    """What the taps' thread sees goes to the kernel's thread."""
+
+    def __init__(self, clock: LiveClock, observer: TracingObserver) -> None:
+        self._clock, self._observer = clock, observer
+
+    def on_request(self, at_us: int, client: str, request: Request | str) -> None:
+        self._clock.put(lambda: self._observer.on_request(at_us, client, request))
+
+    def on_reply(self, client: str, request: Request | str, code: object, elapsed_us: int) -> None:
+        """Replies are traced where they arrive, at the broker."""
+
+
+class _Logged:
+    """A service whose sessions read the server's log before they tell their owner anything: what
+    led to it is on the trace first."""
+
+    def __init__(self, world: LiveWorld, client: str) -> None:
+        self._world, self._client = world, client
+
+    def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
+        told = _LoggedListener(self._world, self._client, listener)
+        session = self._world.open_session(client, timeout_ms, lane, told)
+        told.session = session
+        return _LoggedSession(self._world, self._client, session)
+
+
+class _LoggedListener:
+    def __init__(self, world: LiveWorld, client: str, listener: Listener) -> None:
+        self._world, self._client, self._listener = world, client, listener
+        self.session: Session | None = None
+
+    def on_watch(self, event: WatchedEvent) -> None:
+        self._world.log.poll()
+        self._listener.on_watch(event)
+
+    def on_state(self, state: SessionState) -> None:
+        if self.session is not None and self.session.session_id:
+            self._world.session_of(self.session.session_id, self._client)
+        self._world.log.poll()
+        self._listener.on_state(state)
+
+
+class _LoggedSession:
+    def __init__(self, world: LiveWorld, client: str, session: Session) -> None:
+        self._world, self._client, self._session = world, client, session
+
+    @property
+    def session_id(self) -> int:
+        return self._session.session_id
+
+    def submit(self, request: Request, on_reply: OnReply) -> None:
+        session_id = self._session.session_id
+
+        def replied(reply: Reply) -> None:
+            self._world.log.replied(session_id, request, reply)
+            on_reply(reply)
+
+        self._session.submit(request, replied)
+
+    def close(self) -> None:
+        self._session.close()
+
+    def abandon(self) -> None:
+        self._session.abandon()

@@ -1,0 +1,213 @@
+"""Plays a scenario in a world, stretch by stretch: bring the cluster up, then one stimulus after
+the other.
+
+The same steps in both worlds. `Run` can be driven by hand (a search forks between stretches);
+`play` does it all. Knows no scenario by name and no output.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from emulator.kernel.scheduler import Kernel
+from emulator.runtime.cluster import Cluster
+from emulator.runtime.latency import Latencies
+from emulator.runtime.live import LiveWorld
+from emulator.runtime.simulated import SimulatedWorld
+from emulator.scenario.schema import Boot, Scenario
+from emulator.trace import events
+from emulator.trace.sink import Sink
+
+SIMULATED = "simulated"
+UP_AFTER_FIRST_REGISTRATION_US = 3_000_000
+BRING_UP_LIMIT_US = 120_000_000
+_SLICE_US = 20_000
+
+World = SimulatedWorld | LiveWorld
+
+
+class PlayOptions(msgspec.Struct, kw_only=True):
+    """How to play. `zookeeper` is `simulated`, `embedded`, or `HOST:PORT[,…][/chroot]`;
+    `on_progress` is called about ten times per second of wall clock with the world's time."""
+
+    seed: int
+    zookeeper: str = SIMULATED
+    time_scale: int = 1
+    data_dir: Path | None = None
+    on_progress: Callable[[int], None] | None = None
+
+
+class Outcome(msgspec.Struct):
+    """What is known when the play is over."""
+
+    virtual_us: int
+    wall_ms: int
+    kernel_late_us_max: int
+    interrupted: bool
+
+
+class DidNotComeUp(Exception):
+    """A broker did not start, or the brokers did not hear of each other."""
+
+
+class Run:
+    """One play, stretch by stretch."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.scenario = world, world.scenario
+        self.kernel: Kernel = world.kernel
+        self.cluster: Cluster = world.cluster
+        self.up_us = 0
+        self.stretch = 0
+
+    # -- up ---------------------------------------------------------------------------------------
+
+    def bring_up(self) -> None:
+        """Boot the brokers. Where registrations have their moments, `up` is at its own too;
+        otherwise each broker starts when the one before it has, and `up` is when all know all."""
+        registered = [b for b in self.scenario.boots if b.registered_us is not None]
+        if registered:
+            self._boot_by_registration(registered)
+        else:
+            self._boot_one_by_one()
+        self.kernel.current, self.kernel.cause = None, -1
+        self.kernel.emit(events.Stimulus, 0, "up", "{}")
+
+    def _boot_by_registration(self, boots: list[Boot]) -> None:
+        first_us = min(boot.registered_us or 0 for boot in boots)
+        self.up_us = self.kernel.now + UP_AFTER_FIRST_REGISTRATION_US - first_us
+        for boot in boots:
+            at_us = self.up_us + (boot.registered_us or 0)
+            start_us, plan = boot_plan(boot.broker, at_us, self.world.latencies)
+            lane = self.kernel.world.lane("world")
+            lane.call_at(start_us, lambda b=boot.broker, p=plan: self.cluster.start(b, p))  # type: ignore[misc]
+        self.kernel.run(self.up_us)
+
+    def _boot_one_by_one(self) -> None:
+        for boot in self.scenario.boots:
+            self.kernel.current, self.kernel.cause = None, -1
+            node = self.cluster.start(boot.broker)
+            self._run_until(lambda node=node: node.started)  # type: ignore[misc]
+        self._run_until(lambda: self.cluster.is_up)
+        self.up_us = self.kernel.now
+
+    def _run_until(self, condition: Callable[[], bool]) -> None:
+        limit_us = self.kernel.now + BRING_UP_LIMIT_US
+        while not condition():
+            if self.kernel.now >= limit_us:
+                raise DidNotComeUp("the cluster did not come up within two minutes")
+            self.kernel.run(self.kernel.now + _SLICE_US)
+
+    # -- stretches --------------------------------------------------------------------------------
+
+    @property
+    def over(self) -> bool:
+        """All stimuli were applied."""
+        return self.stretch >= len(self.scenario.steps)
+
+    def next_stretch(self) -> None:
+        """Apply the next stimulus, and run until just before the one after it (or to the end)."""
+        step = self.scenario.steps[self.stretch]
+        self.run_to(step.at_us)
+        self.stretch += 1
+        self.world.chance.next_stretch()
+        self.cluster.apply(step.stimulus)
+        self.run_to(
+            self.scenario.duration_us if self.over else self.scenario.steps[self.stretch].at_us
+        )
+
+    def run_to(self, at_us: int) -> None:
+        """Let time go on to a moment since `up`."""
+        self.kernel.run(self.up_us + at_us)
+
+    def play(self) -> None:
+        """Everything, from boot to end."""
+        self.bring_up()
+        while not self.over:
+            self.next_stretch()
+        self.run_to(self.scenario.duration_us)
+
+
+def boot_plan(broker: int, registered_us: int, latencies: Latencies) -> tuple[int, dict[str, int]]:
+    """(start, moments of steps) of a boot whose registration is created at `registered_us`: what
+    comes before is drawn backwards from there."""
+    actor = f"broker-{broker}"
+
+    def before(purpose: str) -> int:
+        return registered_us - latencies(f"boot.{purpose}_to_registration", actor)
+
+    replica_manager_us = before("replica_manager")
+    plan = {
+        "replica_manager": replica_manager_us,
+        "list_ids": max(before("list_ids"), replica_manager_us),
+        "register": registered_us,
+    }
+    start_us = registered_us - latencies("boot.to_registration", actor)
+    return min(start_us, replica_manager_us - 300_000), plan
+
+
+def play(scenario: Scenario, options: PlayOptions, sink: Sink) -> Outcome:
+    """Play a scenario from boot to end. A KeyboardInterrupt ends it in an orderly way."""
+    began = time.monotonic()
+    if options.zookeeper == SIMULATED:
+        return _simulated(scenario, options, sink, began)
+    with TemporaryDirectory() as scratch:
+        data_dir = options.data_dir or Path(scratch)
+        with LiveWorld(
+            scenario,
+            options.seed,
+            sink,
+            zookeeper=options.zookeeper,
+            data_dir=data_dir,
+            time_scale=options.time_scale,
+        ) as world:
+            world.clock.on_idle = options.on_progress
+            return _outcome(world, began, interrupted=_interrupted(world))
+
+
+def _simulated(scenario: Scenario, options: PlayOptions, sink: Sink, began: float) -> Outcome:
+    world = SimulatedWorld(scenario, options.seed, sink)
+    if options.on_progress is not None:
+        _tick(world, options.on_progress)
+    try:
+        return _outcome(world, began, interrupted=_interrupted(world))
+    finally:
+        world.close()
+
+
+def _tick(world: SimulatedWorld, on_progress: Callable[[int], None]) -> None:
+    """Virtual time: look at the wall clock now and then, and report ten times a second."""
+    lane = world.kernel.process("progress").lane("progress")
+    reported = time.monotonic()
+
+    def tick() -> None:
+        nonlocal reported
+        now = time.monotonic()
+        if now - reported > 0.1:
+            reported = now
+            on_progress(world.kernel.now)
+        lane.call_later(100_000, tick)
+
+    tick()
+
+
+def _interrupted(world: World) -> bool:
+    try:
+        Run(world).play()
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def _outcome(world: World, began: float, *, interrupted: bool) -> Outcome:
+    return Outcome(
+        virtual_us=world.kernel.now,
+        wall_ms=int((time.monotonic() - began) * 1000),
+        kernel_late_us_max=world.kernel.late_us_max,
+        interrupted=interrupted,
+    )
