@@ -77,6 +77,9 @@ def _request(event: events.ZkRequest) -> Iterator[Fact]:
 
 
 def _transaction(event: events.ZkTransaction) -> Iterator[Fact]:
+    """Sessions that are no broker's (whoever looked whether the server is ready) are left out."""
+    if not event.broker and event.op in ("createSession", "closeSession"):
+        return
     fact = _fact(event, "zookeeper", zxid=event.zxid, op=event.op)
     if event.timeout_ms is not None:
         fact["timeout"] = event.timeout_ms
