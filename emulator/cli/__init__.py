@@ -61,7 +61,7 @@ def _commands() -> dict[str, Any]:
     return found
 
 
-def run(arguments: Sequence[str]) -> int:
+def execute(arguments: Sequence[str]) -> int:
     """Run one command line; the exit code."""
     try:
         command = typer.main.get_command(build())
@@ -74,4 +74,4 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """The console script."""
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(execute(sys.argv[1:]))

@@ -76,6 +76,11 @@ class Story:
         role = "leader" if broker == 1 else "follower"
         return self.tell(e.RecordsAppended, broker, self.partition, role, base, leo, epoch, 100)
 
+    def appended_by(self, follower: int, base: int, leo: int) -> Story:
+        """A follower's append, whoever led before."""
+        facts = (self.partition, "follower", base, leo, 0, 100)
+        return self.tell(e.RecordsAppended, follower, *facts)
+
     def fetched(self, broker: int, offset: int, leader: int = 1) -> Story:
         offsets = (Offset(self.partition, offset),)
         return self.tell(e.FetchSent, broker, leader, offsets, 1, thread=f"fetcher-{broker}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cli import run as isr_main
+from emulator.cli import execute as isr_main
 from emulator.trace.reader import TraceWriter
 from tests.unit.view.traces import HEADER, Script
 
