@@ -1,7 +1,8 @@
 """One broker process: boots as KafkaServer does, request by request, and can be stopped or crash.
 
-Owns the order of start-up and which part knows which other; nothing of what the parts do. What outlives the process
-(the disk) is given to it. Source: server/KafkaServer.scala@2.6.3 startup; spec §2.12.
+Owns the order of start-up and which part knows which other; nothing of what the parts do. What
+outlives the process (the disk) is given to it. Source: server/KafkaServer.scala@2.6.3 startup; spec
+§2.12.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class Broker:
         wall_ms: Callable[[], int],
         not_before_us: Mapping[str, int] | None = None,
     ) -> None:
-        """`not_before_us` holds steps of the boot back until a moment (a recording gives that of the
-        registration); `wall_ms` is for time stamps inside znodes."""
+        """`not_before_us` holds steps of the boot back until a moment (a recording gives that of
+        the registration); `wall_ms` is for time stamps inside znodes."""
         self.context, self._service, self._network = context, service, network
         self._disk, self._host, self._port, self._wall_ms = disk, host, port, wall_ms
         self._not_before_us = dict(not_before_us or {})
@@ -81,7 +82,8 @@ class Broker:
         await self._apis.handle(received)  # type: ignore[arg-type]
 
     async def _step(self, name: str) -> None:
-        """A named place of the boot: worlds charge time here, and a recording's moment is waited for."""
+        """A named place of the boot: worlds charge time here, and a recording's moment is waited
+        for."""
         await self.context.kernel.checkpoint(f"boot.{name}")
         await self.context.kernel.sleep_until(self._not_before_us.get(name, 0))
 
@@ -154,7 +156,8 @@ class Broker:
         self.context.emit(events.BrokerRegistered, self.broker_epoch)
 
     async def _serve(self, zk_client: KafkaZkClient) -> None:
-        """The controller thread races with the main thread from here on; at the end the sockets answer."""
+        """The controller thread races with the main thread from here on; at the end the sockets
+        answer."""
         await self._step("controller")
         self.controller = KafkaController(self.context, zk_client, self._network)
         self.controller.startup()

@@ -1,9 +1,10 @@
-"""Kafka's ZooKeeperClient: one session at a time, asynchronous requests in pipelined batches, one-shot watches.
+"""Kafka's ZooKeeperClient: one session at a time, asynchronous requests in pipelined batches,
+one-shot watches.
 
-Owns the session and its re-creation after expiry, the limit of requests in flight, and which paths have a handler: a
-read carries the watch flag iff a handler for its path is registered at that moment (spec §2.2). Knows nothing of
-brokers or controllers, and no threads of its own: what blocks comes in through `Threads`.
-Source: zookeeper/ZooKeeperClient.scala@2.6.3.
+Owns the session and its re-creation after expiry, the limit of requests in flight, and which paths
+have a handler: a read carries the watch flag iff a handler for its path is registered at that
+moment (spec §2.2). Knows nothing of brokers or controllers, and no threads of its own: what blocks
+comes in through `Threads`. Source: zookeeper/ZooKeeperClient.scala@2.6.3.
 """
 
 from __future__ import annotations
@@ -148,11 +149,11 @@ class ZooKeeperClient:
     def connected(self) -> bool:
         return self._state is SessionState.CONNECTED
 
-    # -- requests -------------------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
     async def handle_requests(self, requests: Sequence[Request]) -> list[Reply]:
-        """Send a batch, pipelined, and block until every answer is there (handleRequests). Codes are returned,
-        never thrown."""
+        """Send a batch, pipelined, and block until every answer is there (handleRequests). Codes
+        are returned, never thrown."""
         replies: list[Reply | None] = [None] * len(requests)
         if not requests:
             return []
@@ -196,8 +197,9 @@ class ZooKeeperClient:
         return request
 
     async def retry_until_connected(self, requests: Sequence[Request]) -> list[Reply]:
-        """As `handle_requests`; what lost its connection is sent again after reconnection, within the session
-        only: SessionExpired is raised when that ended meanwhile (retryRequestsUntilConnected)."""
+        """As `handle_requests`; what lost its connection is sent again after reconnection, within
+        the session only: SessionExpired is raised when that ended meanwhile
+        (retryRequestsUntilConnected)."""
         requests = [self.with_watch(request) for request in requests]
         replies: list[Reply] = [_LOST] * len(requests)
         open_ = list(range(len(requests)))
@@ -211,7 +213,8 @@ class ZooKeeperClient:
         return replies
 
     async def wait_until_connected(self) -> None:
-        """Block until connected; SessionExpired or AuthFailed when that will not come about (waitUntilConnected)."""
+        """Block until connected; SessionExpired or AuthFailed when that will not come about
+        (waitUntilConnected)."""
         while not self.connected:
             if self._state is SessionState.AUTH_FAILED:
                 raise AuthFailed
@@ -221,7 +224,7 @@ class ZooKeeperClient:
             self._waiting.append(changed)
             await changed.wait()
 
-    # -- handlers -------------------------------------------------------------------------------------------------
+    # -- handlers ----------------------------------------------------------------------------------
 
     def register_change_handler(self, handler: ZNodeChangeHandler) -> None:
         """A local map edit; the watch is set by the next read of that path."""
@@ -240,7 +243,8 @@ class ZooKeeperClient:
         self._state_handlers.append(handler)
 
     def on_watch(self, event: WatchedEvent) -> None:
-        """A watch fired: tell the path's handler, if there still is one (ZooKeeperClientWatcher.process)."""
+        """A watch fired: tell the path's handler, if there still is one
+        (ZooKeeperClientWatcher.process)."""
         self._probe.watch_fired(event)
         if event.type is EventType.NODE_CHILDREN_CHANGED:
             child = self._child_handlers.get(event.path)
@@ -257,7 +261,7 @@ class ZooKeeperClient:
         else:
             handler.handle_data_change()
 
-    # -- the session ----------------------------------------------------------------------------------------------
+    # -- the session -------------------------------------------------------------------------------
 
     def _open(self) -> Session:
         self._generation += 1
@@ -278,7 +282,8 @@ class ZooKeeperClient:
             self._threads.spawn("zk-session-expiry-handler0", self._reinitialize())
 
     async def _reinitialize(self) -> None:
-        """The controller's queue is drained first, then a new session excludes all requests (spec §2.10)."""
+        """The controller's queue is drained first, then a new session excludes all requests (spec
+        §2.10)."""
         for handler in self._state_handlers:
             await handler.before_initializing_session()
         await self._initialization_lock.acquire_write()

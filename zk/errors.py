@@ -1,8 +1,8 @@
 """ZooKeeper's result codes, and the small exception tree above them.
 
-Inside the house a result code is a *domain outcome*: replies carry it, nobody throws it. Exceptions exist for
-what ends a call altogether (the session is gone, the bytes in a znode are not what they should be).
-Source: org.apache.zookeeper.KeeperException.Code, ZooKeeper 3.5.
+Inside the house a result code is a *domain outcome*: replies carry it, nobody throws it. Exceptions
+exist for what ends a call altogether (the session is gone, the bytes in a znode are not what they
+should be). Source: org.apache.zookeeper.KeeperException.Code, ZooKeeper 3.5.
 """
 
 from enum import IntEnum
@@ -42,7 +42,8 @@ class ZooKeeperError(Exception):
 
 
 class SessionExpired(ZooKeeperError):
-    """The session ended while a request waited for its connection (ZooKeeperClientExpiredException)."""
+    """The session ended while a request waited for its connection
+    (ZooKeeperClientExpiredException)."""
 
     def __init__(self, path: str = "") -> None:
         super().__init__(Code.SESSION_EXPIRED, path)
@@ -56,7 +57,8 @@ class AuthFailed(ZooKeeperError):
 
 
 class ControllerMoved(Exception):
-    """The check of `/controller_epoch` failed: a newer controller exists (ControllerMovedException)."""
+    """The check of `/controller_epoch` failed: a newer controller exists
+    (ControllerMovedException)."""
 
 
 class MalformedZNode(Exception):

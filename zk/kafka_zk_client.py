@@ -1,10 +1,12 @@
-"""KafkaZkClient: what brokers and controllers ask of ZooKeeper, request by request as Kafka asks it.
+"""KafkaZkClient: what brokers and controllers ask of ZooKeeper, request by request as Kafka asks
+it.
 
-Owns the retry on connection loss (never across a session), the fencing of controller writes by the version of
-`/controller_epoch`, the checker behind a conditional update, and the races of registration and election. Knows
-nothing of ISR rules or state machines. Codes are outcomes; SessionExpired, ControllerMoved and ZooKeeperError end a
-call. A znode that cannot be decoded is reported and treated as absent.
-Source: zk/KafkaZkClient.scala@2.6.3, utils/ReplicationUtils.scala@2.6.3; spec §2.
+Owns the retry on connection loss (never across a session), the fencing of controller writes by the
+version of `/controller_epoch`, the checker behind a conditional update, and the races of
+registration and election. Knows nothing of ISR rules or state machines. Codes are outcomes;
+SessionExpired, ControllerMoved and ZooKeeperError end a call. A znode that cannot be decoded is
+reported and treated as absent. Source: zk/KafkaZkClient.scala@2.6.3,
+utils/ReplicationUtils.scala@2.6.3; spec §2.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ class Rejected(NamedTuple):
 
 
 class UpdateLeaderAndIsrResult(NamedTuple):
-    """Per partition: finished with the new state, or with an error; or to be tried again (BADVERSION)."""
+    """Per partition: finished with the new state, or with an error; or to be tried again
+    (BADVERSION)."""
 
     finished: dict[TopicPartition, LeaderAndIsr | ZooKeeperError]
     to_retry: list[TopicPartition]
@@ -69,7 +72,7 @@ class KafkaZkClient:
         self._wall_ms = wall_ms
         self._registered_session = 0
 
-    # -- plumbing -------------------------------------------------------------------------------------------------
+    # -- plumbing ----------------------------------------------------------------------------------
 
     async def batch(self, requests: Sequence[Request]) -> list[Reply]:
         """A pipelined batch with retry on connection loss."""
@@ -81,8 +84,8 @@ class KafkaZkClient:
     async def fenced_batch(
         self, ops: Sequence[Write], controller_epoch_zk_version: int
     ) -> list[Reply]:
-        """Each operation in a multi with the check of `/controller_epoch` (KAFKA-6082); -1: sent plainly.
-        ControllerMoved when the check fails (spec §2.6)."""
+        """Each operation in a multi with the check of `/controller_epoch` (KAFKA-6082); -1: sent
+        plainly. ControllerMoved when the check fails (spec §2.6)."""
         if controller_epoch_zk_version < 0:
             return await self.batch(ops)
         check = Check(paths.CONTROLLER_EPOCH, controller_epoch_zk_version)
@@ -107,7 +110,7 @@ class KafkaZkClient:
             self.client.report_malformed(error)
             return None
 
-    # -- start-up -------------------------------------------------------------------------------------------------
+    # -- start-up ----------------------------------------------------------------------------------
 
     async def create_top_level_paths(self) -> None:
         """makeSurePersistentPathExists for each pre-created path, in order."""
@@ -193,7 +196,7 @@ class KafkaZkClient:
             return None
         raise ZooKeeperError(Code.NODE_EXISTS, path)
 
-    # -- the controller's election --------------------------------------------------------------------------------
+    # -- the controller's election -----------------------------------------------------------------
 
     async def register_and_check_existence(self, handler: ZNodeChangeHandler) -> bool:
         """Register the handler, then `exists` with the watch that this sets."""
@@ -226,8 +229,8 @@ class KafkaZkClient:
     async def register_controller_and_increment_controller_epoch(
         self, broker: int
     ) -> tuple[int, int]:
-        """Win the election in one multi: (epoch, version of `/controller_epoch`); ControllerMoved when it is
-        lost (spec §2.7)."""
+        """Win the election in one multi: (epoch, version of `/controller_epoch`); ControllerMoved
+        when it is lost (spec §2.7)."""
         epoch, version = await self.get_controller_epoch() or await self._first_controller_epoch()
         new_epoch = epoch + 1
         data = codec.encode_controller(codec.ControllerZNode(broker, self._wall_ms()))
@@ -276,11 +279,11 @@ class KafkaZkClient:
         """Fenced delete of `/controller`, to force an election."""
         await self.fenced_batch([Delete(paths.CONTROLLER, MATCH_ANY_VERSION)], epoch_zk_version)
 
-    # -- brokers and topics ---------------------------------------------------------------------------------------
+    # -- brokers and topics ------------------------------------------------------------------------
 
     async def get_children(self, path: str) -> list[str]:
-        """Names of the children (empty when the parent is absent), watched where a handler is registered and
-        the request asks for it."""
+        """Names of the children (empty when the parent is absent), watched where a handler is
+        registered and the request asks for it."""
         return await self._children(GetChildren(path, watch=True))
 
     async def _children(self, request: GetChildren) -> list[str]:
@@ -342,7 +345,7 @@ class KafkaZkClient:
             paths.topic(topic), codec.encode_topic(assignment), fail_if_exists=True
         )
 
-    # -- partition states -----------------------------------------------------------------------------------------
+    # -- partition states --------------------------------------------------------------------------
 
     async def get_topic_partition_states(
         self, partitions: Sequence[TopicPartition]
@@ -376,7 +379,8 @@ class KafkaZkClient:
         states: Mapping[TopicPartition, LeaderIsrAndControllerEpoch],
         epoch_zk_version: int,
     ) -> dict[TopicPartition, Reply]:
-        """`…/partitions` per topic, `…/partitions/<p>`, then the states; results of the first two are ignored."""
+        """`…/partitions` per topic, `…/partitions/<p>`, then the states; results of the first two
+        are ignored."""
         topics = list(dict.fromkeys(p.topic for p in states))
         await self.fenced_batch(
             [Create(paths.topic_partitions(t), None) for t in topics], epoch_zk_version
@@ -419,8 +423,9 @@ class KafkaZkClient:
     async def conditional_update_path(
         self, path: str, data: bytes, expected_version: int, checker: Callable[[Reply], int | None]
     ) -> Updated | Rejected:
-        """setData at `expected_version`. On BADVERSION the znode is read back and `checker` may recognise it as
-        this very write (a lost reply): then its version counts (conditionalUpdatePath, KAFKA-1382)."""
+        """setData at `expected_version`. On BADVERSION the znode is read back and `checker` may
+        recognise it as this very write (a lost reply): then its version counts
+        (conditionalUpdatePath, KAFKA-1382)."""
         reply = await self.one(SetData(path, data, expected_version))
         if reply.code is Code.OK:
             assert reply.stat is not None
@@ -436,7 +441,8 @@ class KafkaZkClient:
     async def update_isr(
         self, partition: TopicPartition, state: LeaderIsrAndControllerEpoch
     ) -> Updated | Rejected:
-        """The leader's own write: unfenced, with the checker (ReplicationUtils.updateLeaderAndIsr)."""
+        """The leader's own write: unfenced, with the checker
+        (ReplicationUtils.updateLeaderAndIsr)."""
         data = codec.encode_state(state)
 
         def checker(found: Reply) -> int | None:
@@ -447,7 +453,7 @@ class KafkaZkClient:
         version = state.leader_and_isr.zk_version
         return await self.conditional_update_path(_state_path(partition), data, version, checker)
 
-    # -- ISR change notifications ---------------------------------------------------------------------------------
+    # -- ISR change notifications ------------------------------------------------------------------
 
     async def propagate_isr_changes(self, partitions: Iterable[TopicPartition]) -> str:
         """One sequential node that names the partitions; returns its path."""
@@ -469,7 +475,8 @@ class KafkaZkClient:
     async def get_partitions_from_isr_change_notifications(
         self, sequence_numbers: Sequence[str]
     ) -> list[TopicPartition]:
-        """All partitions that the nodes name, each once; nodes that are gone or unreadable name none."""
+        """All partitions that the nodes name, each once; nodes that are gone or unreadable name
+        none."""
         where = [paths.isr_change_notification_sequence(n) for n in sequence_numbers]
         replies = await self.batch([GetData(path) for path in where])
         named: dict[TopicPartition, None] = {}
@@ -488,7 +495,7 @@ class KafkaZkClient:
         nodes = [paths.isr_change_notification_sequence(n) for n in sequence_numbers]
         await self.fenced_batch([Delete(n, MATCH_ANY_VERSION) for n in nodes], epoch_zk_version)
 
-    # -- log directory events, admin commands ---------------------------------------------------------------------
+    # -- log directory events, admin commands ------------------------------------------------------
 
     async def get_all_log_dir_event_notifications(self) -> list[str]:
         names = await self.get_children(paths.LOG_DIR_EVENT_NOTIFICATION)
@@ -518,7 +525,7 @@ class KafkaZkClient:
         path = paths.PREFERRED_REPLICA_ELECTION
         await self.fenced_batch([Delete(path, MATCH_ANY_VERSION)], epoch_zk_version)
 
-    # -- configuration --------------------------------------------------------------------------------------------
+    # -- configuration -----------------------------------------------------------------------------
 
     async def get_entity_configs(self, entity_type: str, entity: str) -> dict[str, str]:
         path = paths.config_entity(entity_type, entity)

@@ -1,7 +1,7 @@
 """Requests to ZooKeeper, replies, watch events: the words that every world speaks.
 
-Small frozen structs, no behaviour. Paths are absolute inside the client's chroot. Data is bytes or None
-(ZooKeeper keeps the difference between null and empty). Source: ZooKeeper 3.5 zookeeper.jute.
+Small frozen structs, no behaviour. Paths are absolute inside the client's chroot. Data is bytes or
+None (ZooKeeper keeps the difference between null and empty). Source: ZooKeeper 3.5 zookeeper.jute.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class CreateMode(IntEnum):
 
 
 class Stat(msgspec.Struct, frozen=True, gc=False):
-    """A znode's metadata, with ZooKeeper's names in snake_case; times are wall-clock milliseconds."""
+    """A znode's metadata, with ZooKeeper's names in snake_case; times are wall-clock
+    milliseconds."""
 
     czxid: int
     mzxid: int
@@ -125,8 +126,9 @@ class OpResult(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
-    """The answer to one request. Which of the fields are set follows from the request; for a Multi `code` is OK
-    or that of the failed operation, and `results` has one entry per operation. `zxid` is the server's last."""
+    """The answer to one request. Which of the fields are set follows from the request; for a Multi
+    `code` is OK or that of the failed operation, and `results` has one entry per operation. `zxid`
+    is the server's last."""
 
     code: Code
     zxid: int = 0
@@ -171,10 +173,10 @@ def name_of(request: Request | Op) -> str:
 class Transaction(msgspec.Struct, frozen=True, gc=False):
     """One entry of a server's transaction log: what was applied, and in whose session.
 
-    `op` is `create`, `setData`, `delete`, `check`, `multi` (its parts in `ops`), `createSession`, `closeSession`
-    or `error` (with `code`). `version` is what the server logs: for setData the data version **after** the write,
-    for check the expected version **plus one**. ZooKeeper 3.5 logs no paths of removed ephemerals with a
-    closeSession; where they are known they are in `removed`.
+    `op` is `create`, `setData`, `delete`, `check`, `multi` (its parts in `ops`), `createSession`,
+    `closeSession` or `error` (with `code`). `version` is what the server logs: for setData the data
+    version **after** the write, for check the expected version **plus one**. ZooKeeper 3.5 logs no
+    paths of removed ephemerals with a closeSession; where they are known they are in `removed`.
     """
 
     zxid: int

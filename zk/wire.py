@@ -1,11 +1,12 @@
 """The port between a broker's ZooKeeper client and a ZooKeeper service, real or modelled.
 
-One `Session` object is one ZooKeeper session of one process: never reused after it expired. All call-backs are
-made on the thread (kernel) that owns the broker, in the order that ZooKeeper guarantees: a client sees a watch
-event before it can read the data that fired it. Nothing here knows brokers, controllers or traces.
+One `Session` object is one ZooKeeper session of one process: never reused after it expired. All
+call-backs are made on the thread (kernel) that owns the broker, in the order that ZooKeeper
+guarantees: a client sees a watch event before it can read the data that fired it. Nothing here
+knows brokers, controllers or traces.
 
-The scheduling that the model needs comes in through `Lane`: an ordered executor of one process, which stands
-still while the process does. The kernel's `Lane` satisfies it.
+The scheduling that the model needs comes in through `Lane`: an ordered executor of one process,
+which stands still while the process does. The kernel's `Lane` satisfies it.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class Timer(Protocol):
 
 
 class Lane(Protocol):
-    """An ordered executor of one process. While the process is paused nothing runs; what was posted or fell due
-    runs when it resumes, in the order in which it was posted; after a crash never."""
+    """An ordered executor of one process. While the process is paused nothing runs; what was posted
+    or fell due runs when it resumes, in the order in which it was posted; after a crash never."""
 
     def now_us(self) -> int:
         """Microseconds since the world began."""
@@ -50,8 +51,8 @@ class Listener(Protocol):
 
 
 class Session(Protocol):
-    """One ZooKeeper session. Requests are sent in order; each gets exactly one reply: the server's, or
-    CONNECTION_LOSS / SESSION_EXPIRED when the connection or the session ended before it."""
+    """One ZooKeeper session. Requests are sent in order; each gets exactly one reply: the server's,
+    or CONNECTION_LOSS / SESSION_EXPIRED when the connection or the session ended before it."""
 
     @property
     def session_id(self) -> int:
@@ -73,18 +74,20 @@ class Service(Protocol):
     """A ZooKeeper service as one client process reaches it."""
 
     def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
-        """Start to connect; `listener.on_state(CONNECTED)` follows when the server has answered. `client` names
-        the process (`broker-1`); `timeout_ms` is the session time-out that is asked for."""
+        """Start to connect; `listener.on_state(CONNECTED)` follows when the server has answered.
+        `client` names the process (`broker-1`); `timeout_ms` is the session time-out that is asked
+        for."""
         ...
 
 
 class Observer(Protocol):
-    """Who watches the wire and the log: the model calls it as things happen, the live world feeds it from the
-    tap and from the server's own log. `at_us` is the time on the world's clock."""
+    """Who watches the wire and the log: the model calls it as things happen, the live world feeds
+    it from the tap and from the server's own log. `at_us` is the time on the world's clock."""
 
     def on_request(self, at_us: int, client: str, request: Request | str) -> None:
-        """A request passed on the wire between `client` and the server. A string names what is no request of
-        the client's own: `connect`, `setWatches`, `closeSession` (pings are not reported)."""
+        """A request passed on the wire between `client` and the server. A string names what is no
+        request of the client's own: `connect`, `setWatches`, `closeSession` (pings are not
+        reported)."""
         ...
 
     def on_transaction(self, at_us: int, transaction: Transaction) -> None:

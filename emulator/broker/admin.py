@@ -1,4 +1,5 @@
-"""What the admin API does at a broker: create topics, alter configurations, and apply configurations that changed.
+"""What the admin API does at a broker: create topics, alter configurations, and apply
+configurations that changed.
 
 Sources: server/AdminManager.scala, zk/AdminZkClient.scala, server/DynamicConfigManager.scala,
 common/ZkNodeChangeNotificationListener.scala, server/ConfigHandler.scala@2.6.3; spec §1.10, §2.12.
@@ -27,7 +28,8 @@ Respond = Callable[[AdminResponse], None]
 
 
 class DelayedCreatePartitions(DelayedOperation):
-    """A CreateTopics answer waits until this broker's metadata cache shows a leader for every partition."""
+    """A CreateTopics answer waits until this broker's metadata cache shows a leader for every
+    partition."""
 
     def __init__(
         self,
@@ -61,7 +63,8 @@ class AdminManager:
         self._purgatory = Purgatory(context, "topic")
 
     async def create_topic(self, request: CreateTopicsRequest, respond: Respond) -> None:
-        """createTopicWithAssignment: the configuration first, then the topic; not atomic, not fenced."""
+        """createTopicWithAssignment: the configuration first, then the topic; not atomic, not
+        fenced."""
         error = await self._validate(request)
         if error is not Errors.NONE:
             respond(AdminResponse(error))
@@ -79,7 +82,8 @@ class AdminManager:
         await self._purgatory.try_complete_else_watch(parked, [topic])
 
     async def _validate(self, request: CreateTopicsRequest) -> Errors:
-        """validateTopicCreate: the cache, then ZooKeeper; the assignment must name distinct live brokers."""
+        """validateTopicCreate: the cache, then ZooKeeper; the assignment must name distinct live
+        brokers."""
         if request.topic in self._metadata_cache.topics():
             return Errors.TOPIC_ALREADY_EXISTS
         for replicas in request.assignment:
@@ -170,8 +174,9 @@ def _rate(config: dict[str, str], key: str) -> int:
 class DynamicConfigManager:
     """Watches `/config/changes` and has the entities that it names read anew.
 
-    Notifications are triggers only: the entity's configuration is read from its own znode. Those above the last one
-    applied are applied in order; then all are read once more, to purge the old ones.
+    Notifications are triggers only: the entity's configuration is read from its own znode. Those
+    above the last one applied are applied in order; then all are read once more, to purge the old
+    ones.
     """
 
     path = paths.CONFIG_CHANGES
@@ -187,7 +192,8 @@ class DynamicConfigManager:
         self._last_executed = -1
 
     async def startup(self) -> None:
-        """Set the watch, apply what is there, and listen (`/config/changes-event-process-thread`)."""
+        """Set the watch, apply what is there, and listen
+        (`/config/changes-event-process-thread`)."""
         self._zk_client.client.register_child_handler(self)
         self._changes.put(None)
         self._context.spawn("/config/changes-event-process-thread", self._run())

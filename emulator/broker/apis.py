@@ -1,7 +1,7 @@
 """KafkaApis: which part of the broker answers which request.
 
-Owns the checks that stand before the work (broker epoch, leadership of the cluster) and the shape of answers on errors.
-Source: server/KafkaApis.scala@2.6.3; spec §4.
+Owns the checks that stand before the work (broker epoch, leadership of the cluster) and the shape
+of answers on errors. Source: server/KafkaApis.scala@2.6.3; spec §4.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class KafkaApis:
             self._context.failed(type(request).__name__, error)
             connection.respond(_unknown_server_error(request))
 
-    # -- data -----------------------------------------------------------------------------------------------------
+    # -- data --------------------------------------------------------------------------------------
 
     async def _produce(self, request: ProduceRequest, connection: ServerConnection) -> None:
         def respond(produced: Produced) -> None:
@@ -124,10 +124,11 @@ class KafkaApis:
     async def _metadata(self, request: MetadataRequest, connection: ServerConnection) -> None:
         connection.respond(self._metadata_cache.metadata(request.topics))
 
-    # -- control --------------------------------------------------------------------------------------------------
+    # -- control -----------------------------------------------------------------------------------
 
     def _is_stale(self, request: str, sender: int, sender_epoch: int, broker_epoch: int) -> bool:
-        """Meant for an earlier incarnation of this broker (KIP-380); a greater epoch is accepted."""
+        """Meant for an earlier incarnation of this broker (KIP-380); a greater epoch is
+        accepted."""
         if broker_epoch < 0 or broker_epoch >= self._broker_epoch():
             return False
         self._context.emit(
@@ -165,7 +166,7 @@ class KafkaApis:
             error = failed.error
         connection.respond(UpdateMetadataResponse(error))
 
-    # -- administration -------------------------------------------------------------------------------------------
+    # -- administration ----------------------------------------------------------------------------
 
     async def _create_topics(
         self, request: CreateTopicsRequest, connection: ServerConnection

@@ -60,8 +60,9 @@ class BrokerContext:
         period_ms: int,
         delay_ms: int = 0,
     ) -> Task:
-        """A fixed-rate task of KafkaScheduler: runs that were missed are made up back to back, and the phase
-        stays (spec §4.1). An exception is logged in Kafka, and the task keeps its schedule."""
+        """A fixed-rate task of KafkaScheduler: runs that were missed are made up back to back, and
+        the phase stays (spec §4.1). An exception is logged in Kafka, and the task keeps its
+        schedule."""
         return self.spawn(
             f"kafka-scheduler/{name}", self._run_periodically(body, period_ms, delay_ms)
         )
@@ -76,6 +77,8 @@ class BrokerContext:
             kernel.cause = -1
             await body()
             due += period_ms * 1000
+            if due <= kernel.now:
+                await kernel.checkpoint("missed_run")
 
 
 class KernelThreads:
@@ -132,7 +135,8 @@ class TraceProbe:
 
 
 def describe(request: Request) -> tuple[str, str, int, str]:
-    """(operation, path, expected version or -1, payload as text); of a fenced multi the operation inside it."""
+    """(operation, path, expected version or -1, payload as text); of a fenced multi the operation
+    inside it."""
     if isinstance(request, Multi):
         inner = [op for op in request.ops if not isinstance(op, Check)]
         last = inner[-1] if inner else request.ops[-1]

@@ -1,7 +1,7 @@
 """Parked requests: acks=all produces, and fetches that found too little.
 
-Each says when it is complete and what the answer then is. Sources: server/DelayedProduce.scala@2.6.3,
-server/DelayedFetch.scala@2.6.3; spec §4.6.
+Each says when it is complete and what the answer then is. Sources:
+server/DelayedProduce.scala@2.6.3, server/DelayedFetch.scala@2.6.3; spec §4.6.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ class FetchStatus(NamedTuple):
 
 
 class DelayedFetch(DelayedOperation):
-    """Waits for `min_bytes` (the leader's LEO counts, not the high watermark), for an error, or for time."""
+    """Waits for `min_bytes` (the leader's LEO counts, not the high watermark), for an error, or for
+    time."""
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
-"""Incremental fetch sessions (KIP-227): both ends remember the partitions, requests and answers name what changed.
+"""Incremental fetch sessions (KIP-227): both ends remember the partitions, requests and answers
+name what changed.
 
-`FetchSession` is the leader's end, `FetchSessionHandler` the fetcher's. Both keep partitions in order; what was
-answered moves to the end, so that a response limit starves nobody.
+`FetchSession` is the leader's end, `FetchSessionHandler` the fetcher's. Both keep partitions in
+order; what was answered moves to the end, so that a response limit starves nobody.
 Sources: server/FetchSession.scala@2.6.3, clients/…/FetchSessionHandler.java@2.6.3.
 """
 
@@ -26,7 +27,8 @@ def next_epoch(epoch: int) -> int:
 
 @dataclass(slots=True)
 class CachedPartition:
-    """What the leader remembers of one partition: the request's parameters, and what it last answered."""
+    """What the leader remembers of one partition: the request's parameters, and what it last
+    answered."""
 
     request: FetchPartition
     high_watermark: int = -1
@@ -90,7 +92,8 @@ class FetchSessions:
     def context_of(
         self, request: FetchRequest
     ) -> tuple[FetchSession | None, tuple[FetchPartition, ...], Errors]:
-        """(session, partitions to read in order, error): a new session for epoch 0, the cached one otherwise."""
+        """(session, partitions to read in order, error): a new session for epoch 0, the cached one
+        otherwise."""
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(request.session_id, None)
             session = None
@@ -138,7 +141,8 @@ class FetchSessionHandler:
     def build(
         self, wanted: dict[TopicPartition, FetchPartition]
     ) -> tuple[tuple[FetchPartition, ...], tuple[TopicPartition, ...]]:
-        """(partitions to name, partitions to forget) of the next request; added ones before altered ones."""
+        """(partitions to name, partitions to forget) of the next request; added ones before altered
+        ones."""
         if self.epoch == INITIAL_EPOCH:
             self._partitions = dict(wanted)
             return tuple(wanted.values()), ()
@@ -156,7 +160,8 @@ class FetchSessionHandler:
         return (*added, *altered), forgotten
 
     def handle_response(self, response: FetchResponse) -> bool:
-        """Take over the session that the answer grants; False when it was refused: the next one is full."""
+        """Take over the session that the answer grants; False when it was refused: the next one is
+        full."""
         if response.error is not Errors.NONE:
             self.reset()
             return False

@@ -1,8 +1,9 @@
 """Followers' fetchers: one thread and one connection per (source broker, fetcher id).
 
-A loop truncates what was added, then fetches; partitions that got records move to the end of the order, those with an
-error are left out for a back-off. Knows the local partitions and the network, no controller.
-Sources: server/AbstractFetcherManager.scala, AbstractFetcherThread.scala, ReplicaFetcherThread.scala@2.6.3; spec §5.
+A loop truncates what was added, then fetches; partitions that got records move to the end of the
+order, those with an error are left out for a back-off. Knows the local partitions and the network,
+no controller. Sources: server/AbstractFetcherManager.scala, AbstractFetcherThread.scala,
+ReplicaFetcherThread.scala@2.6.3; spec §5.
 """
 
 from __future__ import annotations
@@ -42,15 +43,16 @@ HostedPartition = Callable[[TopicPartition], Partition | None]
 
 
 def fetcher_id(partition: TopicPartition, num_fetchers: int) -> int:
-    """abs(31 x hash(topic) + partition) mod the number of fetchers, in wrapping 32-bit arithmetic; the absolute
-    value of the smallest integer is 0 (Utils.abs)."""
+    """abs(31 x hash(topic) + partition) mod the number of fetchers, in wrapping 32-bit arithmetic;
+    the absolute value of the smallest integer is 0 (Utils.abs)."""
     h = (31 * java_hash(partition.topic) + partition.partition) & 0xFFFFFFFF
     signed = h - (1 << 32) if h >= 1 << 31 else h
     return 0 if signed == -(1 << 31) else abs(signed) % num_fetchers
 
 
 class InitialFetchState(NamedTuple):
-    """With what a partition is added to a fetcher: from whom, in which epoch, from the local high watermark."""
+    """With what a partition is added to a fetcher: from whom, in which epoch, from the local high
+    watermark."""
 
     leader: LiveBroker
     current_leader_epoch: int
@@ -183,10 +185,11 @@ class ReplicaFetcherThread:
         context.emit(events.FetcherStarted, leader.broker, number)
         self.task: Task = context.spawn(name, self._run())
 
-    # -- what the manager does ------------------------------------------------------------------------------------
+    # -- what the manager does ---------------------------------------------------------------------
 
     async def add_partitions(self, states: dict[TopicPartition, InitialFetchState]) -> None:
-        """A partition that is already here in the same epoch goes on as it is; others truncate first."""
+        """A partition that is already here in the same epoch goes on as it is; others truncate
+        first."""
         await self._map_lock.enter()
         try:
             for partition, state in states.items():
@@ -218,7 +221,7 @@ class ReplicaFetcherThread:
         self._map_lock.leave()
         await self._ended.wait()
 
-    # -- the loop -------------------------------------------------------------------------------------------------
+    # -- the loop ----------------------------------------------------------------------------------
 
     async def _run(self) -> None:
         while self._running:
@@ -291,7 +294,8 @@ class ReplicaFetcherThread:
     async def _fetch_from_leader(
         self, wanted: dict[TopicPartition, FetchPartition]
     ) -> FetchResponse | None:
-        """One Fetch; a broken connection costs a back-off, and then another one for every partition."""
+        """One Fetch; a broken connection costs a back-off, and then another one for every
+        partition."""
         config = self._context.config
         named, forgotten = self._session.build(wanted)
         self._context.emit(
@@ -330,7 +334,8 @@ class ReplicaFetcherThread:
             self._map_lock.leave()
 
     def _delay(self, partition: TopicPartition, reason: str) -> None:
-        """Leave a partition out for a back-off; one that is already delayed keeps its time (delayPartitions)."""
+        """Leave a partition out for a back-off; one that is already delayed keeps its time
+        (delayPartitions)."""
         state, kernel = self.partitions.get(partition), self._context.kernel
         if state is None or state.is_delayed(kernel.now):
             return
@@ -380,7 +385,8 @@ class ReplicaFetcherThread:
         self.partitions[answer.partition] = self.partitions.pop(answer.partition)
 
     def _on_fenced(self, partition: TopicPartition, asked_epoch: int) -> None:
-        """The leader is ahead: the partition fails until the next LeaderAndIsr, unless that came meanwhile."""
+        """The leader is ahead: the partition fails until the next LeaderAndIsr, unless that came
+        meanwhile."""
         state = self.partitions.get(partition)
         if state is not None and state.current_leader_epoch == asked_epoch:
             del self.partitions[partition]
@@ -391,7 +397,8 @@ class ReplicaFetcherThread:
     async def _handle_out_of_range(
         self, partition: TopicPartition, state: PartitionFetchState
     ) -> None:
-        """Ask where the leader's log ends, and if need be where it begins (fetchOffsetAndTruncate)."""
+        """Ask where the leader's log ends, and if need be where it begins
+        (fetchOffsetAndTruncate)."""
         hosted = self._hosted(partition)
         assert hosted is not None and hosted.log is not None
         try:
@@ -423,11 +430,11 @@ class ReplicaFetcherThread:
             raise Disconnected(response.error.name)
         return response.offset
 
-    # -- truncation -----------------------------------------------------------------------------------------------
+    # -- truncation --------------------------------------------------------------------------------
 
     async def _maybe_truncate(self) -> None:
-        """Partitions that were added ask where their last epoch ended; those without an epoch truncate to the
-        high watermark."""
+        """Partitions that were added ask where their last epoch ended; those without an epoch
+        truncate to the high watermark."""
         await self._map_lock.enter()
         try:
             now_us = self._context.kernel.now

@@ -1,8 +1,9 @@
 """Telling the controller about ISR changes: the set of changed partitions, and when it is sent.
 
-A change waits for 5 s without another change of any partition of this broker, or until 60 s have passed since the
-last propagation; a task looks every 2.5 s. The monitor is held across the write to ZooKeeper.
-Source: server/ReplicaManager.scala@2.6.3 recordIsrChange, maybePropagateIsrChanges; spec §4.2.
+A change waits for 5 s without another change of any partition of this broker, or until 60 s have
+passed since the last propagation; a task looks every 2.5 s. The monitor is held across the write to
+ZooKeeper. Source: server/ReplicaManager.scala@2.6.3 recordIsrChange, maybePropagateIsrChanges; spec
+§4.2.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def propagation_is_due(quiet_ms: int, since_propagation_ms: int) -> bool:
 
 
 class IsrPropagation:
-    """isrChangeSet with its two clocks, which start with the process; memory only, a crash loses it."""
+    """isrChangeSet with its two clocks, which start with the process; memory only, a crash loses
+    it."""
 
     def __init__(self, context: BrokerContext, zk_client: KafkaZkClient) -> None:
         self._context, self._zk_client = context, zk_client
@@ -38,7 +40,8 @@ class IsrPropagation:
         self._last_propagation_ms = context.now_ms()
 
     async def record_isr_change(self, partition: TopicPartition) -> None:
-        """Called with the partition's write lock held; blocks while a notification is being written."""
+        """Called with the partition's write lock held; blocks while a notification is being
+        written."""
         await self.monitor.enter()
         try:
             self._changed[partition] = None

@@ -1,7 +1,9 @@
-"""How a leader makes an ISR change durable: the strategy that differs between the ZooKeeper path and AlterIsr.
+"""How a leader makes an ISR change durable: the strategy that differs between the ZooKeeper path
+and AlterIsr.
 
-The ZooKeeper path (<= 2.6): a conditional write by the leader itself, synchronous, under the partition's write lock.
-Source: cluster/Partition.scala@2.6.3 ZkPartitionStateStore, utils/ReplicationUtils.scala@2.6.3; spec §2.3.
+The ZooKeeper path (<= 2.6): a conditional write by the leader itself, synchronous, under the
+partition's write lock. Source: cluster/Partition.scala@2.6.3 ZkPartitionStateStore,
+utils/ReplicationUtils.scala@2.6.3; spec §2.3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The broker's logs: created with the topic's configuration, slow where the disk is, checkpointed every 5 s.
+"""The broker's logs: created with the topic's configuration, slow where the disk is, checkpointed
+every 5 s.
 
-What a crash keeps lives in `Disk`, which outlives the process: the logs themselves, their epoch caches, and the high
-watermarks of the last checkpoint. Sources: log/LogManager.scala@2.6.3,
+What a crash keeps lives in `Disk`, which outlives the process: the logs themselves, their epoch
+caches, and the high watermarks of the last checkpoint. Sources: log/LogManager.scala@2.6.3,
 server/checkpoints/OffsetCheckpointFile.scala@2.6.3.
 """
 
@@ -33,8 +34,8 @@ class LogManager:
         self._open: dict[TopicPartition, OffsetLog] = {}
 
     async def get_or_create(self, partition: TopicPartition, *, is_new: bool) -> OffsetLog:
-        """Open a log, or make it; reads the topic's configuration from ZooKeeper as Kafka does for each new
-        log, and takes the high watermark of the last checkpoint."""
+        """Open a log, or make it; reads the topic's configuration from ZooKeeper as Kafka does for
+        each new log, and takes the high watermark of the last checkpoint."""
         log = self._open.get(partition)
         if log is not None:
             return log

@@ -1,7 +1,7 @@
 """What this broker tells clients: partitions and live brokers as the controller last sent them.
 
-Copy-on-write: a snapshot is replaced whole; the newest accepted request wins, without comparing epochs or versions.
-Source: server/MetadataCache.scala@2.6.3; spec §4.5.
+Copy-on-write: a snapshot is replaced whole; the newest accepted request wins, without comparing
+epochs or versions. Source: server/MetadataCache.scala@2.6.3; spec §4.5.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class MetadataCache:
         self.controller_id: int | None = None
 
     async def update(self, request: UpdateMetadataRequest) -> tuple[TopicPartition, ...]:
-        """Merge partitions, replace live brokers and controller; returns the partitions that were removed."""
+        """Merge partitions, replace live brokers and controller; returns the partitions that were
+        removed."""
         await self._lock.acquire_write()
         try:
             self.controller_id = request.controller_id if request.controller_id >= 0 else None

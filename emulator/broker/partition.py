@@ -1,7 +1,7 @@
 """One partition at one broker: role, ISR, log, and what a leader does with fetches and appends.
 
-Owns `leaderIsrUpdateLock` and everything that it guards. The rules are in `replica`; this file says in which order
-and under which lock they are applied. Knows no request, no fetcher, no controller.
+Owns `leaderIsrUpdateLock` and everything that it guards. The rules are in `replica`; this file says
+in which order and under which lock they are applied. Knows no request, no fetcher, no controller.
 Source: cluster/Partition.scala@2.6.3; spec §3.
 """
 
@@ -95,10 +95,11 @@ class Partition:
         """The log, if this broker leads (leaderLogIfLocal)."""
         return self.log if self.leader_replica_id == self._context.broker else None
 
-    # -- roles ----------------------------------------------------------------------------------------------------
+    # -- roles -------------------------------------------------------------------------------------
 
     async def make_leader(self, state: PartitionState) -> bool:
-        """Become leader, or take over a new epoch as the leader that it already is; True iff newly leader."""
+        """Become leader, or take over a new epoch as the leader that it already is; True iff newly
+        leader."""
         await self.lock.acquire_write()
         try:
             is_new_leader = await self._make_leader(state)
@@ -136,7 +137,8 @@ class Partition:
         return is_new_leader
 
     async def make_follower(self, state: PartitionState) -> bool:
-        """Become follower of `state.leader`; True when leader or epoch changed, and fetchers must be rebuilt."""
+        """Become follower of `state.leader`; True when leader or epoch changed, and fetchers must
+        be rebuilt."""
         await self.lock.acquire_write()
         try:
             old_leader_epoch = self.leader_epoch
@@ -188,7 +190,7 @@ class Partition:
         finally:
             self.lock.release_write()
 
-    # -- a follower's fetch ---------------------------------------------------------------------------------------
+    # -- a follower's fetch ------------------------------------------------------------------------
 
     async def update_follower_fetch_state(
         self,
@@ -244,11 +246,11 @@ class Partition:
             )
         )
 
-    # -- the ISR --------------------------------------------------------------------------------------------------
+    # -- the ISR -----------------------------------------------------------------------------------
 
     async def maybe_shrink_isr(self) -> None:
-        """Remove who is out of sync: check under the read lock, again under the write lock, and write; the high
-        watermark may go up, since the ISR may be down to one."""
+        """Remove who is out of sync: check under the read lock, again under the write lock, and
+        write; the high watermark may go up, since the ISR may be down to one."""
         await self.lock.pass_read()
         if not self._out_of_sync_replicas():
             return
@@ -284,8 +286,8 @@ class Partition:
     async def _update_isr(
         self, change: str, new_isr: tuple[int, ...], out_of_sync: tuple[int, ...]
     ) -> None:
-        """Write the ISR at the cached version; a rejected write leaves everything as it was (expandIsr,
-        shrinkIsr). The write lock is held across the call to ZooKeeper."""
+        """Write the ISR at the cached version; a rejected write leaves everything as it was
+        (expandIsr, shrinkIsr). The write lock is held across the call to ZooKeeper."""
         log, now_ms = self.leader_log, self._context.now_ms()
         assert log is not None and self.lock.write_owner is self._context.kernel.current
         self._context.emit(
@@ -333,11 +335,11 @@ class Partition:
         self._context.emit(events.HwAdvanced, self.partition, "leader", allowed, log.log_end_offset)
         return True
 
-    # -- produce --------------------------------------------------------------------------------------------------
+    # -- produce -----------------------------------------------------------------------------------
 
     async def append_records_to_leader(self, records: int, size: int, required_acks: int) -> Batch:
-        """Append under the read lock; KafkaError(NOT_ENOUGH_REPLICAS) before anything is written when acks=all
-        and the ISR is too small. Parked requests are looked at outside the lock."""
+        """Append under the read lock; KafkaError(NOT_ENOUGH_REPLICAS) before anything is written
+        when acks=all and the ISR is too small. Parked requests are looked at outside the lock."""
         await self.lock.acquire_read()
         try:
             log = self.leader_log
@@ -416,7 +418,7 @@ class Partition:
         if log.truncate_to(offset):
             self._context.emit(events.LogTruncated, self.partition, before, log.log_end_offset)
 
-    # -- reads ----------------------------------------------------------------------------------------------------
+    # -- reads -------------------------------------------------------------------------------------
 
     def check_current_leader_epoch(self, current_leader_epoch: int) -> Errors:
         """Fence a request by the leader epoch that it carries; -1 carries none (spec §11.4)."""
@@ -427,7 +429,8 @@ class Partition:
         return Errors.UNKNOWN_LEADER_EPOCH
 
     def leader_log_or_error(self, current_leader_epoch: int) -> OffsetLog | Errors:
-        """The leader's log; or the error of an epoch that is not mine, or of not leading (getLocalLog)."""
+        """The leader's log; or the error of an epoch that is not mine, or of not leading
+        (getLocalLog)."""
         error = self.check_current_leader_epoch(current_leader_epoch)
         if error is not Errors.NONE:
             return error
@@ -443,8 +446,9 @@ class Partition:
         at_least_one: bool,
         committed_only: bool,
     ) -> ReadInfo | Errors:
-        """Read under the read lock; offsets are captured before the read, so that an append behind it does not
-        keep a follower from being in sync. A consumer reads up to the high watermark."""
+        """Read under the read lock; offsets are captured before the read, so that an append behind
+        it does not keep a follower from being in sync. A consumer reads up to the high
+        watermark."""
         if not self.lock.readable:
             await self.lock.pass_read()
         log = self.leader_log_or_error(current_leader_epoch)

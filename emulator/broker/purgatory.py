@@ -1,7 +1,8 @@
 """Delayed operations: requests that wait for a condition or for their time to run out.
 
-Owns the watch lists by key, the completion race (each operation completes once) and expiry on a reaper thread.
-Knows nothing of what the operations mean. Source: server/DelayedOperation.scala@2.6.3.
+Owns the watch lists by key, the completion race (each operation completes once) and expiry on a
+reaper thread. Knows nothing of what the operations mean. Source:
+server/DelayedOperation.scala@2.6.3.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ class Purgatory:
     async def try_complete_else_watch(
         self, operation: DelayedOperation, keys: Iterable[Hashable]
     ) -> bool:
-        """Try; else watch on every key; then try again, which closes the race with the condition coming true
-        meanwhile (tryCompleteElseWatch)."""
+        """Try; else watch on every key; then try again, which closes the race with the condition
+        coming true meanwhile (tryCompleteElseWatch)."""
         if await operation.maybe_try_complete():
             return True
         for key in keys:

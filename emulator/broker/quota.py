@@ -1,4 +1,5 @@
-"""Replication quotas: how many bytes per second throttled replicas may move through one broker, each way.
+"""Replication quotas: how many bytes per second throttled replicas may move through one broker,
+each way.
 
 A rate is measured over sampled windows as Kafka's metrics do. Knows no threads.
 Sources: server/ReplicationQuotaManager.scala@2.6.3, common/metrics/stats/Rate.java@2.6.3.
@@ -30,8 +31,8 @@ class SampledRate:
         windows[-1][1] += value
 
     def measure(self, now_ms: int) -> float:
-        """Bytes per second; windows that are too old count no more, and at least samples - 1 windows' time is
-        taken as elapsed."""
+        """Bytes per second; windows that are too old count no more, and at least samples - 1
+        windows' time is taken as elapsed."""
         expire_ms = self._samples * self._window_ms
         while self._windows and now_ms - self._windows[0][0] >= expire_ms:
             self._windows.popleft()

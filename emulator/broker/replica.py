@@ -1,7 +1,9 @@
-"""A follower as its leader knows it, and the rules that decide about it. Plain values, plain functions.
+"""A follower as its leader knows it, and the rules that decide about it. Plain values, plain
+functions.
 
-What a search wants to branch on is here: who is in sync, who is not, where the high watermark may go. Coroutines only
-drive these. Sources: cluster/Replica.scala@2.6.3, cluster/Partition.scala@2.6.3; spec §3.2-§3.5.
+What a search wants to branch on is here: who is in sync, who is not, where the high watermark may
+go. Coroutines only drive these. Sources: cluster/Replica.scala@2.6.3,
+cluster/Partition.scala@2.6.3; spec §3.2-§3.5.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ UNKNOWN_OFFSET = -1
 
 @dataclass(slots=True)
 class Replica:
-    """The leader's state about one remote replica. Offsets, and times in milliseconds of the leader's clock."""
+    """The leader's state about one remote replica. Offsets, and times in milliseconds of the
+    leader's clock."""
 
     broker: int
     log_end_offset: int = UNKNOWN_OFFSET
@@ -26,8 +29,9 @@ class Replica:
     def update_fetch_state(
         self, fetch_offset: int, log_start_offset: int, now_ms: int, leader_end_offset: int
     ) -> None:
-        """A fetch from `fetch_offset` arrived at `now_ms`; the leader's LEO was `leader_end_offset` before the
-        read. Caught up at time t: some fetch offset reached the LEO that the leader had at t (KAFKA-4485)."""
+        """A fetch from `fetch_offset` arrived at `now_ms`; the leader's LEO was `leader_end_offset`
+        before the read. Caught up at time t: some fetch offset reached the LEO that the leader had
+        at t (KAFKA-4485)."""
         if fetch_offset >= leader_end_offset:
             self.last_caught_up_time_ms = max(self.last_caught_up_time_ms, now_ms)
         elif fetch_offset >= self.last_fetch_leader_log_end_offset:
@@ -56,8 +60,8 @@ class Replica:
 def is_follower_in_sync(
     follower_end_offset: int, high_watermark: int, leader_epoch_start_offset: int | None
 ) -> bool:
-    """Whether a follower may join the ISR: it has all that is committed, and has passed the offset at which the
-    leader's epoch began (KAFKA-7128). The lag time is not consulted."""
+    """Whether a follower may join the ISR: it has all that is committed, and has passed the offset
+    at which the leader's epoch began (KAFKA-7128). The lag time is not consulted."""
     return (
         follower_end_offset >= high_watermark
         and leader_epoch_start_offset is not None
@@ -68,8 +72,9 @@ def is_follower_in_sync(
 def is_follower_out_of_sync(
     replica: Replica, leader_end_offset: int, now_ms: int, max_lag_ms: int
 ) -> bool:
-    """Whether an ISR member has to leave: it lacks records, and was last caught up more than `max_lag_ms` ago.
-    One that has the leader's LEO stays whatever its fetches look like (KAFKA-7152)."""
+    """Whether an ISR member has to leave: it lacks records, and was last caught up more than
+    `max_lag_ms` ago. One that has the leader's LEO stays whatever its fetches look like
+    (KAFKA-7152)."""
     return (
         replica.log_end_offset != leader_end_offset
         and now_ms - replica.last_caught_up_time_ms > max_lag_ms
@@ -83,7 +88,8 @@ def high_watermark_allowed(
     now_ms: int,
     max_lag_ms: int,
 ) -> int:
-    """The smallest LEO among the leader, the ISR, and those outside it that are caught up (KAFKA-4485)."""
+    """The smallest LEO among the leader, the ISR, and those outside it that are caught up
+    (KAFKA-4485)."""
     lowest = leader_end_offset
     for replica in remotes:
         if replica.log_end_offset < lowest and (

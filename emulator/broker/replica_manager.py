@@ -1,7 +1,8 @@
 """All partitions of a broker: reads, appends, roles, and the periodic work on them.
 
-Owns `replicaStateChangeLock`, the purgatories and the last seen controller epoch. The rules of one partition are in
-`partition`, those of fetchers in `fetcher`. Source: server/ReplicaManager.scala@2.6.3; spec §4.
+Owns `replicaStateChangeLock`, the purgatories and the last seen controller epoch. The rules of one
+partition are in `partition`, those of fetchers in `fetcher`. Source:
+server/ReplicaManager.scala@2.6.3; spec §4.
 """
 
 from __future__ import annotations
@@ -77,14 +78,15 @@ class ReplicaManager:
         )
 
     async def _maybe_shrink_isr(self) -> None:
-        """One run of isr-expiration: every hosted partition, one after the other. An exception ends this run."""
+        """One run of isr-expiration: every hosted partition, one after the other. An exception ends
+        this run."""
         try:
             for partition in list(self.partitions.values()):
                 await partition.maybe_shrink_isr()
         except ZooKeeperError as error:
             self._context.failed("isr-expiration", error)
 
-    # -- parked requests ------------------------------------------------------------------------------------------
+    # -- parked requests ---------------------------------------------------------------------------
 
     async def check_and_complete_fetch(self, partition: TopicPartition) -> None:
         await self._fetch_purgatory.check_and_complete(partition)
@@ -93,7 +95,7 @@ class ReplicaManager:
         await self._fetch_purgatory.check_and_complete(partition)
         await self._produce_purgatory.check_and_complete(partition)
 
-    # -- produce --------------------------------------------------------------------------------------------------
+    # -- produce -----------------------------------------------------------------------------------
 
     async def append_records(
         self, request: ProduceRequest, respond: Callable[[Produced], None]
@@ -135,12 +137,13 @@ class ReplicaManager:
         return ProduceStatus(batch.next_offset, batch.base_offset, Errors.NONE, acks_pending=False)
 
     def _error_of_unhosted(self, partition: TopicPartition) -> Errors:
-        """getPartitionOrException: known to the metadata cache but not here, or not known at all."""
+        """getPartitionOrException: known to the metadata cache but not here, or not known at
+        all."""
         if self._metadata_cache.partition(partition) is not None:
             return Errors.NOT_LEADER_OR_FOLLOWER
         return Errors.UNKNOWN_TOPIC_OR_PARTITION
 
-    # -- fetch ----------------------------------------------------------------------------------------------------
+    # -- fetch -------------------------------------------------------------------------------------
 
     async def fetch_messages(
         self,
@@ -148,8 +151,8 @@ class ReplicaManager:
         wanted: tuple[FetchPartition, ...],
         respond: Callable[[Fetched], None],
     ) -> None:
-        """Read; take note of where the follower is (once per arriving fetch, never when a parked one
-        completes); answer at once if there is enough, else park (fetchMessages)."""
+        """Read; take note of where the follower is (once per arriving fetch, never when a parked
+        one completes); answer at once if there is enough, else park (fetchMessages)."""
         max_bytes = min(request.max_bytes, self._context.config.fetch_max_bytes)
         follower = request.replica_id
         found, readable, erred = await self._read_from_local_log(
@@ -183,13 +186,15 @@ class ReplicaManager:
         *,
         update_state: bool,
     ) -> tuple[Fetched, int, bool]:
-        """(answers in order, bytes found, whether a partition erred). All partitions are read first, then the
-        follower's state is updated for each."""
+        """(answers in order, bytes found, whether a partition erred). All partitions are read
+        first, then the follower's state is updated for each."""
         left, at_least_one, readable, erred = max_bytes, True, 0, False
         answers: list[FetchedPartition] = []
         leader_leos: list[int] = []
         for want in wanted:
-            answer, leader_leo, used = await self._read(follower, want, left, at_least_one)
+            answer, leader_leo, used = await self._read(
+                follower, want, left, at_least_one=at_least_one
+            )
             answers.append(answer)
             leader_leos.append(leader_leo)
             if used:
@@ -206,7 +211,7 @@ class ReplicaManager:
         return tuple(answers), readable, erred
 
     async def _read(
-        self, follower: int, want: FetchPartition, left: int, at_least_one: bool
+        self, follower: int, want: FetchPartition, left: int, *, at_least_one: bool
     ) -> tuple[FetchedPartition, int, int]:
         """(answer, leader's LEO before the read, bytes of the limit used)."""
         hosted = self.partitions.get(want.partition)
@@ -252,7 +257,8 @@ class ReplicaManager:
         return answer if known else answer._replace(batches=())
 
     def _should_leader_throttle(self, hosted: Partition, follower: int) -> bool:
-        """Throttled replicas that are out of sync may be left out; those in sync never (KAFKA-4313)."""
+        """Throttled replicas that are out of sync may be left out; those in sync never
+        (KAFKA-4313)."""
         return (
             follower >= 0
             and follower not in hosted.isr
@@ -288,7 +294,7 @@ class ReplicaManager:
                 )
         return OffsetsForLeaderEpochResponse(tuple(answers))
 
-    # -- control requests -----------------------------------------------------------------------------------------
+    # -- control requests --------------------------------------------------------------------------
 
     async def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """One LeaderAndIsr request, whole under replicaStateChangeLock (spec §4.3)."""
@@ -357,8 +363,8 @@ class ReplicaManager:
             await hosted.make_leader(state)
 
     async def _make_followers(self, states: list[tuple[Partition, PartitionState]]) -> None:
-        """Only when the new leader is alive in the metadata cache; otherwise the log is made and nothing else
-        changes, and the answer says no error (KAFKA-4443)."""
+        """Only when the new leader is alive in the metadata cache; otherwise the log is made and
+        nothing else changes, and the answer says no error (KAFKA-4443)."""
         changed: list[Partition] = []
         for hosted, state in states:
             await self._context.kernel.checkpoint("make_follower")
@@ -398,7 +404,8 @@ class ReplicaManager:
     async def maybe_update_metadata_cache(
         self, request: UpdateMetadataRequest
     ) -> tuple[TopicPartition, ...]:
-        """The cache first, then the last seen controller epoch; KafkaError for an older controller."""
+        """The cache first, then the last seen controller epoch; KafkaError for an older
+        controller."""
         await self.state_change_lock.enter()
         try:
             if request.controller_epoch < self.controller_epoch:

@@ -1,7 +1,7 @@
 """The request queue and the handler threads that serve it.
 
-`num.io.threads` threads take from one queue; a handler that blocks (on a lock, on ZooKeeper) is one handler fewer.
-Source: server/KafkaRequestHandler.scala@2.6.3, network/RequestChannel.scala@2.6.3.
+`num.io.threads` threads take from one queue; a handler that blocks (on a lock, on ZooKeeper) is one
+handler fewer. Source: server/KafkaRequestHandler.scala@2.6.3, network/RequestChannel.scala@2.6.3.
 """
 
 from __future__ import annotations

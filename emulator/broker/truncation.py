@@ -20,8 +20,8 @@ class TruncationState(NamedTuple):
 def offset_truncation_state(
     log: OffsetLog, initial_offset: int, leader_epoch: int, end_offset: int
 ) -> TruncationState:
-    """`leader_epoch` and `end_offset` are the leader's answer; `initial_offset` is the high watermark with which
-    the partition was added."""
+    """`leader_epoch` and `end_offset` are the leader's answer; `initial_offset` is the high
+    watermark with which the partition was added."""
     if end_offset == UNDEFINED_OFFSET:
         return TruncationState(min(initial_offset, log.log_end_offset), done=True)
     if leader_epoch == UNDEFINED_EPOCH:

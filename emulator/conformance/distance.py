@@ -7,7 +7,6 @@ definition (Python's own generator, seed 1), or the p-value would be another: th
 module, which draws nothing that a run could feel, imports `random`.
 """
 
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -18,6 +17,7 @@ from typing import TypeAlias, TypeVar
 from emulator.conformance.points import POINTS, PRODUCED, Lens, entries_of, lens_of
 from emulator.conformance.producers import Tally, same_tally, stalls_of, tallies_of
 from emulator.conformance.recording import Recording
+from emulator.kernel.rng import definition_shuffles
 
 ALL = "all"
 NEAR_ENOUGH = 1.1
@@ -126,7 +126,7 @@ def _p_value(overall: dict[Pair, float], reals: int, count: int) -> float:
     both_ways = overall | {(j, i): apart for (i, j), apart in overall.items()}
     members = list(range(count))
     seen = _energy(both_ways, members, reals)
-    shuffles, as_far = random.Random(1), 0
+    shuffles, as_far = definition_shuffles(1), 0
     for _ in range(PERMUTATIONS):
         shuffles.shuffle(members)
         as_far += _energy(both_ways, members, reals) >= seen - _ROUNDING

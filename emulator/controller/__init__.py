@@ -1,1 +1,2 @@
-"""The controller: one event at a time, state machines for partitions and replicas, one send thread per broker."""
+"""The controller: one event at a time, state machines for partitions and replicas, one send thread
+per broker."""

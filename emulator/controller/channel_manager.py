@@ -1,7 +1,8 @@
 """Requests from the controller to brokers: one send thread and one FIFO queue per broker.
 
-A thread retries one request for ever; everything behind it waits. A broker that leaves gets its queue dropped. There
-is no order between brokers. Source: controller/ControllerChannelManager.scala@2.6.3; spec §6.10.
+A thread retries one request for ever; everything behind it waits. A broker that leaves gets its
+queue dropped. There is no order between brokers. Source:
+controller/ControllerChannelManager.scala@2.6.3; spec §6.10.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What the controller believes: a copy of ZooKeeper with its own moments of update.
 
-Plain state without threads or requests. Source: controller/ControllerContext.scala@2.6.3; spec §6.5.
+Plain state without threads or requests. Source: controller/ControllerContext.scala@2.6.3; spec
+§6.5.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class ControllerContext:
         self.partition_states: dict[TopicPartition, PartitionState] = {}
         self.replica_states: dict[PartitionAndReplica, ReplicaState] = {}
 
-    # -- brokers --------------------------------------------------------------------------------------------------
+    # -- brokers -----------------------------------------------------------------------------------
 
     @property
     def live_or_shutting_down(self) -> list[int]:
@@ -77,7 +78,7 @@ class ControllerContext:
         """Registered and not shutting down."""
         return broker in self.live_brokers and broker not in self.shutting_down
 
-    # -- topics and partitions ------------------------------------------------------------------------------------
+    # -- topics and partitions ---------------------------------------------------------------------
 
     def remove_topic(self, topic: str) -> None:
         """Forget a topic that is gone."""

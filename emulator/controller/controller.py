@@ -1,13 +1,14 @@
 """The controller of a cluster, as every broker runs it; one of them is active.
 
-Owns election, fail-over, and the reaction to brokers, topics and ISR changes; the transitions are in the state
-machines. Knows its host only through `ports.Host`, never the broker's code.
+Owns election, fail-over, and the reaction to brokers, topics and ISR changes; the transitions are
+in the state machines. Knows its host only through `ports.Host`, never the broker's code.
 Source: controller/KafkaController.scala@2.6.3; spec §6.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 
 from emulator.controller.channel_manager import ControllerChannelManager
 from emulator.controller.context import (
@@ -68,7 +69,7 @@ class KafkaController:
             changed=lambda: self._put("ControllerChange", self._maybe_resign),
         )
         self._child_handlers = [
-            ChildChangeHandler(path, lambda n=name, p=process: self._put(n, p))  # type: ignore[misc]
+            ChildChangeHandler(path, partial(self._put, name, process))
             for path, name, process in (
                 (paths.BROKER_IDS, "BrokerChange", self._process_broker_change),
                 (paths.TOPICS, "TopicChange", self._process_topic_change),
@@ -108,7 +109,8 @@ class KafkaController:
         self.events.put(ControllerEvent(name, process))
 
     async def _process(self, event: ControllerEvent) -> None:
-        """An exception is logged and the event is over, except that a newer controller makes this one look."""
+        """An exception is logged and the event is over, except that a newer controller makes this
+        one look."""
         try:
             await event.process()
         except ControllerMoved:
@@ -116,7 +118,7 @@ class KafkaController:
         except ZooKeeperError as error:
             self._host.failed(event.name, error)
 
-    # -- election -------------------------------------------------------------------------------------------------
+    # -- election ----------------------------------------------------------------------------------
 
     async def _process_startup(self) -> None:
         await self._zk_client.register_and_check_existence(self._controller_handler)
@@ -170,10 +172,11 @@ class KafkaController:
         except ControllerMoved:
             await self._maybe_resign()
 
-    # -- fail-over ------------------------------------------------------------------------------------------------
+    # -- fail-over ---------------------------------------------------------------------------------
 
     async def _on_controller_failover(self) -> None:
-        """Watches first, then the notifications are deleted unread, then everything is read (spec §6.2)."""
+        """Watches first, then the notifications are deleted unread, then everything is read (spec
+        §6.2)."""
         client = self._zk_client.client
         for child_handler in self._child_handlers:
             client.register_child_handler(child_handler)
@@ -225,8 +228,10 @@ class KafkaController:
         for topic in topics:
             handler = NodeChangeHandler(
                 paths.topic(topic),
-                changed=lambda t=topic: self._put(  # type: ignore[misc]
-                    "PartitionModifications", lambda: self._process_partition_modifications(t)
+                changed=partial(
+                    self._put,
+                    "PartitionModifications",
+                    partial(self._process_partition_modifications, topic),
                 ),
             )
             self._topic_handlers[topic] = handler
@@ -236,8 +241,10 @@ class KafkaController:
         for broker in brokers:
             handler = NodeChangeHandler(
                 paths.broker_id(broker),
-                changed=lambda b=broker: self._put(  # type: ignore[misc]
-                    "BrokerModifications", lambda: self._process_broker_modifications(b)
+                changed=partial(
+                    self._put,
+                    "BrokerModifications",
+                    partial(self._process_broker_modifications, broker),
                 ),
             )
             self._modification_handlers[broker] = handler
@@ -258,7 +265,8 @@ class KafkaController:
             self._partitions.cache(partition, state, why)
 
     async def _on_controller_resignation(self) -> None:
-        """Handlers, timers, send threads and caches go; `/controller` is not deleted here (spec §6.3)."""
+        """Handlers, timers, send threads and caches go; `/controller` is not deleted here (spec
+        §6.3)."""
         epoch = self.context.epoch
         client = self._zk_client.client
         for child_handler in self._child_handlers:
@@ -276,10 +284,11 @@ class KafkaController:
         self.context.reset()
         self._host.emit(events.ControllerResigned, epoch)
 
-    # -- brokers --------------------------------------------------------------------------------------------------
+    # -- brokers -----------------------------------------------------------------------------------
 
     async def _process_broker_change(self) -> None:
-        """Compare the registrations with the cache: new, bounced (a greater czxid), dead (spec §6.4)."""
+        """Compare the registrations with the cache: new, bounced (a greater czxid), dead (spec
+        §6.4)."""
         if not self.is_active:
             return
         found, cached = await self._zk_client.get_all_broker_and_epochs(), self.context.live_brokers
@@ -322,7 +331,8 @@ class KafkaController:
             await self._on_broker_failure(dead)
 
     async def _on_broker_startup(self, brokers: Sequence[int]) -> None:
-        """The others hear of the new ones; the new ones hear everything; their replicas go online."""
+        """The others hear of the new ones; the new ones hear everything; their replicas go
+        online."""
         existing = [b for b in self.context.live_or_shutting_down if b not in brokers]
         await self._send_update_metadata(existing, ())
         await self._send_update_metadata(brokers, tuple(self.context.leadership))
@@ -356,7 +366,7 @@ class KafkaController:
         self.context.live_brokers[broker] = (_where(broker, info), known[1])
         await self._send_update_metadata(self.context.live_or_shutting_down, ())
 
-    # -- topics ---------------------------------------------------------------------------------------------------
+    # -- topics ------------------------------------------------------------------------------------
 
     async def _process_topic_change(self) -> None:
         """New topics get their partitions; topics that are gone are forgotten."""
@@ -397,11 +407,11 @@ class KafkaController:
         if self.is_active:
             await self._zk_client.get_topic_deletions()
 
-    # -- ISR changes ----------------------------------------------------------------------------------------------
+    # -- ISR changes -------------------------------------------------------------------------------
 
     async def _process_isr_change_notification(self) -> None:
-        """List (which sets the watch again), read, re-read the states, tell everybody; and delete what was
-        listed, whatever went wrong before (spec §6.6)."""
+        """List (which sets the watch again), read, re-read the states, tell everybody; and delete
+        what was listed, whatever went wrong before (spec §6.6)."""
         if not self.is_active:
             return
         numbers = await self._zk_client.get_all_isr_change_notifications()
@@ -436,7 +446,7 @@ class KafkaController:
         self._batch.add_update_metadata(brokers, partitions)
         await self._batch.send(self.context.epoch)
 
-    # -- elections by hand and by timer ---------------------------------------------------------------------------
+    # -- elections by hand and by timer ------------------------------------------------------------
 
     async def _process_preferred_election(self) -> None:
         """The command znode: watch it, and do what it says if it is there."""
@@ -469,7 +479,7 @@ class KafkaController:
         if self.is_active:
             await self._zk_client.register_and_check_existence(self._reassignment_handler)
 
-    # -- answers --------------------------------------------------------------------------------------------------
+    # -- answers -----------------------------------------------------------------------------------
 
     def _leader_and_isr_answered(self, broker: int, response: LeaderAndIsrResponse) -> None:
         """Only logged, and an event that finds no replica on a failed directory (spec §6.1)."""

@@ -1,7 +1,7 @@
 """The controller's queue and the one thread that works on it.
 
-One event at a time, in order; every ZooKeeper call is synchronous inside the event. Knows no event's meaning.
-Source: controller/ControllerEventManager.scala@2.6.3; spec §6.1.
+One event at a time, in order; every ZooKeeper call is synchronous inside the event. Knows no
+event's meaning. Source: controller/ControllerEventManager.scala@2.6.3; spec §6.1.
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ def offline(
     *,
     unclean_allowed: bool,
 ) -> Elected | None:
-    """First in assignment order that is live and in the ISR; else, where allowed, first that is live."""
+    """First in assignment order that is live and in the ISR; else, where allowed, first that is
+    live."""
     for replica in assignment:
         if replica in live and replica in isr:
             return Elected(replica, tuple(b for b in isr if b in live))
@@ -59,7 +60,8 @@ def controlled_shutdown(
     live_or_shutting_down: Collection[int],
     shutting_down: Collection[int],
 ) -> Elected | None:
-    """First in assignment order that is in the ISR and does not shut down; those that do leave the ISR."""
+    """First in assignment order that is in the ISR and does not shut down; those that do leave the
+    ISR."""
     for replica in assignment:
         if replica in live_or_shutting_down and replica in isr and replica not in shutting_down:
             return Elected(replica, tuple(b for b in isr if b not in shutting_down))

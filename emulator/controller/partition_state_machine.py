@@ -1,7 +1,7 @@
 """Partitions' states, and the elections that bring them online.
 
-Owns the transitions and what each writes to ZooKeeper; who is elected is decided in `leader_selection`.
-Source: controller/PartitionStateMachine.scala@2.6.3; spec §6.7.
+Owns the transitions and what each writes to ZooKeeper; who is elected is decided in
+`leader_selection`. Source: controller/PartitionStateMachine.scala@2.6.3; spec §6.7.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class PartitionStateMachine:
         target: PartitionState,
         strategy: Strategy | None = None,
     ) -> list[Election]:
-        """Move partitions to `target`, and send what that calls for; invalid transitions are skipped."""
+        """Move partitions to `target`, and send what that calls for; invalid transitions are
+        skipped."""
         if not partitions:
             return []
         try:
@@ -130,12 +131,13 @@ class PartitionStateMachine:
             events.PartitionStateChanged, self._context.epoch, partition, before.value, target.value
         )
 
-    # -- new partitions -------------------------------------------------------------------------------------------
+    # -- new partitions ----------------------------------------------------------------------------
 
     async def _initialize_leader_and_isr(
         self, partitions: Sequence[TopicPartition]
     ) -> list[TopicPartition]:
-        """The first live replica leads, all live replicas are in sync; those whose znode was created."""
+        """The first live replica leads, all live replicas are in sync; those whose znode was
+        created."""
         states = {}
         for partition in partitions:
             live = tuple(
@@ -178,7 +180,7 @@ class PartitionStateMachine:
             why,
         )
 
-    # -- elections ------------------------------------------------------------------------------------------------
+    # -- elections ---------------------------------------------------------------------------------
 
     def offline_strategy(
         self, partition: TopicPartition, state: LeaderAndIsr
@@ -203,7 +205,8 @@ class PartitionStateMachine:
     async def _elect(
         self, partitions: Sequence[TopicPartition], strategy: Strategy
     ) -> list[Election]:
-        """Elect for each; a write that met another version is tried again at once with what is there now."""
+        """Elect for each; a write that met another version is tried again at once with what is
+        there now."""
         done: list[Election] = []
         left = list(partitions)
         while left:

@@ -1,4 +1,7 @@
-"""What the controller needs of the broker that it runs in."""
+"""What the controller needs of the broker that it runs in.
+
+The controller and the broker do not import each other; this port is where they touch.
+"""
 
 from __future__ import annotations
 

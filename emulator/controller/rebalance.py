@@ -1,4 +1,5 @@
-"""When leadership drifts from the preferred replicas: the test behind the automatic rebalance. Plain function.
+"""When leadership drifts from the preferred replicas: the test behind the automatic rebalance.
+Plain function.
 
 Source: controller/KafkaController.scala@2.6.3 checkAndTriggerAutoLeaderRebalance; spec §6.12.
 """
@@ -12,8 +13,8 @@ from emulator.trace.values import TopicPartition
 def partitions_to_rebalance(
     context: ControllerContext, imbalance_percentage: int
 ) -> list[TopicPartition]:
-    """Per preferred broker: when the share of partitions that it should lead but does not is above the limit,
-    those whose preferred replica is live and in the ISR."""
+    """Per preferred broker: when the share of partitions that it should lead but does not is above
+    the limit, those whose preferred replica is live and in the ISR."""
     by_preferred: dict[int, list[TopicPartition]] = {}
     for partition, assignment in context.assignments.items():
         if assignment.replicas:

@@ -31,7 +31,8 @@ VALID_PREVIOUS = {
 
 
 def isr_without(state: LeaderAndIsr, replica: int) -> LeaderAndIsr:
-    """The state once `replica` is gone: no leader if it led, a one-member ISR is kept as it is, epoch + 1."""
+    """The state once `replica` is gone: no leader if it led, a one-member ISR is kept as it is,
+    epoch + 1."""
     leader = NO_LEADER if state.leader == replica else state.leader
     isr = state.isr if len(state.isr) == 1 else tuple(b for b in state.isr if b != replica)
     return LeaderAndIsr(leader, state.leader_epoch + 1, isr, state.zk_version)
@@ -64,7 +65,8 @@ class ReplicaStateMachine:
     async def handle_state_changes(
         self, replicas: Sequence[PartitionAndReplica], target: ReplicaState
     ) -> None:
-        """Move replicas to `target`, grouped by broker, and send what that calls for in one batch."""
+        """Move replicas to `target`, grouped by broker, and send what that calls for in one
+        batch."""
         if not replicas:
             return
         try:
@@ -181,8 +183,8 @@ class ReplicaStateMachine:
     async def _do_remove_replicas_from_isr(
         self, broker: int, partitions: Sequence[TopicPartition]
     ) -> tuple[dict[TopicPartition, LeaderIsrAndControllerEpoch], list[TopicPartition]]:
-        """Read, decide, write. Where the replica is absent already nothing is written, but the cache entry gets
-        this controller's epoch as the deciding one."""
+        """Read, decide, write. Where the replica is absent already nothing is written, but the
+        cache entry gets this controller's epoch as the deciding one."""
         found = await self._zk_client.get_topic_partition_states(partitions)
         mine = {p: s for p, s in found.items() if s.controller_epoch <= self._context.epoch}
         states = {p: s.leader_and_isr for p, s in mine.items()}
@@ -191,9 +193,7 @@ class ReplicaStateMachine:
             writes, self._context.epoch, self._context.epoch_zk_version
         )
         finished = {p: s for p, s in states.items() if p not in writes}
-        for partition, result in written.finished.items():
-            if isinstance(result, LeaderAndIsr):
-                finished[partition] = result
+        finished |= {p: r for p, r in written.finished.items() if isinstance(r, LeaderAndIsr)}
         updated = {}
         for partition, leader_and_isr in finished.items():
             state = LeaderIsrAndControllerEpoch(leader_and_isr, self._context.epoch)

@@ -1,8 +1,9 @@
 """Control requests of one transition, gathered per broker and sent together.
 
-A LeaderAndIsr for a partition also puts it into UpdateMetadata for everybody. Entries are taken from the cache when
-they are added. Sending order: LeaderAndIsr, UpdateMetadata, StopReplica.
-Source: controller/ControllerChannelManager.scala@2.6.3 AbstractControllerBrokerRequestBatch; spec §6.9.
+A LeaderAndIsr for a partition also puts it into UpdateMetadata for everybody. Entries are taken
+from the cache when they are added. Sending order: LeaderAndIsr, UpdateMetadata, StopReplica.
+Source: controller/ControllerChannelManager.scala@2.6.3 AbstractControllerBrokerRequestBatch; spec
+§6.9.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ class ControllerBrokerRequestBatch:
         *,
         is_new: bool,
     ) -> None:
-        """A later entry for the same broker and partition replaces the earlier; `is_new` is sticky."""
+        """A later entry for the same broker and partition replaces the earlier; `is_new` is
+        sticky."""
         entry = _entry(partition, state, assignment)
         for broker in brokers:
             if broker >= 0:

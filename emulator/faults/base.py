@@ -1,8 +1,9 @@
 """The port from a stimulus to a world, and the registry of stimuli.
 
-A stimulus is a small frozen struct whose fields are its parameters, as a scenario or a recording writes them; its
-`apply` calls the world. A new one is a new file in this package with one or more subclasses of `Stimulus`; the file's
-classes register themselves under their tags. Nothing here knows which world it is.
+A stimulus is a small frozen struct whose fields are its parameters, as a scenario or a recording
+writes them; its `apply` calls the world. A new one is a new file in this package with one or more
+subclasses of `Stimulus`; the file's classes register themselves under their tags. Nothing here
+knows which world it is.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import msgspec
 
 
 class World(Protocol):
-    """What a world can be asked to do. Brokers are ids; `zookeeper` names the server. Times in milliseconds."""
+    """What a world can be asked to do. Brokers are ids; `zookeeper` names the server. Times in
+    milliseconds."""
 
     def pause(self, target: int | str) -> None:
         """Stop a process as SIGSTOP does: a broker id, or `zookeeper`."""
@@ -25,7 +27,8 @@ class World(Protocol):
     def resume(self, target: int | str) -> None: ...
 
     def cut(self, broker: int, peer: int | str) -> None:
-        """Stop the bytes between a broker and a peer (broker id or `zookeeper`); connections stay."""
+        """Stop the bytes between a broker and a peer (broker id or `zookeeper`); connections
+        stay."""
         ...
 
     def heal(self, broker: int, peer: int | str) -> None: ...
@@ -43,7 +46,8 @@ class World(Protocol):
         ...
 
     def admin(self, request: Stimulus) -> None:
-        """Have a client send what `request` asks for (CreateTopics, AlterConfigs ...) to the cluster."""
+        """Have a client send what `request` asks for (CreateTopics, AlterConfigs ...) to the
+        cluster."""
         ...
 
     def produce(self, request: Stimulus) -> None:

@@ -6,10 +6,12 @@ from emulator.faults.base import Stimulus, World
 
 
 class Produce(Stimulus, frozen=True, tag="produce"):
-    """A producer (librdkafka's manners) hands over `rate` records per second to each of the partitions.
+    """A producer (librdkafka's manners) hands over `rate` records per second to each of the
+    partitions.
 
-    `batch` records at a time; `record_bytes` is one record's size; `client` holds librdkafka settings that differ
-    from linger.ms 0, retries 100000, message.timeout.ms 60000, request.timeout.ms 30000.
+    `batch` records at a time; `record_bytes` is one record's size; `client` holds librdkafka
+    settings that differ from linger.ms 0, retries 100000, message.timeout.ms 60000,
+    request.timeout.ms 30000.
     """
 
     topic: str
@@ -39,7 +41,8 @@ class Send(Stimulus, frozen=True, tag="send"):
 
 
 class ProduceStop(Stimulus, frozen=True, tag="produce_stop"):
-    """Producers of `topic` hand over no further records; what they were given they still deliver."""
+    """Producers of `topic` hand over no further records; what they were given they still
+    deliver."""
 
     topic: str
     acks: str | None = None

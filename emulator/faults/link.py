@@ -6,7 +6,8 @@ from emulator.faults.base import Stimulus, World
 
 
 class CutLink(Stimulus, frozen=True, tag="cut_link"):
-    """Bytes stop between `broker` and `peer` (a broker id or `zookeeper`), both ways; connections stay."""
+    """Bytes stop between `broker` and `peer` (a broker id or `zookeeper`), both ways; connections
+    stay."""
 
     broker: int
     peer: int | str

@@ -6,7 +6,8 @@ from emulator.faults.base import Stimulus, World
 
 
 class Pause(Stimulus, frozen=True, tag="pause"):
-    """Nothing of the broker (or of the ZooKeeper server) runs; its sockets stay, its client sends no pings."""
+    """Nothing of the broker (or of the ZooKeeper server) runs; its sockets stay, its client sends
+    no pings."""
 
     broker: int | None = None
     server: str | None = None

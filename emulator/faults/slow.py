@@ -6,7 +6,8 @@ from emulator.faults.base import Stimulus, World
 
 
 class SlowFollower(Stimulus, frozen=True, tag="slow_follower"):
-    """Records reach `broker` no faster than `bytes_per_s` (0: no limit): it never stops fetching, it falls behind."""
+    """Records reach `broker` no faster than `bytes_per_s` (0: no limit): it never stops fetching,
+    it falls behind."""
 
     broker: int
     bytes_per_s: int
@@ -19,7 +20,8 @@ class SlowFollower(Stimulus, frozen=True, tag="slow_follower"):
 
 
 class SlowDisk(Stimulus, frozen=True, tag="slow_disk"):
-    """Every append to a log of `broker` takes `ms_per_append` (0: as usual), under Kafka's locks."""
+    """Every append to a log of `broker` takes `ms_per_append` (0: as usual), under Kafka's
+    locks."""
 
     broker: int
     ms_per_append: int

@@ -1,13 +1,14 @@
 """Chance: named streams of draws, a seed for each stretch between two stimuli.
 
-A draw depends on the stretch, the actor and the purpose, and on how many draws this very stream has made before;
-never on what other streams did. So a search can keep the stretches, actors or purposes that it likes and redraw the
-rest. Nothing here knows what is drawn for. SplitMix64 (Steele, Lea, Flood 2014): a stream costs one integer, and the
-same draws come out on every platform and Python.
+A draw depends on the stretch, the actor and the purpose, and on how many draws this very stream has
+made before; never on what other streams did. So a search can keep the stretches, actors or purposes
+that it likes and redraw the rest. Nothing here knows what is drawn for. SplitMix64 (Steele, Lea,
+Flood 2014): a stream costs one integer, and the same draws come out on every platform and Python.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TypeVar
@@ -67,7 +68,8 @@ class Stream:
 
 
 class Chance:
-    """All streams of one run. `choices` overrides seeds: of a whole stretch, of an actor in it, or of one stream."""
+    """All streams of one run. `choices` overrides seeds: of a whole stretch, of an actor in it, or
+    of one stream."""
 
     def __init__(self, seed: int, choices: Mapping[Choice, int] | None = None) -> None:
         self.seed = seed & _MASK
@@ -91,7 +93,8 @@ class Chance:
         return stream
 
     def seed_of(self, stretch: int, actor: str, purpose: str) -> int:
-        """The most particular seed that was chosen for this stream, else one derived from the run's."""
+        """The most particular seed that was chosen for this stream, else one derived from the
+        run's."""
         choices = self.choices
         base = choices.get((stretch, "", ""), mix(self.seed ^ mix(stretch + _GOLDEN)))
         if choices:
@@ -100,3 +103,9 @@ class Chance:
             if exact is not None:
                 return exact
         return mix(base ^ _name_hash(actor)) ^ _name_hash(purpose)
+
+
+def definition_shuffles(seed: int) -> random.Random:
+    """Python's own generator, for a definition from outside that names it (the two-sample test of
+    `distance-of-recordings`); nothing of a run is drawn from it."""
+    return random.Random(seed)

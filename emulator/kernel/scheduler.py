@@ -1,12 +1,14 @@
 """Tasks, processes, lanes and time.
 
-A *task* is one Kafka thread: a coroutine that awaits only the primitives of `sync`. A *process* is one broker's (or
-server's) operating-system process: it can be paused (SIGSTOP: nothing of it runs, what falls due waits), resumed, and
-crashed (its tasks are parked for ever; a dead JVM runs no `finally`). A *lane* is a thread of plain call-backs.
+A *task* is one Kafka thread: a coroutine that awaits only the primitives of `sync`. A *process* is
+one broker's (or server's) operating-system process: it can be paused (SIGSTOP: nothing of it runs,
+what falls due waits), resumed, and crashed (its tasks are parked for ever; a dead JVM runs no
+`finally`). A *lane* is a thread of plain call-backs.
 
-Between two awaits nothing else runs. Time is integer microseconds. What is ready goes first come first served;
-after a resume, each thread wakes after a drawn delay, because the operating system decides that in reality.
-This file knows no Kafka, no ZooKeeper, no wall clock and no randomness of its own.
+Between two awaits nothing else runs. Time is integer microseconds. What is ready goes first come
+first served; after a resume, each thread wakes after a drawn delay, because the operating system
+decides that in reality. This file knows no Kafka, no ZooKeeper, no wall clock and no randomness of
+its own.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ class Clock(Protocol):
     """Where time comes from. Virtual: jumps. Live: waits for the wall clock or for the inbox."""
 
     def wait(self, until_us: int) -> int:
-        """Return the present time, at most when `until_us` is reached, earlier when the inbox has something."""
+        """Return the present time, at most when `until_us` is reached, earlier when the inbox has
+        something."""
         ...
 
     def inbox(self) -> list[Callable[[], None]]:
@@ -60,7 +63,8 @@ class VirtualClock:
 
 
 class WakeUp(Protocol):
-    """How long, in microseconds, threads of a resumed process take until they run; drawn by the world."""
+    """How long, in microseconds, threads of a resumed process take until they run; drawn by the
+    world."""
 
     def thread(self, process: str, thread: str) -> int: ...
 
@@ -119,7 +123,8 @@ class Process:
             self.state, self.running = "paused", False
 
     def resume(self) -> None:
-        """SIGCONT: what fell due or arrived meanwhile is ready; each thread wakes after its drawn delay."""
+        """SIGCONT: what fell due or arrived meanwhile is ready; each thread wakes after its drawn
+        delay."""
         if self.state != "paused":
             return
         kernel = self.kernel
@@ -256,7 +261,8 @@ class Action:
 
 
 class Lane:
-    """An ordered executor of one process (zk.wire.Lane): a network thread, an event thread, a timer."""
+    """An ordered executor of one process (zk.wire.Lane): a network thread, an event thread, a
+    timer."""
 
     __slots__ = ("busy_until", "process", "thread")
 
@@ -307,10 +313,11 @@ class Kernel:
         self._stopping = False
         self.world = self.process("world")
 
-    # -- what the core uses ---------------------------------------------------------------------------------------
+    # -- what the core uses ------------------------------------------------------------------------
 
     def now_ms(self) -> int:
-        """Kafka's clock (Time.milliseconds); far from 0, since Kafka's rules compare times with 0."""
+        """Kafka's clock (Time.milliseconds); far from 0, since Kafka's rules compare times with
+        0."""
         return BASE_MS + self.now // 1000
 
     def emit(self, event_type: Callable[..., E], broker: int, *fields: Any) -> E:
@@ -349,12 +356,13 @@ class Kernel:
             await SUSPEND
 
     async def checkpoint(self, name: str) -> None:
-        """A named place where a world may charge time and a test may hold this thread; free otherwise."""
+        """A named place where a world may charge time and a test may hold this thread; free
+        otherwise."""
         wait = self.checkpoints.get(name)
         if wait is not None:
             await wait(self.this_task())
 
-    # -- what worlds use ------------------------------------------------------------------------------------------
+    # -- what worlds use ---------------------------------------------------------------------------
 
     def process(self, name: str) -> Process:
         """A new operating-system process; a restarted broker is a new one under the same name."""
@@ -395,7 +403,8 @@ class Kernel:
         self._stopping = True
 
     def run(self, until_us: int = NEVER) -> None:
-        """Run until `until_us`, or until `stop`, or (virtual time) until nothing can happen any more."""
+        """Run until `until_us`, or until `stop`, or (virtual time) until nothing can happen any
+        more."""
         self._stopping = False
         heap = self._heap
         while True:
@@ -422,7 +431,8 @@ class Kernel:
         self.current = None
 
     def _advance(self, target_us: int) -> None:
-        """Wait for the next instant; what is due then is made ready in the order in which it was scheduled."""
+        """Wait for the next instant; what is due then is made ready in the order in which it was
+        scheduled."""
         now = self.clock.wait(target_us)
         if now > self.now:
             self.now = now
@@ -441,8 +451,9 @@ class Kernel:
                 process.hold(item)
 
     def close(self) -> None:
-        """Let go of every task. What their `finally` clauses still do has no effect any more; a lock that a
-        waiting task has given up cannot be released by it, which is all that the assertions would say."""
+        """Let go of every task. What their `finally` clauses still do has no effect any more; a
+        lock that a waiting task has given up cannot be released by it, which is all that the
+        assertions would say."""
         self.sink.close()
         tasks = [t for process in self.processes.values() for t in process.live_tasks]
         for task in [*tasks, *self.graveyard]:

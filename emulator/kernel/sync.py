@@ -1,8 +1,9 @@
 """What a thread can block on: Promise, Queue, RwLock, Monitor, Latch, Semaphore.
 
-Named after what Kafka's threads block on. A waiter is resumed with the cause of whoever let it go on where a value
-was handed over (promise, queue, latch), and with its own where it only waited for its turn (locks): waiting for a
-lock is no consequence of what its owner did. Nothing here knows time or Kafka.
+Named after what Kafka's threads block on. A waiter is resumed with the cause of whoever let it go
+on where a value was handed over (promise, queue, latch), and with its own where it only waited for
+its turn (locks): waiting for a lock is no consequence of what its owner did. Nothing here knows
+time or Kafka.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class Promise(Generic[T]):
 
 
 class Queue(Generic[T]):
-    """An unbounded FIFO queue (LinkedBlockingQueue) with any number of takers, served in their order."""
+    """An unbounded FIFO queue (LinkedBlockingQueue) with any number of takers, served in their
+    order."""
 
     __slots__ = ("_items", "_kernel", "_takers")
 
@@ -92,9 +94,11 @@ class Queue(Generic[T]):
 
 
 class RwLock:
-    """ReentrantReadWriteLock, non-fair: owner-aware, re-entrant, a writer may take the read lock inside.
+    """ReentrantReadWriteLock, non-fair: owner-aware, re-entrant, a writer may take the read lock
+    inside.
 
-    As in Java's non-fair lock a reader that arrives while a writer is first in the queue waits behind it.
+    As in Java's non-fair lock a reader that arrives while a writer is first in the queue waits
+    behind it.
     """
 
     __slots__ = ("_kernel", "_queue", "_readers", "_writer", "_writes", "name")
@@ -113,12 +117,14 @@ class RwLock:
 
     @property
     def readable(self) -> bool:
-        """Whether a read section that does not block can begin now: nobody writes, no writer waits first."""
+        """Whether a read section that does not block can begin now: nobody writes, no writer waits
+        first."""
         return self._writer is None and not (self._queue and self._queue[0][1])
 
     async def pass_read(self) -> None:
-        """Take the read lock and give it back: what follows, up to the next await, is a read section, since
-        nothing else runs in between. For sections that do not block; cheap when the lock is free."""
+        """Take the read lock and give it back: what follows, up to the next await, is a read
+        section, since nothing else runs in between. For sections that do not block; cheap when the
+        lock is free."""
         if not self.readable and self._writer is not self._kernel.current:
             await self.acquire_read()
             self.release_read()
@@ -246,7 +252,8 @@ class Semaphore:
 
 
 class Condition:
-    """A condition of a monitor (ReentrantLock.newCondition): wait with the monitor given up, for a limited time."""
+    """A condition of a monitor (ReentrantLock.newCondition): wait with the monitor given up, for a
+    limited time."""
 
     __slots__ = ("_kernel", "_monitor", "_waiting")
 
@@ -255,7 +262,8 @@ class Condition:
         self._waiting: list[Promise[None]] = []
 
     async def wait(self, timeout_us: int) -> None:
-        """Give the monitor up until somebody signals or `timeout_us` have passed, then take it again."""
+        """Give the monitor up until somebody signals or `timeout_us` have passed, then take it
+        again."""
         task = self._kernel.this_task()
         signalled: Promise[None] = Promise(self._kernel)
         self._waiting.append(signalled)

@@ -1,7 +1,8 @@
 """Kafka's settings, by Kafka's names, with types and checks.
 
-`KafkaConfig` has one attribute per property (dots become underscores); defaults come from a profile. Sources:
-KafkaConfig.scala@2.6.3 (spec §8), LogConfig.scala@2.6.3. Nothing here knows where settings were written.
+`KafkaConfig` has one attribute per property (dots become underscores); defaults come from a
+profile. Sources: KafkaConfig.scala@2.6.3 (spec §8), LogConfig.scala@2.6.3. Nothing here knows where
+settings were written.
 """
 
 from __future__ import annotations

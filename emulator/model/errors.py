@@ -1,4 +1,8 @@
-"""Kafka's error codes, as far as this design uses them. Source: Errors.java@2.6.3 (spec §11.4)."""
+"""Kafka's error codes, as far as this design uses them.
+
+Names and numbers only; what follows from one is said where it is used.
+Source: Errors.java@2.6.3 (spec §11.4).
+"""
 
 from enum import IntEnum
 

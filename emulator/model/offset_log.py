@@ -1,7 +1,7 @@
 """The log of one replica: batches, log end offset, high watermark, leader epochs.
 
-Plain and copyable: no locks, no time. A record is identified by (leader epoch, offset), since an epoch has one
-leader. Sources: Log.scala@2.6.3, LeaderEpochFileCache.scala@2.6.3, spec §3.5, §5.4.
+Plain and copyable: no locks, no time. A record is identified by (leader epoch, offset), since an
+epoch has one leader. Sources: Log.scala@2.6.3, LeaderEpochFileCache.scala@2.6.3, spec §3.5, §5.4.
 """
 
 from __future__ import annotations
@@ -108,8 +108,9 @@ class OffsetLog:
             self.epochs.assign(batch.leader_epoch, batch.base_offset)
 
     def read(self, from_offset: int, max_bytes: int, *, at_least_one: bool) -> tuple[Batch, ...]:
-        """Whole batches from `from_offset` on that fit into `max_bytes` (a batch that is cut off is no use to a
-        follower); the first one in any case where `at_least_one` (Fetch v3+, minOneMessage)."""
+        """Whole batches from `from_offset` on that fit into `max_bytes` (a batch that is cut off is
+        no use to a follower); the first one in any case where `at_least_one` (Fetch v3+,
+        minOneMessage)."""
         if from_offset >= self.log_end_offset:
             return ()
         first = bisect_right(self._bases, from_offset) - 1
@@ -133,7 +134,8 @@ class OffsetLog:
         return total
 
     def truncate_to(self, offset: int) -> bool:
-        """Remove records at and behind `offset`; the high watermark goes down with the log (spec §3.5)."""
+        """Remove records at and behind `offset`; the high watermark goes down with the log (spec
+        §3.5)."""
         if offset >= self.log_end_offset:
             return False
         keep = bisect_left(self._bases, offset)
@@ -154,7 +156,8 @@ class OffsetLog:
         self.log_start_offset = self.log_end_offset = self.high_watermark = offset
 
     def maybe_increment_high_watermark(self, new: int) -> bool:
-        """Raise the high watermark to `new`; it never goes down this way, and never past the log's end."""
+        """Raise the high watermark to `new`; it never goes down this way, and never past the log's
+        end."""
         assert new <= self.log_end_offset, (
             f"high watermark {new} beyond log end {self.log_end_offset}"
         )
@@ -164,7 +167,8 @@ class OffsetLog:
         return True
 
     def update_high_watermark(self, leader_hw: int) -> bool:
-        """A follower's rule: clamp(leader's, own start, own end); set, not maximised (spec §3.5)."""
+        """A follower's rule: clamp(leader's, own start, own end); set, not maximised (spec
+        §3.5)."""
         new = min(max(leader_hw, self.log_start_offset), self.log_end_offset)
         if new == self.high_watermark:
             return False

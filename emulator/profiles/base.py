@@ -1,7 +1,7 @@
 """What a version line is, and the registry of those that there are.
 
-A profile is data. A *guard* is a named fix that the version has; it is read in one place, where Kafka's own change
-was made. A new line is a new file in this package with a `PROFILE`.
+A profile is data. A *guard* is a named fix that the version has; it is read in one place, where
+Kafka's own change was made. A new line is a new file in this package with a `PROFILE`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Kafka 2.6 (released 2.6.3): leaders write the ISR to ZooKeeper themselves, for the last time by default."""
+"""Kafka 2.6 (released 2.6.3): leaders write the ISR to ZooKeeper themselves, for the last time by
+default."""
 
 from types import MappingProxyType
 

@@ -1,6 +1,8 @@
-"""Requests and responses, with Kafka's names and fields (spec §11.3), as far as this design uses them.
+"""Requests and responses, with Kafka's names and fields (spec §11.3), as far as this design uses
+them.
 
-Small frozen structs without behaviour; the transport carries them as they are. Errors are Kafka's codes.
+Small frozen structs without behaviour; the transport carries them as they are. Errors are Kafka's
+codes.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ class FetchPartition(NamedTuple):
 
 
 class FetchRequest(msgspec.Struct, frozen=True):
-    """Fetch v11. `session_epoch` 0 opens a session (full), -1 closes it, else incremental (KIP-227)."""
+    """Fetch v11. `session_epoch` 0 opens a session (full), -1 closes it, else incremental
+    (KIP-227)."""
 
     replica_id: int
     max_wait_ms: int

@@ -1,7 +1,8 @@
 """The port between a node and the network: connections that carry one request after the other.
 
-A connection is an object: requests and answers in order; the broker reads the next request when it has answered the
-last; it breaks, and what was in flight fails when an end dies. Nothing here knows what is carried, or the world.
+A connection is an object: requests and answers in order; the broker reads the next request when it
+has answered the last; it breaks, and what was in flight fails when an end dies. Nothing here knows
+what is carried, or the world.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from emulator.protocol.messages import Request
 
 
 class Disconnected(Exception):
-    """The connection broke, or no answer came in time; the request may or may not have been handled."""
+    """The connection broke, or no answer came in time; the request may or may not have been
+    handled."""
 
 
 class Connection(Protocol):
     """The client's end of a connection."""
 
     async def send(self, request: Request, timeout_ms: int) -> Any:
-        """Write a request and block until its answer is there; Disconnected when it breaks or time is up (which
-        closes it)."""
+        """Write a request and block until its answer is there; Disconnected when it breaks or time
+        is up (which closes it)."""
         ...
 
     def close(self) -> None: ...
@@ -33,7 +35,8 @@ class ServerConnection(Protocol):
     """The broker's end of a connection."""
 
     def respond(self, response: Any) -> None:
-        """Write the answer to the request that was read last, and read on (None: no answer, acks 0)."""
+        """Write the answer to the request that was read last, and read on (None: no answer, acks
+        0)."""
         ...
 
     @property

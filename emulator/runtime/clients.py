@@ -1,4 +1,5 @@
-"""Clients of the emulated cluster: producers with librdkafka's manners, consumers, an administrator.
+"""Clients of the emulated cluster: producers with librdkafka's manners, consumers, an
+administrator.
 
 They run in processes of their own, find leaders in the metadata that brokers serve, and retry as
 librdkafka does. Owns no rule of Kafka's brokers. Sources: the recordings' README (producers);
@@ -71,7 +72,8 @@ LEADER_MOVED = frozenset(
 
 
 def record_batch_size(records: int, record_bytes: int) -> int:
-    """Bytes of a v2 record batch of `records` values of `record_bytes` each (RecordBatch format)."""
+    """Bytes of a v2 record batch of `records` values of `record_bytes` each (RecordBatch
+    format)."""
     return BATCH_OVERHEAD + records * (RECORD_OVERHEAD + record_bytes)
 
 
@@ -186,7 +188,7 @@ class Producer:
         process.spawn(f"{name}-sender", self._send_for_ever())
         process.spawn(f"{name}-metadata", self._refresh_for_ever())
 
-    # -- what the driver does -----------------------------------------------------------------------
+    # -- what the driver does ----------------------------------------------------------------------
 
     def start(self, rate: float, batch: int, jitter_us: Callable[[], int]) -> None:
         """Hand over `rate` records per second and partition, `batch` at a time."""
@@ -215,7 +217,7 @@ class Producer:
         """No further records; what was handed over is still delivered."""
         self._stopped = True
 
-    # -- the client's threads -----------------------------------------------------------------------
+    # -- the client's threads ----------------------------------------------------------------------
 
     async def _refresh_for_ever(self) -> None:
         """topic.metadata.refresh.interval.ms."""

@@ -8,6 +8,7 @@ the ranges in the recordings' README. Nothing here knows what is drawn for whom.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from emulator.kernel.rng import Chance
 from emulator.kernel.scheduler import Task
@@ -67,10 +68,15 @@ TABLE: dict[str, Purpose] = {
     "boot.coordinator": Purpose(((0.0, 10 * _MS), (1.0, 40 * _MS))),
     "boot.config": Purpose(((0.0, 20 * _MS), (1.0, 60 * _MS))),
     "boot.started": Purpose(((0.0, 20 * _MS), (1.0, 120 * _MS))),
-    # After a resume: how long the process is sluggish, when a thread first runs, what a step costs.
+    # Between two runs of a periodic task that make up for missed ones.
+    "missed_run": Purpose(((0.0, 100), (0.5, 600), (0.9, 2000), (1.0, 8000))),
+    # After a resume: how long the process is sluggish, when its threads first run (network threads
+    # find their sockets ready; timers come later), what a step costs meanwhile.
     "resume_window": Purpose(((0.0, 10 * _MS), (1.0, 60 * _MS))),
-    "resume_thread": Purpose(((0.0, 0), (0.5, 2000), (0.9, 8000), (1.0, 20 * _MS))),
-    "resume_step": Purpose(((0.0, 0), (0.5, 300), (0.9, 2000), (1.0, 6000))),
+    "resume_network": Purpose(((0.0, 50), (0.5, 400), (0.9, 3000), (1.0, 15 * _MS))),
+    "resume_scheduler": Purpose(((0.0, 200), (0.5, 2000), (0.9, 10 * _MS), (1.0, 30 * _MS))),
+    "resume_thread": Purpose(((0.0, 0), (0.5, 500), (0.9, 4000), (1.0, 20 * _MS))),
+    "resume_step": Purpose(((0.0, 0), (0.5, 200), (0.9, 2000), (1.0, 6000))),
     # How fast an actor's code is, in thousandths of the table's times; drawn once for each.
     "speed": Purpose(((0.0, 600), (0.5, 1000), (1.0, 1500))),
     # Clients: how long one needs to get going, how late its driver hands a record over.
@@ -87,7 +93,7 @@ class _Row:
     def __init__(self, quantiles: Quantiles) -> None:
         edges = [_at(quantiles, i / _BUCKETS) for i in range(_BUCKETS + 1)]
         self.low = edges[:-1]
-        self.span = [b - a for a, b in zip(edges, edges[1:], strict=False)]
+        self.span = [b - a for a, b in pairwise(edges)]
 
     def draw(self, bits: int) -> int:
         """A value for 64 random bits."""
@@ -96,7 +102,7 @@ class _Row:
 
 
 def _at(quantiles: Sequence[tuple[float, int]], share: float) -> int:
-    for (p0, v0), (p1, v1) in zip(quantiles, quantiles[1:], strict=False):
+    for (p0, v0), (p1, v1) in pairwise(quantiles):
         if share <= p1:
             return v0 + int((v1 - v0) * (share - p0) / (p1 - p0))
     return quantiles[-1][1]
@@ -140,11 +146,16 @@ class Latencies:
     def purposes(self) -> list[str]:
         return list(self._rows)
 
-    # -- emulator.kernel.scheduler.WakeUp -----------------------------------------------------------
+    # -- emulator.kernel.scheduler.WakeUp ----------------------------------------------------------
 
     def thread(self, process: str, thread: str) -> int:
         """How long after a resume a thread first runs."""
-        return self("resume_thread", f"{process}/{thread}")
+        purpose = "resume_thread"
+        if thread.startswith("data-plane-kafka-network-thread"):
+            purpose = "resume_network"
+        elif thread.startswith("kafka-scheduler"):
+            purpose = "resume_scheduler"
+        return self(purpose, f"{process}/{thread}")
 
     def window(self, process: str) -> int:
         """How long a resumed process is sluggish."""

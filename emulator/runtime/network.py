@@ -119,7 +119,8 @@ class MemoryNetwork:
         self._bytes_per_s[to] = bytes_per_s
 
     def transfer_us(self, to: str, size: int) -> int:
-        """How long a narrow way into `to` is taken by `size` bytes, waiting for its turn included."""
+        """How long a narrow way into `to` is taken by `size` bytes, waiting for its turn
+        included."""
         bytes_per_s = self._bytes_per_s.get(to, 0)
         if not bytes_per_s or not size:
             return 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -85,14 +86,14 @@ class Run:
             at_us = self.up_us + (boot.registered_us or 0)
             start_us, plan = boot_plan(boot.broker, at_us, self.world.latencies)
             lane = self.kernel.world.lane("world")
-            lane.call_at(start_us, lambda b=boot.broker, p=plan: self.cluster.start(b, p))  # type: ignore[misc]
+            lane.call_at(start_us, partial(self.cluster.start, boot.broker, plan))
         self.kernel.run(self.up_us)
 
     def _boot_one_by_one(self) -> None:
         for boot in self.scenario.boots:
             self.kernel.current, self.kernel.cause = None, -1
             node = self.cluster.start(boot.broker)
-            self._run_until(lambda node=node: node.started)  # type: ignore[misc]
+            self._run_until(partial(getattr, node, "started"))
         self._run_until(lambda: self.cluster.is_up)
         self.up_us = self.kernel.now
 

@@ -7,6 +7,7 @@ Puts kernel, network, ensemble and cluster together. Everything that may be chos
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from emulator.kernel.rng import Chance, Choice
 from emulator.kernel.scheduler import Kernel, Process
@@ -20,7 +21,7 @@ from emulator.trace.sink import Sink
 from zk.ensemble import Ensemble
 from zk.wire import Service
 
-CHARGED = ("create_log", "make_leader", "make_follower", "controller_event")
+CHARGED = ("missed_run", "create_log", "make_leader", "make_follower", "controller_event")
 BOOT_STEPS = (
     "logs",
     "replica_manager_startup",
@@ -50,11 +51,11 @@ class SimulatedWorld:
         self.network = MemoryNetwork(self.kernel, self.latencies)
         self._zookeeper = self.kernel.process("zookeeper")
         settings = scenario.zookeeper
-        self.ensemble = Ensemble(
+        self.ensemble: Ensemble = Ensemble(
             server=self._zookeeper.lane("SyncThread"),
             network=self.kernel.world.lane("network"),
             latency=self.latencies,
-            observer=TracingObserver(self.kernel, lambda s: self.ensemble.client_of(s)),
+            observer=TracingObserver(self.kernel, self._client_of),
             tick_time_ms=settings.tick_time_ms,
             min_session_timeout_ms=settings.min_session_timeout_ms,
             max_session_timeout_ms=settings.max_session_timeout_ms,
@@ -62,10 +63,13 @@ class SimulatedWorld:
             epoch_ms=EPOCH_MS,
         )
         for name in (*CHARGED, *(f"boot.{step}" for step in BOOT_STEPS)):
-            self.kernel.checkpoints[name] = lambda task, n=name: self.latencies.charge(n, task)  # type: ignore[misc]
+            self.kernel.checkpoints[name] = partial(self.latencies.charge, name)
         self.cluster = Cluster(
             scenario, profiles()[scenario.profile], self.kernel, self.network, self
         )
+
+    def _client_of(self, session_id: int) -> str:
+        return self.ensemble.client_of(session_id)
 
     # -- emulator.runtime.cluster.Surroundings ----------------------------------------------------
 

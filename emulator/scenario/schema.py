@@ -1,6 +1,8 @@
-"""A scenario in memory: what every world plays. Made by `load` from YAML, or by `conformance.stimuli` from a recording.
+"""A scenario in memory: what every world plays. Made by `load` from YAML, or by
+`conformance.stimuli` from a recording.
 
-Times are microseconds since the cluster is up (all brokers registered and started). Nothing here knows a world.
+Times are microseconds since the cluster is up (all brokers registered and started). Nothing here
+knows a world.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ Settings = dict[str, str]
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One stimulus on the time line. `fault` is true for what a test may remove to see whether an expectation
-    depends on it."""
+    """One stimulus on the time line. `fault` is true for what a test may remove to see whether an
+    expectation depends on it."""
 
     at_us: int
     stimulus: Stimulus
@@ -23,8 +25,9 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Boot(msgspec.Struct, frozen=True):
-    """When a broker's process starts, or when its registration is to be created (a recording gives that moment;
-    the boot before it is drawn backwards). Microseconds; None: as soon as the one before has started."""
+    """When a broker's process starts, or when its registration is to be created (a recording gives
+    that moment; the boot before it is drawn backwards). Microseconds; None: as soon as the one
+    before has started."""
 
     broker: int
     start_us: int | None = None

@@ -1,9 +1,10 @@
 """The closed vocabulary of events.
 
-Every event carries `seq` (its place in the trace), `t` (microseconds since the world began), `broker` (0: none, a
-client or the world), `thread` (Kafka's thread name) and `cause` (the `seq` that led to it, -1: none), in this order.
-Events are facts: what was decided, with the numbers that decided it; never an interpretation. A new kind goes in here
-and nowhere else; `docs/trace.md` is made from this file.
+Every event carries `seq` (its place in the trace), `t` (microseconds since the world began),
+`broker` (0: none, a client or the world), `thread` (Kafka's thread name) and `cause` (the `seq`
+that led to it, -1: none), in this order. Events are facts: what was decided, with the numbers that
+decided it; never an interpretation. A new kind goes in here and nowhere else; `docs/trace.md` is
+made from this file.
 """
 
 from __future__ import annotations
@@ -41,28 +42,31 @@ class Event(msgspec.Struct, frozen=True, gc=False, tag_field="kind", tag=_kind, 
         return str(type(self).__struct_config__.tag)
 
 
-# -- the world ----------------------------------------------------------------------------------------------------
+# -- the world -------------------------------------------------------------------------------------
 
 
 class Stimulus(Event, frozen=True, gc=False):
-    """Something was done to the cluster from outside: `do` and its `arguments` as one JSON object."""
+    """Something was done to the cluster from outside: `do` and its `arguments` as one JSON
+    object."""
 
     do: str
     arguments: str
 
 
 class StimulusReturned(Event, frozen=True, gc=False):
-    """The client that asked for the stimulus `of` (its seq) has its answer: an error name, or `NONE`."""
+    """The client that asked for the stimulus `of` (its seq) has its answer: an error name, or
+    `NONE`."""
 
     of: int
     result: str
 
 
-# -- ZooKeeper ----------------------------------------------------------------------------------------------------
+# -- ZooKeeper -------------------------------------------------------------------------------------
 
 
 class ZkSent(Event, frozen=True, gc=False):
-    """A thread of `broker` gives a request to its ZooKeeper client. `detail` is the payload, if it is text."""
+    """A thread of `broker` gives a request to its ZooKeeper client. `detail` is the payload, if it
+    is text."""
 
     op: str
     path: str
@@ -71,7 +75,8 @@ class ZkSent(Event, frozen=True, gc=False):
 
 
 class ZkReply(Event, frozen=True, gc=False):
-    """The answer is there: ZooKeeper's result `code` (0: OK), the znode's data `version` after it (-1: none)."""
+    """The answer is there: ZooKeeper's result `code` (0: OK), the znode's data `version` after it
+    (-1: none)."""
 
     op: str
     path: str
@@ -81,7 +86,8 @@ class ZkReply(Event, frozen=True, gc=False):
 
 
 class ZkRequest(Event, frozen=True, gc=False):
-    """A request of `broker` as it passed on the wire. `op` may also be `connect`, `setWatches`, `closeSession`."""
+    """A request of `broker` as it passed on the wire. `op` may also be `connect`, `setWatches`,
+    `closeSession`."""
 
     op: str
     path: str | None = None
@@ -121,14 +127,15 @@ class ZkSessionState(Event, frozen=True, gc=False):
 
 
 class ZnodeMalformed(Event, frozen=True, gc=False):
-    """A znode holds something that its format does not allow; whoever read it goes on without it."""
+    """A znode holds something that its format does not allow; whoever read it goes on without
+    it."""
 
     path: str
     field: str
     problem: str
 
 
-# -- a broker's life ----------------------------------------------------------------------------------------------
+# -- a broker's life -------------------------------------------------------------------------------
 
 
 class BrokerStarting(Event, frozen=True, gc=False):
@@ -148,17 +155,19 @@ class BrokerStarted(Event, frozen=True, gc=False):
 
 
 class ThreadFailed(Event, frozen=True, gc=False):
-    """A thread of Kafka caught an exception, logged it and went on: what it was doing, and the error."""
+    """A thread of Kafka caught an exception, logged it and went on: what it was doing, and the
+    error."""
 
     what: str
     error: str
 
 
-# -- replication: the leader ----------------------------------------------------------------------------------------
+# -- replication: the leader -----------------------------------------------------------------------
 
 
 class RecordsAppended(Event, frozen=True, gc=False):
-    """Records went into the log of `broker`: `base_offset` up to (not including) `leo`, `size` bytes."""
+    """Records went into the log of `broker`: `base_offset` up to (not including) `leo`, `size`
+    bytes."""
 
     partition: TopicPartition
     role: str
@@ -171,7 +180,8 @@ class RecordsAppended(Event, frozen=True, gc=False):
 class FollowerStateUpdated(Event, frozen=True, gc=False):
     """The leader takes note of a follower's fetch offset (`leo`); emitted when it changed.
 
-    `leader_leo` was captured before the read; `caught_up_ms` is the follower's new lastCaughtUpTime.
+    `leader_leo` was captured before the read; `caught_up_ms` is the follower's new
+    lastCaughtUpTime.
     """
 
     partition: TopicPartition
@@ -193,7 +203,8 @@ class HwAdvanced(Event, frozen=True, gc=False):
 class IsrUpdateStarted(Event, frozen=True, gc=False):
     """The leader decided to change the ISR: `change` is `shrink` or `expand`; the write follows.
 
-    `out_of_sync` names who leaves (shrink); `zk_version` is the cached version that the write will expect.
+    `out_of_sync` names who leaves (shrink); `zk_version` is the cached version that the write will
+    expect.
     """
 
     partition: TopicPartition
@@ -226,8 +237,8 @@ class IsrUpdateRejected(Event, frozen=True, gc=False):
 
 
 class IsrChangeHeld(Event, frozen=True, gc=False):
-    """A propagation run with changes pending that sends nothing: the last change was `quiet_ms` ago (5,000 are
-    needed), the last propagation `since_propagation_ms` ago (60,000 would do)."""
+    """A propagation run with changes pending that sends nothing: the last change was `quiet_ms` ago
+    (5,000 are needed), the last propagation `since_propagation_ms` ago (60,000 would do)."""
 
     pending: tuple[TopicPartition, ...]
     quiet_ms: int
@@ -243,11 +254,12 @@ class IsrChangeNotified(Event, frozen=True, gc=False):
     since_propagation_ms: int
 
 
-# -- replication: the follower --------------------------------------------------------------------------------------
+# -- replication: the follower ---------------------------------------------------------------------
 
 
 class FetchSent(Event, frozen=True, gc=False):
-    """A fetcher thread asks `leader` for records: the partitions that this request names, in its order."""
+    """A fetcher thread asks `leader` for records: the partitions that this request names, in its
+    order."""
 
     leader: int
     offsets: tuple[Offset, ...]
@@ -269,7 +281,8 @@ class FetcherStopped(Event, frozen=True, gc=False):
 
 
 class PartitionDelayed(Event, frozen=True, gc=False):
-    """A fetcher leaves a partition out for `delay_ms`, because of `reason` (an error code's name)."""
+    """A fetcher leaves a partition out for `delay_ms`, because of `reason` (an error code's
+    name)."""
 
     partition: TopicPartition
     leader: int
@@ -278,14 +291,15 @@ class PartitionDelayed(Event, frozen=True, gc=False):
 
 
 class LogTruncated(Event, frozen=True, gc=False):
-    """Records from `to_offset` on were removed from the log of `broker` (`from_leo` was its LEO)."""
+    """Records from `to_offset` on were removed from the log of `broker` (`from_leo` was its
+    LEO)."""
 
     partition: TopicPartition
     from_leo: int
     to_offset: int
 
 
-# -- control requests at a broker -----------------------------------------------------------------------------------
+# -- control requests at a broker ------------------------------------------------------------------
 
 
 class LeaderAndIsr(Event, frozen=True, gc=False):
@@ -346,7 +360,8 @@ class BecomesFollower(Event, frozen=True, gc=False):
 
 
 class MetadataCacheUpdated(Event, frozen=True, gc=False):
-    """One UpdateMetadata request is in the metadata cache of `broker`: entries taken and partitions removed."""
+    """One UpdateMetadata request is in the metadata cache of `broker`: entries taken and partitions
+    removed."""
 
     sender: int
     sender_epoch: int
@@ -356,7 +371,8 @@ class MetadataCacheUpdated(Event, frozen=True, gc=False):
 
 
 class ControlRequestRefused(Event, frozen=True, gc=False):
-    """A whole control request was refused: `error` is STALE_CONTROLLER_EPOCH or STALE_BROKER_EPOCH."""
+    """A whole control request was refused: `error` is STALE_CONTROLLER_EPOCH or
+    STALE_BROKER_EPOCH."""
 
     request: str
     sender: int
@@ -364,7 +380,7 @@ class ControlRequestRefused(Event, frozen=True, gc=False):
     error: str
 
 
-# -- the controller -------------------------------------------------------------------------------------------------
+# -- the controller --------------------------------------------------------------------------------
 
 
 class ControllerElected(Event, frozen=True, gc=False):
@@ -396,7 +412,8 @@ class ControllerEventProcessed(Event, frozen=True, gc=False):
 
 
 class ControllerCacheUpdated(Event, frozen=True, gc=False):
-    """partitionLeadershipInfo has a new entry; `why` says from what (creation, notification, election ...)."""
+    """partitionLeadershipInfo has a new entry; `why` says from what (creation, notification,
+    election ...)."""
 
     partition: TopicPartition
     leader: int
@@ -449,13 +466,15 @@ class IsrChangeCleared(Event, frozen=True, gc=False):
     paths: tuple[str, ...]
 
 
-# -- clients --------------------------------------------------------------------------------------------------------
+# -- clients ---------------------------------------------------------------------------------------
 
 
 class RecordsProduced(Event, frozen=True, gc=False):
-    """A producer has the result of `count` records of one partition: `ok` or the client library's error name.
+    """A producer has the result of `count` records of one partition: `ok` or the client library's
+    error name.
 
-    `handed_over` is when the first of them was given to the client (microseconds); `base_offset` is -1 on errors.
+    `handed_over` is when the first of them was given to the client (microseconds); `base_offset` is
+    -1 on errors.
     """
 
     client: str
@@ -468,7 +487,8 @@ class RecordsProduced(Event, frozen=True, gc=False):
 
 
 class RecordsConsumed(Event, frozen=True, gc=False):
-    """A consumer read records `from_offset` up to (not including) `to_offset`; `hw` came with them."""
+    """A consumer read records `from_offset` up to (not including) `to_offset`; `hw` came with
+    them."""
 
     client: str
     partition: TopicPartition

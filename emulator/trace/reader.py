@@ -1,4 +1,7 @@
-"""Traces as files: one JSON object per line, readable up to the last whole line of a run that was killed."""
+"""Traces as files: a header, then one JSON object per line.
+
+Readable up to the last whole line of a run that was killed. Knows the vocabulary, no run directory.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Where events go: kept in memory, handed to listeners, written as lines.
 
-The sink numbers events; their order is the order of the trace. A listener (an invariant, a metric, a progress line)
-sees each event once, right after it happened. A file is written line by line, so that what happened before a crash
-can be read up to the last line.
+The sink numbers events; their order is the order of the trace. A listener (an invariant, a metric,
+a progress line) sees each event once, right after it happened. A file is written line by line, so
+that what happened before a crash can be read up to the last line.
 """
 
 from __future__ import annotations

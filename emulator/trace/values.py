@@ -1,4 +1,7 @@
-"""Values that events carry: partitions, partition states, requests on the wire. Small, frozen, without behaviour."""
+"""Values that events carry: partitions, partition states, requests on the wire.
+
+Small and frozen, without behaviour; a TopicPartition is the same one that `zk.codec` decodes.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from zk.codec import TopicPartition as TopicPartition
+from zk.codec import TopicPartition
+
+__all__ = ["Lagging", "LoggedOp", "Offset", "PartitionState", "TopicPartition", "WireOp"]
 
 
 class Lagging(NamedTuple):
@@ -27,7 +32,8 @@ class Offset(NamedTuple):
 class PartitionState(msgspec.Struct, frozen=True, gc=False):
     """One partition in a LeaderAndIsr or UpdateMetadata request, and in a metadata cache.
 
-    `controller_epoch` is the deciding one, from the state znode. `zk_version` is the znode's data version.
+    `controller_epoch` is the deciding one, from the state znode. `zk_version` is the znode's data
+    version.
     """
 
     partition: TopicPartition
