@@ -90,12 +90,18 @@ class ClientWatches:
             elif code is Code.NO_NODE and isinstance(request, Exists):
                 self.exist[request.path] = None
 
-    def fired(self, event: WatchedEvent) -> None:
-        if event.type is not EventType.NODE_CHILDREN_CHANGED:
-            self.data.pop(event.path, None)
-            self.exist.pop(event.path, None)
-        if event.type in (EventType.NODE_CHILDREN_CHANGED, EventType.NODE_DELETED):
-            self.child.pop(event.path, None)
+    def take(self, event: WatchedEvent) -> bool:
+        """Whether anybody watches for this (materialize): what nobody watches is told to nobody."""
+        kinds: tuple[dict[str, None], ...] = (self.data, self.exist)
+        if event.type is EventType.NODE_CHILDREN_CHANGED:
+            kinds = (self.child,)
+        elif event.type is EventType.NODE_DELETED:
+            kinds = (self.data, self.exist, self.child)
+        watched = False
+        for kind in kinds:
+            watched |= event.path in kind
+            kind.pop(event.path, None)
+        return watched
 
     def request(self, last_zxid: int) -> SetWatches | None:
         if not (self.data or self.exist or self.child):
@@ -309,8 +315,8 @@ class ModelSession:
                 self._watches.register(request, packet.code)
             on_reply(packet)
         elif isinstance(packet, WatchedEvent):
-            self._watches.fired(packet)
-            self._listener.on_watch(packet)
+            if self._watches.take(packet):
+                self._listener.on_watch(packet)
         elif isinstance(packet, Connected):
             self._on_connected(packet)
         elif packet is END_OF_STREAM:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.zk.world import Client, World
 from zk.errors import Code
-from zk.ops import Create, CreateMode, Exists, GetChildren, GetData, SetData, Sync
+from zk.ops import Create, CreateMode, Delete, Exists, GetChildren, GetData, SetData, Sync
 
 EPHEMERAL = CreateMode.EPHEMERAL
 
@@ -212,6 +212,19 @@ class TestDroppedConnections:
         b.ask(Create("/x/c", b""))
         world.run_ms(10)
         assert a.take() == ["NodeDataChanged /x", "NodeChildrenChanged /x"]
+
+    def test_a_deletion_that_was_missed_is_told_once_to_who_watched_data_and_children(
+        self, world: World, a: Client, b: Client
+    ) -> None:
+        a.ask(Create("/x", b""))
+        a.ask(GetData("/x", watch=True))
+        a.ask(GetChildren("/x", watch=True))
+        world.service.drop_connection("a", "before", "exists")
+        a.submit(Exists("/y"))
+        world.run_ms(10)
+        b.ask(Delete("/x"))
+        world.run_ms(3000)
+        assert a.take()[2:] == ["SyncConnected", "NodeDeleted /x"]
 
     def test_a_reconnect_is_a_sign_of_life(self, world: World, a: Client) -> None:
         world.service.drop_connection("a", "before", "exists")
