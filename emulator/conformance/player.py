@@ -1,0 +1,78 @@
+"""Plays of a recording's scenario, each exported as a recording of its own.
+
+A `Script` is all of a recording that a play may see: settings and stimuli. Blind plays differ by
+their seeds alone; how many run at the same time changes nothing. This module must not know the
+rest of the recording: whoever wants runs examined hands in a function that looks at each.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from emulator.conformance.export import export
+from emulator.conformance.forks import in_children
+from emulator.conformance.recording import Fact, Recording
+from emulator.conformance.stimuli import scenario_of
+from emulator.kernel.rng import Choice
+from emulator.runtime.play import SIMULATED, PlayOptions, Run, play
+from emulator.runtime.simulated import SimulatedWorld
+from emulator.scenario.schema import Scenario
+from emulator.trace.sink import Sink
+
+T = TypeVar("T")
+
+Choices = Mapping[Choice, int]
+
+
+@dataclass(frozen=True)
+class Script:
+    """What is given: the settings as recorded, and the stimuli as a scenario."""
+
+    settings: Fact
+    scenario: Scenario
+
+
+def script_of(recording: Recording) -> Script:
+    """Raises `CannotPlay`."""
+    return Script(recording.settings, scenario_of(recording))
+
+
+def simulate(script: Script, seed: int, choices: Choices | None = None) -> Recording:
+    """One play in virtual time."""
+    sink = Sink()
+    world = SimulatedWorld(script.scenario, seed, sink, choices)
+    try:
+        Run(world).play()
+    finally:
+        world.close()
+    return export(sink.events, script.settings, f"seed {seed}")
+
+
+def play_live(script: Script, seed: int, zookeeper: str) -> Recording:
+    """One play on a real ZooKeeper server, on the wall clock, requests taken on the wire."""
+    sink = Sink()
+    with tempfile.TemporaryDirectory(prefix="isr-conform-") as scratch:
+        options = PlayOptions(seed=seed, zookeeper=zookeeper, data_dir=Path(scratch))
+        if play(script.scenario, options, sink).interrupted:
+            raise KeyboardInterrupt
+    return export(sink.events, script.settings, f"seed {seed}")
+
+
+def blind_plays(
+    script: Script, seeds: Sequence[int], look: Callable[[int, Recording], T], jobs: int
+) -> Iterator[tuple[int, T]]:
+    """Each seed, and what `look` makes of its play (where it was played), in whatever order."""
+    plays = in_children(seeds, lambda seed: look(seed, simulate(script, seed)), jobs)
+    return ((seeds[index], seen) for index, seen in plays)
+
+
+def live_plays(
+    script: Script, seeds: Sequence[int], look: Callable[[int, Recording], T], zookeeper: str
+) -> Iterator[tuple[int, T]]:
+    """The same on a real server, one after the other: they would be late side by side."""
+    assert zookeeper != SIMULATED
+    return ((seed, look(seed, play_live(script, seed, zookeeper))) for seed in seeds)
