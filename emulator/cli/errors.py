@@ -47,13 +47,14 @@ def tell(error: BaseException) -> int:
 
 def exit_code(error: BaseException) -> int | None:
     """The exit code of an exception that explains itself; None for one that should not be."""
+    from emulator.runtime.play import DidNotComeUp
     from emulator.trace.reader import BadTrace
     from emulator.view.stored import NoRun
     from zk.server import ServerError, StartFailed
 
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return INTERRUPTED
-    if isinstance(error, Fault | RunDirectoryError | StartFailed):
+    if isinstance(error, Fault | RunDirectoryError | StartFailed | DidNotComeUp):
         return FAULT
     if isinstance(error, UserError | ServerError | BadTrace | NoRun | _UsageError):
         return USER

@@ -108,7 +108,8 @@ def _now_and_max(gauge: dict[str, float]) -> str:
 def _spread(spread: Spread) -> str:
     if spread.max is None:
         return "none"
-    return f"min {spread.min} ms, median {spread.p50} ms, max {spread.max} ms"
+    values = (("min", spread.min), ("median", spread.p50), ("max", spread.max))
+    return ", ".join(f"{name} {value or 0:.0f} ms" for name, value in values)
 
 
 def _seconds(ms: float) -> str:

@@ -10,9 +10,8 @@ import time
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -25,7 +24,11 @@ from emulator.scenario.observed import Observed
 from emulator.trace.reader import Header
 from emulator.trace.sink import Sink
 
+if TYPE_CHECKING:
+    from emulator.runtime.play import Outcome
+
 SIMULATED = "simulated"
+PROGRESS_EVERY_S = 0.1
 OnProgress = Callable[[Progress], None]
 
 
@@ -65,6 +68,7 @@ class Rehearsal:
         )
         self.sink = Sink()
         self._on_progress = on_progress
+        self._told_s = 0.0
 
     def begin(self) -> None:
         """Write down what is going to happen, and listen."""
@@ -84,12 +88,16 @@ class Rehearsal:
             self.sink.listen(listener)
 
     def on_progress(self, _now_us: int) -> None:
-        """About ten times a second: whoever kills us now shall find what happened until now."""
+        """Whoever kills us now shall find what happened until now."""
+        now_s = time.monotonic()
+        if now_s - self._told_s < PROGRESS_EVERY_S:
+            return
+        self._told_s = now_s
         self.directory.flush()
         if self._on_progress is not None:
             self._on_progress(Progress.of(self.observed))
 
-    def finish(self, outcome: Any) -> Performed:
+    def finish(self, outcome: Outcome | Interrupted) -> Performed:
         """Judge, and write the summary."""
         request, scenario = self.request, self.request.scenario
         tolerated_us = scenario.kernel_late_ms * 1000 * request.time_scale
@@ -133,9 +141,10 @@ class PlayFailed(Exception):
 
 def perform(request: Request, on_progress: OnProgress | None = None) -> Performed:
     """Run it. Exceptions of the play come as PlayFailed, with what was recorded kept."""
-    play = import_module("emulator.runtime.play")
+    from emulator.runtime.play import PlayOptions, play
+
     rehearsal = Rehearsal(request, on_progress)
-    options = play.PlayOptions(
+    options = PlayOptions(
         seed=request.seed,
         zookeeper=request.zookeeper,
         time_scale=request.time_scale,
@@ -145,7 +154,7 @@ def perform(request: Request, on_progress: OnProgress | None = None) -> Performe
     began = time.monotonic()
     try:
         rehearsal.begin()
-        outcome = play.play(request.scenario, options, rehearsal.sink)
+        outcome = play(request.scenario, options, rehearsal.sink)
         return rehearsal.finish(outcome)
     except KeyboardInterrupt:
         wall_ms = int((time.monotonic() - began) * 1000)

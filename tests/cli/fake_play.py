@@ -9,38 +9,18 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import msgspec
-
+from emulator.runtime import play as the_real_one
+from emulator.runtime.play import Outcome, PlayOptions
 from emulator.trace.sink import Sink
 from tests.unit.scenario.story import Story
 
 Play = Callable[[Any, Any, Sink], Any]
 
 
-class PlayOptions(msgspec.Struct):
-    seed: int
-    zookeeper: str
-    time_scale: int = 1
-    data_dir: Path | None = None
-    on_progress: Callable[[int], None] | None = None
-
-
-class Outcome(msgspec.Struct):
-    virtual_us: int = 22_000_000
-    wall_ms: int = 7
-    kernel_late_us_max: int = 0
-    interrupted: bool = False
-
-
-def module(play: Play) -> ModuleType:
-    """What stands in for `emulator.runtime.play`."""
-    made = ModuleType("emulator.runtime.play")
-    vars(made).update(PlayOptions=PlayOptions, Outcome=Outcome, play=play)
-    return made
+def ended(*, kernel_late_us: int = 0, interrupted: bool = False) -> Outcome:
+    return Outcome(22_000_000, 7, kernel_late_us, interrupted)
 
 
 def telling(story: Story, outcome: Outcome | None = None) -> Play:
@@ -48,7 +28,7 @@ def telling(story: Story, outcome: Outcome | None = None) -> Play:
 
     def play(scenario: Any, options: PlayOptions, sink: Sink) -> Outcome:
         tell(story, options, sink)
-        return outcome or Outcome()
+        return outcome or ended()
 
     return play
 
@@ -89,5 +69,5 @@ def stuck(scenario: Any, options: PlayOptions, sink: Sink) -> Outcome:
 if __name__ == "__main__":
     from emulator import cli
 
-    sys.modules["emulator.runtime.play"] = module(globals()[sys.argv[1]])
+    the_real_one.play = globals()[sys.argv[1]]
     sys.exit(cli.execute(sys.argv[2:]))

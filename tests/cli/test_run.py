@@ -16,9 +16,9 @@ import pytest
 from emulator import cli
 from emulator.kernel.scheduler import TaskFailed
 from emulator.runtime import run_directory
+from emulator.runtime.play import DidNotComeUp
 from emulator.trace.reader import read_events, read_header
-from tests.cli import fake_play
-from tests.cli.fake_play import Outcome, Play, raising, shrink_and_expand, telling
+from tests.cli.fake_play import Play, ended, raising, shrink_and_expand, telling
 from tests.unit.scenario.story import Story
 from zk.server import NotReady, StartFailed
 
@@ -48,7 +48,7 @@ class Isr:
         self.playing(telling(shrink_and_expand()))
 
     def playing(self, play: Play) -> Isr:
-        self.monkeypatch.setitem(sys.modules, "emulator.runtime.play", fake_play.module(play))
+        self.monkeypatch.setattr("emulator.runtime.play.play", play)
         return self
 
     def __call__(self, *arguments: str) -> tuple[int, str, str]:
@@ -122,7 +122,7 @@ def test_a_run_that_never_came_to_what_it_expects_ends_with_2(isr: Isr) -> None:
 def test_a_live_run_whose_kernel_was_late_proves_nothing(
     isr: Isr, zookeeper: str, scale: str, late_ms: int, code: int
 ) -> None:
-    isr.playing(telling(shrink_and_expand(), Outcome(kernel_late_us_max=late_ms * 1000)))
+    isr.playing(telling(shrink_and_expand(), ended(kernel_late_us=late_ms * 1000)))
     arguments = "run", "tried.yaml", "--quiet", "--zookeeper", zookeeper, "--time-scale", scale
     assert isr(*arguments)[0] == code
 
@@ -236,6 +236,11 @@ def test_a_server_that_ends_by_itself_is_70(isr: Isr) -> None:
     assert isr.fails("run", "tried.yaml") == (70, "isr: it ended: no space")
 
 
+def test_a_cluster_that_does_not_come_up_is_one_line_and_70(isr: Isr) -> None:
+    isr.playing(raising(DidNotComeUp("the cluster did not come up")))
+    assert isr.fails("run", "tried.yaml") == (70, "isr: the cluster did not come up")
+
+
 def test_a_fault_of_ours_is_one_line_with_its_traceback_in_the_run_directory(isr: Isr) -> None:
     isr.playing(raising(AssertionError("ISR\nwithout leader")))
     code, line = isr.fails("run", "tried.yaml", "--seed", "3")
@@ -297,7 +302,7 @@ def test_a_killed_run_can_be_read_up_to_its_last_fraction_of_a_second(
 
 
 def test_a_play_that_ends_by_itself_when_interrupted_says_so(isr: Isr) -> None:
-    isr.playing(telling(shrink_and_expand(), Outcome(interrupted=True)))
+    isr.playing(telling(shrink_and_expand(), ended(interrupted=True)))
     code, out, _ = isr("run", "tried.yaml")
     assert code == 2
     assert "broken off" in out
