@@ -24,6 +24,7 @@ from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import load
 from emulator.scenario.units import show_us
+from zk.server import parse_address
 
 EMBEDDED, SIMULATED = "embedded", "simulated"
 EXIT_CODES = {"held": 0, "not held": 1, "unknown": 2}
@@ -87,6 +88,7 @@ def command(
     expects, or the kernel of a live run was too late to tell).
     """
     loaded = load(shipped.find(scenario), sets or ())
+    _check_address(zookeeper)
     number = _seed(seed)
     console = Console(stderr=as_json, highlight=False, width=_width(as_json=as_json))
     if not quiet:
@@ -117,6 +119,14 @@ def _perform(request: Request, line: ProgressLine) -> Performed:
         if errors.explains_itself(cause):
             raise cause from None
         raise errors.Fault(cause, failed.kept) from cause
+
+
+def _check_address(zookeeper: str) -> None:
+    """Said before anything is made; whether somebody answers there is seen later."""
+    if zookeeper not in (EMBEDDED, SIMULATED) and ":" not in zookeeper:
+        raise UserError(f"--zookeeper {zookeeper}: {EMBEDDED}, {SIMULATED} or HOST:PORT")
+    if ":" in zookeeper:
+        parse_address(zookeeper)
 
 
 def _width(*, as_json: bool) -> int | None:

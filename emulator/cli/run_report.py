@@ -90,7 +90,7 @@ def _about_records(s: Summary) -> list[tuple[str, str]]:
 def _about_run(s: Summary) -> list[tuple[str, str]]:
     late = "" if s.zookeeper == "simulated" else f", kernel late {s.kernel_late_ms_max} ms at most"
     text = f"{_seconds(s.virtual_ms)} in {_seconds(s.wall_ms)}, {s.events} events{late}"
-    return [("time", text + (", broken off" if s.interrupted else ""))]
+    return [("time", text)]
 
 
 def _expectations(console: Console, summary: Summary) -> None:
@@ -98,7 +98,19 @@ def _expectations(console: Console, summary: Summary) -> None:
         word, style = MARKS[one.held]
         line = Text.assemble((f"{word:8}", style), f"  {one.text}", (f"   {one.seen}", "dim"))
         console.print(line, soft_wrap=True)
-    console.print(Text.assemble("verdict   ", (summary.verdict, "bold")))
+    console.print(Text.assemble("verdict   ", (summary.verdict, "bold"), _reason(summary)))
+
+
+def _reason(summary: Summary) -> str:
+    """Why a run proves nothing, whatever its expectations say."""
+    if summary.interrupted:
+        return ": the run was broken off"
+    if summary.kernel_was_late:
+        return (
+            f": the kernel ran {summary.kernel_late_ms_max:.0f} ms late (in the run's time); "
+            "try a smaller --time-scale, or a quieter machine"
+        )
+    return ""
 
 
 def _now_and_max(gauge: dict[str, float]) -> str:

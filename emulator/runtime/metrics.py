@@ -93,6 +93,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     virtual_ms: float
     wall_ms: int
     kernel_late_ms_max: float
+    kernel_was_late: bool
     run_directory: str
 
 
@@ -109,7 +110,7 @@ def summarize(run: Run, observed: Observed, findings: list[tuple[Expectation, Fi
         settings=run.settings,
         verdict=VERDICTS[_verdict(run, findings)],
         interrupted=run.interrupted,
-        expectations=[Judged(e.text, found.held, found.seen) for e, found in findings],
+        expectations=[_judged(run, e, found) for e, found in findings],
         isr_changes=changes,
         isr_shrinks=counts.shrinks.total(),
         isr_expands=counts.expands.total(),
@@ -137,6 +138,7 @@ def summarize(run: Run, observed: Observed, findings: list[tuple[Expectation, Fi
         virtual_ms=_ms(run.virtual_us),
         wall_ms=run.wall_ms,
         kernel_late_ms_max=_ms(run.kernel_late_us_max),
+        kernel_was_late=run.kernel_was_late,
         run_directory=run.run_directory,
     )
 
@@ -146,6 +148,11 @@ def _verdict(run: Run, findings: list[tuple[Expectation, Finding]]) -> bool | No
     if run.interrupted or run.kernel_was_late:
         return None
     return verdict(found.held for _, found in findings)
+
+
+def _judged(run: Run, expectation: Expectation, found: Finding) -> Judged:
+    """What was still to come in a run that was broken off, nobody knows."""
+    return Judged(expectation.text, None if run.interrupted else found.held, found.seen)
 
 
 def _by_error(observed: Observed) -> dict[str, int]:

@@ -126,19 +126,16 @@ class Item:
 def read_document(file: str, text: str) -> Item:
     """Parse YAML. Raises ScenarioError with the line of the mistake."""
     try:
-        _refuse_aliases(file, text)
+        _look_through(file, text)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise ScenarioError(file, mark.line + 1 if mark else 1, "", _yaml_says(error)) from None
-    except (yaml.YAMLError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise ScenarioError(file, 1, "", "no YAML: " + reason.splitlines()[0]) from None
+    except yaml.YAMLError as error:
+        raise ScenarioError(file, 1, "", "no YAML: " + str(error).splitlines()[0]) from None
     if node is None:
         raise ScenarioError(file, 1, "", "the file is empty")
-    document = Item(file, node)
-    _check_depth(document, node, 0)
-    return document
+    return Item(file, node)
 
 
 def read_text(path: Path, file: str) -> str:
@@ -156,21 +153,15 @@ def _yaml_says(error: yaml.MarkedYAMLError) -> str:
     return "no YAML: " + ", ".join(parts).replace("\n", " ")
 
 
-def _refuse_aliases(file: str, text: str) -> None:
-    """A few lines of aliases can stand for more than any memory holds; scenarios need none."""
+def _look_through(file: str, text: str) -> None:
+    """Refuse, before anything is made of it, what is nested without end, and aliases: a few lines
+    of them can stand for more than any memory holds."""
+    depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.AliasEvent):
-            line = event.start_mark.line + 1 if event.start_mark else 1
             raise ScenarioError(file, line, "", f"*{event.anchor}: aliases are not read here")
-
-
-def _check_depth(item: Item, node: yaml.Node, depth: int) -> None:
-    if depth > DEPTH_MAX:
-        item.fail("nested too deeply")
-    if isinstance(node, yaml.SequenceNode):
-        for child in node.value:
-            _check_depth(item, child, depth + 1)
-    elif isinstance(node, yaml.MappingNode):
-        for key, child in node.value:
-            _check_depth(item, key, depth + 1)
-            _check_depth(item, child, depth + 1)
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEPTH_MAX:
+            raise ScenarioError(file, line, "", "nested too deeply")

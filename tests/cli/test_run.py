@@ -200,6 +200,8 @@ def test_a_progress_line_is_told_even_where_there_is_no_terminal(
         (["run", "tried.yaml", "--time-scale", "0"], "--time-scale"),
         (["run", "tried.yaml", "--set", "num.io.threads"], "write KEY=VALUE"),
         (["run", "tried.yaml", "--set", "a.b=1"], "there is no setting a.b"),
+        (["run", "tried.yaml", "--zookeeper", "simulate"], "embedded, simulated or HOST:PORT"),
+        (["run", "tried.yaml", "--zookeeper", "a:1/b//c"], "the chroot stands once"),
         (["run", "tried.yaml", "--fast"], "No such option"),
         (["run", "tried.yaml", "--out", "/proc/none"], "/proc/none"),
         (["walk"], "No such command 'walk'"),
@@ -305,4 +307,4 @@ def test_a_play_that_ends_by_itself_when_interrupted_says_so(isr: Isr) -> None:
     isr.playing(telling(shrink_and_expand(), ended(interrupted=True)))
     code, out, _ = isr("run", "tried.yaml")
     assert code == 2
-    assert "broken off" in out
+    assert "verdict   unknown: the run was broken off" in out

@@ -91,6 +91,13 @@ def test_the_cluster_is_as_described() -> None:
     ]
 
 
+def test_the_documented_scenario_is_one() -> None:
+    documented = (Path(__file__).parents[3] / "docs" / "scenarios.md").read_text()
+    scenario = read(documented.split("```yaml\n")[1].split("```")[0])
+    assert len(scenario.steps) == 9
+    assert scenario.kernel_late_ms == 200
+
+
 def test_little_needs_to_be_said() -> None:
     scenario = read("run: 10s")
     assert [boot.broker for boot in scenario.boots] == [1, 2, 3]
