@@ -67,7 +67,7 @@ def execute(arguments: Sequence[str]) -> int:
         command = typer.main.get_command(build())
         code = command.main(list(arguments) or ["--help"], prog_name="isr", standalone_mode=False)
         sys.stdout.flush()
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001
+    except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001
         return errors.tell(error)
     return code if isinstance(code, int) else 0
 

@@ -33,8 +33,10 @@ class Fault(Exception):
 
 def tell(error: BaseException) -> int:
     """Say what went wrong, in one line; the exit code."""
-    if isinstance(error, BrokenPipeError):
-        return _reader_is_gone()
+    if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
+        return _reader_is_gone()  # rich turns it into a SystemExit
+    if isinstance(error, SystemExit):
+        raise error
     error = _inner(error)
     code = exit_code(error)
     text = _usage(error) if isinstance(error, _UsageError) else one_line(error)

@@ -294,6 +294,22 @@ def test_a_signal_ends_the_run_in_order_with_a_summary(
     assert summary["isr_shrinks"] == 1
 
 
+def test_a_reader_that_goes_away_is_no_verdict(isr: Isr, tmp_path: Path) -> None:
+    arguments = shlex.join(
+        [sys.executable, "-m", "tests.cli.fake_play", "told", "run", "tried.yaml"]
+    )
+    done = subprocess.run(
+        ["bash", "-c", f"{arguments} | true; exit ${{PIPESTATUS[0]}}"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 def test_a_killed_run_can_be_read_up_to_its_last_fraction_of_a_second(
     isr: Isr, tmp_path: Path
 ) -> None:
