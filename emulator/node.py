@@ -17,6 +17,7 @@ from emulator.broker.admin import (
 )
 from emulator.broker.apis import KafkaApis
 from emulator.broker.context import BrokerContext, KernelThreads, TraceProbe
+from emulator.broker.controlled_shutdown import ControlledShutdown
 from emulator.broker.fetcher import ReplicaFetcherManager
 from emulator.broker.log_manager import Disk, LogManager
 from emulator.broker.metadata_cache import MetadataCache
@@ -63,6 +64,9 @@ class Broker:
         self.controller: KafkaController | None = None
         self._pool = RequestHandlerPool(context, self._handle)
         self._apis: KafkaApis | None = None
+        self._zk_client: KafkaZkClient | None = None
+        self.shutting_down = False
+        self.exited = False
 
     @property
     def broker(self) -> int:
@@ -94,9 +98,12 @@ class Broker:
             self.context.failed("startup", error)
 
     async def _start_parts(self) -> None:
-        zk_client = await self._connect()
+        zk_client = self._zk_client = await self._connect()
         await self._load(zk_client)
-        await self._register(zk_client)
+        await self._step("list_ids")
+        await zk_client.get_all_broker_and_epochs()
+        await self._step("register")
+        await self._register()
         await self._serve(zk_client)
 
     async def _connect(self) -> KafkaZkClient:
@@ -143,23 +150,21 @@ class Broker:
         await self._step("replica_manager_startup")
         await self.replica_manager.startup()
 
-    async def _register(self, zk_client: KafkaZkClient) -> None:
-        """Look who is there, then create `/brokers/ids/<id>`; its czxid is the broker epoch."""
-        await self._step("list_ids")
-        await zk_client.get_all_broker_and_epochs()
-        await self._step("register")
+    async def _register(self) -> None:
+        """Create `/brokers/ids/<id>` under the present session; its czxid is the broker epoch."""
+        assert self._zk_client is not None
         info = BrokerInfo(
             (EndPoint("PLAINTEXT", "PLAINTEXT", self._host, self._port),),
             timestamp_ms=self._wall_ms(),
         )
-        self.broker_epoch = await zk_client.register_broker(self.broker, info)
+        self.broker_epoch = await self._zk_client.register_broker(self.broker, info)
         self.context.emit(events.BrokerRegistered, self.broker_epoch)
 
     async def _serve(self, zk_client: KafkaZkClient) -> None:
         """The controller thread races with the main thread from here on; at the end the sockets
         answer."""
         await self._step("controller")
-        self.controller = KafkaController(self.context, zk_client, self._network)
+        self.controller = KafkaController(self.context, zk_client, self._network, self._register)
         self.controller.startup()
         admin = AdminManager(self.context, zk_client, self.metadata_cache)
         for topic in ("__consumer_offsets", "__transaction_state"):
@@ -184,11 +189,45 @@ class Broker:
             admin,
             lambda: self.broker_epoch,
             lambda: controller.is_active,
+            controller.controlled_shutdown,
         )
         await self._step("started")
         self._pool.start()
         self.started = True
         self.context.emit(events.BrokerStarted)
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def terminate(self) -> None:
+        """SIGTERM: an orderly stop, in a thread of its own."""
+        if not self.shutting_down:
+            self.shutting_down = True
+            self.context.spawn("SIGTERM handler", self._shutdown())
+
+    async def _shutdown(self) -> None:
+        """KafkaServer.shutdown: tell the controller, stop to serve, close the session, exit."""
+        if self.replica_manager is not None:
+            self.replica_manager.is_shutting_down = True
+        if self.started and self.context.config.controlled_shutdown_enable:
+            await ControlledShutdown(
+                self.context, self._require_zk_client(), self._network, lambda: self.broker_epoch
+            ).run()
+        self.started = False
+        await self.context.kernel.checkpoint("shutdown.parts")
+        if self.replica_manager is not None:
+            await self.replica_manager.shutdown()
+        if self.controller is not None:
+            await self.controller.shutdown()
+        assert self.zk is not None
+        self.zk.close()
+        await self.context.kernel.checkpoint("shutdown.exit")
+        self.exited = True
+        self.context.emit(events.BrokerExited)
+        self.context.process.crash()
+
+    def _require_zk_client(self) -> KafkaZkClient:
+        assert self._zk_client is not None
+        return self._zk_client
 
     def crash(self) -> None:
         """The process is gone between two instructions; its sockets close, its session runs out."""

@@ -57,6 +57,20 @@ class ReplicaAssignment(msgspec.Struct, frozen=True):
     adding_replicas: tuple[int, ...] = ()
     removing_replicas: tuple[int, ...] = ()
 
+    @property
+    def is_being_reassigned(self) -> bool:
+        return bool(self.adding_replicas or self.removing_replicas)
+
+    @property
+    def origin_replicas(self) -> tuple[int, ...]:
+        """Without those that are being added."""
+        return tuple(b for b in self.replicas if b not in self.adding_replicas)
+
+    @property
+    def target_replicas(self) -> tuple[int, ...]:
+        """Without those that are being removed."""
+        return tuple(b for b in self.replicas if b not in self.removing_replicas)
+
 
 class ControllerZNode(msgspec.Struct, frozen=True):
     """Who is controller, and since when (wall-clock milliseconds)."""

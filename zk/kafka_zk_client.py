@@ -525,6 +525,53 @@ class KafkaZkClient:
         path = paths.PREFERRED_REPLICA_ELECTION
         await self.fenced_batch([Delete(path, MATCH_ANY_VERSION)], epoch_zk_version)
 
+    async def delete_topic_deletion(self, topic: str, epoch_zk_version: int) -> None:
+        """The marker of a deletion that is over."""
+        path = paths.delete_topic(topic)
+        await self.fenced_batch([Delete(path, MATCH_ANY_VERSION)], epoch_zk_version)
+
+    async def create_delete_topic_path(self, topic: str) -> Code:
+        """The marker of a deletion (admin API, unfenced)."""
+        return (await self.one(Create(paths.delete_topic(topic), None))).code
+
+    async def delete_recursive(self, path: str, epoch_zk_version: int) -> None:
+        """Children first, each found by listing its parent, then the node; fenced."""
+        for child in sorted(await self.get_children(path)):
+            await self.delete_recursive(f"{path}/{child}", epoch_zk_version)
+        await self.delete_path(path, epoch_zk_version)
+
+    async def delete_path(self, path: str, epoch_zk_version: int) -> None:
+        await self.fenced_batch([Delete(path, MATCH_ANY_VERSION)], epoch_zk_version)
+
+    async def set_topic_assignment(
+        self,
+        topic: str,
+        assignment: Mapping[int, ReplicaAssignment],
+        epoch_zk_version: int = NO_FENCING,
+    ) -> None:
+        """Overwrite the topic's znode, whatever its version (the last writer wins)."""
+        path, data = paths.topic(topic), codec.encode_topic(assignment)
+        write = SetData(path, data, MATCH_ANY_VERSION)
+        _expect_ok((await self.fenced_batch([write], epoch_zk_version))[0], path)
+
+    async def get_partition_reassignment(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """What the command znode asks for; nothing when it is absent or unreadable."""
+        reply = await self.one(GetData(paths.REASSIGN_PARTITIONS))
+        if reply.code is not Code.OK:
+            return {}
+        return self._decoded(codec_admin.decode_reassignment, reply.data) or {}
+
+    async def set_or_delete_partition_reassignment(
+        self, left: Mapping[TopicPartition, tuple[int, ...]], epoch_zk_version: int
+    ) -> None:
+        """Rewrite the command znode with what is left, or delete it when nothing is."""
+        path = paths.REASSIGN_PARTITIONS
+        if left:
+            data = codec_admin.encode_reassignment(left)
+            await self.fenced_batch([SetData(path, data, MATCH_ANY_VERSION)], epoch_zk_version)
+        else:
+            await self.delete_path(path, epoch_zk_version)
+
     # -- configuration -----------------------------------------------------------------------------
 
     async def get_entity_configs(self, entity_type: str, entity: str) -> dict[str, str]:

@@ -195,11 +195,19 @@ class DynamicConfigManager:
         """Set the watch, apply what is there, and listen
         (`/config/changes-event-process-thread`)."""
         self._zk_client.client.register_child_handler(self)
+        self._zk_client.client.register_state_handler(self)
         self._changes.put(None)
         self._context.spawn("/config/changes-event-process-thread", self._run())
         for entity_type in ("topics", "brokers"):
             for entity in await self._zk_client.get_children(paths.config_entity_type(entity_type)):
                 await self._apply(entity_type, entity)
+
+    async def before_initializing_session(self) -> None:
+        """Nothing to do."""
+
+    async def after_initializing_session(self) -> None:
+        """A new session has no watches: list the notifications again."""
+        self._changes.put(None)
 
     def handle_child_change(self) -> None:
         self._changes.put(None)

@@ -19,6 +19,8 @@ from emulator.model.errors import Errors, KafkaError
 from emulator.protocol.messages import (
     AdminResponse,
     AlterConfigsRequest,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
     CreateTopicsRequest,
     FetchRequest,
     FetchResponse,
@@ -31,6 +33,8 @@ from emulator.protocol.messages import (
     ProducedPartition,
     ProduceRequest,
     ProduceResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
@@ -38,6 +42,9 @@ from emulator.protocol.transport import ServerConnection
 from emulator.trace import events
 from zk.errors import ZooKeeperError
 
+ControlledShutdown = Callable[
+    [ControlledShutdownRequest, Callable[[ControlledShutdownResponse], None]], None
+]
 Handler = Callable[[Any, ServerConnection], Awaitable[None]]
 
 
@@ -52,16 +59,20 @@ class KafkaApis:
         admin: AdminManager,
         broker_epoch: Callable[[], int],
         is_controller: Callable[[], bool],
+        controlled_shutdown: ControlledShutdown,
     ) -> None:
         self._context, self._replicas = context, replica_manager
         self._metadata_cache, self._admin = metadata_cache, admin
         self._broker_epoch, self._is_controller = broker_epoch, is_controller
+        self._controller_of_shutdowns = controlled_shutdown
         self._sessions = FetchSessions(context.config.max_incremental_fetch_session_cache_slots)
         self._handlers: dict[type, Handler] = {
             FetchRequest: self._fetch,
             ProduceRequest: self._produce,
             LeaderAndIsrRequest: self._leader_and_isr,
             UpdateMetadataRequest: self._update_metadata,
+            StopReplicaRequest: self._stop_replica,
+            ControlledShutdownRequest: self._controlled_shutdown,
             OffsetsForLeaderEpochRequest: self._offsets_for_leader_epoch,
             ListOffsetsRequest: self._list_offsets,
             MetadataRequest: self._metadata,
@@ -166,6 +177,21 @@ class KafkaApis:
             error = failed.error
         connection.respond(UpdateMetadataResponse(error))
 
+    async def _stop_replica(
+        self, request: StopReplicaRequest, connection: ServerConnection
+    ) -> None:
+        if self._is_stale(
+            "StopReplica", request.controller_id, request.controller_epoch, request.broker_epoch
+        ):
+            connection.respond(StopReplicaResponse(Errors.STALE_BROKER_EPOCH))
+            return
+        connection.respond(await self._replicas.stop_replicas(request))
+
+    async def _controlled_shutdown(
+        self, request: ControlledShutdownRequest, connection: ServerConnection
+    ) -> None:
+        self._controller_of_shutdowns(request, connection.respond)
+
     # -- administration ----------------------------------------------------------------------------
 
     async def _create_topics(
@@ -196,4 +222,6 @@ def _unknown_server_error(request: object) -> object:
             return LeaderAndIsrResponse(error)
         case UpdateMetadataRequest():
             return UpdateMetadataResponse(error)
+        case StopReplicaRequest():
+            return StopReplicaResponse(error)
     return AdminResponse(error)

@@ -63,6 +63,12 @@ class LogManager:
         for partition, log in self._open.items():
             self._disk.checkpointed_high_watermarks[partition] = log.high_watermark
 
+    def delete(self, partition: TopicPartition) -> None:
+        """The log and its checkpointed high watermark go."""
+        self._open.pop(partition, None)
+        self._disk.logs.pop(partition, None)
+        self._disk.checkpointed_high_watermarks.pop(partition, None)
+
     def set_topic_config(self, topic: str, config: dict[str, str]) -> None:
         """A dynamic change of a topic's configuration arrived."""
         self._topic_configs[topic] = config

@@ -190,6 +190,16 @@ class Partition:
         finally:
             self.lock.release_write()
 
+    async def delete(self) -> None:
+        """The topic goes: nothing of the partition is left (delete)."""
+        await self.lock.acquire_write()
+        try:
+            self.remotes.clear()
+            self.replicas, self.isr, self.log = (), (), None
+            self.leader_replica_id = self.leader_epoch_start_offset = None
+        finally:
+            self.lock.release_write()
+
     # -- a follower's fetch ------------------------------------------------------------------------
 
     async def update_follower_fetch_state(

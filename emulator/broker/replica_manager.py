@@ -32,12 +32,18 @@ from emulator.protocol.messages import (
     OffsetsForLeaderEpochResponse,
     ProducedPartition,
     ProduceRequest,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    StopReplicaResponse,
     UpdateMetadataRequest,
 )
 from emulator.trace import events
 from emulator.trace.values import PartitionState, TopicPartition
 from zk.errors import ZooKeeperError
 from zk.kafka_zk_client import KafkaZkClient
+
+EPOCH_DURING_DELETE = -2
+NO_EPOCH = -1
 
 Produced = tuple[ProducedPartition, ...]
 Fetched = tuple[FetchedPartition, ...]
@@ -65,6 +71,7 @@ class ReplicaManager:
         self._produce_purgatory = Purgatory(context, "Produce")
         self._fetch_purgatory = Purgatory(context, "Fetch")
         self._checkpointing = False
+        self.is_shutting_down = False
 
     async def startup(self) -> None:
         """The periodic tasks take their phase here, one shortly after the other (spec §4.1)."""
@@ -378,6 +385,8 @@ class ReplicaManager:
         await self.fetchers.remove_fetcher_for_partitions([p.partition for p in changed])
         for hosted in changed:
             await self.check_and_complete_all(hosted.partition)
+        if self.is_shutting_down:
+            return
         await self.fetchers.add_fetcher_for_partitions(
             {p.partition: self._initial_fetch_state(p) for p in changed}
         )
@@ -416,6 +425,70 @@ class ReplicaManager:
             return removed
         finally:
             self.state_change_lock.leave()
+
+    async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """One StopReplica request (spec §4.4): fetchers are stopped for all, then what is to be
+        deleted goes. Without the delete flag the partition itself is left as it is."""
+        for wanted in request.partitions:
+            self._context.emit(
+                events.StopReplica, request.controller_id, request.controller_epoch, *wanted
+            )
+        await self.state_change_lock.enter()
+        try:
+            if request.controller_epoch < self.controller_epoch:
+                self._refused("StopReplica", request.controller_id, request.controller_epoch)
+                return StopReplicaResponse(Errors.STALE_CONTROLLER_EPOCH)
+            self.controller_epoch = request.controller_epoch
+            return await self._stop_replicas(request)
+        finally:
+            self.state_change_lock.leave()
+
+    async def _stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        errors: dict[TopicPartition, Errors] = {}
+        stopped: list[StopReplicaPartition] = []
+        for wanted in request.partitions:
+            errors[wanted.partition] = self._check_stop(wanted)
+            if errors[wanted.partition] is Errors.NONE:
+                stopped.append(wanted)
+            else:
+                self._context.emit(
+                    events.StopReplicaIgnored,
+                    request.controller_id,
+                    request.controller_epoch,
+                    *wanted,
+                    errors[wanted.partition].name,
+                )
+        assert self.fetchers is not None
+        await self.fetchers.remove_fetcher_for_partitions([s.partition for s in stopped])
+        for wanted in stopped:
+            if wanted.delete:
+                await self._delete(wanted.partition)
+            await self.check_and_complete_all(wanted.partition)
+        return StopReplicaResponse(Errors.NONE, tuple(errors.items()))
+
+    def _check_stop(self, wanted: StopReplicaPartition) -> Errors:
+        """Deletion, requests without an epoch and a greater epoch are obeyed (KIP-570)."""
+        hosted = self.partitions.get(wanted.partition)
+        if (
+            hosted is None
+            or wanted.leader_epoch in (EPOCH_DURING_DELETE, NO_EPOCH)
+            or wanted.leader_epoch > hosted.leader_epoch
+        ):
+            return Errors.NONE
+        return Errors.FENCED_LEADER_EPOCH
+
+    async def _delete(self, partition: TopicPartition) -> None:
+        """Drop the partition and its log."""
+        hosted = self.partitions.pop(partition, None)
+        if hosted is not None:
+            await hosted.delete()
+        self._logs.delete(partition)
+
+    async def shutdown(self) -> None:
+        """Fetchers end, and the high watermarks are written down."""
+        assert self.fetchers is not None
+        await self.fetchers.shutdown()
+        self._logs.checkpoint_high_watermarks()
 
     def _refused(self, request: str, sender: int, sender_epoch: int) -> None:
         self._context.emit(

@@ -12,6 +12,7 @@ import msgspec
 
 from emulator.conformance.recording import Fact, Recording
 from emulator.faults.base import Stimulus, stimuli
+from emulator.faults.life import Start
 from emulator.profiles.base import profiles
 from emulator.scenario.schema import Boot, Scenario, Step, ZooKeeperSettings
 
@@ -19,6 +20,7 @@ QUIET_AFTER_LAST_US = 3_000_000
 """A run goes on for this long after the last stimulus."""
 
 _NOT_CARRIED_OUT = frozenset({"up", "start", "registered", "exited"})
+"""Starts are put in with the registrations that they lead to."""
 _ABOUT_THE_RECORDING = frozenset({"t", "kind", "returned", "sent"})
 
 
@@ -29,6 +31,7 @@ class CannotPlay(Exception):
 def scenario_of(recording: Recording) -> Scenario:
     """The scenario that plays what the recording's cluster was put through."""
     steps = [_step(fact) for fact in recording.of("stimulus") if _is_carried_out(fact)]
+    steps += _restarts(recording)
     settings, zookeeper = _settings(recording.settings)
     return Scenario(
         name=recording.name.rstrip("/").rsplit("/", 1)[-1],
@@ -87,6 +90,23 @@ def _boots(recording: Recording) -> list[Boot]:
         if fact["do"] == "registered" and fact["broker"] not in boots:
             boots[fact["broker"]] = Boot(fact["broker"], registered_us=fact["t"] * 1000)
     return list(boots.values())
+
+
+def _restarts(recording: Recording) -> list[Step]:
+    """Later processes of a broker: launched at `start`, registered at the moment given."""
+    steps: list[Step] = []
+    launched: dict[int, int] = {}
+    seen: dict[int, int] = {}
+    for fact in recording.of("stimulus"):
+        broker = fact.get("broker")
+        if fact["do"] == "start":
+            launched[broker] = fact["t"]
+        elif fact["do"] == "registered":
+            if seen.get(broker):
+                at_us = launched.get(broker, fact["t"]) * 1000
+                steps.append(Step(at_us, Start(broker, fact["t"])))
+            seen[broker] = seen.get(broker, 0) + 1
+    return steps
 
 
 def _step(fact: Fact) -> Step:

@@ -63,6 +63,10 @@ class ControllerContext:
         self.leadership: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
         self.partition_states: dict[TopicPartition, PartitionState] = {}
         self.replica_states: dict[PartitionAndReplica, ReplicaState] = {}
+        self.being_reassigned: dict[TopicPartition, None] = {}
+        self.topics_to_be_deleted: dict[str, None] = {}
+        self.topics_with_deletion_started: dict[str, None] = {}
+        self.topics_ineligible_for_deletion: dict[str, None] = {}
 
     # -- brokers -----------------------------------------------------------------------------------
 
@@ -107,6 +111,23 @@ class ControllerContext:
             if r in wanted
         ]
 
+    def partitions_on_broker(self, broker: int) -> list[TopicPartition]:
+        return [p for p, a in self.assignments.items() if broker in a.replicas]
+
+    def replicas_of_topic(self, topic: str) -> list[PartitionAndReplica]:
+        return self.replicas_for_partitions(p for p in self.assignments if p.topic == topic)
+
+    def replicas_in(self, topic: str, state: ReplicaState) -> list[PartitionAndReplica]:
+        """Replicas of a topic that are in this state."""
+        return [r for r in self.replicas_of_topic(topic) if self.replica_state(r) is state]
+
+    def any_replica_in(self, topic: str, state: ReplicaState) -> bool:
+        return bool(self.replicas_in(topic, state))
+
+    def all_replicas_in(self, topic: str, state: ReplicaState) -> bool:
+        replicas = self.replicas_of_topic(topic)
+        return all(self.replica_state(r) is state for r in replicas)
+
     def online_and_offline_replicas(
         self,
     ) -> tuple[list[PartitionAndReplica], list[PartitionAndReplica]]:
@@ -122,6 +143,7 @@ class ControllerContext:
             p
             for p, s in self.leadership.items()
             if not self.is_replica_online(s.leader_and_isr.leader)
+            and p.topic not in self.topics_to_be_deleted
         ]
 
     def partition_state(self, partition: TopicPartition) -> PartitionState:

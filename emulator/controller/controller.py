@@ -7,7 +7,7 @@ Source: controller/KafkaController.scala@2.6.3; spec §6.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from emulator.controller.channel_manager import ControllerChannelManager
@@ -17,15 +17,28 @@ from emulator.controller.context import (
     PartitionState,
     ReplicaState,
 )
+from emulator.controller.controlled_shutdown import ControlledShutdowns
+from emulator.controller.elections import Elections
 from emulator.controller.event_manager import ControllerEvent, ControllerEventManager
 from emulator.controller.handlers import ChildChangeHandler, NodeChangeHandler
 from emulator.controller.partition_state_machine import PartitionStateMachine
 from emulator.controller.ports import Host
-from emulator.controller.rebalance import partitions_to_rebalance
+from emulator.controller.reassignment import Reassignments
 from emulator.controller.replica_state_machine import ReplicaStateMachine
 from emulator.controller.request_batch import ControllerBrokerRequestBatch
+from emulator.controller.topic_deletion import TopicDeletionManager
+from emulator.controller.topics import Topics
 from emulator.kernel.scheduler import Task
-from emulator.protocol.messages import LeaderAndIsrResponse, LiveBroker, UpdateMetadataResponse
+from emulator.kernel.sync import Promise
+from emulator.model.errors import Errors, KafkaError
+from emulator.protocol.messages import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    LeaderAndIsrResponse,
+    LiveBroker,
+    StopReplicaResponse,
+    UpdateMetadataResponse,
+)
 from emulator.protocol.transport import Network
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
@@ -42,8 +55,16 @@ FIRST_REBALANCE_MS = 5000
 class KafkaController:
     """One broker's controller."""
 
-    def __init__(self, host: Host, zk_client: KafkaZkClient, network: Network) -> None:
+    def __init__(
+        self,
+        host: Host,
+        zk_client: KafkaZkClient,
+        network: Network,
+        register_broker: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`register_broker` creates this broker's registration under the present session."""
         self._host, self._zk_client = host, zk_client
+        self._register_broker = register_broker
         self.active_controller_id = NO_CONTROLLER
         self.context = ControllerContext()
         self.events = ControllerEventManager(host, self._process)
@@ -54,14 +75,40 @@ class KafkaController:
             self._channels,
             self._leader_and_isr_answered,
             self._update_metadata_answered,
+            self._deletion_answered,
         )
         self._partitions = PartitionStateMachine(host, self.context, zk_client, self._batch)
         self._replicas = ReplicaStateMachine(
             host, self.context, zk_client, self._batch, self._partitions
         )
+        self._shutdowns = ControlledShutdowns(
+            self.context, self._batch, self._partitions, self._replicas
+        )
+        self._deletions = TopicDeletionManager(
+            host, self.context, zk_client, self._batch, self._partitions, self._replicas
+        )
+        self._elections = Elections(host, self.context, self._partitions)
+        self._reassignments = Reassignments(
+            host,
+            self.context,
+            zk_client,
+            self._batch,
+            self._partitions,
+            self._replicas,
+            self._deletions,
+            self._reassignment_isr_changed,
+        )
+        self._topics = Topics(
+            host,
+            self.context,
+            zk_client,
+            self._partitions,
+            self._replicas,
+            self._deletions,
+            self._topic_modified,
+        )
         self._scheduled: list[Task] = []
         self._modification_handlers: dict[int, NodeChangeHandler] = {}
-        self._topic_handlers: dict[str, NodeChangeHandler] = {}
         self._controller_handler = NodeChangeHandler(
             paths.CONTROLLER,
             created=lambda: self._put("ControllerChange", self._maybe_resign),
@@ -69,11 +116,11 @@ class KafkaController:
             changed=lambda: self._put("ControllerChange", self._maybe_resign),
         )
         self._child_handlers = [
-            ChildChangeHandler(path, partial(self._put, name, process))
+            ChildChangeHandler(path, partial(self._put_if_active, name, process))
             for path, name, process in (
                 (paths.BROKER_IDS, "BrokerChange", self._process_broker_change),
-                (paths.TOPICS, "TopicChange", self._process_topic_change),
-                (paths.DELETE_TOPICS, "TopicDeletion", self._process_topic_deletion),
+                (paths.TOPICS, "TopicChange", self._topics.on_change),
+                (paths.DELETE_TOPICS, "TopicDeletion", self._topics.on_deletion),
                 (
                     paths.LOG_DIR_EVENT_NOTIFICATION,
                     "LogDirEventNotification",
@@ -102,6 +149,7 @@ class KafkaController:
 
     def startup(self) -> None:
         """Begin to work on events; the first one runs for election."""
+        self._zk_client.client.register_state_handler(self)
         self._put("Startup", self._process_startup)
         self.events.start()
 
@@ -188,22 +236,30 @@ class KafkaController:
         isr_changes = await self._zk_client.get_all_isr_change_notifications()
         await self._delete_isr_change_notifications(isr_changes)
         await self._initialize_controller_context()
-        await self._zk_client.get_topic_deletions()
+        deletions = await self._zk_client.get_topic_deletions()
+        self._deletions.init(deletions, self._ineligible_for_deletion(deletions))
         await self._send_update_metadata(self.context.live_or_shutting_down, ())
         await self._replicas.startup()
         await self._partitions.startup()
-        await self._zk_client.register_and_check_existence(self._reassignment_handler)
-        await self._elect_preferred(await self._zk_client.get_preferred_replica_election())
-        await self._zk_client.delete_preferred_replica_election(version)
-        self._put("ReplicaLeaderElection", self._process_preferred_election)
+        await self._process_reassignment()
+        await self._reassignments.resume(lambda _: True)
+        await self._deletions.resume()
+        await self._elect_as_commanded()
         if self._host.config.auto_leader_rebalance_enable:
             self._schedule_auto_leader_rebalance()
+
+    def _ineligible_for_deletion(self, topics: Sequence[str]) -> list[str]:
+        """Topics with a replica that is offline, or with a reassignment."""
+        _, offline = self.context.online_and_offline_replicas()
+        blocked = {r.partition.topic for r in offline}
+        blocked |= {p.topic for p in self.context.being_reassigned}
+        return [t for t in topics if t in blocked]
 
     def _schedule_auto_leader_rebalance(self) -> None:
         """auto-leader-rebalance-task: first after 5 s."""
 
         async def put() -> None:
-            self._put("AutoPreferredReplicaLeaderElection", self._process_auto_rebalance)
+            self._put_if_active("AutoPreferredReplicaLeaderElection", self._elections.rebalance)
 
         period_ms = self._host.config.leader_imbalance_check_interval_seconds * 1000
         task = self._host.schedule("auto-leader-rebalance-task", put, period_ms, FIRST_REBALANCE_MS)
@@ -216,26 +272,16 @@ class KafkaController:
         context.live_brokers = _live(registered)
         topics = await self._zk_client.get_all_topics(register_watch=True)
         context.all_topics = dict.fromkeys(topics)
-        self._register_topic_handlers(topics)
+        self._topics.watch(topics)
         context.assignments = await self._zk_client.get_full_replica_assignment_for_topics(topics)
+        context.being_reassigned = {
+            p: None for p, a in context.assignments.items() if a.is_being_reassigned
+        }
         context.leadership.clear()
         context.shutting_down.clear()
         await self._register_modification_handlers(context.live_brokers)
         await self._update_leadership_cache(list(context.assignments), "fail-over")
         await self._channels.startup([where for where, _ in context.live_brokers.values()])
-
-    def _register_topic_handlers(self, topics: Iterable[str]) -> None:
-        for topic in topics:
-            handler = NodeChangeHandler(
-                paths.topic(topic),
-                changed=partial(
-                    self._put,
-                    "PartitionModifications",
-                    partial(self._process_partition_modifications, topic),
-                ),
-            )
-            self._topic_handlers[topic] = handler
-            self._zk_client.client.register_change_handler(handler)
 
     async def _register_modification_handlers(self, brokers: Iterable[int]) -> None:
         for broker in brokers:
@@ -274,9 +320,9 @@ class KafkaController:
         for handler in (self._preferred_handler, self._reassignment_handler):
             client.unregister_change_handler(handler.path)
         self._unregister_modification_handlers(list(self._modification_handlers))
-        for topic in list(self._topic_handlers):
-            client.unregister_change_handler(paths.topic(topic))
-        self._topic_handlers.clear()
+        for partition in self.context.being_reassigned:
+            client.unregister_change_handler(paths.topic_partition_state(*partition))
+        self._topics.unwatch_all()
         for task in self._scheduled:
             task.stop()
         self._scheduled.clear()
@@ -289,8 +335,6 @@ class KafkaController:
     async def _process_broker_change(self) -> None:
         """Compare the registrations with the cache: new, bounced (a greater czxid), dead (spec
         §6.4)."""
-        if not self.is_active:
-            return
         found, cached = await self._zk_client.get_all_broker_and_epochs(), self.context.live_brokers
         new = sorted(b for b in found if b not in cached)
         dead = sorted(b for b in cached if b not in found)
@@ -339,6 +383,10 @@ class KafkaController:
         replicas = self.context.replicas_on_brokers(brokers)
         await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
         await self._partitions.trigger_online_partition_state_change()
+        await self._reassignments.resume(
+            lambda p: any(b in self.context.assignments[p].target_replicas for b in brokers)
+        )
+        await self._deletions.resume_for(dict.fromkeys(r.partition.topic for r in replicas))
         await self._register_modification_handlers(brokers)
 
     async def _on_broker_failure(self, brokers: Sequence[int]) -> None:
@@ -351,7 +399,9 @@ class KafkaController:
         leaderless = self.context.partitions_with_offline_leader()
         await self._partitions.handle_state_changes(leaderless, PartitionState.OFFLINE)
         await self._partitions.trigger_online_partition_state_change()
-        await self._replicas.handle_state_changes(replicas, ReplicaState.OFFLINE)
+        kept = [r for r in replicas if r.partition.topic not in self.context.topics_to_be_deleted]
+        await self._replicas.handle_state_changes(kept, ReplicaState.OFFLINE)
+        await self._deletions.fail([r for r in replicas if r not in kept])
         if not leaderless:
             await self._send_update_metadata(self.context.live_or_shutting_down, ())
 
@@ -368,52 +418,23 @@ class KafkaController:
 
     # -- topics ------------------------------------------------------------------------------------
 
-    async def _process_topic_change(self) -> None:
-        """New topics get their partitions; topics that are gone are forgotten."""
-        if not self.is_active:
-            return
-        topics = await self._zk_client.get_all_topics(register_watch=True)
-        new = [t for t in topics if t not in self.context.all_topics]
-        gone = [t for t in self.context.all_topics if t not in topics]
-        self.context.all_topics = dict.fromkeys(topics)
-        self._register_topic_handlers(new)
-        added = await self._zk_client.get_full_replica_assignment_for_topics(new)
-        for topic in gone:
-            self.context.remove_topic(topic)
-        self.context.assignments.update(added)
-        if added:
-            await self._on_new_partition_creation(list(added))
+    def _topic_modified(self, topic: str) -> None:
+        self._put_if_active("PartitionModifications", partial(self._topics.on_modification, topic))
 
-    async def _process_partition_modifications(self, topic: str) -> None:
-        """A topic's znode changed: partitions that were not there before are created."""
-        if not self.is_active:
-            return
-        found = await self._zk_client.get_full_replica_assignment_for_topics([topic])
-        added = {p: a for p, a in found.items() if p not in self.context.assignments}
-        if added:
-            self.context.assignments.update(added)
-            await self._on_new_partition_creation(list(added))
+    def _put_if_active(self, name: str, process: Callable[[], Awaitable[object]]) -> None:
+        """An event that does nothing unless this broker is controller when its turn comes."""
 
-    async def _on_new_partition_creation(self, partitions: Sequence[TopicPartition]) -> None:
-        replicas = self.context.replicas_for_partitions(partitions)
-        await self._partitions.handle_state_changes(partitions, PartitionState.NEW)
-        await self._replicas.handle_state_changes(replicas, ReplicaState.NEW)
-        await self._partitions.handle_state_changes(
-            partitions, PartitionState.ONLINE, self._partitions.offline_strategy
-        )
-        await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
+        async def when_active() -> None:
+            if self.is_active:
+                await process()
 
-    async def _process_topic_deletion(self) -> None:
-        if self.is_active:
-            await self._zk_client.get_topic_deletions()
+        self._put(name, when_active)
 
     # -- ISR changes -------------------------------------------------------------------------------
 
     async def _process_isr_change_notification(self) -> None:
         """List (which sets the watch again), read, re-read the states, tell everybody; and delete
         what was listed, whatever went wrong before (spec §6.6)."""
-        if not self.is_active:
-            return
         numbers = await self._zk_client.get_all_isr_change_notifications()
         try:
             named = await self._zk_client.get_partitions_from_isr_change_notifications(numbers)
@@ -433,10 +454,9 @@ class KafkaController:
             self._host.emit(events.IsrChangeCleared, gone)
 
     async def _process_log_dir_event_notification(self) -> None:
-        if self.is_active:
-            numbers = await self._zk_client.get_all_log_dir_event_notifications()
-            version = self.context.epoch_zk_version
-            await self._zk_client.delete_log_dir_event_notifications(numbers, version)
+        numbers = await self._zk_client.get_all_log_dir_event_notifications()
+        version = self.context.epoch_zk_version
+        await self._zk_client.delete_log_dir_event_notifications(numbers, version)
 
     async def _send_update_metadata(
         self, brokers: Sequence[int], partitions: Iterable[TopicPartition]
@@ -446,7 +466,7 @@ class KafkaController:
         self._batch.add_update_metadata(brokers, partitions)
         await self._batch.send(self.context.epoch)
 
-    # -- elections by hand and by timer ------------------------------------------------------------
+    # -- elections and reassignments ---------------------------------------------------------------
 
     async def _process_preferred_election(self) -> None:
         """The command znode: watch it, and do what it says if it is there."""
@@ -454,36 +474,119 @@ class KafkaController:
             return
         if not await self._zk_client.register_and_check_existence(self._preferred_handler):
             return
-        await self._elect_preferred(await self._zk_client.get_preferred_replica_election())
+        await self._elect_as_commanded()
+
+    async def _elect_as_commanded(self) -> None:
+        """Elect, delete the command whether it was there or not, and look again (spec §2.12)."""
+        commanded = await self._zk_client.get_preferred_replica_election()
+        await self._elections.elect_preferred(commanded)
         await self._zk_client.delete_preferred_replica_election(self.context.epoch_zk_version)
         self._put("ReplicaLeaderElection", self._process_preferred_election)
 
-    async def _elect_preferred(self, partitions: Sequence[TopicPartition]) -> None:
-        wanted = [
-            p
-            for p in partitions
-            if p in self.context.leadership
-            and self.context.leadership[p].leader_and_isr.leader
-            != self.context.assignments[p].replicas[0]
-        ]
-        await self._partitions.handle_state_changes(
-            wanted, PartitionState.ONLINE, self._partitions.preferred_strategy
+    async def _process_reassignment(self) -> None:
+        """The command znode of reassignments; new moves begin, then it is watched again."""
+        if not self.is_active:
+            return
+        if await self._zk_client.register_and_check_existence(self._reassignment_handler):
+            commanded = await self._zk_client.get_partition_reassignment()
+            await self._reassignments.start(dict(commanded))
+
+    def _reassignment_isr_changed(self, partition: TopicPartition) -> None:
+        self._put_if_active(
+            "PartitionReassignmentIsrChange", partial(self._reassignments.isr_change, partition)
         )
 
-    async def _process_auto_rebalance(self) -> None:
-        if self.is_active:
-            percentage = self._host.config.leader_imbalance_per_broker_percentage
-            await self._elect_preferred(partitions_to_rebalance(self.context, percentage))
+    # -- what brokers ask for ----------------------------------------------------------------------
 
-    async def _process_reassignment(self) -> None:
+    def controlled_shutdown(
+        self,
+        request: ControlledShutdownRequest,
+        respond: Callable[[ControlledShutdownResponse], None],
+    ) -> None:
+        """A broker is about to stop; answered when its turn in the queue has come."""
+
+        async def process() -> None:
+            if not self.is_active:
+                respond(ControlledShutdownResponse(Errors.STALE_CONTROLLER_EPOCH))
+                return
+            try:
+                left = await self._shutdowns.shut_down(request.broker, request.broker_epoch)
+                respond(ControlledShutdownResponse(Errors.NONE, left))
+            except KafkaError as failed:
+                respond(ControlledShutdownResponse(failed.error))
+            except (ControllerMoved, ZooKeeperError):
+                respond(ControlledShutdownResponse(Errors.UNKNOWN_SERVER_ERROR))
+                raise
+
+        moved = ControlledShutdownResponse(Errors.STALE_CONTROLLER_EPOCH)
+        self.events.put(ControllerEvent("ControlledShutdown", process, lambda: respond(moved)))
+
+    def elect_leaders(
+        self,
+        partitions: tuple[TopicPartition, ...] | None,
+        done: Callable[[dict[TopicPartition, Errors]], None],
+    ) -> None:
+        """ElectLeaders (preferred) through the API."""
+
+        async def process() -> None:
+            done(await self._elections.elect_preferred(partitions))
+
+        self._put_if_active("ReplicaLeaderElection", process)
+
+    def alter_partition_reassignments(
+        self,
+        targets: Mapping[TopicPartition, tuple[int, ...] | None],
+        done: Callable[[dict[TopicPartition, Errors]], None],
+    ) -> None:
+        """AlterPartitionReassignments through the API."""
+
+        async def process() -> None:
+            done(await self._reassignments.start(targets))
+
+        self._put_if_active("ApiPartitionReassignment", process)
+
+    # -- sessions ----------------------------------------------------------------------------------
+
+    async def shutdown(self) -> None:
+        """The process ends: resign, without deleting `/controller`."""
+        self.events.stop()
         if self.is_active:
-            await self._zk_client.register_and_check_existence(self._reassignment_handler)
+            await self._on_controller_resignation()
+
+    async def before_initializing_session(self) -> None:
+        """The session has expired: whoever waits in the queue is told, and no event runs between
+        the old session and the new one (spec §2.10)."""
+        resigned: Promise[None] = Promise(self._host.kernel)
+
+        async def expire() -> None:
+            resigned.resolve(None)
+            self.active_controller_id = NO_CONTROLLER
+            await self._on_controller_resignation()
+
+        for dropped in self.events.clear_and_put(ControllerEvent("Expire", expire)):
+            if dropped.preempted is not None:
+                dropped.preempted()
+        await resigned.wait()
+
+    async def after_initializing_session(self) -> None:
+        """Register again, under the new session, and run for election."""
+        self._put("RegisterBrokerAndReelect", self._register_broker_and_reelect)
+
+    async def _register_broker_and_reelect(self) -> None:
+        await self._register_broker()
+        await self._reelect()
 
     # -- answers -----------------------------------------------------------------------------------
 
     def _leader_and_isr_answered(self, broker: int, response: LeaderAndIsrResponse) -> None:
         """Only logged, and an event that finds no replica on a failed directory (spec §6.1)."""
         self._put("LeaderAndIsrResponseReceived", _nothing)
+
+    def _deletion_answered(self, broker: int, response: StopReplicaResponse) -> None:
+        self._put_if_active(
+            "TopicDeletionStopReplicaResponseReceived",
+            partial(self._deletions.completed, broker, response),
+        )
 
     def _update_metadata_answered(self, broker: int, response: UpdateMetadataResponse) -> None:
         self._put("UpdateMetadataResponseReceived", _nothing)

@@ -10,15 +10,17 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from emulator.controller.ports import Host
+from emulator.kernel.scheduler import Task
 from emulator.kernel.sync import Queue
 from emulator.trace import events
 
 
 class ControllerEvent(NamedTuple):
-    """What is to be processed: a name, and the work."""
+    """What is to be processed: a name, the work, and what to do if its turn never comes."""
 
     name: str
     process: Callable[[], Awaitable[None]]
+    preempted: Callable[[], None] | None = None
 
 
 class QueuedEvent(NamedTuple):
@@ -34,9 +36,16 @@ class ControllerEventManager:
     def __init__(self, host: Host, process: Callable[[ControllerEvent], Awaitable[None]]) -> None:
         self._host, self._process = host, process
         self._queue: Queue[QueuedEvent] = Queue(host.kernel)
+        self._task: Task | None = None
 
     def start(self) -> None:
-        self._host.spawn("controller-event-thread", self._run())
+        self._task = self._host.spawn("controller-event-thread", self._run())
+
+    def stop(self) -> None:
+        """The thread ends where it stands; what is queued is dropped."""
+        if self._task is not None:
+            self._task.stop()
+        self._queue.clear()
 
     def put(self, event: ControllerEvent) -> None:
         """Behind everything that is queued."""

@@ -6,7 +6,7 @@ Owns the transitions and what each writes to ZooKeeper; who is elected is decide
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from emulator.controller import leader_selection
@@ -51,6 +51,7 @@ class PartitionStateMachine:
     ) -> None:
         self._host, self._context = host, context
         self._zk_client, self._batch = zk_client, batch
+        self._unclean_topics: dict[str, bool] = {}
 
     async def startup(self) -> None:
         """Take states from what was read, then bring online what is not."""
@@ -72,6 +73,7 @@ class PartitionStateMachine:
             p
             for p, s in self._context.partition_states.items()
             if s in (PartitionState.OFFLINE, PartitionState.NEW)
+            and p.topic not in self._context.topics_to_be_deleted
         ]
         await self.handle_state_changes(waiting, PartitionState.ONLINE, self.offline_strategy)
 
@@ -191,7 +193,7 @@ class PartitionStateMachine:
             assignment,
             state.isr,
             live,
-            unclean_allowed=self._host.config.unclean_leader_election_enable,
+            unclean_allowed=self._unclean_topics.get(partition.topic, False),
         )
         return elected, tuple(b for b in assignment if b in live)
 
@@ -201,6 +203,24 @@ class PartitionStateMachine:
         """Back to the first of the assignment."""
         assignment = self._context.replicas(partition)
         return leader_selection.preferred(assignment, state.isr, self._context.live), assignment
+
+    def controlled_shutdown_strategy(
+        self, partition: TopicPartition, state: LeaderAndIsr
+    ) -> tuple[Elected | None, tuple[int, ...]]:
+        """Away from brokers that shut down."""
+        assignment = self._context.replicas(partition)
+        live = self._context.live_or_shutting_down
+        elected = leader_selection.controlled_shutdown(
+            assignment, state.isr, live, self._context.shutting_down
+        )
+        return elected, tuple(b for b in assignment if b in live)
+
+    def reassign_strategy(
+        self, partition: TopicPartition, state: LeaderAndIsr
+    ) -> tuple[Elected | None, tuple[int, ...]]:
+        """To one of the target replicas."""
+        target = self._context.assignments[partition].target_replicas
+        return leader_selection.reassign(target, state.isr, self._context.live), target
 
     async def _elect(
         self, partitions: Sequence[TopicPartition], strategy: Strategy
@@ -219,6 +239,8 @@ class PartitionStateMachine:
     ) -> tuple[list[Election], list[TopicPartition]]:
         """(finished, to try again): read the states, decide, write."""
         found = await self._zk_client.get_topic_partition_states(partitions)
+        if strategy == self.offline_strategy:
+            await self._collect_unclean_election_state(found)
         finished = [Election(p, None, "no state") for p in partitions if p not in found]
         writes: dict[TopicPartition, LeaderAndIsr] = {}
         recipients: dict[TopicPartition, tuple[int, ...]] = {}
@@ -240,6 +262,19 @@ class PartitionStateMachine:
         for partition, result in written.finished.items():
             finished.append(self._finish(partition, result, recipients[partition]))
         return finished, written.to_retry
+
+    async def _collect_unclean_election_state(
+        self, found: Mapping[TopicPartition, LeaderIsrAndControllerEpoch]
+    ) -> None:
+        """Where no ISR member is live, the topic's configuration says if any replica will do."""
+        self._unclean_topics.clear()
+        for partition, state in found.items():
+            live = any(self._context.is_replica_online(b) for b in state.leader_and_isr.isr)
+            if not live and partition.topic not in self._unclean_topics:
+                config = await self._zk_client.get_entity_configs("topics", partition.topic)
+                default = str(self._host.config.unclean_leader_election_enable).lower()
+                allowed = config.get("unclean.leader.election.enable", default) == "true"
+                self._unclean_topics[partition.topic] = allowed
 
     def _finish(
         self,

@@ -38,6 +38,20 @@ def isr_without(state: LeaderAndIsr, replica: int) -> LeaderAndIsr:
     return LeaderAndIsr(leader, state.leader_epoch + 1, isr, state.zk_version)
 
 
+def without(assignment: ReplicaAssignment, replica: int) -> ReplicaAssignment:
+    """The assignment without one replica (removeReplica)."""
+    return ReplicaAssignment(
+        *(
+            tuple(b for b in members if b != replica)
+            for members in (
+                assignment.replicas,
+                assignment.adding_replicas,
+                assignment.removing_replicas,
+            )
+        )
+    )
+
+
 class ReplicaStateMachine:
     """ZkReplicaStateMachine."""
 
@@ -95,8 +109,20 @@ class ReplicaStateMachine:
         elif target is _S.OFFLINE:
             await self._to_offline(broker, valid)
         else:
-            for replica in valid:
-                self._move(replica, target)
+            self._through_deletion(valid, target)
+
+    def _through_deletion(
+        self, replicas: Sequence[PartitionAndReplica], target: ReplicaState
+    ) -> None:
+        """The states of a replica that is being deleted; the last one takes it out of the
+        assignment."""
+        for replica in replicas:
+            if target is _S.DELETION_STARTED:
+                self._batch.add_stop_replica([replica.replica], replica.partition, delete=True)
+            elif target is _S.NON_EXISTENT:
+                now = self._context.assignments[replica.partition]
+                self._context.assignments[replica.partition] = without(now, replica.replica)
+            self._move(replica, target)
 
     def _move(self, replica: PartitionAndReplica, target: ReplicaState) -> None:
         before = self._context.replica_state(replica)
@@ -159,8 +185,9 @@ class ReplicaStateMachine:
         led = [r for r in replicas if r.partition in self._context.leadership]
         updated = await self._remove_replicas_from_isr(broker, [r.partition for r in led])
         for partition, state in updated.items():
-            others = [b for b in self._context.replicas(partition) if b != broker]
-            self._tell(others, partition, state, is_new=False)
+            if partition.topic not in self._context.topics_to_be_deleted:
+                others = [b for b in self._context.replicas(partition) if b != broker]
+                self._tell(others, partition, state, is_new=False)
             self._move(PartitionAndReplica(partition, broker), _S.OFFLINE)
         for replica in replicas:
             if replica.partition not in self._context.leadership:

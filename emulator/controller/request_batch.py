@@ -22,6 +22,7 @@ from emulator.protocol.messages import (
     LiveBroker,
     StopReplicaPartition,
     StopReplicaRequest,
+    StopReplicaResponse,
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
@@ -29,6 +30,7 @@ from emulator.trace.values import PartitionState, TopicPartition
 from zk.codec import LeaderIsrAndControllerEpoch, ReplicaAssignment
 
 UNKNOWN_LEADER_EPOCH = -1
+EPOCH_DURING_DELETE = LEADER_DURING_DELETE = -2
 
 
 class ControllerBrokerRequestBatch:
@@ -41,10 +43,12 @@ class ControllerBrokerRequestBatch:
         channels: ControllerChannelManager,
         on_leader_and_isr_response: Callable[[int, LeaderAndIsrResponse], None],
         on_update_metadata_response: Callable[[int, UpdateMetadataResponse], None],
+        on_deletion_response: Callable[[int, StopReplicaResponse], None],
     ) -> None:
         self._host, self._context, self._channels = host, context, channels
         self._on_leader_and_isr_response = on_leader_and_isr_response
         self._on_update_metadata_response = on_update_metadata_response
+        self._on_deletion_response = on_deletion_response
         self._leader_and_isr: dict[int, dict[TopicPartition, PartitionState]] = {}
         self._update_metadata: dict[TopicPartition, PartitionState] = {}
         self._update_metadata_brokers: dict[int, None] = {}
@@ -86,9 +90,12 @@ class ControllerBrokerRequestBatch:
     def add_stop_replica(
         self, brokers: Iterable[int], partition: TopicPartition, *, delete: bool
     ) -> None:
-        """The leader epoch is that of the cache now; the delete flag is sticky."""
+        """The leader epoch is that of the cache now, or -2 for a topic that is to be deleted; the
+        delete flag is sticky."""
         cached = self._context.leadership.get(partition)
         epoch = cached.leader_and_isr.leader_epoch if cached else UNKNOWN_LEADER_EPOCH
+        if partition.topic in self._context.topics_to_be_deleted:
+            epoch = EPOCH_DURING_DELETE
         for broker in brokers:
             if broker >= 0:
                 entries = self._stop_replica.setdefault(broker, {})
@@ -108,8 +115,13 @@ class ControllerBrokerRequestBatch:
                 offline = tuple(
                     b for b in assignment.replicas if not self._context.is_replica_online(b)
                 )
+                entry = _entry(partition, state, assignment)
+                if partition.topic in self._context.topics_to_be_deleted:
+                    entry = msgspec.structs.replace(
+                        entry, leader=LEADER_DURING_DELETE, leader_epoch=EPOCH_DURING_DELETE
+                    )
                 self._update_metadata[partition] = msgspec.structs.replace(
-                    _entry(partition, state, assignment),
+                    entry,
                     adding_replicas=(),
                     removing_replicas=(),
                     offline_replicas=offline,
@@ -168,7 +180,24 @@ class ControllerBrokerRequestBatch:
                     self._context.live_brokers[broker][1],
                     tuple(entries.values()),
                 )
-                await self._channels.send_request(broker, request)
+                answered = partial(self._stop_replica_answered, broker, request.partitions)
+                await self._channels.send_request(broker, request, answered)
+
+    def _stop_replica_answered(
+        self,
+        broker: int,
+        asked: tuple[StopReplicaPartition, ...],
+        response: StopReplicaResponse,
+    ) -> None:
+        """Only what was to be deleted, of topics whose deletion has begun, is of interest."""
+        deleting = {
+            p.partition
+            for p in asked
+            if p.delete and p.partition.topic in self._context.topics_with_deletion_started
+        }
+        answers = tuple((p, e) for p, e in response.partitions if p in deleting)
+        if answers:
+            self._on_deletion_response(broker, StopReplicaResponse(response.error, answers))
 
 
 def _entry(

@@ -26,6 +26,18 @@ class World(Protocol):
 
     def resume(self, target: int | str) -> None: ...
 
+    def kill(self, broker: int) -> None:
+        """End a process as SIGKILL does."""
+        ...
+
+    def terminate(self, broker: int) -> None:
+        """Ask a process to end in an orderly way, as SIGTERM does."""
+        ...
+
+    def start_again(self, broker: int, registered_ms: int | None) -> None:
+        """A new process of a broker whose last one ended."""
+        ...
+
     def cut(self, broker: int, peer: int | str) -> None:
         """Stop the bytes between a broker and a peer (broker id or `zookeeper`); connections
         stay."""

@@ -103,6 +103,7 @@ class Process:
         "kernel",
         "live_tasks",
         "name",
+        "on_death",
         "running",
         "sluggish_until",
         "state",
@@ -114,6 +115,7 @@ class Process:
         self.state = "running"
         self.sluggish_until = 0
         self.live_tasks: dict[Task, None] = {}
+        self.on_death: Callable[[Process], None] | None = None
         self._held: list[Runnable] = []
         self._awake: dict[str, int] = {}
 
@@ -137,10 +139,14 @@ class Process:
 
     def crash(self) -> None:
         """The process is gone: tasks are parked for ever, without running `finally`."""
+        if self.state == "dead":
+            return
         self.state, self.running = "dead", False
         self._held.clear()
         self.kernel.graveyard.extend(self.live_tasks)
         self.live_tasks.clear()
+        if self.on_death is not None:
+            self.on_death(self)
 
     def hold(self, item: Runnable) -> None:
         """Keep what became ready while the process stands still."""

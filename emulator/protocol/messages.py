@@ -203,6 +203,20 @@ class StopReplicaResponse(msgspec.Struct, frozen=True):
     partitions: tuple[tuple[TopicPartition, Errors], ...] = ()
 
 
+class ControlledShutdownRequest(msgspec.Struct, frozen=True):
+    """v3: a broker tells the controller that it is about to stop."""
+
+    broker: int
+    broker_epoch: int
+
+
+class ControlledShutdownResponse(msgspec.Struct, frozen=True):
+    """`remaining` are partitions that the broker still leads."""
+
+    error: Errors
+    remaining: tuple[TopicPartition, ...] = ()
+
+
 class MetadataRequest(msgspec.Struct, frozen=True):
     """All topics when `topics` is empty."""
 
@@ -250,6 +264,7 @@ Request = (
     | LeaderAndIsrRequest
     | UpdateMetadataRequest
     | StopReplicaRequest
+    | ControlledShutdownRequest
     | MetadataRequest
     | CreateTopicsRequest
     | AlterConfigsRequest
@@ -262,6 +277,7 @@ Response = (
     | LeaderAndIsrResponse
     | UpdateMetadataResponse
     | StopReplicaResponse
+    | ControlledShutdownResponse
     | MetadataResponse
     | AdminResponse
 )

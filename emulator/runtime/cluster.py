@@ -84,6 +84,7 @@ class Cluster:
         self._disks: dict[int, Disk] = {}
         self._clients: list[Producer] = []
         self._consumers = 0
+        self.on_start: Callable[[int, int | None], object] = lambda broker, _: self.start(broker)
         ids = [boot.broker for boot in scenario.boots]
         live = [LiveBroker(b, HOST, FIRST_PORT + b) for b in ids]
         self._bootstrap = Bootstrap(kernel, network, live)
@@ -94,6 +95,7 @@ class Cluster:
     def start(self, broker: int, not_before_us: Mapping[str, int] | None = None) -> Broker:
         """Launch a broker's process; `not_before_us` holds steps of its boot back."""
         process = self.kernel.process(f"broker-{broker}")
+        process.on_death = self.network.process_died
         settings = {**self._scenario.settings, **self._scenario.broker_settings.get(broker, {})}
         config = KafkaConfig.of(self._profile.defaults, settings)
         context = BrokerContext(broker, self.kernel, process, config, self._profile)
@@ -124,7 +126,8 @@ class Cluster:
     def close(self) -> None:
         """Sessions are closed; nothing else runs any more."""
         for node in self.brokers.values():
-            node.close()
+            if node.context.process.state != "dead":
+                node.close()
 
     # -- stimuli ----------------------------------------------------------------------------------
 
@@ -152,6 +155,16 @@ class Cluster:
             self._surroundings.resume_zookeeper()
         else:
             self._surroundings.resume_process(self._process(target))
+
+    def kill(self, broker: int) -> None:
+        node = self.brokers[broker]
+        node.crash()
+
+    def terminate(self, broker: int) -> None:
+        self.brokers[broker].terminate()
+
+    def start_again(self, broker: int, registered_ms: int | None) -> None:
+        self.on_start(broker, registered_ms)
 
     def cut(self, broker: int, peer: int | str) -> None:
         if isinstance(peer, str):

@@ -68,6 +68,9 @@ TABLE: dict[str, Purpose] = {
     "boot.coordinator": Purpose(((0.0, 10 * _MS), (1.0, 40 * _MS))),
     "boot.config": Purpose(((0.0, 20 * _MS), (1.0, 60 * _MS))),
     "boot.started": Purpose(((0.0, 20 * _MS), (1.0, 120 * _MS))),
+    # An orderly stop: until the session is closed, until the process is gone.
+    "shutdown.parts": Purpose(((0.0, 760 * _MS), (0.8, 1000 * _MS), (1.0, 1600 * _MS))),
+    "shutdown.exit": Purpose(((0.0, 400 * _MS), (1.0, 2000 * _MS))),
     # Between two runs of a periodic task that make up for missed ones.
     "missed_run": Purpose(((0.0, 100), (0.5, 600), (0.9, 2000), (1.0, 8000))),
     # After a resume: how long the process is sluggish, when its threads first run (network threads

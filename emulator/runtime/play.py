@@ -65,6 +65,7 @@ class Run:
         self.cluster: Cluster = world.cluster
         self.up_us = 0
         self.stretch = 0
+        self.cluster.on_start = self.start_again
 
     # -- up ---------------------------------------------------------------------------------------
 
@@ -78,6 +79,17 @@ class Run:
             self._boot_one_by_one()
         self.kernel.current, self.kernel.cause = None, -1
         self.kernel.emit(events.Stimulus, 0, "up", "{}")
+
+    def start_again(self, broker: int, registered_ms: int | None) -> None:
+        """A broker's next process; where its registration has a moment, its boot has a plan."""
+        self.world.latencies.forget(f"broker-{broker}")
+        if registered_ms is None:
+            self.cluster.start(broker)
+            return
+        registered_us = self.up_us + registered_ms * 1000
+        start_us, plan = boot_plan(broker, registered_us, self.world.latencies)
+        lane = self.kernel.world.lane("world")
+        lane.call_at(max(start_us, self.kernel.now), partial(self.cluster.start, broker, plan))
 
     def _boot_by_registration(self, boots: list[Boot]) -> None:
         first_us = min(boot.registered_us or 0 for boot in boots)

@@ -21,7 +21,15 @@ from emulator.trace.sink import Sink
 from zk.ensemble import Ensemble
 from zk.wire import Service
 
-CHARGED = ("missed_run", "create_log", "make_leader", "make_follower", "controller_event")
+CHARGED = (
+    "shutdown.parts",
+    "shutdown.exit",
+    "missed_run",
+    "create_log",
+    "make_leader",
+    "make_follower",
+    "controller_event",
+)
 BOOT_STEPS = (
     "logs",
     "replica_manager_startup",

@@ -154,6 +154,10 @@ class BrokerStarted(Event, frozen=True, gc=False):
     """Its sockets answer."""
 
 
+class BrokerExited(Event, frozen=True, gc=False):
+    """The process has ended in an orderly way."""
+
+
 class ThreadFailed(Event, frozen=True, gc=False):
     """A thread of Kafka caught an exception, logged it and went on: what it was doing, and the
     error."""
@@ -510,6 +514,7 @@ AnyEvent = (
     | BrokerStarting
     | BrokerRegistered
     | BrokerStarted
+    | BrokerExited
     | ThreadFailed
     | RecordsAppended
     | FollowerStateUpdated

@@ -1,0 +1,110 @@
+"""Topics that come, grow and go: the controller's reaction to their znodes.
+
+Owns the watches on topic znodes. Source: controller/KafkaController.scala@2.6.3
+processTopicChange, processPartitionModifications, processTopicDeletion, onNewPartitionCreation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from emulator.controller.context import ControllerContext, PartitionState, ReplicaState
+from emulator.controller.handlers import NodeChangeHandler
+from emulator.controller.partition_state_machine import PartitionStateMachine
+from emulator.controller.ports import Host
+from emulator.controller.replica_state_machine import ReplicaStateMachine
+from emulator.controller.topic_deletion import TopicDeletionManager
+from emulator.trace.values import TopicPartition
+from zk import paths
+from zk.codec import ReplicaAssignment
+from zk.kafka_zk_client import KafkaZkClient
+
+
+class Topics:
+    """What the active controller does about topics."""
+
+    def __init__(
+        self,
+        host: Host,
+        context: ControllerContext,
+        zk_client: KafkaZkClient,
+        partitions: PartitionStateMachine,
+        replicas: ReplicaStateMachine,
+        deletions: TopicDeletionManager,
+        modified: Callable[[str], None],
+    ) -> None:
+        """`modified` is called when a topic's znode changes."""
+        self._host, self._context, self._zk_client = host, context, zk_client
+        self._partitions, self._replicas, self._deletions = partitions, replicas, deletions
+        self._modified = modified
+        self._watched: dict[str, None] = {}
+
+    def watch(self, topics: Iterable[str]) -> None:
+        """Register a handler for each; the next read of its znode sets the watch."""
+        for topic in topics:
+            handler = NodeChangeHandler(paths.topic(topic), changed=partial(self._modified, topic))
+            self._watched[topic] = None
+            self._zk_client.client.register_change_handler(handler)
+
+    def unwatch_all(self) -> None:
+        for topic in self._watched:
+            self._zk_client.client.unregister_change_handler(paths.topic(topic))
+        self._watched.clear()
+
+    async def on_change(self) -> None:
+        """New topics get their partitions; topics that are gone are forgotten."""
+        topics = await self._zk_client.get_all_topics(register_watch=True)
+        new = [t for t in topics if t not in self._context.all_topics]
+        gone = [t for t in self._context.all_topics if t not in topics]
+        self._context.all_topics = dict.fromkeys(topics)
+        self.watch(new)
+        added = await self._zk_client.get_full_replica_assignment_for_topics(new)
+        for topic in gone:
+            self._context.remove_topic(topic)
+        self._context.assignments.update(added)
+        if added:
+            await self._on_new_partition_creation(list(added))
+
+    async def on_modification(self, topic: str) -> None:
+        """A topic's znode changed: partitions that were not there before are created; those of a
+        topic under deletion are taken back."""
+        found = await self._zk_client.get_full_replica_assignment_for_topics([topic])
+        added = {p: a for p, a in found.items() if p not in self._context.assignments}
+        if topic in self._context.topics_to_be_deleted:
+            if added:
+                await self._restore_partition_replica_assignment(topic)
+        elif added:
+            self._context.assignments.update(added)
+            await self._on_new_partition_creation(list(added))
+
+    async def _restore_partition_replica_assignment(self, topic: str) -> None:
+        kept: dict[int, ReplicaAssignment] = {
+            p.partition: a for p, a in self._context.assignments.items() if p.topic == topic
+        }
+        await self._zk_client.set_topic_assignment(topic, kept, self._context.epoch_zk_version)
+
+    async def _on_new_partition_creation(self, partitions: Sequence[TopicPartition]) -> None:
+        replicas = self._context.replicas_for_partitions(partitions)
+        await self._partitions.handle_state_changes(partitions, PartitionState.NEW)
+        await self._replicas.handle_state_changes(replicas, ReplicaState.NEW)
+        await self._partitions.handle_state_changes(
+            partitions, PartitionState.ONLINE, self._partitions.offline_strategy
+        )
+        await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
+
+    async def on_deletion(self) -> None:
+        """Markers of deletion: those of topics that do not exist go, the others are queued."""
+        marked = await self._zk_client.get_topic_deletions()
+        version = self._context.epoch_zk_version
+        for topic in [t for t in marked if t not in self._context.all_topics]:
+            await self._zk_client.delete_topic_deletion(topic, version)
+        known = [t for t in marked if t in self._context.all_topics]
+        if not self._host.config.delete_topic_enable:
+            for topic in known:
+                await self._zk_client.delete_topic_deletion(topic, version)
+        elif known:
+            moving = {p.topic for p in self._context.being_reassigned}
+            ineligible = {t: None for t in known if t in moving}
+            self._context.topics_ineligible_for_deletion.update(ineligible)
+            await self._deletions.enqueue(known)

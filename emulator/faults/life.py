@@ -1,0 +1,43 @@
+"""Broker processes that end and begin: SIGKILL, SIGTERM, and a start.
+
+A crash keeps what Kafka keeps: logs, epoch caches, and the high watermarks of the last checkpoint.
+"""
+
+from __future__ import annotations
+
+from emulator.faults.base import Stimulus, World
+
+
+class Kill(Stimulus, frozen=True, tag="kill"):
+    """The process is gone between two instructions (SIGKILL)."""
+
+    broker: int
+
+    def apply(self, world: World) -> None:
+        world.kill(self.broker)
+
+    def healed(self) -> Stimulus:
+        return Start(self.broker)
+
+
+class Terminate(Stimulus, frozen=True, tag="terminate"):
+    """An orderly stop (SIGTERM): controlled shutdown first, where it is enabled."""
+
+    broker: int
+
+    def apply(self, world: World) -> None:
+        world.terminate(self.broker)
+
+    def healed(self) -> Stimulus:
+        return Start(self.broker)
+
+
+class Start(Stimulus, frozen=True, tag="start"):
+    """A new process on the same disk. `registered_ms` is when its registration is to be created,
+    in milliseconds since the cluster was up, where that is given (a recording gives it)."""
+
+    broker: int
+    registered_ms: int | None = None
+
+    def apply(self, world: World) -> None:
+        world.start_again(self.broker, self.registered_ms)
