@@ -96,16 +96,15 @@ def _restarts(recording: Recording) -> list[Step]:
     """Later processes of a broker: launched at `start`, registered at the moment given."""
     steps: list[Step] = []
     launched: dict[int, int] = {}
-    seen: dict[int, int] = {}
+    seen: dict[int, None] = {}
     for fact in recording.of("stimulus"):
-        broker = fact.get("broker")
         if fact["do"] == "start":
-            launched[broker] = fact["t"]
+            launched[fact["broker"]] = fact["t"]
         elif fact["do"] == "registered":
-            if seen.get(broker):
-                at_us = launched.get(broker, fact["t"]) * 1000
-                steps.append(Step(at_us, Start(broker, fact["t"])))
-            seen[broker] = seen.get(broker, 0) + 1
+            broker = fact["broker"]
+            if broker in seen:
+                steps.append(Step(launched[broker] * 1000, Start(broker, fact["t"])))
+            seen[broker] = None
     return steps
 
 
