@@ -2,7 +2,8 @@
 
 In the manner of mitmproxy's Playbook: `>>` is what comes in, `<<` the line that must come out.
 Whatever comes out must be asked for, in order, before anything else comes in; what must not come
-out is thereby tested too. Lines are made in `lines`; a batch's lines come one after the other.
+out is thereby tested too. Lines are made in `lines`; a batch's lines come one after the other;
+lines to one broker (`to 2: …`) are in order among themselves.
 
     with Playbook() as play:
         (
@@ -197,10 +198,13 @@ class Playbook:
         return self
 
     def __lshift__(self, expected: str) -> Playbook:
-        """This is the next line that came out."""
-        assert self.said, f"silence, where this should have come out: {expected}"
-        said = self.said.popleft()
+        """This is the next line that came out; of the lines to one broker the next of those, since
+        Kafka has no order across brokers."""
+        lane = _lane(expected)
+        said = next((line for line in self.said if _lane(line) == lane), None)
+        assert said is not None, f"silence, where this should have come out: {expected}"
         assert said == expected, f"\n  came out: {said}\n  expected: {expected}"
+        self.said.remove(said)
         return self
 
     def nothing_else(self) -> None:
@@ -246,6 +250,10 @@ class Playbook:
         self.settle()
         assert results, "it waits for something"
         return results[0]
+
+
+def _lane(line: str) -> str:
+    return line.partition(":")[0] if line.startswith("to ") else ""
 
 
 # -- what comes in ---------------------------------------------------------------------------------
