@@ -49,12 +49,15 @@ class Controlling(Playbook):
         **settings: object,
     ) -> None:
         super().__init__(auto_leader_rebalance_enable="false", **settings)
-        self.controller = KafkaController(self.context, self.zk, self.network)
+        self.controller = KafkaController(self.context, self.zk, self.network, self._register)
         self.controller.events.start()
         if active:
             self._make_active(leadership or {}, live, replicas)
         self.settle()
         self.forget()
+
+    async def _register(self) -> None:
+        self.say("registers")
 
     def _make_active(
         self,
