@@ -14,14 +14,15 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from enum import Enum, auto
 from functools import partial
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
 from zk import jute
 from zk.errors import Code
-from zk.ops import Multi, Request
+from zk.ops import Multi, Request, name_of
 from zk.server import HOST, Address
 
 _CHUNK = 64 * 1024
@@ -29,6 +30,16 @@ _HELD_MAX = 1 << 20  # bytes on their way in one direction before the source mus
 _FRAME_MAX = 1 << 26
 _CLOSED_BY_THE_OTHER = (7, 8)  # TCP_CLOSE, TCP_CLOSE_WAIT of linux/tcp_states.h
 _PATIENCE_S = 10.0
+
+
+When = Literal["before", "after"]
+
+
+class Way(Enum):
+    """A direction of a connection."""
+
+    TO_SERVER = auto()
+    TO_CLIENT = auto()
 
 
 class TapObserver(Protocol):
@@ -45,6 +56,23 @@ class TapObserver(Protocol):
         ...
 
 
+class _Asked(msgspec.Struct):
+    """A request whose answer has not passed yet."""
+
+    xid: int
+    request: Request | str
+    at_us: int
+    answer_is_lost: bool
+
+
+class _Break(Exception):
+    """The connection breaks here: of the bytes just read only the first `kept` pass."""
+
+    def __init__(self, kept: int = 0) -> None:
+        super().__init__(kept)
+        self.kept = kept
+
+
 class _Reader:
     """What one connection says, in both directions, read as it comes in pieces."""
 
@@ -52,7 +80,7 @@ class _Reader:
         self._tap = tap
         self._from_client, self._from_server = bytearray(), bytearray()
         self._connected = self._answered = self._blind = False
-        self._pending: deque[tuple[int, Request | str, int]] = deque()
+        self._pending: deque[_Asked] = deque()
 
     def sent(self, data: bytes) -> None:
         self._read(self._from_client, data, self._request)
@@ -61,16 +89,21 @@ class _Reader:
         self._read(self._from_server, data, self._reply)
 
     def _read(self, stream: bytearray, data: bytes, take: Callable[[bytes], None]) -> None:
+        """Raises _Break where the tap is to break the connection."""
         if self._blind:
             self._tap.blind_bytes += len(data)
             return
+        kept = -len(stream)  # of these bytes, those before the message at hand
         stream += data
         try:
             for message in jute.take_frames(stream, _FRAME_MAX):
                 take(message)
+                kept += 4 + len(message)
         except jute.Malformed:
             self._blind = True
             self._tap.blind_bytes += len(stream)
+        except _Break:
+            raise _Break(max(0, kept)) from None
 
     def _request(self, message: bytes) -> None:
         if not self._connected:
@@ -84,8 +117,11 @@ class _Reader:
             return
         at_us = self._tap.now_us()
         told = _inside(request, self._tap.chroot)
-        self._pending.append((xid, told, at_us))
         self._tap.observer.on_request(at_us, self._tap.client, told)
+        drop = self._tap.take_drop(told)
+        if drop == "before":
+            raise _Break
+        self._pending.append(_Asked(xid, told, at_us, drop == "after"))
 
     def _reply(self, message: bytes) -> None:
         if not self._answered:
@@ -98,31 +134,32 @@ class _Reader:
             self._tell(header.xid, jute.code_of(header.error), message)
 
     def _tell(self, xid: int, code: Code, message: bytes = b"") -> None:
-        if not self._pending or self._pending[0][0] != xid:
+        if not self._pending or self._pending[0].xid != xid:
             raise jute.Malformed(f"an answer to {xid}, which was not asked")
-        _, request, at_us = self._pending.popleft()
-        if isinstance(request, Multi) and code is Code.OK:
-            code = jute.decode_reply(request, message).code
-        tap = self._tap
-        tap.observer.on_reply(tap.client, request, code, tap.now_us() - at_us)
+        asked, tap = self._pending.popleft(), self._tap
+        if asked.answer_is_lost:
+            raise _Break
+        if isinstance(asked.request, Multi) and code is Code.OK:
+            code = jute.decode_reply(asked.request, message).code
+        tap.observer.on_reply(tap.client, asked.request, code, tap.now_us() - asked.at_us)
 
 
 class _Flow:
     """One direction of a connection: bytes on their way, the oldest first."""
 
     def __init__(
-        self, source: socket.socket, sink: socket.socket, read: Callable[[bytes], None]
+        self, way: Way, source: socket.socket, sink: socket.socket, read: Callable[[bytes], None]
     ) -> None:
-        self.source, self.sink, self._read = source, sink, read
+        self.way, self.source, self.sink, self._read = way, source, sink, read
         self._waiting: deque[tuple[int, bytes]] = deque()
         self._ready = bytearray()
         self._held = self._last_due_us = 0
         self._ended = False
-        self.finished = False
+        self.breaks = self.finished = False
 
     @property
     def wants_to_read(self) -> bool:
-        return not self._ended and self._held < _HELD_MAX
+        return not (self._ended or self.breaks) and self._held < _HELD_MAX
 
     @property
     def wants_to_write(self) -> bool:
@@ -141,7 +178,10 @@ class _Flow:
         if not data:
             self._ended = True
             return
-        self._read(data)
+        try:
+            self._read(data)
+        except _Break as here:
+            data, self.breaks = data[: here.kept], True
         self._held += len(data)
         self._last_due_us = max(self._last_due_us, now_us + delay_us)
         self._waiting.append((self._last_due_us, data))
@@ -157,6 +197,8 @@ class _Flow:
                 return
             self._held -= sent
             del self._ready[:sent]
+        if self.breaks and not self._held:
+            raise ConnectionAbortedError("broken by the tap")
         if self._ended and not self._held and not self.finished:
             self.finished = True
             self.sink.shutdown(socket.SHUT_WR)
@@ -169,27 +211,34 @@ class _Line:
         reader = _Reader(tap)
         self.tap, self.sockets = tap, (client, server)
         self.flows = (
-            _Flow(client, server, reader.sent),
-            _Flow(server, client, reader.answered),
+            _Flow(Way.TO_SERVER, client, server, reader.sent),
+            _Flow(Way.TO_CLIENT, server, client, reader.answered),
         )
 
     def events_of(self, end: socket.socket) -> int:
         """What the selector shall wait for at this socket."""
-        if self.tap.is_cut:
-            return 0
         events = 0
         for flow in self.flows:
+            if flow.way in self.tap.cut_ways:
+                continue
             if flow.source is end and flow.wants_to_read:
                 events |= selectors.EVENT_READ
             if flow.sink is end and flow.wants_to_write:
                 events |= selectors.EVENT_WRITE
         return events
 
+    def next_due_us(self) -> int | None:
+        """When the oldest of what is delayed may go on."""
+        flows = [flow for flow in self.flows if flow.way not in self.tap.cut_ways]
+        return min((flow.due_us for flow in flows if flow.due_us is not None), default=None)
+
     def move(self, readable: socket.socket | None) -> bool:
         """Let bytes flow; False when the connection is over."""
         now_us = self.tap.now_us()
         try:
             for flow in self.flows:
+                if flow.way in self.tap.cut_ways:
+                    continue
                 if flow.source is readable:
                     flow.take_in(now_us, self.tap.delay_us)
                 flow.pass_on(now_us)
@@ -213,8 +262,9 @@ class Tap:
         self.client, self.chroot, self.observer, self.now_us = (
             client, server.chroot, observer, now_us,
         )  # fmt: skip
-        self.is_cut = False
+        self.cut_ways: frozenset[Way] = frozenset()
         self.delay_us = 0
+        self._drops: list[tuple[When, str | None]] = []
         self.pings = 0
         self.blind_bytes = 0
         """Bytes that passed without being understood."""
@@ -224,18 +274,31 @@ class Tap:
         self.listener.setblocking(False)
         self.address = Address(((HOST, self.listener.getsockname()[1]),), server.chroot)
 
-    def cut(self) -> None:
-        """Bytes stop both ways, those on their way too; connections stay. Exact: when it returns
-        nothing passes any more."""
-        self._taps.run(partial(self._set_cut, to=True))
+    def cut(self, *ways: Way) -> None:
+        """Bytes stop both ways (or these ways only), those on their way too; connections stay.
+        Exact: when it returns nothing passes any more."""
+        self._taps.run(partial(self._set_cut, frozenset(ways or Way)))
 
     def heal(self) -> None:
         """What was held passes, in order; of several connections the older one's bytes first."""
-        self._taps.run(partial(self._set_cut, to=False))
+        self._taps.run(partial(self._set_cut, frozenset()))
 
     def delay(self, extra_us: int) -> None:
         """What passes from now on takes `extra_us` longer, each way; 0 ends it."""
         self._taps.run(partial(setattr, self, "delay_us", extra_us))
+
+    def drop_connection(self, when: When, kind: str | None = None) -> None:
+        """The connection breaks at the next request of `kind` (`setData`, `multi`; None: any):
+        before it is passed on, or after it, in the place of its answer (as `Ensemble` does)."""
+        self._taps.run(partial(self._drops.append, (when, kind)))
+
+    def take_drop(self, request: Request | str) -> When | None:
+        """Whether this request is one to break the connection at."""
+        for drop in self._drops:
+            if not isinstance(request, str) and drop[1] in (None, name_of(request)):
+                self._drops.remove(drop)
+                return drop[0]
+        return None
 
     def hang_up(self) -> None:
         """Break the connections there are; new ones are let through (or wait, while it is cut)."""
@@ -245,8 +308,13 @@ class Tap:
         """Break all its connections and stop listening."""
         self._taps.run(partial(self._taps.drop, self))
 
-    def _set_cut(self, *, to: bool) -> None:
-        self.is_cut = to
+    @property
+    def lets_in(self) -> bool:
+        """A new connection's first bytes would pass."""
+        return Way.TO_SERVER not in self.cut_ways
+
+    def _set_cut(self, ways: frozenset[Way]) -> None:
+        self.cut_ways = ways
         self._taps.look_after(self)
 
     def connect(self) -> socket.socket:
@@ -310,7 +378,7 @@ class Taps:
         """The tap was cut or healed: what it held goes first, oldest connection first."""
         for line in list(tap.lines):
             self._move(line, *line.sockets)
-        self._watch(tap.listener, 0 if tap.is_cut else selectors.EVENT_READ)
+        self._watch(tap.listener, selectors.EVENT_READ if tap.lets_in else 0)
 
     def hang_up(self, tap: Tap) -> None:
         for line in list(tap.lines):
@@ -354,16 +422,15 @@ class Taps:
             self._move(line, *([end] if events & selectors.EVENT_READ else []))
         else:
             for tap in self._taps:
-                if tap.listener is end and not tap.is_cut:
+                if tap.listener is end and tap.lets_in:
                     self._accept(tap)
 
     def _delayed(self) -> Iterator[_Line]:
         for tap in self._taps:
-            if not tap.is_cut:
-                yield from [line for line in tap.lines if any(f.due_us for f in line.flows)]
+            yield from [line for line in tap.lines if line.next_due_us() is not None]
 
     def _patience_s(self) -> float | None:
-        dues = [f.due_us for line in self._delayed() for f in line.flows if f.due_us is not None]
+        dues = [due for line in self._delayed() if (due := line.next_due_us()) is not None]
         return max(0.0, (min(dues) - self._now_us()) / 1e6) if dues else None
 
     def _accept(self, tap: Tap) -> None:
@@ -383,8 +450,7 @@ class Taps:
         self._move(line)
 
     def _move(self, line: _Line, *readable: socket.socket) -> None:
-        alive = line.tap.is_cut or all(line.move(end) for end in readable or (None,))
-        if not alive:
+        if not all(line.move(end) for end in readable or (None,)):
             self._hang_up(line)
             return
         for end in line.sockets:

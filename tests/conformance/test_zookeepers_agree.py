@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -19,9 +19,11 @@ from tests.conformance.zookeeper_stages import (
     Asks,
     Closes,
     Leaves,
+    Loses,
     Modelled,
     Real,
     Returns,
+    Sleeps,
     Step,
     load_story,
 )
@@ -35,6 +37,7 @@ from zk.ops import (
     GetChildren,
     GetData,
     Multi,
+    Op,
     Request,
     SetData,
     Sync,
@@ -70,34 +73,40 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
 
 # ---- what is played ----
 
-NAMES = ("/", "/a", "/b", "/a/x", "/a/y", "/b/x", "/a/x/1", "/s-0000000000", "/a/s-0000000001")
+FIRST = (Create("/a", b"0"), Create("/b", None), Create("/a/x", b""), Create("/a/x/1", b"1"))
+NAMES = ("/a", "/b", "/a/x", "/a/y", "/b/x", "/a/x/1", "/b/s-0000000000")
 BAD_NAMES = ("/a/", "//a", "/a/./b", "/a/..", "/\x01", "/\uf8ff")
-paths = st.sampled_from(NAMES) | st.sampled_from(NAMES + BAD_NAMES)
-below = st.sampled_from(NAMES[1:]) | st.sampled_from(NAMES[1:] + BAD_NAMES)
-new_paths = paths | st.sampled_from(("/s-", "/a/s-", "/b/"))
-data = st.sampled_from((None, b"", b"1", b"22"))
-versions = st.sampled_from((-1, -1, 0, 0, 1, 2, 3, -2))
-modes = st.sampled_from(CreateMode)
-ops = st.one_of(
-    st.builds(Create, new_paths, data, modes),
-    st.builds(SetData, paths, data, versions),
-    st.builds(Delete, below, versions),
-    st.builds(Check, paths, versions),
+WATCHES = tuple(
+    kind(name, True) for name in (*NAMES, "/") for kind in (Exists, GetData, GetChildren)
 )
-changes = st.one_of(
-    st.builds(Create, new_paths, data, modes),
-    st.builds(Create, new_paths, data, modes),
-    st.builds(SetData, paths, data, versions),
-    st.builds(Delete, below, versions),
-    st.lists(ops, max_size=4).map(lambda parts: Multi(tuple(parts))),
+FIRST_WATCHES: tuple[Request, ...] = (
+    *(Exists(name, True) for name in NAMES),
+    *(GetChildren(name, True) for name in ("/", "/a", "/b", "/a/x")),
 )
-reads = st.one_of(
-    st.builds(Exists, paths, st.booleans()),
-    st.builds(GetData, paths, st.booleans()),
-    st.builds(GetChildren, paths, st.booleans()),
-    st.builds(Sync, st.sampled_from(NAMES)),
+paths = st.sampled_from((*NAMES * 12, *BAD_NAMES, "/"))
+below = st.sampled_from((*NAMES * 12, *BAD_NAMES))
+new_paths = st.sampled_from((*NAMES * 6, *("/s-", "/a/s-", "/b/s-") * 6, *BAD_NAMES, "/", "/b/"))
+data = st.sampled_from((b"1", b"22", b"", None))
+versions = st.sampled_from((-1, -1, -1, -1, 0, 0, 1, 2, 3, -2))
+
+
+def weighted(*strategies: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Each as often as it is named, which `one_of` does not do."""
+    return st.sampled_from(strategies).flatmap(lambda strategy: strategy)
+
+
+creates = st.builds(Create, new_paths, data, st.sampled_from(CreateMode))
+writes = st.builds(SetData, paths, data, versions)
+deletes = st.builds(Delete, below, versions)
+checks = st.builds(Check, paths, versions)
+op: st.SearchStrategy[Op] = weighted(creates, writes, writes, deletes, checks)
+multis = st.lists(op, max_size=4).map(lambda ops: Multi(tuple(ops)))
+change: st.SearchStrategy[Request]
+change = weighted(creates, creates, writes, writes, deletes, deletes, multis)
+read = st.builds(
+    lambda make, path: make(path), st.sampled_from((Exists, GetData, GetChildren)), paths
 )
-bursts = st.lists(changes | reads, min_size=1, max_size=4).map(tuple)
+sync = st.builds(Sync, paths)
 clients = st.sampled_from(CLIENTS)
 
 
@@ -111,29 +120,44 @@ class Play(RuleBasedStateMachine):
         super().__init__()
         self.model = Modelled(self.real.begin_play())
         type(self).played += 1
+        self.play(Asks("a", FIRST))
+        self.play(Asks("b", FIRST_WATCHES))
+        self.play(Asks(ROVER, FIRST_WATCHES))
 
-    @rule(client=clients, requests=bursts)
+    def play(self, step: Step) -> None:
+        play(step, self.real, self.model)
+
+    @rule(client=clients, requests=st.lists(change, min_size=2, max_size=6).map(tuple))
+    def changes(self, client: str, requests: tuple[Request, ...]) -> None:
+        self.play(Asks(client, requests))
+
+    @rule(client=clients, chosen=st.integers(0, 2 ** len(WATCHES) - 1))
+    def watches(self, client: str, chosen: int) -> None:
+        self.play(Asks(client, tuple(w for n, w in enumerate(WATCHES) if chosen >> n & 1)))
+
+    @rule(client=clients, requests=st.lists(weighted(change, read, sync), max_size=5).map(tuple))
     def asks(self, client: str, requests: tuple[Request, ...]) -> None:
-        play(Asks(client, requests), self.real, self.model)
-
-    @rule(client=clients, watches=st.lists(reads, min_size=2, max_size=5).map(tuple))
-    def reads(self, client: str, watches: tuple[Request, ...]) -> None:
-        play(Asks(client, watches), self.real, self.model)
+        self.play(Asks(client, requests))
 
     @precondition(lambda self: not self.model.away)
-    @rule()
-    def leaves(self) -> None:
-        play(Leaves(), self.real, self.model)
+    @rule(client=st.sampled_from(("a", "b")), missed=st.lists(change, min_size=1, max_size=4))
+    def misses(self, client: str, missed: list[Request]) -> None:
+        self.play(Leaves())
+        self.play(Asks(client, tuple(missed)))
+        self.play(Returns())
 
-    @precondition(lambda self: self.model.away)
-    @rule()
-    def returns(self) -> None:
-        play(Returns(), self.real, self.model)
+    @precondition(lambda self: not self.model.away)
+    @rule(request=change, when=st.sampled_from(("before", "after")))
+    def loses(self, request: Request, when: Literal["before", "after"]) -> None:
+        self.play(Loses(request, when))
 
-    @rule(client=clients)
-    def closes(self, client: str) -> None:
-        if not (self.model.away and client == ROVER):
-            play(Closes(client), self.real, self.model)
+    @rule(closes=st.sampled_from((None, None, *CLIENTS)))
+    def comes_and_goes(self, closes: str | None) -> None:
+        away = self.model.away
+        if closes is None or (away and closes == ROVER):
+            self.play(Returns() if away else Leaves())
+        else:
+            self.play(Closes(closes))
 
     def teardown(self) -> None:
         self.real.end_play()
@@ -153,7 +177,7 @@ def play_many(real: Real, plays: int, **more: object) -> None:
         Play,
         settings=settings(
             max_examples=plays,
-            stateful_step_count=12,
+            stateful_step_count=10,
             deadline=None,
             suppress_health_check=list(HealthCheck),
             phases=(Phase.generate, Phase.shrink),
@@ -170,8 +194,8 @@ def test_the_model_agrees_with_a_real_server(real: Real) -> None:
 
 @pytest.mark.soak
 def test_the_model_agrees_with_a_real_server_for_long(real: Real) -> None:
-    play_many(real, 20 * PLAYS)
-    assert Play.played >= 20 * PLAYS
+    play_many(real, 5 * PLAYS)
+    assert Play.played >= 5 * PLAYS
 
 
 @pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
@@ -182,3 +206,54 @@ def test_a_difference_found_before(real: Real, path: Path) -> None:
             play(step, real, model)
     finally:
         real.end_play()
+
+
+# ---- sessions that run out ----
+
+SLEEPER_MS = 2000
+
+
+@pytest.fixture(scope="module")
+def short_lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
+    folder = tmp_path_factory.mktemp("zookeeper")
+    with (
+        EmbeddedServer(folder, tick_ms=100) as server,
+        Taps(Deaf(), lambda: time.monotonic_ns() // 1000) as taps,
+    ):
+        stage = Real(server, taps, SLEEPER_MS)
+        yield stage
+        stage.close()
+
+
+EPHEMERALS = tuple(
+    Create(path, b"", CreateMode.EPHEMERAL) for path in ("/a/y", "/b/x", "/a/x/e", "/q", "/b/w")
+)
+SLEEPS: dict[str, tuple[Step, ...]] = {
+    "ephemerals go in one transaction, and everyone's watches fire": (
+        Asks(ROVER, EPHEMERALS),
+        Asks("b", (*WATCHES, Exists("/q", True), Exists("/a/x/e", True))),
+        Sleeps(()),
+    ),
+    # A watch on an ephemeral of its own may fire or not: the server closes the connection at once.
+    "what it missed is told before it learns of its end": (
+        Asks(ROVER, (Create("/q", b"", CreateMode.EPHEMERAL), GetData("/a", True))),
+        Asks(ROVER, (GetChildren("/a", True), Exists("/b/x", True))),
+        Sleeps((SetData("/a", b"x"), Create("/a/s-", b"", CreateMode.PERSISTENT_SEQUENTIAL))),
+        Asks(ROVER, (Create("/q", b""), Exists("/q", True))),
+    ),
+    "the watches of a session end with it": (
+        Asks(ROVER, WATCHES),
+        Sleeps(()),
+        Asks("a", (SetData("/a", b"x"), Delete("/a/x/1"), Create("/b/x", None))),
+    ),
+}
+
+
+@pytest.mark.parametrize("title", SLEEPS)
+def test_sessions_that_run_out(short_lived: Real, title: str) -> None:
+    model = Modelled(short_lived.begin_play(), SLEEPER_MS)
+    try:
+        for step in (Asks("a", FIRST), *SLEEPS[title]):
+            play(step, short_lived, model)
+    finally:
+        short_lived.end_play()

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -20,6 +21,7 @@ from zk.ensemble import Ensemble
 from zk.kazoo_wire import ClientTimes, KazooService
 from zk.ops import (
     Create,
+    CreateMode,
     Exists,
     Multi,
     Op,
@@ -57,13 +59,27 @@ class Returns(msgspec.Struct, frozen=True):
     """The rover's link is whole again: it reconnects within its session."""
 
 
+class Loses(msgspec.Struct, frozen=True):
+    """The rover's connection breaks with a change on its way: it, or its reply, is lost."""
+
+    request: Request
+    when: Literal["before", "after"]
+
+
+class Sleeps(msgspec.Struct, frozen=True):
+    """The rover stands still until the server has closed its session; meanwhile `a` asks. Then it
+    goes on, learns of it, and opens another session."""
+
+    meanwhile: tuple[Request, ...]
+
+
 class Closes(msgspec.Struct, frozen=True):
     """A client closes its session and opens another."""
 
     client: str
 
 
-Step = Asks | Leaves | Returns | Closes
+Step = Asks | Leaves | Returns | Loses | Sleeps | Closes
 Words = tuple[object, ...]
 
 
@@ -130,6 +146,16 @@ class Stage(ABC):
     def heal(self) -> None: ...
 
     @abstractmethod
+    def lose(self, request: Request, when: Literal["before", "after"]) -> None:
+        """Ask as the rover, and break its connection before or after the server has applied it."""
+
+    @abstractmethod
+    def pause(self) -> None: ...
+
+    @abstractmethod
+    def resume(self) -> None: ...
+
+    @abstractmethod
     def take_log(self) -> list[Transaction]:
         """What the server logged since the last call."""
 
@@ -166,9 +192,29 @@ class Stage(ABC):
             self.heal()
             self.until(lambda: rover.state is SessionState.CONNECTED and not rover.waiting)
             self.away = False
+        elif isinstance(step, Loses):
+            self.lose(step.request, step.when)
+            self.until(lambda: rover.state is SessionState.CONNECTED and not rover.waiting)
+        elif isinstance(step, Sleeps):
+            self._sleep(step.meanwhile)
         else:
             self.renew(self.players[step.client])
-        self._look_around()
+        self._look_around(step)
+
+    def _sleep(self, meanwhile: tuple[Request, ...]) -> None:
+        a, rover = self.players["a"], self.players[ROVER]
+        rover.ask(Create("/lease", b"", CreateMode.EPHEMERAL))
+        self.until(lambda: not rover.waiting)
+        a.ask(Exists("/lease", watch=True))
+        self.until(lambda: not a.waiting)
+        self.pause()
+        for request in meanwhile:
+            a.ask(request)
+        self.until(lambda: ("NODE_DELETED", "/lease") in a.heard and not a.waiting)
+        self.resume()
+        self.until(lambda: rover.state is SessionState.EXPIRED)
+        self.open(rover)
+        self._name(rover)
 
     def renew(self, player: Player) -> None:
         """Close a client's session and open another."""
@@ -194,8 +240,14 @@ class Stage(ABC):
     def _is_away(self, player: Player) -> bool:
         return self.away and player.name == ROVER
 
-    def _look_around(self) -> None:
-        present = [player for player in self.players.values() if not self._is_away(player)]
+    def _look_around(self, step: Step) -> None:
+        """Who has had answers has heard what came before them; the others ask for one."""
+        answered = step.client if isinstance(step, Asks) and step.requests else ""
+        present = [
+            player
+            for player in self.players.values()
+            if player.name != answered and not self._is_away(player)
+        ]
         for player in present:
             player.look_around()
         self.until(lambda: not any(player.waiting for player in present))
@@ -266,10 +318,11 @@ class Stage(ABC):
 class Modelled(Stage):
     """The model, made anew for each play."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, timeout_ms: int = TIMEOUT_MS) -> None:
         super().__init__()
+        self._timeout_ms = timeout_ms
         self._clock = VirtualClock()
-        self._lane = VirtualLane(self._clock)
+        self._lane, self._rovers_lane = VirtualLane(self._clock), VirtualLane(self._clock)
         self._logged: list[Transaction] = []
         self._service = Ensemble(
             server=VirtualLane(self._clock),
@@ -289,7 +342,8 @@ class Modelled(Stage):
         self._logged.append(transaction)
 
     def open_session(self, player: Player) -> Session:
-        return self._service.open_session(player.name, TIMEOUT_MS, self._lane, player)
+        lane = self._rovers_lane if player.name == ROVER else self._lane
+        return self._service.open_session(player.name, self._timeout_ms, lane, player)
 
     def until(self, done: Callable[[], bool]) -> None:
         self._clock.run_while(lambda: not done())
@@ -300,6 +354,17 @@ class Modelled(Stage):
     def heal(self) -> None:
         self._service.heal(ROVER)
 
+    def lose(self, request: Request, when: Literal["before", "after"]) -> None:
+        self._service.drop_connection(ROVER, when)
+        self.players[ROVER].ask(request)
+        self.until(lambda: self.players[ROVER].state is SessionState.DISCONNECTED)
+
+    def pause(self) -> None:
+        self._rovers_lane.pause()
+
+    def resume(self) -> None:
+        self._rovers_lane.resume()
+
     def take_log(self) -> list[Transaction]:
         logged, self._logged = self._logged, []
         return logged
@@ -308,8 +373,9 @@ class Modelled(Stage):
 class Real(Stage):
     """One real server and its sessions, for many plays one after the other."""
 
-    def __init__(self, server: EmbeddedServer, taps: Taps) -> None:
+    def __init__(self, server: EmbeddedServer, taps: Taps, timeout_ms: int = TIMEOUT_MS) -> None:
         super().__init__()
+        self._timeout_ms = timeout_ms
         self._owner = Owner()
         self._service = KazooService(server.address, ClientTimes(1, 1, 1000, 10_000))
         self._tap = taps.open(ROVER, server.address)
@@ -320,9 +386,10 @@ class Real(Stage):
             self.open(player)
 
     def begin_play(self) -> str:
-        """The folder of the new play."""
+        """The folder of the new play. All of their names have one hash code in Java, on which the
+        order of children and of a closing session's ephemerals depends: a play can be repeated."""
         self._plays += 1
-        folder = f"/play-{self._plays}"
+        folder = "/" + "".join("BB" if self._plays >> bit & 1 else "Aa" for bit in range(20))
         self.begin(folder)
         return folder
 
@@ -338,7 +405,7 @@ class Real(Stage):
         self._service.close()
 
     def open_session(self, player: Player) -> Session:
-        return self._service.open_session(player.name, TIMEOUT_MS, self._owner, player)
+        return self._service.open_session(player.name, self._timeout_ms, self._owner, player)
 
     def until(self, done: Callable[[], bool]) -> None:
         self._owner.until(done, patience_s=60)
@@ -349,6 +416,17 @@ class Real(Stage):
 
     def heal(self) -> None:
         self._tap.heal()
+
+    def lose(self, request: Request, when: Literal["before", "after"]) -> None:
+        self._tap.drop_connection(when)
+        self.players[ROVER].ask(request)
+        self.until(lambda: self.players[ROVER].state is SessionState.DISCONNECTED)
+
+    def pause(self) -> None:
+        self._service.gate(ROVER).pause()
+
+    def resume(self) -> None:
+        self._service.gate(ROVER).resume()
 
     def take_log(self) -> list[Transaction]:
         return [entry.transaction for entry in self._log.read()]

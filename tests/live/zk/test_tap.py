@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 import pytest
 
@@ -25,7 +26,7 @@ from zk.ops import (
     SetData,
 )
 from zk.server import Address, EmbeddedServer, four_letter_word
-from zk.tap import Taps
+from zk.tap import Taps, Way
 
 pytestmark = pytest.mark.live
 
@@ -156,6 +157,51 @@ def test_a_delay_holds_each_way(
     began = now_us()
     owner.ask_one(session, Exists("/"))
     assert now_us() - began < 100_000
+
+
+def test_a_cut_of_one_way_loses_the_answers_only(
+    taps: Taps, notes: Notes, service: KazooService, address: Address
+) -> None:
+    tap = taps.open("broker-1", address)
+    service.route("broker-1", tap.address)
+    owner, other = Owner(), Owner()
+    session, control = connect(service, owner), connect(service, other, "broker-2")
+    other.ask_one(control, Exists("/a", watch=True))
+    tap.cut(Way.TO_CLIENT)
+    session.submit(Create("/a", b""), owner.seen.append)
+    other.until(lambda: bool(other.events))
+    assert owner.seen == [SessionState.CONNECTED]
+    tap.heal()
+    owner.until(lambda: len(owner.seen) == 2)
+
+
+@pytest.mark.parametrize(("when", "applied"), [("before", False), ("after", True)])
+def test_a_connection_breaks_at_a_request_of_a_kind(
+    taps: Taps,
+    notes: Notes,
+    service: KazooService,
+    address: Address,
+    when: Literal["before", "after"],
+    applied: bool,
+) -> None:
+    """Pipelined: what was answered before it is not lost, what comes behind it is."""
+    tap = taps.open("broker-1", address)
+    service.route("broker-1", tap.address)
+    owner = Owner()
+    session = connect(service, owner)
+    owner.ask_one(session, Create("/a", b""))
+    tap.drop_connection(when, "setData")
+    codes = [
+        reply.code
+        for reply in owner.ask(session, Exists("/a"), SetData("/a", b"1"), Create("/b", None))
+    ]
+    assert codes[1:] == [Code.CONNECTION_LOSS] * 2
+    owner.until(lambda: owner.states.count(SessionState.CONNECTED) == 2)
+    read = owner.ask_one(session, Exists("/a"))
+    assert read.stat is not None
+    assert read.stat.version == int(applied)
+    assert owner.ask_one(session, SetData("/a", b"2")).code is Code.OK
+    assert tap.blind_bytes == 0
 
 
 def test_what_is_not_zookeepers_passes_untouched_and_is_counted(
