@@ -1,0 +1,457 @@
+"""A follower's fetcher: truncate, fetch, back off, leave out who is throttled (spec §5, §3.5)."""
+
+from __future__ import annotations
+
+from emulator.model.errors import Errors
+from emulator.model.offset_log import Batch
+from emulator.protocol.messages import (
+    EpochEndOffset,
+    FetchedPartition,
+    FetchResponse,
+    ListOffsetsResponse,
+    LiveBroker,
+    OffsetsForLeaderEpochResponse,
+)
+from emulator.trace import events
+from emulator.trace.values import TopicPartition
+from tests.interaction.hosting import (
+    ORDERS_0,
+    ORDERS_1,
+    Hosting,
+    leader_and_isr,
+    state_of,
+    update_metadata,
+)
+from tests.interaction.playbook import Incoming, after_ms, answers, breaks
+
+ASKS_EPOCH = "to 2: OffsetsForLeaderEpochRequest"
+SESSION = 33
+
+
+def following(*others: TopicPartition, **settings: object) -> Hosting:
+    """Broker 1 follows broker 2 with empty logs; its first fetch is on its way."""
+    play = Hosting(**settings)
+    states = [state_of(partition, leader=2) for partition in (ORDERS_0, *others)]
+    play >> leader_and_isr(*states)
+    play.forget()
+    return play
+
+
+def fetched(
+    partition: TopicPartition = ORDERS_0,
+    *records: int,
+    hw: int = 0,
+    epoch: int = 4,
+    error: Errors = Errors.NONE,
+    start: int = 0,
+) -> FetchedPartition:
+    """One partition of an answer, with a batch of 100 bytes for each of these offsets."""
+    batches = tuple(Batch(offset, offset + 1, 100, epoch) for offset in records)
+    return FetchedPartition(partition, error, hw, start, batches)
+
+
+def answered(*partitions: FetchedPartition, session: int = SESSION) -> Incoming:
+    """The leader answers the fetch that is on its way."""
+    return answers(2, FetchResponse(Errors.NONE, session, partitions))
+
+
+def ended(*found: tuple[TopicPartition, int, int], error: Errors = Errors.NONE) -> Incoming:
+    """The leader says where epochs ended."""
+    return answers(
+        2,
+        OffsetsForLeaderEpochResponse(
+            tuple(EpochEndOffset(p, error, epoch, end) for p, epoch, end in found)
+        ),
+    )
+
+
+def log_of(play: Hosting, partition: TopicPartition = ORDERS_0) -> tuple[int, int]:
+    """(log end offset, high watermark)."""
+    log = play.hosted(partition).log
+    assert log is not None
+    return log.log_end_offset, log.high_watermark
+
+
+# -- the loop --------------------------------------------------------------------------------------
+
+
+def test_a_follower_learns_the_high_watermark_one_fetch_after_it_has_the_records() -> None:
+    with following() as play:
+        (
+            play
+            >> answered(fetched(ORDERS_0, 0, 1, hw=0))
+            << "to 2: Fetch orders-0@2"
+            >> answered(fetched(ORDERS_0, hw=2))
+            << "hw 2"
+            << "to 2: Fetch nothing new"
+        )
+
+
+def test_the_high_watermark_is_set_not_maximised_and_never_beyond_the_own_log() -> None:
+    with following() as play:
+        (
+            play
+            >> answered(fetched(ORDERS_0, 0, 1, 2, hw=9))
+            << "hw 3"
+            << "to 2: Fetch orders-0@3"
+            >> answered(fetched(ORDERS_0, hw=1))
+            << "hw 1"
+            << "to 2: Fetch nothing new"
+        )
+
+
+def test_partitions_that_got_records_go_to_the_end_of_the_order() -> None:
+    other = TopicPartition("orders", 2)
+    with following(ORDERS_1, other) as play:
+        play >> answered(fetched(ORDERS_0, 0), fetched(ORDERS_1), fetched(other))
+        assert play.said.popleft() == "to 2: Fetch orders-0@1"
+        thread = play.fetchers.threads[2, 0]
+        assert list(thread.partitions) == [ORDERS_1, other, ORDERS_0]
+        play >> answered(fetched(ORDERS_1, 0))
+        play.forget()
+        assert list(thread.partitions) == [other, ORDERS_0, ORDERS_1]
+
+
+def test_a_session_names_only_what_changed() -> None:
+    with following(ORDERS_1) as play:
+        play >> answered(fetched(ORDERS_0, 0), fetched(ORDERS_1, 0))
+        play << "to 2: Fetch orders-0@1 orders-1@1"
+        play >> answered(fetched(ORDERS_1, 1)) << "to 2: Fetch orders-1@2"
+        play >> answered() << "to 2: Fetch nothing new"
+
+
+def test_without_a_session_every_fetch_is_full() -> None:
+    with following(ORDERS_1) as play:
+        play >> answered(fetched(ORDERS_0, 0), session=0) << "to 2: Fetch orders-1@0 orders-0@1"
+        play >> answered(session=0) << "to 2: Fetch orders-1@0 orders-0@1"
+
+
+def test_a_refused_session_begins_anew_and_its_answer_is_ignored() -> None:
+    with following() as play:
+        play >> answered(fetched(ORDERS_0, 0)) << "to 2: Fetch orders-0@1"
+        refused = FetchResponse(Errors.FETCH_SESSION_ID_NOT_FOUND, 0, ())
+        play >> answers(2, refused) << "to 2: Fetch orders-0@1"
+
+
+def test_an_answer_is_used_only_if_the_partition_is_still_where_it_was_asked_for() -> None:
+    with following() as play:
+        play.fetchers.threads[2, 0].partitions[ORDERS_0].fetch_offset = 7
+        play >> answered(fetched(ORDERS_0, 0)) << "to 2: Fetch orders-0@7"
+        assert log_of(play) == (0, 0)
+
+
+# -- truncation ------------------------------------------------------------------------------------
+
+
+def test_a_log_without_epochs_is_cut_to_the_high_watermark_and_fetching_begins() -> None:
+    with Hosting() as play:
+        (
+            play
+            >> leader_and_isr(state_of(leader=2))
+            << "follows 2 for orders-0 in epoch 4"
+            << "LeaderAndIsr: NONE NONE"
+            << "to 2: Fetch orders-0@0"
+        )
+
+
+def grown(play: Hosting, *lengths: tuple[int, int]) -> None:
+    """The own log has records of these (epoch, up to offset); none of them committed."""
+    log = play.hosted().log
+    assert log is not None
+    for epoch, end in lengths:
+        log.append_as_leader(end - log.log_end_offset, 100, epoch)
+
+
+def told_to_follow(*lengths: tuple[int, int], epoch: int = 9) -> Hosting:
+    """A follower with a log of these epochs is told of a new epoch; it asks where the last one
+    ended."""
+    play = Hosting(state_of(leader=-1, epoch=0))
+    grown(play, *lengths)
+    (
+        play
+        >> leader_and_isr(state_of(leader=2, epoch=epoch))
+        << f"follows 2 for orders-0 in epoch {epoch}"
+        << "LeaderAndIsr: NONE NONE"
+        << ASKS_EPOCH
+    )
+    return play
+
+
+def test_a_log_that_agrees_is_kept_whole() -> None:
+    with told_to_follow((4, 10)) as play:
+        play >> ended((ORDERS_0, 4, 12)) << "to 2: Fetch orders-0@10"
+
+
+def test_a_log_that_is_longer_than_the_leaders_epoch_is_cut_there() -> None:
+    with told_to_follow((4, 10)) as play:
+        (play >> ended((ORDERS_0, 4, 7)) << "orders-0 truncated to 7" << "to 2: Fetch orders-0@7")
+
+
+def test_an_epoch_that_the_leader_never_had_is_cut_and_the_one_before_asked_for() -> None:
+    """KIP-279. Between the two questions lies a back-off: there is nothing to fetch."""
+    with told_to_follow((3, 5), (4, 8), (6, 10)) as play:
+        (
+            play
+            >> ended((ORDERS_0, 5, 9))
+            << "orders-0 truncated to 8"
+            >> after_ms(1000)
+            << ASKS_EPOCH
+            >> ended((ORDERS_0, 4, 6))
+            << "orders-0 truncated to 6"
+            << "to 2: Fetch orders-0@6"
+        )
+
+
+def test_a_leader_that_knows_no_epoch_sends_the_follower_to_its_high_watermark() -> None:
+    with told_to_follow((4, 10)) as play:
+        (play >> ended((ORDERS_0, -1, -1)) << "orders-0 truncated to 0" << "to 2: Fetch orders-0@0")
+
+
+def test_an_answer_about_an_epoch_that_is_not_mine_any_more_is_dropped() -> None:
+    """KAFKA-7786."""
+    with told_to_follow((4, 10)) as play:
+        play.fetchers.threads[2, 0].partitions[ORDERS_0].current_leader_epoch = 10
+        play >> ended((ORDERS_0, 4, 3)) >> after_ms(1000) << ASKS_EPOCH
+        assert log_of(play) == (10, 0)
+
+
+def test_every_epoch_truncates_anew_even_with_the_same_leader() -> None:
+    """KAFKA-7164 and 2.1: H24."""
+    with following() as play:
+        (
+            play
+            >> answered(fetched(ORDERS_0, 0, 1))
+            << "to 2: Fetch orders-0@2"
+            >> leader_and_isr(state_of(leader=2, epoch=5))
+            << "follows 2 for orders-0 in epoch 5"
+            << "LeaderAndIsr: NONE NONE"
+            >> answered()
+            << ASKS_EPOCH
+            >> ended((ORDERS_0, 4, 1))
+            << "orders-0 truncated to 1"
+            << "to 2: Fetch orders-0@1"
+        )
+
+
+def test_truncation_below_the_high_watermark_takes_the_high_watermark_along() -> None:
+    with following() as play:
+        (
+            play
+            >> answered(fetched(ORDERS_0, 0, 1, 2, hw=3))
+            << "hw 3"
+            << "to 2: Fetch orders-0@3"
+            >> leader_and_isr(state_of(leader=2, epoch=5))
+            << "follows 2 for orders-0 in epoch 5"
+            << "LeaderAndIsr: NONE NONE"
+            >> answered()
+            << ASKS_EPOCH
+            >> ended((ORDERS_0, 4, 1))
+            << "orders-0 truncated to 1"
+            << "to 2: Fetch orders-0@1"
+        )
+        assert log_of(play) == (1, 1)
+
+
+def test_an_unreachable_leader_delays_the_truncation() -> None:
+    with told_to_follow((4, 10)) as play:
+        (
+            play
+            >> breaks(2)
+            << "orders-0 delayed: UNKNOWN_SERVER_ERROR"
+            >> after_ms(999)
+            >> after_ms(1)
+            << ASKS_EPOCH
+        )
+
+
+# -- errors and delays -----------------------------------------------------------------------------
+
+
+def test_a_broken_connection_costs_a_back_off_and_then_another_one_for_every_partition() -> None:
+    with following(ORDERS_1) as play:
+        (
+            play
+            >> breaks(2)
+            >> after_ms(999)
+            >> after_ms(1)
+            << "orders-0 delayed: DISCONNECTED"
+            << "orders-1 delayed: DISCONNECTED"
+            >> after_ms(999)
+            >> after_ms(1)
+            << "to 2: Fetch orders-0@0 orders-1@0"
+        )
+
+
+def test_a_leader_that_is_behind_or_does_not_lead_delays_that_partition_only() -> None:
+    unknown, moved = Errors.UNKNOWN_LEADER_EPOCH, Errors.NOT_LEADER_OR_FOLLOWER
+    with following(ORDERS_1) as play:
+        (
+            play
+            >> answered(fetched(ORDERS_0, error=unknown), fetched(ORDERS_1, 0))
+            << "orders-0 delayed: UNKNOWN_LEADER_EPOCH"
+            << "to 2: Fetch orders-1@1 -orders-0"
+            >> answered(fetched(ORDERS_1, error=moved))
+            << "orders-1 delayed: NOT_LEADER_OR_FOLLOWER"
+            >> after_ms(999)
+            >> after_ms(1)
+            << "to 2: Fetch orders-0@0"
+        )
+
+
+def test_who_is_fenced_fails_until_the_next_leader_and_isr() -> None:
+    with following() as play:
+        play >> answered(fetched(ORDERS_0, error=Errors.FENCED_LEADER_EPOCH)) >> after_ms(60_000)
+        assert list(play.fetchers.failed_partitions) == [ORDERS_0]
+        (
+            play
+            >> leader_and_isr(state_of(leader=2, epoch=5))
+            << "follows 2 for orders-0 in epoch 5"
+            << "LeaderAndIsr: NONE NONE"
+            << "to 2: Fetch orders-0@0"
+        )
+        assert not play.fetchers.failed_partitions
+
+
+def test_out_of_range_below_the_leaders_end_cuts_to_it() -> None:
+    with following() as play:
+        (
+            play
+            >> answered(fetched(ORDERS_0, 0, 1, 2))
+            << "to 2: Fetch orders-0@3"
+            >> answered(fetched(ORDERS_0, error=Errors.OFFSET_OUT_OF_RANGE))
+            << "to 2: ListOffsetsRequest"
+            >> answers(2, ListOffsetsResponse(Errors.NONE, 1))
+            << "orders-0 truncated to 1"
+            << "to 2: Fetch orders-0@1"
+        )
+
+
+def test_out_of_range_before_the_leaders_beginning_starts_there_anew() -> None:
+    with following() as play:
+        (
+            play
+            >> answered(fetched(ORDERS_0, error=Errors.OFFSET_OUT_OF_RANGE))
+            << "to 2: ListOffsetsRequest"
+            >> answers(2, ListOffsetsResponse(Errors.NONE, 50))
+            << "to 2: ListOffsetsRequest"
+            >> answers(2, ListOffsetsResponse(Errors.NONE, 20))
+            << "to 2: Fetch orders-0@20"
+        )
+        assert log_of(play) == (20, 20)
+
+
+def test_a_leader_that_cannot_say_its_offsets_delays_the_partition() -> None:
+    with following() as play:
+        (
+            play
+            >> answered(fetched(ORDERS_0, error=Errors.OFFSET_OUT_OF_RANGE))
+            << "to 2: ListOffsetsRequest"
+            >> answers(2, ListOffsetsResponse(Errors.NOT_LEADER_OR_FOLLOWER, -1))
+            << "orders-0 delayed: OFFSET_OUT_OF_RANGE"
+        )
+
+
+# -- throttling ------------------------------------------------------------------------------------
+
+
+def throttled() -> Hosting:
+    """orders-0 and orders-1 are followed at 100 bytes per second, more than used up."""
+    play = following(ORDERS_1)
+    play.follower_quota.mark_throttled("orders", "*")
+    play.follower_quota.bytes_per_s = 100
+    play.follower_quota.record(2000, play.kernel.now_ms())
+    return play
+
+
+def test_a_throttled_partition_that_is_out_of_sync_is_left_out_and_one_in_sync_never() -> None:
+    with throttled() as play:
+        (
+            play
+            >> answered(fetched(ORDERS_0, 0, hw=1), fetched(ORDERS_1, 0, hw=5))
+            << "hw 1"
+            << "hw 1"
+            << "to 2: Fetch orders-0@1 -orders-1"
+        )
+
+
+def test_when_the_rate_has_fallen_it_is_fetched_again() -> None:
+    with throttled() as play:
+        play >> answered(fetched(ORDERS_0, 0, hw=5), fetched(ORDERS_1, 0, hw=5)) << "hw 1" << "hw 1"
+        play >> after_ms(9_000)
+        waited = 9_000
+        while not play.said:
+            play >> after_ms(500)
+            waited += 500
+        play << "to 2: Fetch orders-0@1 orders-1@1"
+        assert waited >= 10_000, "the windows of the rate have to run out first"
+
+
+def test_at_exactly_the_quota_nobody_is_left_out() -> None:
+    with following() as play:
+        play.follower_quota.mark_throttled("orders", "*")
+        play.follower_quota.bytes_per_s = 100
+        play.follower_quota.record(900, play.kernel.now_ms())
+        play >> answered(fetched(ORDERS_0, 0, hw=5)) << "hw 1" << "to 2: Fetch orders-0@1"
+
+
+# -- threads ---------------------------------------------------------------------------------------
+
+
+def test_a_thread_without_partitions_ends_with_the_next_leader_and_isr() -> None:
+    with following() as play:
+        (
+            play
+            >> leader_and_isr(state_of(epoch=5, isr=(1,)))
+            << "leads orders-0 in epoch 5"
+            << "LeaderAndIsr: NONE NONE"
+        )
+        assert not play.fetchers.threads
+        stopped = [e for e in play.sink.events if isinstance(e, events.FetcherStopped)]
+        assert [(e.leader, e.fetcher_id) for e in stopped] == [(2, 0)]
+
+
+def test_a_leader_that_moved_to_another_address_gets_a_new_thread() -> None:
+    moved = (LiveBroker(1, "host-1", 9091), LiveBroker(2, "elsewhere", 9092))
+    with following() as play:
+        before = play.fetchers.threads[2, 0]
+        (
+            play
+            >> update_metadata(live=moved)
+            << "UpdateMetadata: done"
+            >> leader_and_isr(state_of(leader=2, epoch=5))
+            << "follows 2 for orders-0 in epoch 5"
+            << "LeaderAndIsr: NONE NONE"
+            << "to 2: Fetch orders-0@0"
+        )
+        assert play.fetchers.threads[2, 0] is not before
+
+
+def test_one_thread_per_leader_and_fetcher_number() -> None:
+    with Hosting(num_replica_fetchers=4) as play:
+        states = [
+            state_of(TopicPartition("orders", n), leader=2 + n % 2, isr=(2, 3)) for n in range(8)
+        ]
+        play >> leader_and_isr(*states)
+        play.forget()
+        numbers = {
+            leader: sorted(n for of, n in play.fetchers.threads if of == leader)
+            for leader in (2, 3)
+        }
+        assert {leader: len(found) for leader, found in numbers.items()} == {2: 2, 3: 2}
+        assert sorted(numbers[2] + numbers[3]) == [0, 1, 2, 3]
+
+
+def test_a_partition_in_the_same_epoch_goes_on_where_it_is() -> None:
+    with following(ORDERS_1) as play:
+        thread = play.fetchers.threads[2, 0]
+        play >> answered(fetched(ORDERS_0, 0, 1), fetched(ORDERS_1, 0))
+        play.forget()
+        play.run(
+            play.fetchers.add_fetcher_for_partitions(
+                {ORDERS_0: play.replicas._initial_fetch_state(play.hosted())}
+            )
+        )
+        state = thread.partitions[ORDERS_0]
+        assert (state.fetch_offset, state.truncating) == (2, False)
+        assert list(thread.partitions) == [ORDERS_1, ORDERS_0]
+        play.forget()
