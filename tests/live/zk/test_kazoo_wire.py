@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -286,7 +287,7 @@ def test_what_is_in_flight_at_a_disconnect_is_answered_once(
     answered: list[int] = []
     codes: list[Code] = []
     for n in range(400):
-        session.submit(SetData("/a", b""), lambda reply, n=n: _note(reply, n, codes, answered))
+        session.submit(SetData("/a", b""), partial(_note, n, codes, answered))
         if n == 200:
             tap.cut()
     tap.hang_up()
@@ -300,7 +301,7 @@ def test_what_is_in_flight_at_a_disconnect_is_answered_once(
     assert codes[-1] is Code.CONNECTION_LOSS
 
 
-def _note(reply: Reply, number: int, codes: list[Code], answered: list[int]) -> None:
+def _note(number: int, codes: list[Code], answered: list[int], reply: Reply) -> None:
     codes.append(reply.code)
     answered.append(number)
 
