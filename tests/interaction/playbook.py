@@ -111,6 +111,7 @@ class ScriptedConnection:
         self.waiting: deque[Promise[Any]] = deque()
 
     async def send(self, request: Request, timeout_ms: int) -> Any:
+        self._network.sent.append((self._broker, request))
         self._network.say(f"to {self._broker}: {line_of_message(request)}")
         answered: Promise[Any] = Promise(self._network.kernel)
         answer = None if self._broker in self._network.silent else _answer_to(request)
@@ -149,6 +150,7 @@ class ScriptedNetwork:
         self.silent: set[int] = set()
         self.unreachable: set[int] = set()
         self.connections: dict[int, ScriptedConnection] = {}
+        self.sent: list[tuple[int, Request]] = []
 
     async def connect(
         self, client: str, host: str, port: int, timeout_ms: int

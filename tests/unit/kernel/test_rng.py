@@ -1,0 +1,142 @@
+"""Chance: streams that do not know of each other, seeds per stretch, and choices over them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emulator.kernel.rng import Chance, Stream, mix
+
+properties = settings(derandomize=True, deadline=None)
+NAMES = st.tuples(st.sampled_from(["zk_reply", "net"]), st.sampled_from(["broker-1", "broker-2"]))
+
+
+def draws(chance: Chance, purpose: str = "net", actor: str = "broker-1", n: int = 5) -> list[int]:
+    stream = chance.stream(purpose, actor)
+    return [stream.bits() for _ in range(n)]
+
+
+@properties
+@given(st.lists(NAMES, max_size=20), st.integers(0, 2**64 - 1))
+def test_a_draw_does_not_depend_on_what_other_streams_drew(
+    others: list[tuple[str, str]], seed: int
+) -> None:
+    alone, among_others = Chance(seed), Chance(seed)
+    wanted = draws(alone, "mine", "broker-1", n=len(others) + 1)
+    got = []
+    for name in others:
+        got.append(among_others.stream("mine", "broker-1").bits())
+        among_others.stream(*name).bits()
+    got.append(among_others.stream("mine", "broker-1").bits())
+    assert got == wanted
+
+
+def test_streams_differ_by_purpose_actor_stretch_and_seed() -> None:
+    chance, other = Chance(1), Chance(2)
+    found = [
+        draws(chance),
+        draws(chance, actor="broker-2"),
+        draws(chance, purpose="zk_reply"),
+        draws(other),
+    ]
+    chance.next_stretch()
+    found.append(draws(chance))
+    assert len({tuple(f) for f in found}) == 5
+
+
+def test_purpose_and_actor_do_not_stand_for_each_other() -> None:
+    assert draws(Chance(1), "a", "b") != draws(Chance(1), "b", "a")
+
+
+def test_a_stretch_begins_its_streams_anew_whatever_was_drawn_before_it() -> None:
+    busy, idle = Chance(7), Chance(7)
+    draws(busy, n=100)
+    for chance in (busy, idle):
+        chance.next_stretch()
+    assert draws(busy) == draws(idle)
+
+
+def test_a_choice_overrides_a_stretch_an_actor_or_one_stream_the_most_particular_first() -> None:
+    plain = Chance(7)
+    stretch = Chance(7, {(0, "", ""): 99})
+    actor = Chance(7, {(0, "broker-1", ""): 99})
+    stream = Chance(7, {(0, "broker-1", "net"): 99})
+    assert draws(stretch) != draws(plain)
+    assert draws(stretch, actor="broker-2") != draws(plain, actor="broker-2")
+    assert draws(actor) != draws(plain)
+    assert draws(actor, actor="broker-2") == draws(plain, actor="broker-2")
+    chosen = Stream(99)
+    assert draws(stream) == [chosen.bits() for _ in range(5)]
+    assert draws(stream, purpose="zk_reply") == draws(plain, purpose="zk_reply")
+    both = Chance(7, {(0, "", ""): 1, (0, "broker-1", ""): 2, (0, "broker-1", "net"): 3})
+    assert both.seed_of(0, "broker-1", "net") == 3
+    assert both.seed_of(0, "broker-1", "zk") == actor_seed(2, "broker-1", "zk")
+    assert both.seed_of(0, "broker-2", "zk") == actor_seed(1, "broker-2", "zk")
+
+
+def actor_seed(base: int, actor: str, purpose: str) -> int:
+    """What a stream's seed is under a base seed that was chosen."""
+    return Chance(0, {(0, "", ""): base}).seed_of(0, actor, purpose)
+
+
+def test_a_choice_for_one_stretch_leaves_the_others_alone() -> None:
+    plain, chosen = Chance(7), Chance(7, {(1, "", ""): 5})
+    assert draws(plain) == draws(chosen)
+    for chance in (plain, chosen):
+        chance.next_stretch()
+    assert draws(plain) != draws(chosen)
+    for chance in (plain, chosen):
+        chance.next_stretch()
+    assert draws(plain) == draws(chosen)
+
+
+def test_the_values_are_the_same_everywhere_and_for_ever() -> None:
+    """SplitMix64's published first outputs for seed 1234567; and one stream of a run."""
+    stream = Stream(1234567)
+    assert [stream.bits() for _ in range(3)] == [
+        6457827717110365317,
+        3203168211198807973,
+        9817491932198370423,
+    ]
+    assert mix(0) == 0
+    assert Chance(1).stream("net_request", "broker-1").bits() == 2935872513042812609
+
+
+@properties
+@given(st.integers(0, 2**64 - 1), st.integers(1, 1000), st.integers(-50, 50))
+def test_draws_stay_in_their_range(seed: int, width: int, low: int) -> None:
+    stream = Stream(seed)
+    assert all(0 <= stream.below(width) < width for _ in range(20))
+    assert all(low <= stream.between(low, low + width) <= low + width for _ in range(20))
+
+
+def test_every_value_of_a_small_range_comes_about_as_often() -> None:
+    stream = Stream(3)
+    found = Counter(stream.between(1, 6) for _ in range(6000))
+    assert sorted(found) == [1, 2, 3, 4, 5, 6]
+    assert min(found.values()) > 900
+
+
+@properties
+@given(st.integers(0, 2**64 - 1), st.lists(st.integers(), max_size=20))
+def test_shuffling_keeps_what_there_is_and_leaves_the_list_as_it_was(
+    seed: int, items: list[int]
+) -> None:
+    before = list(items)
+    shuffled = Stream(seed).shuffled(items)
+    assert items == before
+    assert sorted(shuffled) == sorted(items)
+
+
+def test_shuffling_can_give_every_order() -> None:
+    stream = Stream(5)
+    assert len({tuple(stream.shuffled([1, 2, 3])) for _ in range(200)}) == 6
+
+
+@pytest.mark.parametrize("seed", [0, -1, 2**64, 2**70 + 3])
+def test_any_whole_number_is_a_seed(seed: int) -> None:
+    assert 0 <= Stream(seed).bits() < 2**64
+    assert 0 <= Chance(seed).stream("a", "b").bits() < 2**64
