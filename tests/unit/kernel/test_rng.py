@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.kernel.rng import Chance, Stream, mix
+from emulator.kernel.rng import Chance, Choice, Stream, mix
 
 properties = settings(derandomize=True, deadline=None)
 NAMES = st.tuples(st.sampled_from(["zk_reply", "net"]), st.sampled_from(["broker-1", "broker-2"]))
@@ -59,18 +59,32 @@ def test_a_stretch_begins_its_streams_anew_whatever_was_drawn_before_it() -> Non
     assert draws(busy) == draws(idle)
 
 
-def test_a_choice_overrides_a_stretch_an_actor_or_one_stream_the_most_particular_first() -> None:
-    plain = Chance(7)
-    stretch = Chance(7, {(0, "", ""): 99})
-    actor = Chance(7, {(0, "broker-1", ""): 99})
-    stream = Chance(7, {(0, "broker-1", "net"): 99})
-    assert draws(stretch) != draws(plain)
-    assert draws(stretch, actor="broker-2") != draws(plain, actor="broker-2")
-    assert draws(actor) != draws(plain)
-    assert draws(actor, actor="broker-2") == draws(plain, actor="broker-2")
-    chosen = Stream(99)
-    assert draws(stream) == [chosen.bits() for _ in range(5)]
-    assert draws(stream, purpose="zk_reply") == draws(plain, purpose="zk_reply")
+def first_draws(choices: dict[Choice, int], actor: str, purpose: str) -> list[int]:
+    return draws(Chance(7, choices), purpose, actor)
+
+
+ONE, TWO = ("broker-1", "net"), ("broker-2", "net")
+
+
+def test_a_choice_overrides_a_whole_stretch() -> None:
+    assert first_draws({(0, "", ""): 99}, *ONE) != first_draws({}, *ONE)
+    assert first_draws({(0, "", ""): 99}, *TWO) != first_draws({}, *TWO)
+
+
+def test_a_choice_overrides_one_actor_and_nobody_else() -> None:
+    chosen: dict[Choice, int] = {(0, "broker-1", ""): 99}
+    assert first_draws(chosen, *ONE) != first_draws({}, *ONE)
+    assert first_draws(chosen, *TWO) == first_draws({}, *TWO)
+
+
+def test_a_choice_overrides_one_stream_and_no_other() -> None:
+    chosen: dict[Choice, int] = {(0, "broker-1", "net"): 99}
+    stream = Stream(99)
+    assert first_draws(chosen, *ONE) == [stream.bits() for _ in range(5)]
+    assert first_draws(chosen, "broker-1", "zk") == first_draws({}, "broker-1", "zk")
+
+
+def test_the_most_particular_choice_counts() -> None:
     both = Chance(7, {(0, "", ""): 1, (0, "broker-1", ""): 2, (0, "broker-1", "net"): 3})
     assert both.seed_of(0, "broker-1", "net") == 3
     assert both.seed_of(0, "broker-1", "zk") == actor_seed(2, "broker-1", "zk")
