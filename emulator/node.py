@@ -188,8 +188,7 @@ class Broker:
             self.metadata_cache,
             admin,
             lambda: self.broker_epoch,
-            lambda: controller.is_active,
-            controller.controlled_shutdown,
+            controller,
         )
         await self._step("started")
         self._pool.start()
@@ -206,6 +205,7 @@ class Broker:
 
     async def _shutdown(self) -> None:
         """KafkaServer.shutdown: tell the controller, stop to serve, close the session, exit."""
+        await self.context.kernel.checkpoint("shutdown.start")
         if self.replica_manager is not None:
             self.replica_manager.is_shutting_down = True
         if self.started and self.context.config.controlled_shutdown_enable:

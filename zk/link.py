@@ -141,10 +141,6 @@ class Pipe(Generic[P]):
         if packets and packets[0][0] <= self._now_us():
             self._on_packet(packets.popleft()[1])
 
-    def has_arrived(self) -> bool:
-        """Something waits to be read by a receiver that has only just woken up."""
-        return bool(self._packets) and self._packets[0][0] <= self._now_us()
-
     def hold(self) -> None:
         """Stop what is in flight; what has arrived at the receiver stays with it."""
         now = self._now_us()

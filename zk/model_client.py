@@ -306,7 +306,15 @@ class ModelSession:
     # hearing
 
     def _receive(self, packet: ToClient) -> None:
-        self._last_heard_us = now = self._now_us()
+        """After a stop the timed poll is over before the sockets are looked at (EPollSelectorImpl
+        gives up an interrupted wait whose time has run out): a client that wakes after its read
+        time-out drops the connection without reading what had come."""
+        now = self._now_us()
+        silence_us = now - self._last_heard_us
+        if self._phase is Phase.CONNECTED and silence_us >= self._read_timeout_us:
+            self._disconnect()
+            return
+        self._last_heard_us = now
         if isinstance(packet, Reply):
             if packet.zxid > 0:
                 self._last_zxid = packet.zxid
@@ -343,7 +351,7 @@ class ModelSession:
         self._timer = self._lane.call_later(max(due - now, 0), self._wake)
 
     def _wake(self) -> None:
-        """The send thread's loop; it reads what has arrived before it looks at the clock."""
+        """The send thread's loop looks at the clock."""
         self._timer = None
         now = self._now_us()
         connected = self._phase is Phase.CONNECTED
@@ -351,10 +359,8 @@ class ModelSession:
         if self._from_server is None:
             return
         if now - self._last_heard_us >= silence_us:
-            if not self._from_server.has_arrived():
-                self._disconnect()
-                return
-            self._last_heard_us = now
+            self._disconnect()
+            return
         if connected and now - self._last_sent_us >= self._ping_us:
             self._ping(now)
         self._arm()

@@ -7,7 +7,7 @@ common/ZkNodeChangeNotificationListener.scala, server/ConfigHandler.scala@2.6.3;
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from emulator.broker.context import BrokerContext
@@ -17,8 +17,14 @@ from emulator.broker.purgatory import DelayedOperation, Purgatory
 from emulator.broker.quota import UNLIMITED, ReplicationQuotaManager, throttled_partitions
 from emulator.kernel.sync import Queue
 from emulator.model.errors import Errors
-from emulator.protocol.messages import AdminResponse, AlterConfigsRequest, CreateTopicsRequest
-from emulator.trace.values import PartitionState, TopicPartition
+from emulator.protocol.messages import (
+    AdminResponse,
+    AlterConfigsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+)
+from emulator.trace.values import TopicPartition
 from zk import paths
 from zk.codec import ReplicaAssignment
 from zk.errors import ZooKeeperError
@@ -51,6 +57,26 @@ class DelayedCreatePartitions(DelayedOperation):
 
     async def on_complete(self) -> None:
         self._respond(AdminResponse(Errors.REQUEST_TIMED_OUT if self._missing() else Errors.NONE))
+
+
+class DelayedDeleteTopic(DelayedOperation):
+    """A DeleteTopics answer waits until this broker's metadata cache has forgotten the topic."""
+
+    def __init__(
+        self, timeout_ms: int, topic: str, metadata_cache: MetadataCache, respond: Respond
+    ) -> None:
+        super().__init__(timeout_ms)
+        self._topic, self._metadata_cache, self._respond = topic, metadata_cache, respond
+
+    def _is_there(self) -> bool:
+        return self._topic in self._metadata_cache.topics()
+
+    async def try_complete(self) -> bool:
+        return False if self._is_there() else await self.force_complete()
+
+    async def on_complete(self) -> None:
+        error = Errors.REQUEST_TIMED_OUT if self._is_there() else Errors.NONE
+        self._respond(AdminResponse(error))
 
 
 class AdminManager:
@@ -95,9 +121,37 @@ class AdminManager:
             return Errors.TOPIC_ALREADY_EXISTS
         return Errors.NONE
 
-    async def metadata_changed(self, states: tuple[PartitionState, ...]) -> None:
+    async def create_partitions(self, request: CreatePartitionsRequest, respond: Respond) -> None:
+        """Read who is there and what the topic has, and overwrite the topic's znode."""
+        await self._zk_client.get_all_broker_and_epochs()
+        topic = request.topic
+        found = await self._zk_client.get_full_replica_assignment_for_topics([topic])
+        if not found:
+            respond(AdminResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION))
+            return
+        assignment = {p.partition: a for p, a in found.items()}
+        after = len(found) + len(request.assignment)
+        added = [TopicPartition(topic, n) for n in range(len(found), after)]
+        for partition, replicas in zip(added, request.assignment, strict=True):
+            assignment[partition.partition] = ReplicaAssignment(replicas)
+        await self._zk_client.set_topic_assignment(topic, assignment)
+        parked = DelayedCreatePartitions(request.timeout_ms, added, self._metadata_cache, respond)
+        await self._purgatory.try_complete_else_watch(parked, [topic])
+
+    async def delete_topic(self, request: DeleteTopicsRequest, respond: Respond) -> None:
+        """Leave a marker for the controller; answered when this broker's cache has forgotten it."""
+        if not await self._zk_client.path_exists(paths.topic(request.topic)):
+            respond(AdminResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION))
+            return
+        await self._zk_client.create_delete_topic_path(request.topic)
+        parked = DelayedDeleteTopic(
+            request.timeout_ms, request.topic, self._metadata_cache, respond
+        )
+        await self._purgatory.try_complete_else_watch(parked, [request.topic])
+
+    async def metadata_changed(self, partitions: Iterable[TopicPartition]) -> None:
         """The cache was updated: parked requests are looked at again."""
-        for topic in dict.fromkeys(s.partition.topic for s in states):
+        for topic in dict.fromkeys(p.topic for p in partitions):
             await self._purgatory.check_and_complete(topic)
 
     async def alter_configs(self, request: AlterConfigsRequest) -> AdminResponse:

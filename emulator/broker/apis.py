@@ -6,8 +6,8 @@ of answers on errors. Source: server/KafkaApis.scala@2.6.3; spec §4.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 from emulator.broker.admin import AdminManager
 from emulator.broker.context import BrokerContext
@@ -19,9 +19,13 @@ from emulator.model.errors import Errors, KafkaError
 from emulator.protocol.messages import (
     AdminResponse,
     AlterConfigsRequest,
+    AlterPartitionReassignmentsRequest,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
+    CreatePartitionsRequest,
     CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
     FetchRequest,
     FetchResponse,
     LeaderAndIsrRequest,
@@ -40,12 +44,32 @@ from emulator.protocol.messages import (
 )
 from emulator.protocol.transport import ServerConnection
 from emulator.trace import events
+from emulator.trace.values import TopicPartition
 from zk.errors import ZooKeeperError
 
-ControlledShutdown = Callable[
-    [ControlledShutdownRequest, Callable[[ControlledShutdownResponse], None]], None
-]
+OnResults = Callable[[dict[TopicPartition, Errors]], None]
 Handler = Callable[[Any, ServerConnection], Awaitable[None]]
+
+
+class ControllerPort(Protocol):
+    """The controller in this process, as far as requests concern it."""
+
+    @property
+    def is_active(self) -> bool: ...
+
+    def controlled_shutdown(
+        self,
+        request: ControlledShutdownRequest,
+        respond: Callable[[ControlledShutdownResponse], None],
+    ) -> None: ...
+
+    def elect_leaders(
+        self, partitions: tuple[TopicPartition, ...] | None, done: OnResults
+    ) -> None: ...
+
+    def alter_partition_reassignments(
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None], done: OnResults
+    ) -> None: ...
 
 
 class KafkaApis:
@@ -58,13 +82,11 @@ class KafkaApis:
         metadata_cache: MetadataCache,
         admin: AdminManager,
         broker_epoch: Callable[[], int],
-        is_controller: Callable[[], bool],
-        controlled_shutdown: ControlledShutdown,
+        controller: ControllerPort,
     ) -> None:
         self._context, self._replicas = context, replica_manager
         self._metadata_cache, self._admin = metadata_cache, admin
-        self._broker_epoch, self._is_controller = broker_epoch, is_controller
-        self._controller_of_shutdowns = controlled_shutdown
+        self._broker_epoch, self._controller = broker_epoch, controller
         self._sessions = FetchSessions(context.config.max_incremental_fetch_session_cache_slots)
         self._handlers: dict[type, Handler] = {
             FetchRequest: self._fetch,
@@ -77,6 +99,10 @@ class KafkaApis:
             ListOffsetsRequest: self._list_offsets,
             MetadataRequest: self._metadata,
             CreateTopicsRequest: self._create_topics,
+            CreatePartitionsRequest: self._create_partitions,
+            DeleteTopicsRequest: self._delete_topics,
+            ElectLeadersRequest: self._elect_leaders,
+            AlterPartitionReassignmentsRequest: self._alter_partition_reassignments,
             AlterConfigsRequest: self._alter_configs,
         }
 
@@ -171,7 +197,7 @@ class KafkaApis:
             return
         try:
             await self._replicas.maybe_update_metadata_cache(request)
-            await self._admin.metadata_changed(request.states)
+            await self._admin.metadata_changed(s.partition for s in request.states)
             error = Errors.NONE
         except KafkaError as failed:
             error = failed.error
@@ -190,22 +216,65 @@ class KafkaApis:
     async def _controlled_shutdown(
         self, request: ControlledShutdownRequest, connection: ServerConnection
     ) -> None:
-        self._controller_of_shutdowns(request, connection.respond)
+        self._controller.controlled_shutdown(request, connection.respond)
 
     # -- administration ----------------------------------------------------------------------------
 
     async def _create_topics(
         self, request: CreateTopicsRequest, connection: ServerConnection
     ) -> None:
-        if not self._is_controller():
+        if not self._controller.is_active:
             connection.respond(AdminResponse(Errors.NOT_CONTROLLER))
             return
         await self._admin.create_topic(request, connection.respond)
+
+    async def _create_partitions(
+        self, request: CreatePartitionsRequest, connection: ServerConnection
+    ) -> None:
+        if self._controller.is_active:
+            await self._admin.create_partitions(request, connection.respond)
+        else:
+            connection.respond(AdminResponse(Errors.NOT_CONTROLLER))
+
+    async def _delete_topics(
+        self, request: DeleteTopicsRequest, connection: ServerConnection
+    ) -> None:
+        if self._controller.is_active:
+            await self._admin.delete_topic(request, connection.respond)
+        else:
+            connection.respond(AdminResponse(Errors.NOT_CONTROLLER))
+
+    async def _elect_leaders(
+        self, request: ElectLeadersRequest, connection: ServerConnection
+    ) -> None:
+        def done(results: dict[TopicPartition, Errors]) -> None:
+            needed = [e for e in results.values() if e is not Errors.ELECTION_NOT_NEEDED]
+            connection.respond(AdminResponse(_first_error(needed)))
+
+        if self._controller.is_active:
+            self._controller.elect_leaders(request.partitions, done)
+        else:
+            connection.respond(AdminResponse(Errors.NOT_CONTROLLER))
+
+    async def _alter_partition_reassignments(
+        self, request: AlterPartitionReassignmentsRequest, connection: ServerConnection
+    ) -> None:
+        def done(results: dict[TopicPartition, Errors]) -> None:
+            connection.respond(AdminResponse(_first_error(results.values())))
+
+        if self._controller.is_active:
+            self._controller.alter_partition_reassignments(dict(request.targets), done)
+        else:
+            connection.respond(AdminResponse(Errors.NOT_CONTROLLER))
 
     async def _alter_configs(
         self, request: AlterConfigsRequest, connection: ServerConnection
     ) -> None:
         connection.respond(await self._admin.alter_configs(request))
+
+
+def _first_error(errors: Iterable[Errors]) -> Errors:
+    return next((e for e in errors if e is not Errors.NONE), Errors.NONE)
 
 
 def _unknown_server_error(request: object) -> object:

@@ -44,6 +44,7 @@ class ControlledShutdown:
             info = None if controller is None else await self._zk_client.get_broker(controller)
             if info is None:
                 return False
+            await self._context.kernel.checkpoint("shutdown.announce")
             where, timeout_ms = info.endpoints[0], self._context.config.controller_socket_timeout_ms
             client = f"broker-{self._context.broker}-shutdown"
             connection = await self._network.connect(client, where.host, where.port, timeout_ms)

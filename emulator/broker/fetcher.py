@@ -224,6 +224,7 @@ class ReplicaFetcherThread:
     # -- the loop ----------------------------------------------------------------------------------
 
     async def _run(self) -> None:
+        await self._context.kernel.checkpoint("fetcher_start")
         while self._running:
             self._context.kernel.cause = -1
             await self._maybe_truncate()

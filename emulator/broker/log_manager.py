@@ -42,7 +42,8 @@ class LogManager:
         self._topic_configs[partition.topic] = await self._zk_client.get_entity_configs(
             "topics", partition.topic
         )
-        await self._context.kernel.checkpoint("create_log")
+        known = partition in self._disk.logs
+        await self._context.kernel.checkpoint("open_log" if known else "create_log")
         log = self._disk.logs.setdefault(partition, OffsetLog())
         hw = self._disk.checkpointed_high_watermarks.get(partition, 0)
         log.high_watermark = min(max(hw, log.log_start_offset), log.log_end_offset)

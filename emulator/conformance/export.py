@@ -144,14 +144,12 @@ def _metadata(event: events.MetadataCacheUpdated) -> Iterator[Fact]:
         fact = _fact(event, "update_metadata", **_sender(event), **_state(state))
         yield fact | {"offline_replicas": list(state.offline_replicas)}
     for partition in event.removed:
-        yield _fact(event, "metadata_removed", **_named(partition))
+        yield _fact(event, "metadata_removed", **_sender(event), **_named(partition))
 
 
 def _stop_replica(event: events.StopReplica) -> Iterator[Fact]:
-    named = _named(event.partition)
-    yield _fact(
-        event, "stop_replica", **named, leader_epoch=event.leader_epoch, delete=event.delete
-    )
+    fact = _fact(event, "stop_replica", **_sender(event), **_named(event.partition))
+    yield fact | {"leader_epoch": event.leader_epoch, "delete": event.delete}
 
 
 def _stop_replica_ignored(event: events.StopReplicaIgnored) -> Iterator[Fact]:

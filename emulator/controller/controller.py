@@ -541,7 +541,7 @@ class KafkaController:
         """AlterPartitionReassignments through the API."""
 
         async def process() -> None:
-            done(await self._reassignments.start(targets))
+            done(await self._reassignments.start_from_api(targets))
 
         self._put_if_active("ApiPartitionReassignment", process)
 

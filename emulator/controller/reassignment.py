@@ -6,7 +6,7 @@ are. Source: controller/KafkaController.scala@2.6.3 onPartitionReassignment; spe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from emulator.controller.context import (
     ControllerContext,
@@ -58,6 +58,13 @@ class Reassignments:
         self._host, self._context, self._zk_client = host, context, zk_client
         self._batch, self._partitions, self._replicas = batch, partitions, replicas
         self._deletions, self._isr_changed = deletions, isr_changed
+
+    async def start_from_api(
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    ) -> dict[TopicPartition, Errors]:
+        """The latest request counts: what the command znode says of these partitions goes."""
+        await self._remove_from_command_znode(targets)
+        return await self.start(targets)
 
     async def start(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
@@ -196,7 +203,7 @@ class Reassignments:
     async def _complete(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
         """Phase B: the target is in sync; leadership moves, what is left over goes."""
         target = assignment.target_replicas
-        online = [PartitionAndReplica(partition, b) for b in target]
+        online = [PartitionAndReplica(partition, b) for b in assignment.adding_replicas]
         await self._replicas.handle_state_changes(online, _S.ONLINE)
         done = ReplicaAssignment(target)
         self._context.assignments[partition] = done
@@ -204,7 +211,7 @@ class Reassignments:
         await self._stop_removed(partition, assignment.removing_replicas)
         await self._write_topic(partition, done)
         self._zk_client.client.unregister_change_handler(paths.topic_partition_state(*partition))
-        await self._remove_from_command_znode(partition)
+        await self._remove_from_command_znode([partition])
         self._context.being_reassigned.pop(partition, None)
         self._batch.new_batch()
         self._batch.add_update_metadata(self._context.live_or_shutting_down, [partition])
@@ -232,12 +239,13 @@ class Reassignments:
         ):
             await self._replicas.handle_state_changes(gone, state)
 
-    async def _remove_from_command_znode(self, partition: TopicPartition) -> None:
-        """If the move came through the command znode it is rewritten without it."""
+    async def _remove_from_command_znode(self, partitions: Iterable[TopicPartition]) -> None:
+        """If moves came through the command znode it is rewritten without them."""
         if not await self._zk_client.path_exists(paths.REASSIGN_PARTITIONS):
             return
         left = await self._zk_client.get_partition_reassignment()
-        left.pop(partition, None)
+        for partition in partitions:
+            left.pop(partition, None)
         await self._zk_client.set_or_delete_partition_reassignment(
             left, self._context.epoch_zk_version
         )

@@ -248,6 +248,33 @@ class AlterConfigsRequest(msgspec.Struct, frozen=True):
     config: tuple[tuple[str, str], ...]
 
 
+class CreatePartitionsRequest(msgspec.Struct, frozen=True):
+    """Further partitions of one topic, each with its replicas."""
+
+    topic: str
+    assignment: tuple[tuple[int, ...], ...]
+    timeout_ms: int = 60000
+
+
+class DeleteTopicsRequest(msgspec.Struct, frozen=True):
+    """One topic."""
+
+    topic: str
+    timeout_ms: int = 60000
+
+
+class ElectLeadersRequest(msgspec.Struct, frozen=True):
+    """Preferred elections; None: for all partitions."""
+
+    partitions: tuple[TopicPartition, ...] | None
+
+
+class AlterPartitionReassignmentsRequest(msgspec.Struct, frozen=True):
+    """Targets by partition; None cancels."""
+
+    targets: tuple[tuple[TopicPartition, tuple[int, ...] | None], ...]
+
+
 class AdminResponse(msgspec.Struct, frozen=True):
     """The answer to an admin request."""
 
@@ -267,6 +294,10 @@ Request = (
     | ControlledShutdownRequest
     | MetadataRequest
     | CreateTopicsRequest
+    | CreatePartitionsRequest
+    | DeleteTopicsRequest
+    | ElectLeadersRequest
+    | AlterPartitionReassignmentsRequest
     | AlterConfigsRequest
 )
 Response = (

@@ -19,7 +19,6 @@ from emulator.model.errors import Errors
 from emulator.protocol.messages import (
     AdminResponse,
     AlterConfigsRequest,
-    CreateTopicsRequest,
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -97,10 +96,14 @@ class ClusterView:
         self.controller: LiveBroker | None = None
         self._connections: dict[tuple[str, int], MemoryConnection] = {}
         self._next = 0
+        self._failures = 0
+        self._used_us: dict[int, int] = {}
 
     async def connection(self, use: str, to: LiveBroker) -> MemoryConnection:
         """An open connection to a broker, one per use."""
         key = (use, to.broker)
+        if use != "metadata":
+            self._used_us[to.broker] = self._kernel.now
         connection = self._connections.get(key)
         if connection is None or not connection.open:
             connection = await self._bootstrap.network.connect_from(
@@ -113,17 +116,29 @@ class ClusterView:
         """Send to one broker and wait; Disconnected when that fails."""
         return await (await self.connection(use, to)).send(request, timeout_ms)
 
-    async def refresh(self, topics: tuple[str, ...] = ()) -> bool:
-        """Ask the next broker for metadata; False when it did not answer."""
+    def _least_idle(self) -> LiveBroker:
+        """The broker that was last sent something, in whole seconds, as librdkafka prefers it
+        (rd_kafka_broker_weight_usable): usually the leader. After a failure the next one."""
         brokers = self._bootstrap.brokers
-        broker = brokers[self._next % len(brokers)]
+        if not self._failures:
+            now = self._kernel.now
+            used = [b for b in brokers if b.broker in self._used_us]
+            if used:
+                return min(used, key=lambda b: (now - self._used_us[b.broker]) // 1_000_000)
         self._next += 1
+        return brokers[self._next % len(brokers)]
+
+    async def refresh(self, topics: tuple[str, ...] = ()) -> bool:
+        """Ask a broker for metadata; False when it did not answer."""
+        broker = self._least_idle()
         try:
             answer = await self.ask(
                 "metadata", broker, MetadataRequest(topics), METADATA_TIMEOUT_MS
             )
         except Disconnected:
+            self._failures += 1
             return False
+        self._failures = 0
         assert isinstance(answer, MetadataResponse)
         where = {b.broker: b for b in answer.brokers}
         self.controller = where.get(answer.controller_id)
@@ -399,8 +414,8 @@ class Administrator:
         self._bootstrap, self._kernel, self._process = bootstrap, bootstrap.kernel, process
         self._view = ClusterView(bootstrap, process)
 
-    def create_topic(self, request: CreateTopicsRequest, done: Callable[[str], object]) -> None:
-        """CreateTopics, sent to the controller."""
+    def ask_controller(self, request: Request, done: Callable[[str], object]) -> None:
+        """Send to the controller, wherever it is."""
         self._process.spawn("admin", self._to_controller(request, done))
 
     def alter_configs(

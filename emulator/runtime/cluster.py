@@ -13,14 +13,30 @@ import msgspec
 
 from emulator.broker.context import BrokerContext
 from emulator.broker.log_manager import Disk
-from emulator.faults.admin import BrokerConfig, CreateTopic, TopicConfig
+from emulator.faults.admin import (
+    AddPartitions,
+    BrokerConfig,
+    CreateTopic,
+    DeleteTopic,
+    PreferredElection,
+    Reassign,
+    TopicConfig,
+)
 from emulator.faults.base import Stimulus
 from emulator.faults.clients import Consume, Produce, Send
 from emulator.kernel.scheduler import Kernel, Process
 from emulator.model.config import KafkaConfig
 from emulator.node import Broker
 from emulator.profiles.base import Profile
-from emulator.protocol.messages import AlterConfigsRequest, CreateTopicsRequest, LiveBroker
+from emulator.protocol.messages import (
+    AlterConfigsRequest,
+    AlterPartitionReassignmentsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+    LiveBroker,
+)
 from emulator.runtime.clients import Administrator, Bootstrap, Consumer, Producer, ProducerSettings
 from emulator.runtime.network import Listener, MemoryNetwork
 from emulator.scenario.schema import Scenario
@@ -195,13 +211,25 @@ class Cluster:
         match request:
             case CreateTopic(topic, assignment, config):
                 create = CreateTopicsRequest(topic, assignment, tuple(config.items()))
-                self._admin.create_topic(create, done)
+                self._admin.ask_controller(create, done)
             case TopicConfig(topic, config):
                 alter = AlterConfigsRequest("topics", topic, tuple(config.items()))
                 self._admin.alter_configs(alter, None, done)
             case BrokerConfig(broker, config):
                 alter = AlterConfigsRequest("brokers", str(broker), tuple(config.items()))
                 self._admin.alter_configs(alter, broker, done)
+            case AddPartitions(topic, assignment):
+                self._admin.ask_controller(CreatePartitionsRequest(topic, assignment), done)
+            case DeleteTopic(topic):
+                self._admin.ask_controller(DeleteTopicsRequest(topic), done)
+            case Reassign(topic, partition, replicas, "api"):
+                targets = ((TopicPartition(topic, partition), replicas),)
+                self._admin.ask_controller(AlterPartitionReassignmentsRequest(targets), done)
+            case PreferredElection(partitions, "api"):
+                named = None
+                if partitions is not None:
+                    named = tuple(TopicPartition(t, n) for t, n in partitions)
+                self._admin.ask_controller(ElectLeadersRequest(named), done)
             case _:
                 raise AssertionError(f"no client can send {request.name}")
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from emulator.kernel.rng import Chance
 from emulator.kernel.scheduler import Task
 
-VERSION = 1
+VERSION = 2
 _BUCKETS = 256
 
 Quantiles = tuple[tuple[float, int], ...]
@@ -53,6 +53,7 @@ TABLE: dict[str, Purpose] = {
     "zk_watch": Purpose(_quick(400), ((0.0, 500), (0.5, 1500), (1.0, 6000)), 5),
     # Work at a broker.
     "create_log": Purpose(((0.0, 10 * _MS), (0.5, 100 * _MS), (0.9, 220 * _MS), (1.0, 300 * _MS))),
+    "open_log": Purpose(((0.0, 1 * _MS), (0.5, 4 * _MS), (1.0, 40 * _MS))),
     "make_leader": Purpose(_quick(400), ((0.0, 500), (0.5, 8000), (1.0, 60 * _MS)), 2),
     "make_follower": Purpose(_quick(400), ((0.0, 500), (0.5, 8000), (1.0, 60 * _MS)), 2),
     "controller_event": Purpose(_quick(300), ((0.0, 500), (0.5, 4000), (1.0, 20 * _MS)), 30),
@@ -64,13 +65,19 @@ TABLE: dict[str, Purpose] = {
     "boot.replica_manager_startup": Purpose(((0.0, 1 * _MS), (1.0, 12 * _MS))),
     "boot.propagation": Purpose(((0.0, 0), (1.0, 15 * _MS))),
     "boot.logs": Purpose(((0.0, 20 * _MS), (1.0, 120 * _MS))),
-    "boot.controller": Purpose(((0.0, 36 * _MS), (1.0, 150 * _MS))),
-    "boot.coordinator": Purpose(((0.0, 10 * _MS), (1.0, 40 * _MS))),
-    "boot.config": Purpose(((0.0, 20 * _MS), (1.0, 60 * _MS))),
-    "boot.started": Purpose(((0.0, 20 * _MS), (1.0, 120 * _MS))),
+    "boot.controller": Purpose(((0.0, 36 * _MS), (0.6, 70 * _MS), (1.0, 165 * _MS))),
+    "boot.coordinator": Purpose(((0.0, 5 * _MS), (0.6, 15 * _MS), (1.0, 60 * _MS))),
+    "boot.config": Purpose(((0.0, 8 * _MS), (0.6, 30 * _MS), (1.0, 90 * _MS))),
+    "boot.started": Purpose(((0.0, 10 * _MS), (0.6, 40 * _MS), (1.0, 150 * _MS))),
     # An orderly stop: until the session is closed, until the process is gone.
+    "shutdown.start": Purpose(((0.0, 3 * _MS), (0.6, 30 * _MS), (1.0, 150 * _MS))),
+    "shutdown.announce": Purpose(((0.0, 2 * _MS), (0.6, 30 * _MS), (1.0, 200 * _MS))),
     "shutdown.parts": Purpose(((0.0, 760 * _MS), (0.8, 1000 * _MS), (1.0, 1600 * _MS))),
     "shutdown.exit": Purpose(((0.0, 400 * _MS), (1.0, 2000 * _MS))),
+    # A fetcher thread's first steps: cold in a process's first few.
+    "fetcher_start": Purpose(
+        _quick(300), ((0.0, 2 * _MS), (0.5, 25 * _MS), (0.9, 120 * _MS), (1.0, 350 * _MS)), 2
+    ),
     # Between two runs of a periodic task that make up for missed ones.
     "missed_run": Purpose(((0.0, 100), (0.5, 600), (0.9, 2000), (1.0, 8000))),
     # After a resume: how long the process is sluggish, when its threads first run (network threads

@@ -22,10 +22,14 @@ from zk.ensemble import Ensemble
 from zk.wire import Service
 
 CHARGED = (
+    "shutdown.start",
+    "shutdown.announce",
     "shutdown.parts",
     "shutdown.exit",
     "missed_run",
+    "fetcher_start",
     "create_log",
+    "open_log",
     "make_leader",
     "make_follower",
     "controller_event",
