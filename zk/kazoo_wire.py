@@ -122,7 +122,7 @@ class _Handler:
         self, readers: _Sockets, writers: _Sockets, _: _Sockets, timeout: float
     ) -> tuple[_Sockets, _Sockets, _Sockets]:
         """For kazoo's handshake only: one socket, one direction."""
-        events = select.POLLIN if readers else select.POLLOUT
+        events = select.EPOLLIN if readers else select.EPOLLOUT
         deadline = time.monotonic() + timeout
         while not self.wait((readers or writers)[0], events, deadline - time.monotonic()):
             if time.monotonic() >= deadline:
@@ -134,24 +134,26 @@ class _Handler:
 
         Raises ConnectionDropped when the session has been abandoned meanwhile.
         """
+        deadline = time.monotonic() + timeout_s
         found, paused = self._poll(link, events, timeout_s)
-        if paused and not found:
-            found, _ = self._poll(link, events, 0)  # a thread that was stopped looks again
+        while paused:  # SIGCONT interrupts a poll; EPollSelectorImpl goes on only if time is left
+            left_s = deadline - time.monotonic()
+            found, paused = self._poll(link, events, left_s) if left_s > 0 else (0, False)
         if self.connection.abandoned:
             raise ConnectionDropped("abandoned")
         return 0 if self.gate.is_cut else found
 
     def _poll(self, link: socket.socket, events: int, timeout_s: float) -> tuple[int, bool]:
         waker = self.connection._read_sock
-        poll = select.poll()
-        poll.register(waker, select.POLLIN)
-        if not self.gate.is_cut:
-            poll.register(link, events)
-        self.gate.leave()
-        try:
-            ready = dict(poll.poll(max(0, int(timeout_s * 1000 + 0.999))))
-        finally:
-            paused = self.gate.enter(self.connection)
+        with select.epoll() as poll:  # not poll(2), which looks at its sockets again after a stop
+            poll.register(waker, select.EPOLLIN)
+            if not self.gate.is_cut:
+                poll.register(link, events)
+            self.gate.leave()
+            try:
+                ready = dict(poll.poll(max(0.0, timeout_s)))
+            finally:
+                paused = self.gate.enter(self.connection)
         if waker.fileno() in ready:
             waker.recv(_CHUNK)
         return ready.get(link.fileno(), 0), paused
@@ -284,10 +286,10 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
             self._send()
             self._asleep = True
             patience_s = 0 if session.queue else self._until_next()
-            events = select.POLLIN | select.POLLOUT if self._out else select.POLLIN
+            events = select.EPOLLIN | select.EPOLLOUT if self._out else select.EPOLLIN
             found = self.handler.wait(self._socket, events, patience_s)
             self._asleep = False
-            if found & ~select.POLLOUT:
+            if found & ~select.EPOLLOUT:
                 self._receive()
 
     def _ping_if_due(self) -> None:

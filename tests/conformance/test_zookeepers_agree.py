@@ -16,12 +16,14 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from tests.conformance.zookeeper_stages import (
     CLIENTS,
     ROVER,
+    TIMEOUT_MS,
     Asks,
     Closes,
     Leaves,
     Loses,
     Modelled,
     Real,
+    Restarts,
     Returns,
     Sleeps,
     Step,
@@ -38,6 +40,7 @@ from zk.ops import (
     GetData,
     Multi,
     Op,
+    Reply,
     Request,
     SetData,
     Sync,
@@ -200,12 +203,7 @@ def test_the_model_agrees_with_a_real_server_for_long(real: Real) -> None:
 
 @pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
 def test_a_difference_found_before(real: Real, path: Path) -> None:
-    model = Modelled(real.begin_play())
-    try:
-        for step in load_story(path):
-            play(step, real, model)
-    finally:
-        real.end_play()
+    _play_all(load_story(path), real, TIMEOUT_MS)
 
 
 # ---- sessions that run out ----
@@ -234,8 +232,7 @@ SLEEPS: dict[str, tuple[Step, ...]] = {
         Asks("b", (*WATCHES, Exists("/q", True), Exists("/a/x/e", True))),
         Sleeps(()),
     ),
-    # A watch on an ephemeral of its own may fire or not: the server closes the connection at once.
-    "what it missed is told before it learns of its end": (
+    "what came while it stood still is not read by one that wakes too late": (
         Asks(ROVER, (Create("/q", b"", CreateMode.EPHEMERAL), GetData("/a", True))),
         Asks(ROVER, (GetChildren("/a", True), Exists("/b/x", True))),
         Sleeps((SetData("/a", b"x"), Create("/a/s-", b"", CreateMode.PERSISTENT_SEQUENTIAL))),
@@ -251,9 +248,51 @@ SLEEPS: dict[str, tuple[Step, ...]] = {
 
 @pytest.mark.parametrize("title", SLEEPS)
 def test_sessions_that_run_out(short_lived: Real, title: str) -> None:
-    model = Modelled(short_lived.begin_play(), SLEEPER_MS)
+    _play_all((Asks("a", FIRST), *SLEEPS[title]), short_lived, SLEEPER_MS)
+
+
+def test_a_server_that_restarts(short_lived: Real) -> None:
+    """Sessions, ephemerals, watches, counters and versions are as before."""
+    story = (
+        Asks("a", (*FIRST, Create("/b/s-", b"", CreateMode.PERSISTENT_SEQUENTIAL))),
+        Asks("b", (*WATCHES, *EPHEMERALS)),
+        Asks(ROVER, WATCHES),
+        Restarts(),
+        Asks(ROVER, (Create("/b/s-", b"", CreateMode.PERSISTENT_SEQUENTIAL), SetData("/a", b"1"))),
+        Asks("a", (Delete("/b/x"), SetData("/a", b"2", 1), GetChildren("/a"), GetData("/a/x/e"))),
+        Closes("b"),
+    )
+    _play_all(story, short_lived, SLEEPER_MS)
+
+
+SPECIAL: tuple[Request, ...] = (
+    *(
+        make(path)
+        for path in ("/", "/zookeeper", "/zookeeper/config")
+        for make in (Exists, GetData)
+    ),
+    *(Delete(path, 5) for path in ("/", "/zookeeper", "/zookeeper/config", "/zookeeper/nothing")),
+    *(Create(path, b"") for path in ("/", "/zookeeper", "/zookeeper/config/x", "/no/parent", "x")),
+    *(SetData(path, b"", 99) for path in ("/zookeeper", "/zookeeper/config", "/zookeeper/nothing")),
+    Multi((Check("/zookeeper", 0), Check("/", 0), Check("/", 7))),
+)
+
+
+def test_the_servers_own_znodes(real: Real) -> None:
+    codes = []
+    for stage in (real, Modelled(real.begin_play())):
+        replies: list[Reply] = []
+        for request in SPECIAL:
+            stage.players["a"].session.submit(request, replies.append)
+        stage.until(lambda replies=replies: len(replies) == len(SPECIAL))  # type: ignore[misc]
+        codes.append([reply.code for reply in replies])
+    assert codes[0] == codes[1]
+
+
+def _play_all(story: tuple[Step, ...], real: Real, timeout_ms: int) -> None:
+    model = Modelled(real.begin_play(), timeout_ms)
     try:
-        for step in (Asks("a", FIRST), *SLEEPS[title]):
-            play(step, short_lived, model)
+        for step in story:
+            play(step, real, model)
     finally:
-        short_lived.end_play()
+        real.end_play()

@@ -73,13 +73,17 @@ class Sleeps(msgspec.Struct, frozen=True):
     meanwhile: tuple[Request, ...]
 
 
+class Restarts(msgspec.Struct, frozen=True):
+    """The server ends and is started again on its data; all clients find it again."""
+
+
 class Closes(msgspec.Struct, frozen=True):
     """A client closes its session and opens another."""
 
     client: str
 
 
-Step = Asks | Leaves | Returns | Loses | Sleeps | Closes
+Step = Asks | Leaves | Returns | Loses | Sleeps | Restarts | Closes
 Words = tuple[object, ...]
 
 
@@ -150,6 +154,12 @@ class Stage(ABC):
         """Ask as the rover, and break its connection before or after the server has applied it."""
 
     @abstractmethod
+    def stop_server(self) -> None: ...
+
+    @abstractmethod
+    def start_server(self) -> None: ...
+
+    @abstractmethod
     def pause(self) -> None: ...
 
     @abstractmethod
@@ -197,9 +207,17 @@ class Stage(ABC):
             self.until(lambda: rover.state is SessionState.CONNECTED and not rover.waiting)
         elif isinstance(step, Sleeps):
             self._sleep(step.meanwhile)
+        elif isinstance(step, Restarts):
+            self.stop_server()
+            self.until(lambda: self._all(SessionState.DISCONNECTED))
+            self.start_server()
+            self.until(lambda: self._all(SessionState.CONNECTED))
         else:
             self.renew(self.players[step.client])
         self._look_around(step)
+
+    def _all(self, state: SessionState) -> bool:
+        return all(player.state is state for player in self.players.values())
 
     def _sleep(self, meanwhile: tuple[Request, ...]) -> None:
         a, rover = self.players["a"], self.players[ROVER]
@@ -359,6 +377,12 @@ class Modelled(Stage):
         self.players[ROVER].ask(request)
         self.until(lambda: self.players[ROVER].state is SessionState.DISCONNECTED)
 
+    def stop_server(self) -> None:
+        self._service.stop()
+
+    def start_server(self) -> None:
+        self._service.start()
+
     def pause(self) -> None:
         self._rovers_lane.pause()
 
@@ -375,7 +399,7 @@ class Real(Stage):
 
     def __init__(self, server: EmbeddedServer, taps: Taps, timeout_ms: int = TIMEOUT_MS) -> None:
         super().__init__()
-        self._timeout_ms = timeout_ms
+        self._server, self._timeout_ms = server, timeout_ms
         self._owner = Owner()
         self._service = KazooService(server.address, ClientTimes(1, 1, 1000, 10_000))
         self._tap = taps.open(ROVER, server.address)
@@ -421,6 +445,12 @@ class Real(Stage):
         self._tap.drop_connection(when)
         self.players[ROVER].ask(request)
         self.until(lambda: self.players[ROVER].state is SessionState.DISCONNECTED)
+
+    def stop_server(self) -> None:
+        self._server.stop()
+
+    def start_server(self) -> None:
+        self._server.start()
 
     def pause(self) -> None:
         self._service.gate(ROVER).pause()
