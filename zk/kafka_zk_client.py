@@ -12,35 +12,26 @@ utils/ReplicationUtils.scala@2.6.3; spec §2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from zk import codec, codec_admin, paths
 from zk.client import ZNodeChangeHandler, ZooKeeperClient
 from zk.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch, ReplicaAssignment, TopicPartition
 from zk.codec_admin import BrokerInfo
-from zk.errors import Code, ControllerMoved, MalformedZNode, ZooKeeperError
+from zk.errors import Code, ControllerMoved, ZooKeeperError
 from zk.ops import (
-    Check,
     Create,
     CreateMode,
     Delete,
-    Exists,
     GetChildren,
     GetData,
     Multi,
-    OpResult,
     Reply,
-    Request,
     SetData,
     Stat,
 )
+from zk.zk_requests import MATCH_ANY_VERSION, NO_FENCING, ZkRequests, expect_ok
 
-T = TypeVar("T")
-
-Write = Create | Delete | SetData
-
-MATCH_ANY_VERSION = -1
-NO_FENCING = -1
 INITIAL_CONTROLLER_EPOCH = 0
 
 
@@ -64,51 +55,13 @@ class UpdateLeaderAndIsrResult(NamedTuple):
     to_retry: list[TopicPartition]
 
 
-class KafkaZkClient:
+class KafkaZkClient(ZkRequests):
     """One broker's view of what Kafka keeps in ZooKeeper."""
 
     def __init__(self, client: ZooKeeperClient, wall_ms: Callable[[], int]) -> None:
-        self.client = client
+        super().__init__(client)
         self._wall_ms = wall_ms
         self._registered_session = 0
-
-    # -- plumbing ----------------------------------------------------------------------------------
-
-    async def batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """A pipelined batch with retry on connection loss."""
-        return await self.client.retry_until_connected(requests)
-
-    async def one(self, request: Request) -> Reply:
-        return (await self.batch([request]))[0]
-
-    async def fenced_batch(
-        self, ops: Sequence[Write], controller_epoch_zk_version: int
-    ) -> list[Reply]:
-        """Each operation in a multi with the check of `/controller_epoch` (KAFKA-6082); -1: sent
-        plainly. ControllerMoved when the check fails (spec §2.6)."""
-        if controller_epoch_zk_version < 0:
-            return await self.batch(ops)
-        check = Check(paths.CONTROLLER_EPOCH, controller_epoch_zk_version)
-        replies = await self.batch([Multi((check, op)) for op in ops])
-        return [self._unfence(reply) for reply in replies]
-
-    def _unfence(self, reply: Reply) -> Reply:
-        """The operation's part of a fenced multi, as if it had been sent alone."""
-        if not reply.results:
-            return reply
-        check, op = reply.results
-        if check.code is Code.BAD_VERSION:
-            raise ControllerMoved("controller epoch zkVersion check failed")
-        if check.code not in (Code.OK, Code.RUNTIME_INCONSISTENCY):
-            raise ZooKeeperError(check.code, paths.CONTROLLER_EPOCH)
-        return _reply_of(op, reply.zxid)
-
-    def _decoded(self, decode: Callable[..., T], *args: Any) -> T | None:
-        try:
-            return decode(*args)
-        except MalformedZNode as error:
-            self.client.report_malformed(error)
-            return None
 
     # -- start-up ----------------------------------------------------------------------------------
 
@@ -117,34 +70,11 @@ class KafkaZkClient:
         for path in paths.PERSISTENT_ZK_PATHS:
             await self.make_sure_persistent_path_exists(path)
 
-    async def make_sure_persistent_path_exists(self, path: str) -> None:
-        await self._create_recursive(path, None, fail_if_exists=False)
-
-    async def _create_recursive(
-        self, path: str, data: bytes | None, *, fail_if_exists: bool
-    ) -> None:
-        """Create; on NONODE the parents first, then again (createRecursive)."""
-        reply = await self.one(Create(path, data))
-        if reply.code is Code.NO_NODE:
-            await self._create_parents(paths.parent(path))
-            reply = await self.one(Create(path, data))
-        if reply.code is Code.NODE_EXISTS and not fail_if_exists:
-            return
-        _expect_ok(reply, path)
-
-    async def _create_parents(self, path: str) -> None:
-        reply = await self.one(Create(path, None))
-        if reply.code is Code.NO_NODE:
-            await self._create_parents(paths.parent(path))
-            reply = await self.one(Create(path, None))
-        if reply.code is not Code.NODE_EXISTS:
-            _expect_ok(reply, path)
-
     async def get_cluster_id(self) -> str | None:
         reply = await self.one(GetData(paths.CLUSTER_ID))
         if reply.code is Code.NO_NODE:
             return None
-        _expect_ok(reply, paths.CLUSTER_ID)
+        expect_ok(reply, paths.CLUSTER_ID)
         return self._decoded(codec_admin.decode_cluster_id, reply.data)
 
     async def create_or_get_cluster_id(self, proposed: str) -> str:
@@ -184,7 +114,7 @@ class KafkaZkClient:
         reply = await self.one(GetData(path))
         if reply.code is Code.NO_NODE:
             return None
-        _expect_ok(reply, path)
+        expect_ok(reply, path)
         assert reply.stat is not None
         owner, session = reply.stat.ephemeral_owner, self.client.session_id
         if owner == session:
@@ -203,17 +133,11 @@ class KafkaZkClient:
         self.client.register_change_handler(handler)
         return await self.path_exists(handler.path)
 
-    async def path_exists(self, path: str) -> bool:
-        reply = await self.one(Exists(path))
-        if reply.code not in (Code.OK, Code.NO_NODE):
-            raise ZooKeeperError(reply.code, path)
-        return reply.code is Code.OK
-
     async def get_controller_id(self) -> int | None:
         reply = await self.one(GetData(paths.CONTROLLER))
         if reply.code is Code.NO_NODE:
             return None
-        _expect_ok(reply, paths.CONTROLLER)
+        expect_ok(reply, paths.CONTROLLER)
         controller = self._decoded(codec.decode_controller, reply.data)
         return controller.broker_id if controller else None
 
@@ -222,7 +146,7 @@ class KafkaZkClient:
         reply = await self.one(GetData(paths.CONTROLLER_EPOCH))
         if reply.code is Code.NO_NODE:
             return None
-        _expect_ok(reply, paths.CONTROLLER_EPOCH)
+        expect_ok(reply, paths.CONTROLLER_EPOCH)
         assert reply.stat is not None
         return codec.decode_controller_epoch(reply.data), reply.stat.version
 
@@ -246,7 +170,7 @@ class KafkaZkClient:
         )
         if reply.code in (Code.NODE_EXISTS, Code.BAD_VERSION):
             return await self._check_controller_and_epoch(broker, new_epoch)
-        _expect_ok(reply, paths.CONTROLLER)
+        expect_ok(reply, paths.CONTROLLER)
         stat = reply.results[1].stat
         assert stat is not None
         return new_epoch, stat.version
@@ -280,18 +204,6 @@ class KafkaZkClient:
         await self.fenced_batch([Delete(paths.CONTROLLER, MATCH_ANY_VERSION)], epoch_zk_version)
 
     # -- brokers and topics ------------------------------------------------------------------------
-
-    async def get_children(self, path: str) -> list[str]:
-        """Names of the children (empty when the parent is absent), watched where a handler is
-        registered and the request asks for it."""
-        return await self._children(GetChildren(path, watch=True))
-
-    async def _children(self, request: GetChildren) -> list[str]:
-        reply = await self.one(request)
-        if reply.code is Code.NO_NODE:
-            return []
-        _expect_ok(reply, request.path)
-        return list(reply.children)
 
     async def get_sorted_broker_list(self) -> list[int]:
         return sorted(int(name) for name in await self.get_children(paths.BROKER_IDS))
@@ -460,7 +372,7 @@ class KafkaZkClient:
         data = codec.encode_isr_change(partitions)
         prefix = paths.isr_change_notification_sequence()
         reply = await self.one(Create(prefix, data, CreateMode.PERSISTENT_SEQUENTIAL))
-        _expect_ok(reply, prefix)
+        expect_ok(reply, prefix)
         return reply.path
 
     async def get_all_isr_change_notifications(self) -> list[str]:
@@ -534,15 +446,6 @@ class KafkaZkClient:
         """The marker of a deletion (admin API, unfenced)."""
         return (await self.one(Create(paths.delete_topic(topic), None))).code
 
-    async def delete_recursive(self, path: str, epoch_zk_version: int) -> None:
-        """Children first, each found by listing its parent, then the node; fenced."""
-        for child in sorted(await self.get_children(path)):
-            await self.delete_recursive(f"{path}/{child}", epoch_zk_version)
-        await self.delete_path(path, epoch_zk_version)
-
-    async def delete_path(self, path: str, epoch_zk_version: int) -> None:
-        await self.fenced_batch([Delete(path, MATCH_ANY_VERSION)], epoch_zk_version)
-
     async def set_topic_assignment(
         self,
         topic: str,
@@ -552,7 +455,7 @@ class KafkaZkClient:
         """Overwrite the topic's znode, whatever its version (the last writer wins)."""
         path, data = paths.topic(topic), codec.encode_topic(assignment)
         write = SetData(path, data, MATCH_ANY_VERSION)
-        _expect_ok((await self.fenced_batch([write], epoch_zk_version))[0], path)
+        expect_ok((await self.fenced_batch([write], epoch_zk_version))[0], path)
 
     async def get_partition_reassignment(self) -> dict[TopicPartition, tuple[int, ...]]:
         """What the command znode asks for; nothing when it is absent or unreadable."""
@@ -590,14 +493,14 @@ class KafkaZkClient:
         if reply.code is Code.NO_NODE:
             await self._create_recursive(path, data, fail_if_exists=False)
             return
-        _expect_ok(reply, path)
+        expect_ok(reply, path)
 
     async def create_config_change_notification(self, entity_path: str) -> None:
         await self.make_sure_persistent_path_exists(paths.CONFIG_CHANGES)
         data = codec_admin.encode_config_change(codec_admin.ConfigChange(entity_path))
         prefix = paths.config_change_notification_sequence()
         reply = await self.one(Create(prefix, data, CreateMode.PERSISTENT_SEQUENTIAL))
-        _expect_ok(reply, prefix)
+        expect_ok(reply, prefix)
 
     async def get_config_change(self, name: str) -> tuple[str, int] | None:
         """(entity path, the node's ctime); None when it is gone or unreadable."""
@@ -611,12 +514,3 @@ class KafkaZkClient:
 
 def _state_path(partition: TopicPartition) -> str:
     return paths.topic_partition_state(partition.topic, partition.partition)
-
-
-def _reply_of(result: OpResult, zxid: int) -> Reply:
-    return Reply(result.code, zxid, result.path, stat=result.stat)
-
-
-def _expect_ok(reply: Reply, path: str) -> None:
-    if reply.code is not Code.OK:
-        raise ZooKeeperError(reply.code, path)

@@ -7,14 +7,11 @@ Source: controller/KafkaController.scala@2.6.3 doControlledShutdown; spec §6.11
 from __future__ import annotations
 
 from emulator.controller.context import (
-    ControllerContext,
     PartitionAndReplica,
     PartitionState,
     ReplicaState,
 )
-from emulator.controller.partition_state_machine import PartitionStateMachine
-from emulator.controller.replica_state_machine import ReplicaStateMachine
-from emulator.controller.request_batch import ControllerBrokerRequestBatch
+from emulator.controller.machinery import Machinery
 from emulator.model.errors import Errors, KafkaError
 from emulator.trace.values import TopicPartition
 
@@ -24,15 +21,9 @@ UNKNOWN_BROKER_EPOCH = -1
 class ControlledShutdowns:
     """What the controller does for brokers that announce their end."""
 
-    def __init__(
-        self,
-        context: ControllerContext,
-        batch: ControllerBrokerRequestBatch,
-        partitions: PartitionStateMachine,
-        replicas: ReplicaStateMachine,
-    ) -> None:
-        self._context, self._batch = context, batch
-        self._partitions, self._replicas = partitions, replicas
+    def __init__(self, machinery: Machinery) -> None:
+        self._context, self._batch = machinery.context, machinery.batch
+        self._partitions, self._replicas = machinery.partitions, machinery.replicas
 
     async def shut_down(self, broker: int, broker_epoch: int) -> tuple[TopicPartition, ...]:
         """The partitions that `broker` still leads afterwards; KafkaError when it is not known, or

@@ -7,25 +7,17 @@ Source: controller/KafkaController.scala@2.6.3; spec §6.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
-from emulator.controller.channel_manager import ControllerChannelManager
-from emulator.controller.context import (
-    ControllerContext,
-    PartitionAndReplica,
-    PartitionState,
-    ReplicaState,
-)
+from emulator.controller.brokers import Brokers
 from emulator.controller.controlled_shutdown import ControlledShutdowns
 from emulator.controller.elections import Elections
 from emulator.controller.event_manager import ControllerEvent, ControllerEventManager
 from emulator.controller.handlers import ChildChangeHandler, NodeChangeHandler
-from emulator.controller.partition_state_machine import PartitionStateMachine
+from emulator.controller.machinery import Machinery
 from emulator.controller.ports import Host
 from emulator.controller.reassignment import Reassignments
-from emulator.controller.replica_state_machine import ReplicaStateMachine
-from emulator.controller.request_batch import ControllerBrokerRequestBatch
 from emulator.controller.topic_deletion import TopicDeletionManager
 from emulator.controller.topics import Topics
 from emulator.kernel.scheduler import Task
@@ -35,7 +27,6 @@ from emulator.protocol.messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     LeaderAndIsrResponse,
-    LiveBroker,
     StopReplicaResponse,
     UpdateMetadataResponse,
 )
@@ -43,7 +34,6 @@ from emulator.protocol.transport import Network
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
 from zk import paths
-from zk.codec_admin import BrokerInfo
 from zk.errors import ControllerMoved, ZooKeeperError
 from zk.kafka_zk_client import KafkaZkClient
 from zk.scala_order import small_table_else_trie, topic_partition_hash
@@ -66,59 +56,49 @@ class KafkaController:
         self._host, self._zk_client = host, zk_client
         self._register_broker = register_broker
         self.active_controller_id = NO_CONTROLLER
-        self.context = ControllerContext()
         self.events = ControllerEventManager(host, self._process)
-        self._channels = ControllerChannelManager(host, network)
-        self._batch = ControllerBrokerRequestBatch(
+        self._machinery = Machinery(
             host,
-            self.context,
-            self._channels,
-            self._leader_and_isr_answered,
-            self._update_metadata_answered,
-            self._deletion_answered,
+            zk_client,
+            network,
+            leader_and_isr_answered=self._leader_and_isr_answered,
+            update_metadata_answered=self._update_metadata_answered,
+            deletion_answered=self._deletion_answered,
         )
-        self._partitions = PartitionStateMachine(host, self.context, zk_client, self._batch)
-        self._replicas = ReplicaStateMachine(
-            host, self.context, zk_client, self._batch, self._partitions
-        )
-        self._shutdowns = ControlledShutdowns(
-            self.context, self._batch, self._partitions, self._replicas
-        )
-        self._deletions = TopicDeletionManager(
-            host, self.context, zk_client, self._batch, self._partitions, self._replicas
-        )
-        self._elections = Elections(host, self.context, self._partitions)
+        self.context = self._machinery.context
+        self._shutdowns = ControlledShutdowns(self._machinery)
+        self._deletions = TopicDeletionManager(self._machinery)
+        self._elections = Elections(self._machinery)
         self._reassignments = Reassignments(
-            host,
-            self.context,
-            zk_client,
-            self._batch,
-            self._partitions,
-            self._replicas,
-            self._deletions,
-            self._reassignment_isr_changed,
+            self._machinery, self._deletions, self._reassignment_isr_changed
         )
-        self._topics = Topics(
-            host,
-            self.context,
-            zk_client,
-            self._partitions,
-            self._replicas,
-            self._deletions,
-            self._topic_modified,
+        self._topics = Topics(self._machinery, self._deletions, self._topic_modified)
+        self._brokers = Brokers(
+            self._machinery, self._deletions, self._reassignments, self._broker_modified
         )
         self._scheduled: list[Task] = []
-        self._modification_handlers: dict[int, NodeChangeHandler] = {}
         self._controller_handler = NodeChangeHandler(
             paths.CONTROLLER,
             created=lambda: self._put("ControllerChange", self._maybe_resign),
             deleted=lambda: self._put("Reelect", self._reelect),
             changed=lambda: self._put("ControllerChange", self._maybe_resign),
         )
-        self._child_handlers = [
+        self._child_handlers = self._make_child_handlers()
+        self._preferred_handler = NodeChangeHandler(
+            paths.PREFERRED_REPLICA_ELECTION,
+            created=lambda: self._put("ReplicaLeaderElection", self._process_preferred_election),
+        )
+        self._reassignment_handler = NodeChangeHandler(
+            paths.REASSIGN_PARTITIONS,
+            created=lambda: self._put("ZkPartitionReassignment", self._process_reassignment),
+        )
+
+    def _make_child_handlers(self) -> list[ChildChangeHandler]:
+        """One event for each znode whose children concern a controller."""
+        return [
             ChildChangeHandler(path, partial(self._put_if_active, name, process))
             for path, name, process in (
-                (paths.BROKER_IDS, "BrokerChange", self._process_broker_change),
+                (paths.BROKER_IDS, "BrokerChange", self._brokers.on_change),
                 (paths.TOPICS, "TopicChange", self._topics.on_change),
                 (paths.DELETE_TOPICS, "TopicDeletion", self._topics.on_deletion),
                 (
@@ -133,14 +113,6 @@ class KafkaController:
                 ),
             )
         ]
-        self._preferred_handler = NodeChangeHandler(
-            paths.PREFERRED_REPLICA_ELECTION,
-            created=lambda: self._put("ReplicaLeaderElection", self._process_preferred_election),
-        )
-        self._reassignment_handler = NodeChangeHandler(
-            paths.REASSIGN_PARTITIONS,
-            created=lambda: self._put("ZkPartitionReassignment", self._process_reassignment),
-        )
 
     @property
     def is_active(self) -> bool:
@@ -238,9 +210,9 @@ class KafkaController:
         await self._initialize_controller_context()
         deletions = await self._zk_client.get_topic_deletions()
         self._deletions.init(deletions, self._ineligible_for_deletion(deletions))
-        await self._send_update_metadata(self.context.live_or_shutting_down, ())
-        await self._replicas.startup()
-        await self._partitions.startup()
+        await self._machinery.send_update_metadata(self.context.live_or_shutting_down, ())
+        await self._machinery.replicas.startup()
+        await self._machinery.partitions.startup()
         await self._process_reassignment()
         await self._reassignments.resume(lambda _: True)
         await self._deletions.resume()
@@ -268,8 +240,7 @@ class KafkaController:
     async def _initialize_controller_context(self) -> None:
         """Brokers, topics, assignments, states: all that ZooKeeper has."""
         context = self.context
-        registered = await self._zk_client.get_all_broker_and_epochs()
-        context.live_brokers = _live(registered)
+        await self._brokers.read()
         topics = await self._zk_client.get_all_topics(register_watch=True)
         context.all_topics = dict.fromkeys(topics)
         self._topics.watch(topics)
@@ -279,27 +250,11 @@ class KafkaController:
         }
         context.leadership.clear()
         context.shutting_down.clear()
-        await self._register_modification_handlers(context.live_brokers)
+        await self._brokers.watch(context.live_brokers)
         await self._update_leadership_cache(list(context.assignments), "fail-over")
-        await self._channels.startup([where for where, _ in context.live_brokers.values()])
-
-    async def _register_modification_handlers(self, brokers: Iterable[int]) -> None:
-        for broker in brokers:
-            handler = NodeChangeHandler(
-                paths.broker_id(broker),
-                changed=partial(
-                    self._put,
-                    "BrokerModifications",
-                    partial(self._process_broker_modifications, broker),
-                ),
-            )
-            self._modification_handlers[broker] = handler
-            await self._zk_client.register_and_check_existence(handler)
-
-    def _unregister_modification_handlers(self, brokers: Iterable[int]) -> None:
-        for broker in brokers:
-            if self._modification_handlers.pop(broker, None) is not None:
-                self._zk_client.client.unregister_change_handler(paths.broker_id(broker))
+        await self._machinery.channels.startup(
+            [where for where, _ in context.live_brokers.values()]
+        )
 
     async def _update_leadership_cache(
         self, partitions: Sequence[TopicPartition], why: str
@@ -308,7 +263,7 @@ class KafkaController:
         ordered = small_table_else_trie(partitions, lambda p: topic_partition_hash(*p))
         found = await self._zk_client.get_topic_partition_states(ordered)
         for partition, state in found.items():
-            self._partitions.cache(partition, state, why)
+            self._machinery.partitions.cache(partition, state, why)
 
     async def _on_controller_resignation(self) -> None:
         """Handlers, timers, send threads and caches go; `/controller` is not deleted here (spec
@@ -319,104 +274,21 @@ class KafkaController:
             client.unregister_child_handler(child_handler.path)
         for handler in (self._preferred_handler, self._reassignment_handler):
             client.unregister_change_handler(handler.path)
-        self._unregister_modification_handlers(list(self._modification_handlers))
+        self._brokers.unwatch_all()
         for partition in self.context.being_reassigned:
             client.unregister_change_handler(paths.topic_partition_state(*partition))
         self._topics.unwatch_all()
         for task in self._scheduled:
             task.stop()
         self._scheduled.clear()
-        await self._channels.shutdown()
+        await self._machinery.channels.shutdown()
         self.context.reset()
         self._host.emit(events.ControllerResigned, epoch)
 
-    # -- brokers -----------------------------------------------------------------------------------
-
-    async def _process_broker_change(self) -> None:
-        """Compare the registrations with the cache: new, bounced (a greater czxid), dead (spec
-        §6.4)."""
-        found, cached = await self._zk_client.get_all_broker_and_epochs(), self.context.live_brokers
-        new = sorted(b for b in found if b not in cached)
-        dead = sorted(b for b in cached if b not in found)
-        bounced = sorted(b for b in found if b in cached and found[b][1] > cached[b][1])
-        self._host.emit(
-            events.BrokerChange, tuple(new), tuple(dead), tuple(bounced), tuple(sorted(found))
-        )
-        live = _live(found)
-        for broker in new:
-            await self._channels.add_broker(live[broker][0])
-        for broker in bounced:
-            await self._channels.remove_broker(broker)
-            await self._channels.add_broker(live[broker][0])
-        for broker in dead:
-            await self._channels.remove_broker(broker)
-        await self._apply_broker_change(live, new, bounced, dead)
-
-    async def _apply_broker_change(
-        self,
-        live: dict[int, tuple[LiveBroker, int]],
-        new: Sequence[int],
-        bounced: Sequence[int],
-        dead: Sequence[int],
-    ) -> None:
-        cached = self.context.live_brokers
-        if new:
-            cached.update({b: live[b] for b in new})
-            await self._on_broker_startup(new)
-        if bounced:
-            for broker in bounced:
-                del cached[broker]
-            await self._on_broker_failure(bounced)
-            cached.update({b: live[b] for b in bounced})
-            await self._on_broker_startup(bounced)
-        if dead:
-            for broker in dead:
-                del cached[broker]
-            await self._on_broker_failure(dead)
-
-    async def _on_broker_startup(self, brokers: Sequence[int]) -> None:
-        """The others hear of the new ones; the new ones hear everything; their replicas go
-        online."""
-        existing = [b for b in self.context.live_or_shutting_down if b not in brokers]
-        await self._send_update_metadata(existing, ())
-        await self._send_update_metadata(brokers, tuple(self.context.leadership))
-        replicas = self.context.replicas_on_brokers(brokers)
-        await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
-        await self._partitions.trigger_online_partition_state_change()
-        await self._reassignments.resume(
-            lambda p: any(b in self.context.assignments[p].target_replicas for b in brokers)
-        )
-        await self._deletions.resume_for(dict.fromkeys(r.partition.topic for r in replicas))
-        await self._register_modification_handlers(brokers)
-
-    async def _on_broker_failure(self, brokers: Sequence[int]) -> None:
-        for broker in brokers:
-            self.context.shutting_down.pop(broker, None)
-        await self._on_replicas_become_offline(self.context.replicas_on_brokers(brokers))
-        self._unregister_modification_handlers(brokers)
-
-    async def _on_replicas_become_offline(self, replicas: Sequence[PartitionAndReplica]) -> None:
-        leaderless = self.context.partitions_with_offline_leader()
-        await self._partitions.handle_state_changes(leaderless, PartitionState.OFFLINE)
-        await self._partitions.trigger_online_partition_state_change()
-        kept = [r for r in replicas if r.partition.topic not in self.context.topics_to_be_deleted]
-        await self._replicas.handle_state_changes(kept, ReplicaState.OFFLINE)
-        await self._deletions.fail([r for r in replicas if r not in kept])
-        if not leaderless:
-            await self._send_update_metadata(self.context.live_or_shutting_down, ())
-
-    async def _process_broker_modifications(self, broker: int) -> None:
-        """Endpoints changed: everybody hears of it."""
-        if not self.is_active:
-            return
-        info = await self._zk_client.get_broker(broker)
-        known = self.context.live_brokers.get(broker)
-        if info is None or known is None or _where(broker, info) == known[0]:
-            return
-        self.context.live_brokers[broker] = (_where(broker, info), known[1])
-        await self._send_update_metadata(self.context.live_or_shutting_down, ())
-
     # -- topics ------------------------------------------------------------------------------------
+
+    def _broker_modified(self, broker: int) -> None:
+        self._put_if_active("BrokerModifications", partial(self._brokers.on_modification, broker))
 
     def _topic_modified(self, topic: str) -> None:
         self._put_if_active("PartitionModifications", partial(self._topics.on_modification, topic))
@@ -440,7 +312,9 @@ class KafkaController:
             named = await self._zk_client.get_partitions_from_isr_change_notifications(numbers)
             if named:
                 await self._update_leadership_cache(named, "notification")
-                await self._send_update_metadata(self.context.live_or_shutting_down, named)
+                await self._machinery.send_update_metadata(
+                    self.context.live_or_shutting_down, named
+                )
         except ZooKeeperError:
             await self._delete_isr_change_notifications(numbers)
             raise
@@ -457,14 +331,6 @@ class KafkaController:
         numbers = await self._zk_client.get_all_log_dir_event_notifications()
         version = self.context.epoch_zk_version
         await self._zk_client.delete_log_dir_event_notifications(numbers, version)
-
-    async def _send_update_metadata(
-        self, brokers: Sequence[int], partitions: Iterable[TopicPartition]
-    ) -> None:
-        """One UpdateMetadata for these partitions (none: only live brokers and controller)."""
-        self._batch.new_batch()
-        self._batch.add_update_metadata(brokers, partitions)
-        await self._batch.send(self.context.epoch)
 
     # -- elections and reassignments ---------------------------------------------------------------
 
@@ -594,12 +460,3 @@ class KafkaController:
 
 async def _nothing() -> None:
     return None
-
-
-def _where(broker: int, info: BrokerInfo) -> LiveBroker:
-    endpoint = info.endpoints[0]
-    return LiveBroker(broker, endpoint.host, endpoint.port)
-
-
-def _live(registered: dict[int, tuple[BrokerInfo, int]]) -> dict[int, tuple[LiveBroker, int]]:
-    return {b: (_where(b, info), epoch) for b, (info, epoch) in registered.items()}

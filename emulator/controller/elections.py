@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from emulator.controller.context import ControllerContext, PartitionState
-from emulator.controller.partition_state_machine import PartitionStateMachine
-from emulator.controller.ports import Host
+from emulator.controller.context import PartitionState
+from emulator.controller.machinery import Machinery
 from emulator.controller.rebalance import partitions_to_rebalance
 from emulator.model.errors import Errors
 from emulator.trace.values import TopicPartition
@@ -20,10 +19,9 @@ from emulator.trace.values import TopicPartition
 class Elections:
     """Preferred elections."""
 
-    def __init__(
-        self, host: Host, context: ControllerContext, partitions: PartitionStateMachine
-    ) -> None:
-        self._host, self._context, self._partitions = host, context, partitions
+    def __init__(self, machinery: Machinery) -> None:
+        self._host, self._context = machinery.host, machinery.context
+        self._partitions = machinery.partitions
 
     async def elect_preferred(
         self, partitions: Sequence[TopicPartition] | None

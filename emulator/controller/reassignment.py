@@ -9,22 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from emulator.controller.context import (
-    ControllerContext,
     PartitionAndReplica,
     PartitionState,
     ReplicaState,
 )
 from emulator.controller.handlers import NodeChangeHandler
-from emulator.controller.partition_state_machine import PartitionStateMachine
-from emulator.controller.ports import Host
-from emulator.controller.replica_state_machine import ReplicaStateMachine
-from emulator.controller.request_batch import ControllerBrokerRequestBatch
+from emulator.controller.machinery import Machinery
 from emulator.controller.topic_deletion import TopicDeletionManager
 from emulator.model.errors import Errors
 from emulator.trace.values import TopicPartition
 from zk import paths
 from zk.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch, ReplicaAssignment
-from zk.kafka_zk_client import KafkaZkClient
 
 _S = ReplicaState
 
@@ -46,17 +41,15 @@ class Reassignments:
 
     def __init__(
         self,
-        host: Host,
-        context: ControllerContext,
-        zk_client: KafkaZkClient,
-        batch: ControllerBrokerRequestBatch,
-        partitions: PartitionStateMachine,
-        replicas: ReplicaStateMachine,
+        machinery: Machinery,
         deletions: TopicDeletionManager,
         isr_changed: Callable[[TopicPartition], None],
     ) -> None:
-        self._host, self._context, self._zk_client = host, context, zk_client
-        self._batch, self._partitions, self._replicas = batch, partitions, replicas
+        """`isr_changed` is called when the state znode of a partition that moves changes."""
+        self._machinery = machinery
+        self._context, self._zk_client = machinery.context, machinery.zk_client
+        self._batch = machinery.batch
+        self._partitions, self._replicas = machinery.partitions, machinery.replicas
         self._deletions, self._isr_changed = deletions, isr_changed
 
     async def start_from_api(
@@ -213,9 +206,8 @@ class Reassignments:
         self._zk_client.client.unregister_change_handler(paths.topic_partition_state(*partition))
         await self._remove_from_command_znode([partition])
         self._context.being_reassigned.pop(partition, None)
-        self._batch.new_batch()
-        self._batch.add_update_metadata(self._context.live_or_shutting_down, [partition])
-        await self._batch.send(self._context.epoch)
+        everybody = self._context.live_or_shutting_down
+        await self._machinery.send_update_metadata(everybody, [partition])
         await self._deletions.resume_for([partition.topic])
 
     async def _move_leader_if_required(

@@ -9,19 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from emulator.controller.context import (
-    ControllerContext,
     PartitionAndReplica,
     PartitionState,
     ReplicaState,
 )
-from emulator.controller.partition_state_machine import PartitionStateMachine
-from emulator.controller.ports import Host
-from emulator.controller.replica_state_machine import ReplicaStateMachine
-from emulator.controller.request_batch import ControllerBrokerRequestBatch
+from emulator.controller.machinery import Machinery
 from emulator.model.errors import Errors
 from emulator.protocol.messages import StopReplicaResponse
 from zk import paths
-from zk.kafka_zk_client import KafkaZkClient
 
 _S = ReplicaState
 
@@ -29,17 +24,10 @@ _S = ReplicaState
 class TopicDeletionManager:
     """What is to be deleted, and how far it is."""
 
-    def __init__(
-        self,
-        host: Host,
-        context: ControllerContext,
-        zk_client: KafkaZkClient,
-        batch: ControllerBrokerRequestBatch,
-        partitions: PartitionStateMachine,
-        replicas: ReplicaStateMachine,
-    ) -> None:
-        self._host, self._context, self._zk_client = host, context, zk_client
-        self._batch, self._partitions, self._replicas = batch, partitions, replicas
+    def __init__(self, machinery: Machinery) -> None:
+        self._machinery = machinery
+        self._context, self._zk_client = machinery.context, machinery.zk_client
+        self._partitions, self._replicas = machinery.partitions, machinery.replicas
 
     def init(self, topics: Iterable[str], ineligible: Iterable[str]) -> None:
         """At fail-over: what the znodes say."""
@@ -115,9 +103,7 @@ class TopicDeletionManager:
         await self._partitions.handle_state_changes(partitions, PartitionState.OFFLINE)
         await self._partitions.handle_state_changes(partitions, PartitionState.NON_EXISTENT)
         context.topics_with_deletion_started.update(dict.fromkeys(fresh))
-        self._batch.new_batch()
-        self._batch.add_update_metadata(context.live_or_shutting_down, partitions)
-        await self._batch.send(context.epoch)
+        await self._machinery.send_update_metadata(context.live_or_shutting_down, partitions)
         await self._delete_partitions(topics)
 
     async def _delete_partitions(self, topics: Sequence[str]) -> None:

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from emulator.controller.context import ControllerContext, PartitionState, ReplicaState
+from emulator.controller.context import PartitionState, ReplicaState
 from emulator.controller.handlers import NodeChangeHandler
-from emulator.controller.partition_state_machine import PartitionStateMachine
-from emulator.controller.ports import Host
-from emulator.controller.replica_state_machine import ReplicaStateMachine
+from emulator.controller.machinery import Machinery
 from emulator.controller.topic_deletion import TopicDeletionManager
 from emulator.trace.values import TopicPartition
 from zk import paths
 from zk.codec import ReplicaAssignment
-from zk.kafka_zk_client import KafkaZkClient
 
 
 class Topics:
@@ -26,17 +23,14 @@ class Topics:
 
     def __init__(
         self,
-        host: Host,
-        context: ControllerContext,
-        zk_client: KafkaZkClient,
-        partitions: PartitionStateMachine,
-        replicas: ReplicaStateMachine,
+        machinery: Machinery,
         deletions: TopicDeletionManager,
         modified: Callable[[str], None],
     ) -> None:
         """`modified` is called when a topic's znode changes."""
-        self._host, self._context, self._zk_client = host, context, zk_client
-        self._partitions, self._replicas, self._deletions = partitions, replicas, deletions
+        self._host, self._context = machinery.host, machinery.context
+        self._zk_client, self._deletions = machinery.zk_client, deletions
+        self._partitions, self._replicas = machinery.partitions, machinery.replicas
         self._modified = modified
         self._watched: dict[str, None] = {}
 

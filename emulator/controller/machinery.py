@@ -1,0 +1,62 @@
+"""What all parts of a controller work with: context, state machines, request batch, channels.
+
+Owns nothing of its own but the one request that everybody sends. Source: the fields of
+controller/KafkaController.scala@2.6.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from emulator.controller.channel_manager import ControllerChannelManager
+from emulator.controller.context import ControllerContext
+from emulator.controller.partition_state_machine import PartitionStateMachine
+from emulator.controller.ports import Host
+from emulator.controller.replica_state_machine import ReplicaStateMachine
+from emulator.controller.request_batch import ControllerBrokerRequestBatch
+from emulator.protocol.messages import (
+    LeaderAndIsrResponse,
+    StopReplicaResponse,
+    UpdateMetadataResponse,
+)
+from emulator.protocol.transport import Network
+from emulator.trace.values import TopicPartition
+from zk.kafka_zk_client import KafkaZkClient
+
+
+class Machinery:
+    """One controller's shared parts."""
+
+    def __init__(
+        self,
+        host: Host,
+        zk_client: KafkaZkClient,
+        network: Network,
+        *,
+        leader_and_isr_answered: Callable[[int, LeaderAndIsrResponse], None],
+        update_metadata_answered: Callable[[int, UpdateMetadataResponse], None],
+        deletion_answered: Callable[[int, StopReplicaResponse], None],
+    ) -> None:
+        self.host, self.zk_client = host, zk_client
+        self.context = ControllerContext()
+        self.channels = ControllerChannelManager(host, network)
+        self.batch = ControllerBrokerRequestBatch(
+            host,
+            self.context,
+            self.channels,
+            leader_and_isr_answered,
+            update_metadata_answered,
+            deletion_answered,
+        )
+        self.partitions = PartitionStateMachine(host, self.context, zk_client, self.batch)
+        self.replicas = ReplicaStateMachine(
+            host, self.context, zk_client, self.batch, self.partitions
+        )
+
+    async def send_update_metadata(
+        self, brokers: Sequence[int], partitions: Iterable[TopicPartition]
+    ) -> None:
+        """One UpdateMetadata for these partitions (none: only live brokers and controller)."""
+        self.batch.new_batch()
+        self.batch.add_update_metadata(brokers, partitions)
+        await self.batch.send(self.context.epoch)
