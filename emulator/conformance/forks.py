@@ -1,8 +1,9 @@
-"""Work done in forked children: one child for one piece of work, its result through a pipe.
+"""Work done in forked children: their results come through pipes, and none of them is left.
 
-A fork copies what cannot be copied otherwise (a run's coroutines) and costs milliseconds. Owns
-that no child outlives its parent's interest in it: results are read or the child is killed, and a
-child whose parent is gone fails at its next write. It must not know what the work is.
+A fork copies what cannot be copied otherwise (a run's coroutines) and costs milliseconds. A child
+may have children of its own: whoever ends a child ends all below it, each reaped by its parent.
+Ctrl-C is for the first parent alone; a child whose parent is gone fails at its next message. This
+module must not know what the work is.
 """
 
 from __future__ import annotations
@@ -16,50 +17,110 @@ import struct
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from types import FrameType
+from typing import Any, NoReturn, TypeVar
 
 A = TypeVar("A")
 B = TypeVar("B")
 
 _LENGTH = struct.Struct("<Q")
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Failed(Exception):
     """A child died without a result."""
 
 
-class Child:
-    """One forked process that sends messages until it ends."""
+class _Ended(BaseException):
+    """A child is told to end."""
 
-    def __init__(self, work: Callable[[Callable[[Any], None]], None]) -> None:
-        """`work` runs in the child and is given the function that sends a message."""
+
+class _Raised:
+    """A message that is an exception."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+class Child:
+    """One forked process that computes one result."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
         self.reads, writes = os.pipe()
-        gc.freeze()
-        self.pid = _fork()
-        if self.pid == 0:
-            os.close(self.reads)
-            _end_with(lambda: work(lambda message: _send(writes, message)))
+        gc.freeze()  # The collector would touch, and so copy, all that the two share.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            self.pid = _fork()
+            if self.pid == 0:
+                _be_child(work, self.reads, writes)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(writes)
 
-    def receive(self) -> Any:
-        """The next message; raises what the child raised."""
-        header = _read(self.reads, _LENGTH.size)
-        message = pickle.loads(_read(self.reads, _LENGTH.unpack(header)[0]))
+    def result(self) -> Any:
+        """What the work returned; raises what it raised."""
+        length = _LENGTH.unpack(_read(self.reads, _LENGTH.size))[0]
+        message = pickle.loads(_read(self.reads, length))
         if isinstance(message, _Raised):
             raise message.error
         return message
 
     def end(self) -> None:
-        """Kill it if it still runs; nothing of it is left."""
+        """End it, and all that it has forked, if it still runs."""
         with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+            os.kill(self.pid, signal.SIGTERM)
         os.close(self.reads)
         os.waitpid(self.pid, 0)
 
 
-class _Raised:
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
+def in_child(work: Callable[[], B]) -> B:
+    """The result of `work`, done in a copy of this process."""
+    child = Child(work)
+    try:
+        result: B = child.result()
+        return result
+    finally:
+        child.end()
+
+
+def in_children(items: Sequence[A], work: Callable[[A], B], jobs: int) -> Iterator[tuple[int, B]]:
+    """`work` of every item, each in a child of its own, `jobs` at a time: (index, result) as they
+    come. However the caller ends, no child is left."""
+    waiting = iter(enumerate(items))
+    running: dict[int, tuple[int, Child]] = {}
+    try:
+        while _fill(running, waiting, work, jobs):
+            for reads in _readable(running):
+                index, child = running[reads]
+                result = child.result()
+                del running[reads]
+                child.end()
+                yield index, result
+    finally:
+        for _, child in running.values():
+            child.end()
+
+
+def _fill(
+    running: dict[int, tuple[int, Child]],
+    waiting: Iterator[tuple[int, A]],
+    work: Callable[[A], B],
+    jobs: int,
+) -> int:
+    """Start children while there are items and room; how many run."""
+    while len(running) < jobs and (following := next(waiting, None)) is not None:
+        index, item = following
+        child = Child(lambda item=item: work(item))  # type: ignore[misc]
+        running[child.reads] = index, child
+    return len(running)
+
+
+def _readable(files: dict[int, tuple[int, Child]]) -> list[int]:
+    """Wait for one of the files at least."""
+    with selectors.DefaultSelector() as selector:
+        for file in files:
+            selector.register(file, selectors.EVENT_READ)
+        return [key.fd for key, _ in selector.select()]
 
 
 def _fork() -> int:
@@ -69,16 +130,44 @@ def _fork() -> int:
         return os.fork()
 
 
-def _end_with(work: Callable[[], None]) -> None:
-    """Run the child's work and end without any of the parent's exit handlers and buffers."""
+def _be_child(work: Callable[[], object], reads: int, writes: int) -> NoReturn:
+    """Work, send the result, and end without the parent's exit handlers and buffers."""
     code = 1
     try:
-        work()
+        os.close(reads)
+        signal.signal(signal.SIGTERM, _told_to_end)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        _send(writes, _result(work))
         code = 0
-    except (KeyboardInterrupt, BrokenPipeError):
+    except (_Ended, BrokenPipeError):
         pass
     finally:
         os._exit(code)
+
+
+def _told_to_end(_number: int, _frame: FrameType | None) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Once: what comes now must not be disturbed.
+    raise _Ended
+
+
+def _result(work: Callable[[], object]) -> object:
+    try:
+        return work()
+    except BrokenPipeError:
+        raise
+    except Exception as error:  # noqa: BLE001
+        return _Raised(_portable(error))
+
+
+def _portable(error: Exception) -> Exception:
+    """The error itself where it can cross the pipe, else its words."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # noqa: BLE001
+        return Failed(f"{type(error).__name__}: {error}")
+    return error
 
 
 def _send(to: int, message: object) -> None:
@@ -96,55 +185,3 @@ def _read(of: int, length: int) -> bytes:
             raise Failed("a child process died without a result")
         data += part
     return bytes(data)
-
-
-def in_children(items: Sequence[A], work: Callable[[A], B], jobs: int) -> Iterator[tuple[int, B]]:
-    """`work` of every item, each in a child of its own, `jobs` at a time: (index, result) as they
-    come. However the caller ends, no child is left."""
-    waiting = iter(enumerate(items))
-    running: dict[int, tuple[int, Child]] = {}
-    with selectors.DefaultSelector() as selector:
-        try:
-            while _fill(running, waiting, work, jobs, selector):
-                for key, _ in selector.select():
-                    index, child = running[key.fd]
-                    result = child.receive()
-                    selector.unregister(key.fd)
-                    del running[key.fd]
-                    child.end()
-                    yield index, result
-        finally:
-            for _, child in running.values():
-                child.end()
-
-
-def _fill(
-    running: dict[int, tuple[int, Child]],
-    waiting: Iterator[tuple[int, A]],
-    work: Callable[[A], B],
-    jobs: int,
-    selector: selectors.BaseSelector,
-) -> int:
-    """Start children while there are items and room; how many run."""
-    while len(running) < jobs and (following := next(waiting, None)) is not None:
-        index, item = following
-        child = Child(lambda send, item=item: send(_result(work, item)))  # type: ignore[misc]
-        running[child.reads] = index, child
-        selector.register(child.reads, selectors.EVENT_READ)
-    return len(running)
-
-
-def _result(work: Callable[[A], B], item: A) -> object:
-    try:
-        return work(item)
-    except Exception as error:  # noqa: BLE001
-        return _Raised(_portable(error))
-
-
-def _portable(error: Exception) -> Exception:
-    """The error itself where it can cross the pipe, else its words."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001
-        return Failed(f"{type(error).__name__}: {error}")
-    return error

@@ -1,0 +1,100 @@
+"""Which seeds to try next for one leg, and whom to blame: the policy of a guided search.
+
+A *draw* is the choices of one leg. A third of the time everything is drawn anew; otherwise the best
+draw so far is kept but for the party whose partition disagrees (sometimes for another one, and
+sometimes but for a single purpose). What a draw decides may show only legs later: the best draw is
+the one after which the run came furthest, and a leg that was tried in vain sends the search back to
+an earlier one. This module plays nothing; all that it knows of a contradiction is a score, what it
+was, and a party.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TypeAlias
+
+from emulator.kernel.rng import Choice, Stream
+
+Draw: TypeAlias = Mapping[Choice, int]
+Score: TypeAlias = tuple[int, int]
+"""How far a run came: the leg that it did not get through, and how much was right by then."""
+
+PATIENCE = 40
+"""So many draws of one leg that lead nowhere, then an earlier one is blamed."""
+HASTE = 8
+"""After so many already, where the leg went better after other legs before, or all is one."""
+NOWHERE: Score = (-1, 0)
+
+
+class Tried:
+    """What was tried in one leg, and what to try next."""
+
+    def __init__(self, stretches: range, fixed: Draw, saved: Draw | None, record: Score) -> None:
+        """`fixed` holds in every draw. After other legs than now, `saved` was the best draw, and
+        `record` is how far it came."""
+        self._stretches, self._fixed, self._saved = stretches, fixed, saved
+        self._record = record
+        self.draws = 0
+        self.best: Draw | None = None
+        self.best_score = NOWHERE
+        self._party = ""
+        self._asked: list[Choice] = []
+        self._wrong: set[Hashable] = set()
+
+    @property
+    def is_exhausted(self) -> bool:
+        if not self._stretches[0]:
+            return False  # There is nothing before the boot.
+        if self.draws >= PATIENCE:
+            return True
+        hopeless = self.best_score < self._record or len(self._wrong) == 1
+        return self.draws >= HASTE and hopeless
+
+    def next_draw(self, stream: Stream) -> Draw:
+        self.draws += 1
+        if self.draws == 1 and self._saved is not None:
+            return {**self._saved, **self._fixed}
+        if self.best is None or stream.below(3) == 0:
+            return {**self._anew(stream), **self._fixed}
+        return {**self.best, **self._redrawn(stream), **self._fixed}
+
+    def _anew(self, stream: Stream) -> Draw:
+        return {(stretch, "", ""): stream.bits() for stretch in self._stretches}
+
+    def _redrawn(self, stream: Stream) -> Draw:
+        """New seeds for a part of the best draw's streams."""
+        parties = sorted({party_of(actor) for _, actor, _ in self._asked})
+        if not parties:
+            return self._anew(stream)
+        blamed = self._party in parties and stream.below(2) > 0
+        party = self._party if blamed else parties[stream.below(len(parties))]
+        streams = [key for key in self._asked if party_of(key[1]) == party]
+        if stream.below(3) == 0:
+            purposes = sorted({purpose for _, _, purpose in streams})
+            purpose = purposes[stream.below(len(purposes))]
+            streams = [key for key in streams if key[2] == purpose]
+        return {key: stream.bits() for key in streams}
+
+    def learn(
+        self, draw: Draw, score: Score, wrong: Hashable, party: str, asked: Iterable[Choice]
+    ) -> None:
+        """How far the run came after this draw, what was wrong there, and whose it was."""
+        self._wrong.add(wrong)
+        if score >= self.best_score:
+            self.best, self.best_score, self._party = dict(draw), score, party
+            self._asked = list(asked)
+
+
+def party_of(actor: str) -> str:
+    """The broker or client that a stream belongs to, whichever of its threads or connections."""
+    kind, _, rest = actor.partition("-")
+    number = rest.partition("/")[0].partition("-")[0]
+    return f"{'broker' if kind == 'controller' else kind}-{number}"
+
+
+def back_from(leg: int, stream: Stream) -> int:
+    """Which earlier leg to blame: mostly the last one, each one before it half as often."""
+    back = 1
+    while back < leg and stream.below(2):
+        back += 1
+    return leg - back

@@ -1,0 +1,147 @@
+"""When a broker's periodic tasks began, read off a recording: the boot's constants, fitted.
+
+`isr-expiration` runs every half lag and `isr-change-propagation` every 2.5 s from one moment of a
+boot on, so a shrink or a notification that stands alone gives that moment away, modulo the period.
+Owns the fit, and the choice of seeds whose draws from the declared ranges come near it: a search
+would have to guess them anew again and again, for they show many stretches later. A choice stays
+what every choice is, a seed; what lies outside the declared range cannot be chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from emulator.conformance.recording import Fact, Recording
+from emulator.conformance.znodes import NOTIFICATIONS
+from emulator.kernel.rng import Chance, Choice, Stream, mix
+from emulator.runtime.latency import TABLE, Latencies
+
+PROPAGATION_PERIOD_MS = 2500
+_ALONE_MS = 1200
+"""So long after a resume of its broker, a task that was due runs on time again."""
+_TOGETHER_MS = 400
+"""Shrinks so close to each other may be of one run: only the first is on time."""
+_LATE_MS = 25
+"""A run may be seen so much later than it began (the writes of the run itself)."""
+_NEAR_US = 400
+_TRIES = 20_000
+
+_TO_REGISTRATION = "boot.replica_manager_to_registration"
+_STARTUP = "boot.replica_manager_startup"
+_PROPAGATION = "boot.propagation"
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Milliseconds from a broker's registration (so mostly negative) to the beginning of each
+    task, as late as they can have been; None where the recording does not tell."""
+
+    broker: int
+    expiration_ms: int | None
+    propagation_ms: int | None
+
+
+def phases_of(real: Recording) -> list[Phase]:
+    registered = {
+        fact["broker"]: fact["t"]
+        for fact in reversed(list(real.of("stimulus")))
+        if fact["do"] == "registered"
+    }
+    period_ms = int(real.settings.get("replica.lag.time.max.ms", 30000)) // 2
+    return [
+        Phase(
+            broker,
+            _begin(at, period_ms, _alone(real, broker, _shrinks(real, broker))),
+            _begin(at, PROPAGATION_PERIOD_MS, _alone(real, broker, _notified(real, broker))),
+        )
+        for broker, at in sorted(registered.items())
+    ]
+
+
+def _shrinks(real: Recording, broker: int) -> Iterator[int]:
+    last = -_TOGETHER_MS
+    for fact in real.of("shrink"):
+        if fact["broker"] == broker:
+            if fact["t"] - last >= _TOGETHER_MS:
+                yield fact["t"]
+            last = fact["t"]
+
+
+def _notified(real: Recording, broker: int) -> Iterator[int]:
+    for op in real.transactions:
+        if op.broker == broker and op.op == "create" and op.path.startswith(NOTIFICATIONS):
+            yield op.t
+
+
+def _alone(real: Recording, broker: int, times: Iterable[int]) -> list[int]:
+    resumed = [fact["t"] for fact in real.of("stimulus") if _resumes(fact, broker)]
+    return [t for t in times if not any(at <= t < at + _ALONE_MS for at in resumed)]
+
+
+def _resumes(fact: Fact, broker: int) -> bool:
+    return fact["do"] == "resume" and fact.get("broker") == broker
+
+
+def _begin(registered_ms: int, period_ms: int, seen: list[int]) -> int | None:
+    """The latest beginning that most of what was seen allows: runs are late, never early."""
+    low, high = (-edge[1] // 1000 for edge in reversed(TABLE[_TO_REGISTRATION].warm))
+    since = [(t - registered_ms - low) % period_ms + low for t in seen]
+    possible = [ms for ms in since if ms <= high + 2 * _LATE_MS]
+    if not possible:
+        return None
+    return max(possible, key=lambda ms: (sum(ms <= o <= ms + _LATE_MS for o in possible), -ms))
+
+
+def fitted(phases: Iterable[Phase], seed: int) -> dict[Choice, int]:
+    """Choices for the boots, one of many: how late each run was is drawn by `seed`."""
+    choices: dict[Choice, int] = {}
+    for phase in phases:
+        late = Stream(mix(seed ^ phase.broker))
+        choices |= _fitted(phase, late)
+    return choices
+
+
+def _fitted(phase: Phase, late: Stream) -> dict[Choice, int]:
+    actor = f"broker-{phase.broker}"
+    begin_us = _begin_us(phase, late)
+    if begin_us is None:
+        return {}
+    startup, startup_us = _near(_STARTUP, actor, 1500, late)
+    chosen = {(0, actor, _STARTUP): startup}
+    chosen[0, actor, _TO_REGISTRATION], took_us = _near(
+        _TO_REGISTRATION, actor, startup_us - begin_us, late
+    )
+    if phase.propagation_ms is not None:
+        apart_us = phase.propagation_ms * 1000 - late.between(0, 4000) + took_us - startup_us
+        chosen[0, actor, _PROPAGATION], _ = _near(_PROPAGATION, actor, apart_us, late)
+    return chosen
+
+
+def _begin_us(phase: Phase, late: Stream) -> int | None:
+    """When isr-expiration began, as far as either task tells."""
+    told = [ms for ms in (phase.expiration_ms, phase.propagation_ms) if ms is not None]
+    if not told:
+        return None
+    apart_us = TABLE[_PROPAGATION].warm[-1][1] if phase.expiration_ms is None else 4000
+    return min(told) * 1000 - late.between(0, apart_us)
+
+
+def _near(purpose: str, actor: str, wanted_us: int, seeds: Stream) -> tuple[int, int]:
+    """(seed, what it draws): one whose draw is as near to what is wanted as the range allows."""
+    low, high = TABLE[purpose].warm[0][1], TABLE[purpose].warm[-1][1]
+    wanted_us = min(max(wanted_us, low), high)
+    best = (high - low + 1, 0, 0)
+    for _ in range(_TRIES):
+        seed = seeds.bits()
+        us = _drawn(purpose, actor, seed)
+        best = min(best, (abs(us - wanted_us), seed, us))
+        if best[0] <= _NEAR_US:
+            break
+    return best[1], best[2]
+
+
+def _drawn(purpose: str, actor: str, seed: int) -> int:
+    """What the declared table makes of this seed in the boot."""
+    chance = Chance(0, {(0, actor, purpose): seed})
+    return Latencies(chance, {purpose: TABLE[purpose]})(purpose, actor)

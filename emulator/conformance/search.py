@@ -1,0 +1,181 @@
+"""One guided search: seeds for each leg under which a run agrees with the recording.
+
+A run that has come to the end of a leg is a process; each draw of the next leg is played in a fork
+of it, and goes on from there by forking again: a chain of processes, one per leg. A contradiction
+ends the last of them; a jump back ends several. What was good in a leg is kept and tried first
+when the search comes by again. Owns this walk over the tree of draws; the policy is in `draws`,
+the judging in `walk`. All depends on the seed: the same search makes the same draws.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from emulator.conformance.compare import Reference
+from emulator.conformance.draws import NOWHERE, Draw, Score, Tried, back_from
+from emulator.conformance.forks import in_child
+from emulator.conformance.partial import RealSide
+from emulator.conformance.phases import Phase, fitted, phases_of
+from emulator.conformance.player import Script
+from emulator.conformance.prefix import Disagreement
+from emulator.conformance.walk import Leg, Walk, legs_of
+from emulator.kernel.rng import Choice, Stream, mix
+
+OnDraw: TypeAlias = Callable[[int, bool], object]
+"""Told of each draw: its leg, and whether it got through."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a search looks for; read once, the same for all searches."""
+
+    script: Script
+    reference: Reference
+    real: RealSide
+    legs: list[Leg]
+    phases: list[Phase]
+
+
+def goal_of(script: Script, reference: Reference) -> Goal:
+    real = RealSide(reference.real)
+    return Goal(script, reference, real, legs_of(script, real), phases_of(reference.real))
+
+
+@dataclass(frozen=True)
+class Found:
+    """A run that agrees in everything, by its choices."""
+
+    seed: int
+    choices: dict[Choice, int]
+
+
+@dataclass(frozen=True)
+class _Stopped:
+    """A draw that did not get to the end of its leg."""
+
+    score: Score
+    wrong: Hashable
+    party: str
+    asked: list[Choice]
+
+
+@dataclass(frozen=True)
+class _Back:
+    """A leg is exhausted: go back to an earlier one. `to` -1: give the search up."""
+
+    to: int
+    score: Score
+    party: str
+    memory: Memory
+
+
+_Outcome: TypeAlias = Found | _Stopped | _Back
+
+
+@dataclass
+class Memory:
+    """What a search knows, whichever of its processes goes on."""
+
+    spent: int = 0
+    best: dict[int, Draw] = field(default_factory=dict)
+    """By leg, the draw that was best when it was last tried."""
+    asked: dict[int, list[Choice]] = field(default_factory=dict)
+    """By leg, the streams of the last draw that got through."""
+    records: dict[int, Score] = field(default_factory=dict)
+    """By leg, how far runs came that had a draw there."""
+
+
+@dataclass
+class Search:
+    """One search from the boot on, with a number of draws to spend."""
+
+    goal: Goal
+    seed: int
+    limit: int
+    on_draw: OnDraw
+    memory: Memory = field(default_factory=Memory)
+
+    def run(self) -> Found | None:
+        goal = self.goal
+        outcome = self._explore(Walk(goal.script, goal.real, goal.legs, self.seed))
+        return outcome if isinstance(outcome, Found) else None
+
+    def _explore(self, walk: Walk) -> _Outcome:
+        """From a walk at the end of a leg: find draws for the rest."""
+        if walk.over:
+            return self._arrived(walk)
+        number, tried, party = walk.taken, self._tried(walk), ""
+        while not tried.is_exhausted:
+            self.memory.spent += 1
+            if self.memory.spent > self.limit:
+                return self._back(-1, tried.best_score, party)
+            draw = tried.next_draw(self._stream())
+            outcome = in_child(lambda draw=draw: self._draw(walk, draw))  # type: ignore[misc]
+            match outcome:
+                case Found():
+                    return outcome
+                case _Stopped(score, wrong, party, asked):
+                    tried.learn(draw, score, wrong, party, asked)
+                case _Back(to, score, party, memory):
+                    self.memory = memory
+                    if to < number:
+                        return outcome
+                    tried.learn(draw, score, memory.spent, party, memory.asked[number])
+        self._remember(number, tried)
+        return self._back(back_from(number, self._stream()), tried.best_score, party)
+
+    def _tried(self, walk: Walk) -> Tried:
+        number, memory = walk.taken, self.memory
+        fixed = fitted(self.goal.phases, self.seed) if not number else {}
+        record = memory.records.get(number, NOWHERE)
+        return Tried(walk.leg.stretches, fixed, memory.best.get(number), record)
+
+    def _remember(self, number: int, tried: Tried) -> None:
+        memory = self.memory
+        memory.records[number] = max(memory.records.get(number, NOWHERE), tried.best_score)
+        if tried.best is not None:
+            memory.best[number] = tried.best
+
+    def _stream(self) -> Stream:
+        """The same draws whatever process goes on: all depends on the seed and what was spent."""
+        return Stream(mix(self.seed ^ mix(self.memory.spent)))
+
+    def _draw(self, walk: Walk, draw: Draw) -> _Outcome:
+        """In a child: play one leg, and all that follows."""
+        number = walk.taken
+        contradiction = walk.go_on(draw)
+        self.on_draw(number, contradiction is None)
+        if contradiction is not None:
+            found = contradiction.found
+            wrong = (found.point, found.key, found.real, found.run)
+            score = (number, contradiction.score)
+            return _Stopped(score, wrong, f"broker-{broker_named(found)}", walk.asked())
+        self.memory.best[number], self.memory.asked[number] = draw, walk.asked()
+        return self._explore(walk)
+
+    def _arrived(self, walk: Walk) -> _Outcome:
+        """The end: the whole run is judged once more, producers' results included."""
+        examined = self.goal.reference.examine(walk.whole())
+        if any(examined.differences.values()):
+            return self._back(back_from(walk.taken, self._stream()), (walk.taken, 0), "")
+        return Found(self.seed, walk.choices)
+
+    def _back(self, to: int, score: Score, party: str) -> _Back:
+        return _Back(to, score, party, self.memory)
+
+
+def broker_named(found: Disagreement) -> int:
+    """Who leads or did what the two sides disagree about."""
+    named = (_named(entry) for entry in (found.real, found.run))
+    of_key = re.match(r"broker (\d+)", found.key)
+    return next((b for b in named if b), int(of_key[1]) if of_key else 0)
+
+
+def _named(entry: Any) -> int:
+    if said := getattr(entry, "said", None):
+        return int(json.loads(said).get("leader", 0))
+    return getattr(entry, "leader", 0) or getattr(entry, "by", 0) or 0

@@ -1,0 +1,171 @@
+"""One run under search: played leg by leg, held against the recording as it goes.
+
+A *leg* is what lies between two stimuli, or several of these stretches where stimuli follow each
+other at once. Owns the moments at which a run that is still going is judged: 250 ms after the
+stimulus, when what the recording has next must have come, and at the end of the leg. The first
+contradiction ends it. A walk reads the recording; the run that it drives is given nothing but
+seeds, and the judging has no effect on it. This module must not know how seeds are chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from emulator.conformance.export import export
+from emulator.conformance.partial import Contradiction, RealSide
+from emulator.conformance.player import Script
+from emulator.conformance.points import AGREED
+from emulator.conformance.prefix import GRACE_MS
+from emulator.conformance.recording import Fact, ProduceResult, Recording
+from emulator.kernel.rng import Choice
+from emulator.runtime.play import Run
+from emulator.runtime.simulated import SimulatedWorld
+from emulator.trace import events
+from emulator.trace.sink import Sink
+
+_THIN_MS = 60
+"""Of two moments so close to each other the later one sees what the earlier one would."""
+_ASKED_ABOUT = ("up", "produce")
+"""Stimuli that the export of later events needs to know."""
+
+
+@dataclass(frozen=True)
+class Leg:
+    """Stretches that are drawn and judged together."""
+
+    stretches: range
+    moments: tuple[int, ...]
+    """When it is judged, in milliseconds since `up`; the last one is its end."""
+
+
+class _Contradicted(BaseException):
+    """Out of the kernel, from the moment of judging."""
+
+    def __init__(self, contradiction: Contradiction) -> None:
+        self.contradiction = contradiction
+
+
+class _Noted(dict[Choice, int]):
+    """Choices that note which streams were asked for, so that a search knows their names."""
+
+    def __init__(self, choices: Mapping[Choice, int]) -> None:
+        super().__init__(choices)
+        self.asked: dict[Choice, None] = {}
+
+    def get(self, key: Choice, default: int | None = None) -> int | None:  # type: ignore[override]
+        if key[2]:
+            self.asked[key] = None
+        return super().get(key, default)
+
+
+def legs_of(script: Script, real: RealSide) -> list[Leg]:
+    """All legs, from the boot (stretch 0) to the end."""
+    ends = [step.at_us // 1000 for step in script.scenario.steps]
+    ends.append(script.scenario.duration_us // 1000)
+    lanes = (lane for point in AGREED for lane in real.course.lanes[point].values())
+    due = sorted({t + GRACE_MS + 1 for lane in lanes for t, _ in lane})
+    return [Leg(group, _moments(group, ends, due)) for group in _groups(ends)]
+
+
+def _groups(ends: list[int]) -> Iterator[range]:
+    first = 0
+    for stretch, end in enumerate(ends):
+        is_short = 0 < stretch < len(ends) - 1 and end - ends[stretch - 1] < GRACE_MS
+        if not is_short:
+            yield range(first, stretch + 1)
+            first = stretch + 1
+
+
+def _moments(group: range, ends: list[int], due: list[int]) -> tuple[int, ...]:
+    end = ends[group[-1]]
+    if not group[0]:
+        return (end,)
+    start = ends[group[-1] - 1]
+    inside = sorted({ms for ms in (start + GRACE_MS, *due) if start < ms < end})
+    thinned = [ms for ms, later in pairwise([*inside, end]) if later - ms > _THIN_MS]
+    return (*thinned, end)
+
+
+class Walk:
+    """A run on its way through the recording."""
+
+    def __init__(self, script: Script, real: RealSide, legs: list[Leg], seed: int) -> None:
+        self.script, self.real, self.legs, self.seed = script, real, legs, seed
+        self.choices: dict[Choice, int] = {}
+        self.taken = 0
+        """How many legs were played."""
+        self._sink = Sink()
+        self._exported = 0
+        self._needed: list[events.Stimulus] = []
+        self._facts: list[Fact] = []
+        self._results: list[ProduceResult] = []
+
+    @property
+    def over(self) -> bool:
+        return self.taken == len(self.legs)
+
+    @property
+    def leg(self) -> Leg:
+        """The next one."""
+        return self.legs[self.taken]
+
+    def go_on(self, draw: Mapping[Choice, int]) -> Contradiction | None:
+        """Play the next leg under these choices, up to its first contradiction."""
+        self.choices |= draw
+        leg = self.leg
+        try:
+            self._play(leg)
+            self._judge(leg.moments[-1])
+        except _Contradicted as contradicted:
+            return contradicted.contradiction
+        self.taken += 1
+        return None
+
+    def asked(self) -> list[Choice]:
+        """The streams of the last leg."""
+        return list(self._noted.asked)
+
+    def whole(self) -> Recording:
+        """The run at its end."""
+        return export(self._sink.events, self.script.settings, f"seed {self.seed}")
+
+    def _play(self, leg: Leg) -> None:
+        if not leg.stretches[0]:
+            self._boot(leg)
+            return
+        self._noted.update(self.choices)
+        self._noted.asked.clear()
+        lane = self._world.kernel.world.lane("judge")
+        for ms in leg.moments[:-1]:
+            at_us = self._run.up_us + ms * 1000
+            lane.call_at(at_us, lambda ms=ms: self._judge(ms))  # type: ignore[misc]
+        for _ in leg.stretches:
+            self._run.next_stretch()
+
+    def _boot(self, leg: Leg) -> None:
+        self._noted = _Noted(self.choices)
+        self._world = SimulatedWorld(self.script.scenario, self.seed, self._sink, self.choices)
+        self._world.chance.choices = self._noted
+        self._run = Run(self._world)
+        self._run.bring_up()
+        self._run.run_to(leg.moments[-1] * 1000)
+
+    def _judge(self, until_ms: int) -> None:
+        """Raises _Contradicted."""
+        contradiction = self.real.contradiction(self._so_far(), until_ms)
+        if contradiction is not None:
+            raise _Contradicted(contradiction)
+
+    def _so_far(self) -> Recording:
+        """What the run has shown. Each event is exported once; with it come again those stimuli
+        that the export asks about, whose own facts do not matter."""
+        new = self._sink.events[self._exported :]
+        self._exported = len(self._sink.events)
+        exported = export([*self._needed, *new], self.script.settings)
+        self._facts += exported.events
+        self._results += exported.results
+        stimuli = (event for event in new if isinstance(event, events.Stimulus))
+        self._needed += (stimulus for stimulus in stimuli if stimulus.do in _ASKED_ABOUT)
+        return Recording(self.script.settings, self._facts, self._results)
