@@ -35,7 +35,7 @@ class Brokers:
         self._partitions, self._replicas = machinery.partitions, machinery.replicas
         self._deletions, self._reassignments = deletions, reassignments
         self._modified = modified
-        self._watched: dict[int, None] = {}
+        self.watched: dict[int, None] = {}
 
     async def watch(self, brokers: Iterable[int]) -> None:
         """`exists` with a watch on each registration."""
@@ -43,17 +43,17 @@ class Brokers:
             handler = NodeChangeHandler(
                 paths.broker_id(broker), changed=partial(self._modified, broker)
             )
-            self._watched[broker] = None
+            self.watched[broker] = None
             await self._machinery.zk_client.register_and_check_existence(handler)
 
     def unwatch(self, brokers: Iterable[int]) -> None:
         for broker in brokers:
-            if broker in self._watched:
-                del self._watched[broker]
+            if broker in self.watched:
+                del self.watched[broker]
                 self._machinery.zk_client.client.unregister_change_handler(paths.broker_id(broker))
 
     def unwatch_all(self) -> None:
-        self.unwatch(list(self._watched))
+        self.unwatch(list(self.watched))
 
     async def read(self) -> None:
         """At fail-over: who is registered."""

@@ -57,7 +57,7 @@ class KafkaController:
         self._register_broker = register_broker
         self.active_controller_id = NO_CONTROLLER
         self.events = ControllerEventManager(host, self._process)
-        self._machinery = Machinery(
+        self.machinery = Machinery(
             host,
             zk_client,
             network,
@@ -65,16 +65,16 @@ class KafkaController:
             update_metadata_answered=self._update_metadata_answered,
             deletion_answered=self._deletion_answered,
         )
-        self.context = self._machinery.context
-        self._shutdowns = ControlledShutdowns(self._machinery)
-        self._deletions = TopicDeletionManager(self._machinery)
-        self._elections = Elections(self._machinery)
+        self.context = self.machinery.context
+        self._shutdowns = ControlledShutdowns(self.machinery)
+        self._deletions = TopicDeletionManager(self.machinery)
+        self._elections = Elections(self.machinery)
         self._reassignments = Reassignments(
-            self._machinery, self._deletions, self._reassignment_isr_changed
+            self.machinery, self._deletions, self._reassignment_isr_changed
         )
-        self._topics = Topics(self._machinery, self._deletions, self._topic_modified)
-        self._brokers = Brokers(
-            self._machinery, self._deletions, self._reassignments, self._broker_modified
+        self._topics = Topics(self.machinery, self._deletions, self._topic_modified)
+        self.brokers = Brokers(
+            self.machinery, self._deletions, self._reassignments, self._broker_modified
         )
         self._scheduled: list[Task] = []
         self._controller_handler = NodeChangeHandler(
@@ -98,7 +98,7 @@ class KafkaController:
         return [
             ChildChangeHandler(path, partial(self._put_if_active, name, process))
             for path, name, process in (
-                (paths.BROKER_IDS, "BrokerChange", self._brokers.on_change),
+                (paths.BROKER_IDS, "BrokerChange", self.brokers.on_change),
                 (paths.TOPICS, "TopicChange", self._topics.on_change),
                 (paths.DELETE_TOPICS, "TopicDeletion", self._topics.on_deletion),
                 (
@@ -210,9 +210,9 @@ class KafkaController:
         await self._initialize_controller_context()
         deletions = await self._zk_client.get_topic_deletions()
         self._deletions.init(deletions, self._ineligible_for_deletion(deletions))
-        await self._machinery.send_update_metadata(self.context.live_or_shutting_down, ())
-        await self._machinery.replicas.startup()
-        await self._machinery.partitions.startup()
+        await self.machinery.send_update_metadata(self.context.live_or_shutting_down, ())
+        await self.machinery.replicas.startup()
+        await self.machinery.partitions.startup()
         await self._process_reassignment()
         await self._reassignments.resume(lambda _: True)
         await self._deletions.resume()
@@ -240,7 +240,7 @@ class KafkaController:
     async def _initialize_controller_context(self) -> None:
         """Brokers, topics, assignments, states: all that ZooKeeper has."""
         context = self.context
-        await self._brokers.read()
+        await self.brokers.read()
         topics = await self._zk_client.get_all_topics(register_watch=True)
         context.all_topics = dict.fromkeys(topics)
         self._topics.watch(topics)
@@ -250,9 +250,9 @@ class KafkaController:
         }
         context.leadership.clear()
         context.shutting_down.clear()
-        await self._brokers.watch(context.live_brokers)
+        await self.brokers.watch(context.live_brokers)
         await self._update_leadership_cache(list(context.assignments), "fail-over")
-        await self._machinery.channels.startup(
+        await self.machinery.channels.startup(
             [where for where, _ in context.live_brokers.values()]
         )
 
@@ -263,7 +263,7 @@ class KafkaController:
         ordered = small_table_else_trie(partitions, lambda p: topic_partition_hash(*p))
         found = await self._zk_client.get_topic_partition_states(ordered)
         for partition, state in found.items():
-            self._machinery.partitions.cache(partition, state, why)
+            self.machinery.partitions.cache(partition, state, why)
 
     async def _on_controller_resignation(self) -> None:
         """Handlers, timers, send threads and caches go; `/controller` is not deleted here (spec
@@ -274,21 +274,21 @@ class KafkaController:
             client.unregister_child_handler(child_handler.path)
         for handler in (self._preferred_handler, self._reassignment_handler):
             client.unregister_change_handler(handler.path)
-        self._brokers.unwatch_all()
+        self.brokers.unwatch_all()
         for partition in self.context.being_reassigned:
             client.unregister_change_handler(paths.topic_partition_state(*partition))
         self._topics.unwatch_all()
         for task in self._scheduled:
             task.stop()
         self._scheduled.clear()
-        await self._machinery.channels.shutdown()
+        await self.machinery.channels.shutdown()
         self.context.reset()
         self._host.emit(events.ControllerResigned, epoch)
 
     # -- topics ------------------------------------------------------------------------------------
 
     def _broker_modified(self, broker: int) -> None:
-        self._put_if_active("BrokerModifications", partial(self._brokers.on_modification, broker))
+        self._put_if_active("BrokerModifications", partial(self.brokers.on_modification, broker))
 
     def _topic_modified(self, topic: str) -> None:
         self._put_if_active("PartitionModifications", partial(self._topics.on_modification, topic))
@@ -312,7 +312,7 @@ class KafkaController:
             named = await self._zk_client.get_partitions_from_isr_change_notifications(numbers)
             if named:
                 await self._update_leadership_cache(named, "notification")
-                await self._machinery.send_update_metadata(
+                await self.machinery.send_update_metadata(
                     self.context.live_or_shutting_down, named
                 )
         except ZooKeeperError:

@@ -37,7 +37,7 @@ BROKERS_CHANGED, TOPICS_CHANGED = watch(CHILDREN, IDS), watch(CHILDREN, TOPICS)
 def lists_brokers(play: Controlling, *brokers: int, bounced: int = 0) -> Controlling:
     """The controller lists the registrations anew; a bounced one has a greater epoch."""
     play >> BROKERS_CHANGED << f"getChildren {IDS} W" >> children(*(str(b) for b in brokers))
-    known = play.controller._modification_handlers
+    known = play.controller.brokers.watched
     for broker in sorted(brokers):
         play << f"getData {IDS}/{broker}" + " W" * (broker in known)
     for broker in sorted(brokers):
