@@ -208,8 +208,8 @@ class LogIsAListOfRecords(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.log, self.records, self.epoch = OffsetLog(), [0][:0], 0
-        self.high_watermark = 0
+        self.log, self.epoch, self.high_watermark = OffsetLog(), 0, 0
+        self.records: list[int] = []
 
     @rule(count=st.integers(1, 4), later=st.booleans())
     def append(self, count: int, later: bool) -> None:
@@ -249,7 +249,7 @@ class LogIsAListOfRecords(RuleBasedStateMachine):
         ends = [b.next_offset for b in self.log.batches]
         starts = [b.base_offset for b in self.log.batches]
         assert starts == [0, *ends][: len(starts)]
-        assert [*ends, 0][-2 if ends else -1] == len(self.records)
+        assert (ends[-1] if ends else 0) == len(self.records)
 
     @invariant()
     def epochs_rise_and_end_where_the_next_begins(self) -> None:
