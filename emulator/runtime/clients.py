@@ -331,11 +331,12 @@ class Producer:
         self._lane.call_later(backoff_ms * 1000, lambda: self._wake.put(None))
 
     def _time_out(self, batch: PendingBatch) -> None:
-        """message.timeout.ms ran out for records that wait to be sent (again)."""
+        """message.timeout.ms ran out, whether they wait to be sent or are on their way: an answer
+        that comes later is about nothing any more."""
         queue = self._queues[batch.partition]
         if batch in queue:
             queue.remove(batch)
-            self._report([batch], "MSG_TIMED_OUT", -1)
+        self._report([batch], "MSG_TIMED_OUT", -1)
 
     def _report(self, batches: list[PendingBatch], result: str, base_offset: int) -> None:
         for batch in batches:
