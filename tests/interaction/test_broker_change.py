@@ -142,7 +142,6 @@ def test_a_state_that_a_newer_controller_decided_is_left_alone() -> None:
             >> state(3, (3, 1), version=5, decided_by=8)
         )
         assert play.controller.context.partition_states[ORDERS_0] is PartitionState.OFFLINE
-        play.forget()
 
 
 def test_without_a_live_member_of_the_isr_a_partition_stays_without_leader() -> None:

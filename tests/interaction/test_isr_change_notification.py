@@ -46,7 +46,9 @@ def test_a_notification_is_read_its_states_read_again_everybody_told_and_then_it
 def queued_before_the_delete(play: Controlling) -> list[int]:
     """Brokers whose send thread had the request in its queue when the delete went out."""
     return [
-        broker for broker, thread in play.controller.machinery.channels.threads.items() if len(thread.queue)
+        broker
+        for broker, thread in play.controller.machinery.channels.threads.items()
+        if len(thread.queue)
     ]
 
 

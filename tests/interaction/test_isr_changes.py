@@ -379,7 +379,7 @@ def test_while_the_write_is_in_flight_who_reads_that_partition_waits_and_others_
         )
 
 
-def test_the_second_check_under_the_write_lock_keeps_two_fetches_from_adding_twice() -> None:
+def test_two_fetches_of_one_follower_add_it_once() -> None:
     with leading(isr=(1, 2)) as play:
         (
             play
@@ -395,20 +395,33 @@ def test_the_second_check_under_the_write_lock_keeps_two_fetches_from_adding_twi
         )
 
 
-def test_what_a_rejected_shrink_saw_is_looked_at_again_under_the_write_lock() -> None:
-    """The pass waited for an expansion's write; meanwhile the follower had caught up."""
+def test_who_may_join_is_looked_at_again_under_the_write_lock() -> None:
+    """An append on a slow disk holds the read lock; when it is done the high watermark has gone
+    past the follower."""
     with leading(isr=(1, 2)) as play:
-        (play >> fetch(3, at=10, max_wait_ms=0) << WRITE_EXPANDED)
+        play >> produce(5, acks=1) << "produce: NONE at 10"
+        play.follower(2, 15)
+        play.follower(3, 9, caught_up_ms_ago=40_000)
+        play.disk.ms_per_append = 50
+        (
+            play
+            >> produce(acks=1)
+            >> fetch(3, at=10, max_wait_ms=0)
+            >> after_ms(50)
+            << "hw 15"
+            << "produce: NONE at 15"
+            << "fetch-3: 10..15, hw 10"
+        )
+
+
+def test_who_must_leave_is_looked_at_again_under_the_write_lock() -> None:
+    with leading() as play:
+        play.disk.ms_per_append = 50
+        play >> produce(acks=1)
         play.follower(2, 9, caught_up_ms_ago=30_001)
         play >> shrink_pass()
         play.follower(2, 10)
-        (
-            play
-            >> ok(version=6)
-            << "isr 1,2,3 v6"
-            << "fetch-3: nothing, hw 10"
-            << "isr-expiration: done"
-        )
+        play >> after_ms(50) << "produce: NONE at 10" << "isr-expiration: done"
 
 
 def test_a_look_that_finds_nothing_to_do_waits_for_no_reader() -> None:

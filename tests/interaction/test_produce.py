@@ -51,7 +51,6 @@ def test_acks_all_is_answered_when_the_high_watermark_has_passed_the_records() -
 
 
 def test_a_caught_up_follower_outside_the_isr_is_waited_for_too() -> None:
-    """Counting acknowledgements of the ISR would have answered when broker 2 had the record."""
     with leading(isr=(1, 2)) as play:
         play.follower(3, 9)
         (
@@ -62,6 +61,14 @@ def test_a_caught_up_follower_outside_the_isr_is_waited_for_too() -> None:
             >> after_ms(30_000)
             << "produce: REQUEST_TIMED_OUT"
         )
+
+
+def test_acknowledgements_of_the_isr_are_not_counted() -> None:
+    """Alone in the ISR, the leader has every acknowledgement there is; the high watermark waits
+    for broker 3."""
+    with leading(isr=(1,)) as play:
+        play.follower(3, 9)
+        play >> produce() >> after_ms(30_000) << "produce: REQUEST_TIMED_OUT"
 
 
 def test_with_an_isr_of_one_the_append_itself_raises_the_high_watermark() -> None:
@@ -369,6 +376,32 @@ def test_a_new_leader_waits_for_every_member_before_its_high_watermark_moves() -
             << "hw 11"
             << "produce: NONE at 10"
             << "fetch-3: nothing, hw 10"
+        )
+
+
+def test_who_leads_again_has_forgotten_where_its_followers_were() -> None:
+    with leading() as play:
+        (
+            play
+            >> leader_and_isr(state_of(leader=2, epoch=5))
+            << "follows 2 for orders-0 in epoch 5"
+            << "LeaderAndIsr: NONE NONE"
+            << "to 2: OffsetsForLeaderEpochRequest"
+            >> leader_and_isr(state_of(epoch=6))
+            << "leads orders-0 in epoch 6"
+            << "LeaderAndIsr: NONE NONE"
+        )
+        remotes = play.hosted().remotes
+        assert {b: r.log_end_offset for b, r in remotes.items()} == {2: -1, 3: -1}
+        assert play.hosted().log is not None
+        play.hosted().log.high_watermark = 7
+        (
+            play
+            >> fetch(2, at=10, epoch=6, max_wait_ms=0)
+            << "fetch-2: nothing, hw 7"
+            >> fetch(3, at=9, epoch=6, max_wait_ms=0)
+            << "hw 9"
+            << "fetch-3: 9..10, hw 7"
         )
 
 
