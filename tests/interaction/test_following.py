@@ -465,3 +465,19 @@ def test_a_partition_in_another_epoch_truncates_before_it_goes_on() -> None:
         play.run(play.fetchers.add_fetcher_for_partitions({ORDERS_0: initial}))
         state = play.fetchers.threads[2, 0].partitions[ORDERS_0]
         assert (state.fetch_offset, state.current_leader_epoch, state.truncating) == (0, 5, True)
+
+
+def test_stopping_a_fetcher_whose_leader_is_silent_blocks_the_handler_for_a_back_off() -> None:
+    """Recorded (§4.3): the thread finds its connection closed, and nothing to fetch."""
+    with told_to_follow((4, 10)) as play:
+        (
+            play
+            >> leader_and_isr(state_of(epoch=10, isr=(1,)))
+            << "leads orders-0 in epoch 10"
+            << "hw 10"
+            >> update_metadata()
+            >> after_ms(999)
+            >> after_ms(1)
+            << "LeaderAndIsr: NONE NONE"
+            << "UpdateMetadata: done"
+        )

@@ -389,6 +389,7 @@ def test_who_leads_again_has_forgotten_where_its_followers_were() -> None:
             << "to 2: OffsetsForLeaderEpochRequest"
             >> leader_and_isr(state_of(epoch=6))
             << "leads orders-0 in epoch 6"
+            >> after_ms(1000)
             << "LeaderAndIsr: NONE NONE"
         )
         remotes = play.hosted().remotes
