@@ -69,7 +69,8 @@ def test_when_a_broker_leaves_its_queue_goes_and_a_new_thread_begins_empty() -> 
         tell(play, ORDERS_0) << f"to 2: {TELL_0}"
         tell(play, ORDERS_1)
         channels = play.controller.machinery.channels
-        play >> thread("leaves", channels.remove_broker(2)) << "leaves: done" >> after_ms(1000)
+        play >> thread("leaves", channels.remove_broker(2)) << "leaves: done"
+        play >> breaks(2) >> after_ms(1000)
         where = play.controller.context.live_brokers[2][0]
         play >> thread("comes", channels.add_broker(where)) << "comes: done" >> after_ms(1000)
         tell(play, ORDERS_1) << f"to 2: {TELL_1}"
