@@ -386,7 +386,7 @@ class KazooSession:
         self._lane, self._listener, self._gate = lane, listener, gate
         self._chroot = servers.chroot
         self._state: SessionState | None = None
-        self._closing = False
+        self.closing = False
         # Paths as the server knows them, in the order in which they were set.
         self._watches: dict[str, dict[str, None]] = {"data": {}, "exist": {}, "child": {}}
         self._handler = _Handler(gate, thread_name)
@@ -407,7 +407,7 @@ class KazooSession:
 
     def submit(self, request: Request, on_reply: OnReply) -> None:
         entry = _Entry(request, on_reply, self.generation)
-        if self.over is not None or self._closing:
+        if self.over is not None or self.closing:
             self.answer(entry, Reply(self.over or Code.CONNECTION_LOSS))
             return
         self.queue.append(entry)
@@ -416,8 +416,8 @@ class KazooSession:
             self._drain(self.queue, Code.SESSION_EXPIRED)
 
     def close(self) -> None:
-        if self.over is None and not self._closing:
-            self._closing = True
+        if self.over is None and not self.closing:
+            self.closing = True
             self.queue.append(_Entry(None, _no_reply, self.generation))
             self._stop_connecting()
             self._connection.wake()
@@ -561,8 +561,13 @@ class KazooService:
         self._sessions.append(session)
         return session
 
-    def close(self, timeout_s: float = 10.0) -> None:
-        """Abandon the sessions that have not ended, and wait until all threads are gone."""
+    def close(self, timeout_s: float = 10.0, grace_s: float = 2.0) -> None:
+        """Sessions that are being closed may end in order, so that the server removes their
+        ephemerals; then abandon what is left, and wait until all threads are gone."""
+        until = time.monotonic() + grace_s
+        for session in self._sessions:
+            if session.closing:
+                session.join(max(0.0, until - time.monotonic()))
         for session in self._sessions:
             if session.over is None:
                 session.abandon()

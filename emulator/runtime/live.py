@@ -14,6 +14,7 @@ from emulator.kernel.scheduler import Process
 from emulator.profiles.base import profiles
 from emulator.runtime.cluster import Cluster
 from emulator.runtime.latency import Latencies
+from emulator.runtime.live_causes import CLOSE, CONNECT, LiveCauses
 from emulator.runtime.live_clock import LiveClock, LiveKernel
 from emulator.runtime.network import MemoryNetwork
 from emulator.runtime.server_log import ReplyLog, ServerLog
@@ -57,15 +58,17 @@ class LiveWorld:
         self.server = self._embedded(data_dir) if zookeeper == EMBEDDED else None
         self._address = self.server.address if self.server else parse_address(zookeeper)
         self._sessions: dict[int, str] = {}
-        self._observer = TracingObserver(self.kernel, lambda s: self._sessions.get(s, ""))
+        self._opened: list[tuple[Session, str]] = []
+        whose = self._client_of
+        self.causes = LiveCauses(self.kernel, TracingObserver(self.kernel, whose), whose)
         times = ClientTimes().divided_by(time_scale)
         self._service = KazooService(self._address, times)
-        self._taps = Taps(_Inbox(self.clock, self._observer), self.clock.now_us)
+        self._taps = Taps(_Inbox(self.clock, self.causes), self.clock.now_us)
         self._tap_of: dict[str, Tap] = {}
         self.log: ServerLog | ReplyLog = (
-            ServerLog(self.server.txn_log_dir, self._observer, self.kernel)
+            ServerLog(self.server.txn_log_dir, self.causes, self.kernel)
             if self.server
-            else ReplyLog(self._observer, self.kernel)
+            else ReplyLog(self.causes, self.kernel)
         )
         self.cluster = Cluster(
             scenario, profiles()[scenario.profile], self.kernel, self.network, self
@@ -104,8 +107,11 @@ class LiveWorld:
         self.close()
 
     def close(self) -> None:
-        """Sessions end, then taps, server and tasks; nothing stays behind."""
+        """Sessions end, those of paused processes too, then taps, server and tasks; nothing stays
+        behind, and nothing of ours in ZooKeeper that a session owns."""
         self.cluster.close()
+        for process in self.kernel.processes.values():
+            self._service.gate(process.name).resume()
         self._service.close()
         self.log.poll()
         self._taps.close()
@@ -124,11 +130,21 @@ class LiveWorld:
 
     def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
         """A session through the broker's tap, with the scaled time-out."""
-        return self._service.open_session(client, timeout_ms // self._time_scale, lane, listener)
+        scaled_ms = timeout_ms // self._time_scale
+        session = self._service.open_session(client, scaled_ms, lane, listener)
+        self._opened.append((session, client))
+        return session
 
-    def session_of(self, session_id: int, client: str) -> None:
-        """Remember whose session it is."""
-        self._sessions[session_id] = client
+    def _client_of(self, session_id: int) -> str:
+        """Whose session it is: the wire knows its number before anyone is told."""
+        if session_id not in self._sessions:
+            opened, self._opened = self._opened, []
+            for session, client in opened:
+                if session.session_id:
+                    self._sessions[session.session_id] = client
+                else:
+                    self._opened.append((session, client))
+        return self._sessions.get(session_id, "")
 
     def wall_ms(self) -> int:
         return 1_600_000_000_000 + self.kernel.now // 1000
@@ -168,7 +184,7 @@ class LiveWorld:
 class _Inbox:
     """What the taps' thread sees goes to the kernel's thread."""
 
-    def __init__(self, clock: LiveClock, observer: TracingObserver) -> None:
+    def __init__(self, clock: LiveClock, observer: LiveCauses) -> None:
         self._clock, self._observer = clock, observer
 
     def on_request(self, at_us: int, client: str, request: Request | str) -> None:
@@ -180,16 +196,16 @@ class _Inbox:
 
 class _Logged:
     """A service whose sessions read the server's log before they tell their owner anything: what
-    led to it is on the trace first."""
+    led to it is on the trace first, and is its cause."""
 
     def __init__(self, world: LiveWorld, client: str) -> None:
         self._world, self._client = world, client
 
     def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
         told = _LoggedListener(self._world, self._client, listener)
-        session = self._world.open_session(client, timeout_ms, lane, told)
-        told.session = session
-        return _LoggedSession(self._world, self._client, session)
+        self._world.causes.submitted(client, CONNECT)
+        told.session = self._world.open_session(client, timeout_ms, lane, told)
+        return _LoggedSession(self._world, self._client, told.session)
 
 
 class _LoggedListener:
@@ -199,12 +215,13 @@ class _LoggedListener:
 
     def on_watch(self, event: WatchedEvent) -> None:
         self._world.log.poll()
+        self._world.causes.fired(self._client, event)
         self._listener.on_watch(event)
 
     def on_state(self, state: SessionState) -> None:
-        if self.session is not None and self.session.session_id:
-            self._world.session_of(self.session.session_id, self._client)
         self._world.log.poll()
+        if self.session is not None:
+            self._world.causes.session_changed(self.session.session_id)
         self._listener.on_state(state)
 
 
@@ -218,14 +235,17 @@ class _LoggedSession:
 
     def submit(self, request: Request, on_reply: OnReply) -> None:
         session_id = self._session.session_id
+        flight = self._world.causes.submitted(self._client, request)
 
         def replied(reply: Reply) -> None:
             self._world.log.replied(session_id, request, reply)
+            self._world.causes.answered(self._client, flight, reply)
             on_reply(reply)
 
         self._session.submit(request, replied)
 
     def close(self) -> None:
+        self._world.causes.submitted(self._client, CLOSE)
         self._session.close()
 
     def abandon(self) -> None:

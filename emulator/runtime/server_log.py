@@ -10,7 +10,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from emulator.kernel.scheduler import Kernel
-from emulator.runtime.zk_observer import TracingObserver
 from zk.errors import Code
 from zk.ops import (
     Check,
@@ -26,6 +25,7 @@ from zk.ops import (
     name_of,
 )
 from zk.txnlog import LogTail
+from zk.wire import Observer
 
 _WRITES = (Create, Delete, SetData, Multi)
 
@@ -33,7 +33,7 @@ _WRITES = (Create, Delete, SetData, Multi)
 class ServerLog:
     """The transaction log of a server on this machine, read as it grows."""
 
-    def __init__(self, folder: Path, observer: TracingObserver, kernel: Kernel) -> None:
+    def __init__(self, folder: Path, observer: Observer, kernel: Kernel) -> None:
         self._tail, self._observer, self._kernel = LogTail(folder), observer, kernel
 
     def poll(self) -> None:
@@ -51,7 +51,7 @@ class ReplyLog:
     """A server whose log cannot be read: transactions as the replies tell them. What no broker of
     ours asked for (expiry, others' writes) is not in it."""
 
-    def __init__(self, observer: TracingObserver, kernel: Kernel) -> None:
+    def __init__(self, observer: Observer, kernel: Kernel) -> None:
         self._observer, self._kernel = observer, kernel
 
     def poll(self) -> None:
