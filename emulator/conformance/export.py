@@ -54,7 +54,8 @@ def _named(partition: TopicPartition) -> Fact:
 
 def _stimulus(event: events.Stimulus) -> Iterator[Fact]:
     broker = {"broker": event.broker} if event.broker else {}
-    yield {"kind": "stimulus", "do": event.do, **broker, **json.loads(event.arguments)}
+    said = {"acks": "1"} if event.do == "produce" else {}  # a recording always says it
+    yield {"kind": "stimulus", "do": event.do, **broker, **said, **json.loads(event.arguments)}
 
 
 def _started(event: events.BrokerStarting) -> Iterator[Fact]:

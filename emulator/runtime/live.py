@@ -108,12 +108,13 @@ class LiveWorld:
 
     def close(self) -> None:
         """Sessions end, those of paused processes too, then taps, server and tasks; nothing stays
-        behind, and nothing of ours in ZooKeeper that a session owns."""
+        behind, and nothing of ours in ZooKeeper that a session owns. The trace ends before."""
+        self.log.poll()
+        self.kernel.sink.close()
         self.cluster.close()
         for process in self.kernel.processes.values():
             self._service.gate(process.name).resume()
         self._service.close()
-        self.log.poll()
         self._taps.close()
         if self.server is not None:
             self.server.close()
