@@ -64,6 +64,10 @@ class Owner:
         while not self._inbox.empty():
             self._inbox.get()()
 
+    def next_action(self) -> Callable[[], None]:
+        """What was posted first, once there is something; not run yet."""
+        return self._inbox.get(timeout=PATIENCE_S)
+
     def idle_for(self, seconds: float) -> None:
         """Run what is posted for so long: to show that something does *not* happen."""
         deadline = time.monotonic() + seconds

@@ -15,7 +15,7 @@ import pytest
 
 from tests.live.zk.owner import QUICK, T_MS, TICK_MS, Owner, connect
 from zk.errors import Code
-from zk.kazoo_wire import KazooService, KazooSession
+from zk.kazoo_wire import KazooService, KazooSession, _Entry
 from zk.ops import (
     Check,
     Create,
@@ -453,6 +453,43 @@ def test_a_cut_within_the_session(
     assert owner.events == [WatchedEvent(CHANGED, "/a")]
 
 
+@pytest.mark.parametrize("means", ["cut", "pause"])
+def test_a_closed_gate_lets_nothing_out(
+    service: KazooService, owner: Owner, tap: Tap, means: str
+) -> None:
+    """Not one request, from the moment on at which the call returns, whatever is in flight."""
+    session = connect(service, owner)
+    gate = service.gate("broker-1")
+    close, reopen = (gate.cut, gate.heal) if means == "cut" else (gate.pause, gate.resume)
+    owner.ask_one(session, Create("/a", b""))
+    (other, another), replies = _another(service), list[Reply]()
+    for _ in range(20):
+        for _ in range(50):
+            session.submit(SetData("/a", b""), replies.append)
+        close()
+        versions = []
+        for wait_s in (0.02, 0.05):
+            another.idle_for(wait_s)  # what had passed before is applied in the first of them
+            stat = another.ask_one(other, Exists("/a")).stat
+            assert stat is not None
+            versions.append(stat.version)
+        assert versions[0] == versions[1]
+        reopen()
+    owner.until(lambda: len(replies) == 1000)
+    assert {reply.code for reply in replies} == {Code.OK}
+
+
+def test_a_request_of_an_earlier_generation_is_not_sent(
+    service: KazooService, owner: Owner
+) -> None:
+    session = connect(service, owner)
+    owner.ask_one(session, Create("/a", b""))
+    session.queue.append(_Entry(SetData("/a", b"x"), owner.seen.append, session.generation - 1))
+    read = owner.ask_one(session, GetData("/a"))
+    assert owner.seen == [CONNECTED, Reply(Code.SESSION_EXPIRED)]
+    assert read.data == b""
+
+
 @pytest.mark.parametrize("means", ["gate", "tap"])
 def test_a_cut_longer_than_the_session(
     service: KazooService, owner: Owner, tap: Tap, means: str
@@ -514,8 +551,10 @@ def test_abandon_is_silent_and_leaves_the_session_to_the_server(
     another.ask_one(other, Exists("/mine", watch=True))
     for _ in range(50):
         session.submit(Exists("/mine"), owner.seen.append)
+    answer = owner.next_action()
     owner.seen.clear()
     session.abandon()
+    answer()
     began = time.monotonic()
     assert session.join(5)
     assert another.ask_one(other, Exists("/mine")).code is Code.OK

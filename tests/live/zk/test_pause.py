@@ -175,6 +175,7 @@ def test_what_came_meanwhile_is_not_read_by_one_that_wakes_too_late(
     """Its poll was interrupted and its time has run out: it drops the connection at once."""
     paused, (session, owner) = make(T_MS), other
     owner.ask_one(session, Exists("/mine", watch=True))
+    owner.idle_for(0.2)  # until its client waits in its poll
     paused.pause()
     owner.ask_one(session, SetData("/a", b"1"))
     owner.until(lambda: bool(owner.events))
