@@ -17,7 +17,7 @@ def booting(*brokers: int) -> Emulated:
     """The boot itself is on the trace that the test looks at."""
     cluster = Emulated(*brokers, up=False)
     Run(cluster.world).bring_up()
-    return cluster
+    return cluster.run_ms(1000)
 
 
 def test_2_12_the_first_broker_ever_boots_request_by_request() -> None:
@@ -84,8 +84,7 @@ def test_2_12_a_later_broker_finds_a_controller_and_watches_it() -> None:
 
 
 def test_2_12_a_broker_change_lists_reads_and_watches_the_new_one_last() -> None:
-    with Emulated(1, 2, up=False) as cluster:
-        Run(cluster.world).bring_up()
+    with booting(1, 2) as cluster:
         at = [r for r in cluster.requests(1) if "/brokers/ids" in r]
     assert at[-4:] == [
         "getChildren2 /brokers/ids W",

@@ -1,0 +1,334 @@
+"""Requests at a broker's door: handler threads, broker epochs, sessions, errors of ZooKeeper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulator.broker.admin import AdminManager
+from emulator.broker.apis import KafkaApis
+from emulator.broker.request_handlers import RequestHandlerPool
+from emulator.protocol.messages import (
+    AlterConfigsRequest,
+    CreateTopicsRequest,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    LeaderAndIsrRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetsForLeaderEpochRequest,
+    ProducePartition,
+    ProduceRequest,
+    Request,
+    UpdateMetadataRequest,
+)
+from emulator.protocol.messages import EpochQuery as Query
+from tests.interaction.hosting import CONTROLLER_EPOCH, LIVE, ORDERS_0, ORDERS_1, Hosting, state_of
+from tests.interaction.playbook import Incoming, Playbook, after_ms, created, no_node, ok, reply
+from zk.errors import Code
+
+BROKER_EPOCH = 50
+
+
+class Answers:
+    """emulator.protocol.transport.ServerConnection: answers come out as lines."""
+
+    client = "client"
+
+    def __init__(self, play: Playbook, name: str) -> None:
+        self._play, self._name = play, name
+
+    def respond(self, response: Any) -> None:
+        self._play.say(f"{self._name}: {line_of(response)}")
+
+
+def line_of(response: Any) -> str:
+    match response:
+        case None:
+            return "no answer"
+        case FetchResponse(error=error, session_id=session, partitions=partitions):
+            named = " ".join(f"{p.partition}@{p.size}" for p in partitions)
+            return f"{error.name} session {session} {named}".rstrip()
+    partitions = getattr(response, "partitions", None)
+    if partitions is None:
+        error = getattr(response, "error", None)
+        return error.name if error is not None else str(response)
+    if hasattr(response, "brokers"):
+        return f"{len(response.brokers)} brokers, {len(partitions)} partitions"
+    found = " ".join(f"{p[0]} {p[1].name}" for p in partitions)
+    error = getattr(response, "error", None)
+    return f"{error.name + ' ' if error is not None else ''}{found}".rstrip()
+
+
+class NotAsked:
+    """The controller in this process: only whether it is active matters here."""
+
+    def __init__(self, is_active: bool) -> None:
+        self.is_active = is_active
+
+
+class Serving(Hosting):
+    """A broker whose handler threads serve requests; it leads orders-0."""
+
+    def __init__(self, *partitions: Any, is_controller: bool = False, **settings: object) -> None:
+        super().__init__(*(partitions or (state_of(),)), records=10, **settings)
+        self.apis = KafkaApis(
+            self.context,
+            self.replicas,
+            self.metadata_cache,
+            AdminManager(self.context, self.zk, self.metadata_cache),
+            lambda: BROKER_EPOCH,
+            NotAsked(is_controller),
+        )
+        self.pool = RequestHandlerPool(self.context, self.apis.handle)
+        self.pool.start()
+        self.settle()
+
+
+def request(what: Request, name: str = "answer") -> Incoming:
+    def receive(play: Playbook) -> None:
+        assert isinstance(play, Serving)
+        play.pool.receive(what, Answers(play, name))
+
+    return receive
+
+
+def leader_and_isr(broker_epoch: int, epoch: int = 5) -> Request:
+    states = (state_of(epoch=epoch),)
+    return LeaderAndIsrRequest(2, CONTROLLER_EPOCH, broker_epoch, states, LIVE)
+
+
+def update_metadata(broker_epoch: int) -> Request:
+    return UpdateMetadataRequest(2, CONTROLLER_EPOCH, broker_epoch, (), LIVE)
+
+
+def produce(acks: int = 1, partition: Any = ORDERS_0) -> Request:
+    return ProduceRequest(acks, 1000, (ProducePartition(partition, 1, 100),))
+
+
+def fetch(*offsets: int, session: int = 0, epoch: int = 0, max_bytes: int = 1 << 20) -> Request:
+    wanted = tuple(
+        FetchPartition(p, 4, offset, 0, 1 << 20)
+        for p, offset in zip((ORDERS_0, ORDERS_1), offsets, strict=False)
+    )
+    return FetchRequest(2, 0, 1, max_bytes, session, epoch, wanted)
+
+
+# -- broker epochs (§4.3, KIP-380) -----------------------------------------------------------------
+
+
+def test_what_was_meant_for_an_earlier_incarnation_is_refused() -> None:
+    with Serving() as play:
+        (
+            play
+            >> request(leader_and_isr(BROKER_EPOCH - 1))
+            << "LeaderAndIsr refused: STALE_BROKER_EPOCH"
+            << "answer: STALE_BROKER_EPOCH"
+            >> request(update_metadata(BROKER_EPOCH - 1))
+            << "UpdateMetadata refused: STALE_BROKER_EPOCH"
+            << "answer: STALE_BROKER_EPOCH"
+        )
+
+
+def test_the_own_epoch_a_greater_one_and_none_at_all_are_accepted() -> None:
+    with Serving() as play:
+        for number, broker_epoch in enumerate((BROKER_EPOCH, BROKER_EPOCH + 1, -1)):
+            (
+                play
+                >> request(leader_and_isr(broker_epoch, epoch=5 + number))
+                << f"leads orders-0 in epoch {5 + number}"
+                << "answer: NONE orders-0 NONE"
+            )
+
+
+# -- handler threads -------------------------------------------------------------------------------
+
+
+def test_a_handler_that_waits_for_zookeeper_is_one_handler_fewer() -> None:
+    """H22: with two threads two blocked requests block the broker."""
+    both = (state_of(isr=(1, 2)), state_of(ORDERS_1, isr=(1, 2)))
+    with Serving(*both, num_io_threads=2) as play:
+        (
+            play
+            >> request(joining(ORDERS_0), "join orders-0")
+            << "set orders-0 at v5: leader 1, epoch 4, isr 1,2,3, controller 7"
+            >> request(produce(partition=ORDERS_1), "produce")
+            << "produce: orders-1 NONE"
+            >> request(joining(ORDERS_1), "join orders-1")
+            << "set orders-1 at v5: leader 1, epoch 4, isr 1,2,3, controller 7"
+            >> request(MetadataRequest(), "metadata")
+        )
+        assert play.pool.waiting == 1
+        (
+            play
+            >> ok(version=6)
+            << "isr 1,2,3 v6"
+            << "join orders-0: NONE session 0 orders-0@0"
+            << "metadata: 3 brokers, 0 partitions"
+            >> ok(version=6)
+            << "isr 1,2,3 v6"
+            << "join orders-1: NONE session 0 orders-1@100"
+        )
+
+
+def joining(partition: Any) -> Request:
+    """Broker 3 fetches at the high watermark."""
+    wanted = (FetchPartition(partition, 4, 10, 0, 1 << 20),)
+    return FetchRequest(3, 0, 1, 0, 0, -1, wanted)
+
+
+def test_requests_that_come_before_the_start_wait() -> None:
+    with Hosting(state_of(), records=10) as play:
+        served: list[object] = []
+
+        async def handle(received: object) -> None:
+            served.append(received)
+
+        pool = RequestHandlerPool(play.context, handle)
+        pool.receive(MetadataRequest(), Answers(play, "early"))
+        play.settle()
+        assert (len(served), pool.waiting) == (0, 1)
+        pool.start()
+        play.settle()
+        assert (len(served), pool.waiting) == (1, 0)
+
+
+# -- answers ---------------------------------------------------------------------------------------
+
+
+def test_acks_0_gets_no_answer() -> None:
+    with Serving() as play:
+        play >> request(produce(acks=0)) << "answer: no answer"
+
+
+def test_an_error_of_zookeeper_that_reaches_the_handler_is_the_whole_requests_answer() -> None:
+    """§2.3: out of the fetch handler, whole fetch request answered with an error."""
+    with Serving(state_of(isr=(1, 2))) as play:
+        (
+            play
+            >> request(joining(ORDERS_0))
+            << "set orders-0 at v5: leader 1, epoch 4, isr 1,2,3, controller 7"
+            >> reply(Code.SESSION_EXPIRED)
+            << (
+                "FetchRequest failed: ZooKeeperError: SESSION_EXPIRED for "
+                "/brokers/topics/orders/partitions/0/state"
+            )
+            << "answer: UNKNOWN_SERVER_ERROR session 0"
+        )
+
+
+def test_a_session_is_opened_continued_and_refused() -> None:
+    with Serving(state_of(), state_of(ORDERS_1)) as play:
+        (
+            play
+            >> request(fetch(10, 10))
+            << "answer: NONE session 1 orders-0@0 orders-1@0"
+            >> request(fetch(session=1, epoch=1))
+            << "answer: NONE session 1"
+            >> request(produce())
+            << "answer: orders-0 NONE"
+            >> request(fetch(session=1, epoch=2))
+            << "answer: NONE session 1 orders-0@100"
+            >> request(fetch(session=1, epoch=2))
+            << "answer: INVALID_FETCH_SESSION_EPOCH session 0"
+            >> request(fetch(session=9, epoch=1))
+            << "answer: FETCH_SESSION_ID_NOT_FOUND session 0"
+        )
+
+
+def test_the_response_limit_goes_to_the_first_partitions_in_order() -> None:
+    with Serving(state_of(), state_of(ORDERS_1)) as play:
+        (
+            play
+            >> request(fetch(0, 0, max_bytes=300))
+            << "answer: NONE session 1 orders-0@300 orders-1@0"
+        )
+
+
+def test_offsets_and_epochs_are_asked_for_under_the_leaders_epoch() -> None:
+    with Serving() as play:
+        (
+            play
+            >> request(ListOffsetsRequest(2, ORDERS_0, 3, earliest=False))
+            << "answer: FENCED_LEADER_EPOCH"
+            >> request(ListOffsetsRequest(2, ORDERS_0, 4, earliest=False))
+            << "answer: NONE"
+            >> request(ListOffsetsRequest(2, ORDERS_1, 4, earliest=False))
+            << "answer: UNKNOWN_TOPIC_OR_PARTITION"
+            >> request(OffsetsForLeaderEpochRequest(2, (Query(ORDERS_0, 4, 4),)))
+            << "answer: orders-0 NONE"
+            >> request(OffsetsForLeaderEpochRequest(2, (Query(ORDERS_0, 5, 4),)))
+            << "answer: orders-0 UNKNOWN_LEADER_EPOCH"
+        )
+
+
+# -- administration --------------------------------------------------------------------------------
+
+
+def test_only_the_controllers_broker_creates_topics() -> None:
+    with Serving() as play:
+        play >> request(CreateTopicsRequest("new", ((1, 2),), ())) << "answer: NOT_CONTROLLER"
+
+
+def test_a_created_topic_is_answered_when_this_brokers_metadata_shows_a_leader() -> None:
+    with Serving(is_controller=True) as play:
+        new = state_of(ORDERS_0._replace(topic="new"))
+        told = UpdateMetadataRequest(2, CONTROLLER_EPOCH, -1, (new,), LIVE)
+        (
+            play
+            >> request(CreateTopicsRequest("new", ((1, 2),), ()))
+            << "exists /brokers/topics/new"
+            >> no_node
+            << "set /config/topics/new at v-1"
+            >> no_node
+            << "create /config/topics/new"
+            >> created("/config/topics/new")
+            << "create /brokers/topics/new"
+            >> created("/brokers/topics/new")
+            >> after_ms(100)
+            >> request(told, "update")
+            << "answer: NONE"
+            << "update: NONE"
+        )
+
+
+def test_a_created_topic_without_a_leader_times_out() -> None:
+    with Serving(is_controller=True) as play:
+        create = CreateTopicsRequest("new", ((1, 2),), (), timeout_ms=500)
+        play >> request(create) << "exists /brokers/topics/new" >> no_node
+        play << "set /config/topics/new at v-1" >> ok() << "create /brokers/topics/new"
+        play >> created("/brokers/topics/new") >> after_ms(499) >> after_ms(1)
+        play << "answer: REQUEST_TIMED_OUT"
+
+
+@pytest.mark.parametrize("assignment", [((1, 1),), ((),), ((1, 2), (2, 2))])
+def test_replicas_twice_or_not_at_all_are_refused_before_anything_is_asked(
+    assignment: tuple[tuple[int, ...], ...],
+) -> None:
+    with Serving(is_controller=True) as play:
+        play >> request(CreateTopicsRequest("new", assignment, ()))
+        play << "answer: INVALID_REPLICA_ASSIGNMENT"
+
+
+def test_a_topics_configuration_is_read_merged_written_and_announced() -> None:
+    with Serving() as play:
+        del play.zookeeper.presets["/config/topics/orders"]
+        (
+            play
+            >> request(AlterConfigsRequest("topics", "orders", (("min.insync.replicas", "2"),)))
+            << "exists /brokers/topics/orders"
+            >> ok()
+            << "exists /brokers/topics/orders"
+            >> ok()
+            << "getData /config/topics/orders"
+            >> no_node
+            << "set /config/topics/orders at v-1"
+            >> ok()
+            << "create /config/changes"
+            >> reply(Code.NODE_EXISTS)
+            << "create sequential /config/changes/config_change_"
+            >> created("/config/changes/config_change_0000000000")
+            << "answer: NONE"
+        )

@@ -1,0 +1,274 @@
+"""Connections: requests and answers in order, one served at a time, cut, healed, broken, narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from emulator.kernel.scheduler import Kernel
+from emulator.model.errors import Errors
+from emulator.model.offset_log import Batch
+from emulator.protocol.messages import FetchedPartition, FetchResponse, MetadataRequest
+from emulator.protocol.transport import Disconnected, ServerConnection
+from emulator.runtime.network import Listener, MemoryConnection, MemoryNetwork
+from emulator.trace.sink import Sink
+from tests.interaction.hosting import ORDERS_0
+
+PORT = 9092
+WAY_US = {"net_connect": 500, "net_request": 1000, "net_response": 1000}
+
+
+class TwoEnds:
+    """A client and a broker; every request takes a millisecond, every answer another one."""
+
+    def __init__(self, network_threads: int = 1) -> None:
+        self.kernel = Kernel(Sink())
+        self.ways = dict(WAY_US)
+        self.network = MemoryNetwork(self.kernel, lambda purpose, actor: self.ways[purpose])
+        self.client, self.broker = self.kernel.process("client"), self.kernel.process("broker")
+        self.received: list[tuple[str, ServerConnection]] = []
+        self.answers_at_once = True
+        self.heard: list[str] = []
+        listener = Listener(self.broker, network_threads, self._receive)
+        self.network.listen(PORT, listener)
+        self.connection = self.connect()
+
+    def __enter__(self) -> TwoEnds:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.kernel.close()
+
+    def _receive(self, request: Any, connection: ServerConnection) -> None:
+        (name,) = request.topics
+        self.say(f"read {name}")
+        self.received.append((name, connection))
+        if self.answers_at_once:
+            connection.respond(f"answer {name}")
+
+    def say(self, what: str) -> None:
+        self.heard.append(f"{self.kernel.now // 1000} {what}")
+
+    def connect(self, timeout_ms: int = 1000) -> MemoryConnection:
+        found: list[MemoryConnection] = []
+
+        async def open_it() -> None:
+            found.append(await self.network.connect("client", "host", PORT, timeout_ms))
+
+        self.client.spawn("connector", open_it())
+        self.run_ms(1)
+        return found[0] if found else self.connection
+
+    def ask(self, name: str, timeout_ms: int = 1000) -> None:
+        async def ask_it() -> None:
+            try:
+                self.say(await self.connection.send(MetadataRequest((name,)), timeout_ms))
+            except Disconnected:
+                self.say(f"{name} broke")
+
+        self.client.spawn(f"asks {name}", ask_it())
+
+    def run_ms(self, duration_ms: int) -> list[str]:
+        self.kernel.run(self.kernel.now + duration_ms * 1000)
+        heard, self.heard = self.heard, []
+        return heard
+
+
+def test_a_request_and_its_answer_take_their_ways() -> None:
+    with TwoEnds() as ends:
+        ends.ask("a")
+        assert ends.run_ms(10) == ["2 read a", "3 answer a"]
+
+
+def test_one_request_of_a_connection_is_served_at_a_time() -> None:
+    with TwoEnds() as ends:
+        ends.answers_at_once = False
+        ends.ask("a")
+        ends.ask("b")
+        assert ends.run_ms(10) == ["2 read a"]
+        ends.received[0][1].respond("answer a")
+        assert ends.run_ms(10) == ["11 read b", "12 answer a"]
+
+
+def test_connections_do_not_wait_for_each_other() -> None:
+    with TwoEnds() as ends:
+        ends.answers_at_once = False
+        ends.ask("a")
+        ends.run_ms(5)
+        ends.connection = ends.connect()
+        ends.ask("b")
+        assert ends.run_ms(5) == ["8 read b"]
+
+
+def test_bytes_never_overtake_each_other() -> None:
+    with TwoEnds() as ends:
+        ends.ways["net_request"] = 5000
+        ends.ask("slow")
+        ends.kernel.run(ends.kernel.now)
+        ends.ways["net_request"] = 10
+        ends.ask("quick")
+        assert [line.split(" ", 1)[1] for line in ends.run_ms(20)] == [
+            "read slow",
+            "read quick",
+            "answer slow",
+            "answer quick",
+        ]
+
+
+def test_a_paused_broker_leaves_requests_in_its_sockets() -> None:
+    with TwoEnds() as ends:
+        ends.broker.pause()
+        ends.ask("a")
+        assert ends.run_ms(50) == []
+        ends.broker.resume()
+        assert ends.run_ms(10) == ["51 read a", "52 answer a"]
+
+
+def test_no_answer_in_time_breaks_the_connection_but_the_broker_may_still_serve_it() -> None:
+    with TwoEnds() as ends:
+        ends.broker.pause()
+        ends.ask("a", timeout_ms=20)
+        assert ends.run_ms(30) == ["21 a broke"]
+        assert not ends.connection.open
+        ends.broker.resume()
+        assert ends.run_ms(10) == ["31 read a"]
+
+
+def test_a_closed_connection_fails_what_is_in_flight_and_what_comes_after() -> None:
+    with TwoEnds() as ends:
+        ends.answers_at_once = False
+        ends.ask("a")
+        ends.run_ms(5)
+        ends.connection.close()
+        ends.ask("b")
+        assert sorted(ends.run_ms(5)) == ["6 a broke", "6 b broke"]
+
+
+def test_when_a_process_dies_the_other_end_learns_it_and_nobody_can_connect_any_more() -> None:
+    with TwoEnds() as ends:
+        ends.answers_at_once = False
+        ends.ask("a")
+        ends.run_ms(5)
+        ends.broker.crash()
+        ends.network.process_died(ends.broker)
+        assert ends.run_ms(5) == ["6 a broke"]
+        refused: list[str] = []
+
+        async def tries() -> None:
+            try:
+                await ends.network.connect("client", "host", PORT, 1000)
+            except Disconnected as error:
+                refused.append(str(error))
+
+        ends.client.spawn("tries", tries())
+        ends.run_ms(5)
+        assert refused == [f"connection to port {PORT} refused"]
+
+
+def test_while_a_link_is_cut_bytes_wait_and_healed_they_come_in_order() -> None:
+    with TwoEnds() as ends:
+        ends.network.cut("broker", "client")
+        ends.ask("a")
+        ends.ask("b")
+        assert ends.run_ms(100) == []
+        ends.network.heal("client", "broker")
+        heard = ends.run_ms(10)
+        assert [line.split(" ", 1)[1] for line in heard] == [
+            "read a",
+            "read b",
+            "answer a",
+            "answer b",
+        ]
+
+
+def test_answers_wait_too() -> None:
+    with TwoEnds() as ends:
+        ends.answers_at_once = False
+        ends.ask("a")
+        ends.run_ms(5)
+        ends.network.cut("broker", "client")
+        ends.received[0][1].respond("answer a")
+        assert ends.run_ms(50) == []
+        ends.network.heal("broker", "client")
+        assert ends.run_ms(5) == ["57 answer a"]
+
+
+def test_connecting_over_a_cut_link_waits_and_gives_up_in_time() -> None:
+    with TwoEnds() as ends:
+        ends.network.cut("broker", "client")
+        outcomes: list[str] = []
+
+        def attempt(timeout_ms: int) -> None:
+            async def tries() -> None:
+                try:
+                    await ends.network.connect("client", "host", PORT, timeout_ms)
+                    outcomes.append(f"open at {ends.kernel.now // 1000}")
+                except Disconnected:
+                    outcomes.append(f"given up at {ends.kernel.now // 1000}")
+
+            ends.client.spawn(f"tries {timeout_ms}", tries())
+
+        attempt(20)
+        attempt(200)
+        ends.run_ms(100)
+        ends.network.heal("broker", "client")
+        ends.run_ms(5)
+        assert outcomes == ["given up at 21", "open at 101"]
+
+
+def test_a_delay_is_added_each_way() -> None:
+    with TwoEnds() as ends:
+        ends.network.delay("broker", "client", 20_000)
+        ends.ask("a")
+        assert ends.run_ms(60) == ["22 read a", "43 answer a"]
+        ends.network.delay("broker", "client", 0)
+        ends.ask("b")
+        assert ends.run_ms(10) == ["62 read b", "63 answer b"]
+
+
+def records(size: int) -> FetchResponse:
+    batch = Batch(0, 1, size, 0)
+    return FetchResponse(Errors.NONE, 0, (FetchedPartition(ORDERS_0, Errors.NONE, 0, 0, (batch,)),))
+
+
+def answered_at(ends: TwoEnds, *sizes: int) -> list[int]:
+    """When answers of these sizes, given at the same moment, are there (milliseconds)."""
+    ends.answers_at_once = False
+    times: list[int] = []
+    done: Callable[[Any], None] = lambda _: times.append(ends.kernel.now // 1000)  # noqa: E731
+    for number, _ in enumerate(sizes):
+        ends.connection.submit(MetadataRequest((str(number),)), done)
+    for number, size in enumerate(sizes):
+        ends.run_ms(10)
+        ends.received[number][1].respond(records(size))
+    ends.run_ms(10_000)
+    return times
+
+
+def test_over_a_narrow_way_records_take_their_time_one_answer_after_the_other() -> None:
+    with TwoEnds() as ends:
+        ends.network.limit_bandwidth("client", 10_000)
+        assert answered_at(ends, 1000, 2000) == [112, 312]
+
+
+def test_a_way_into_another_process_is_not_narrow() -> None:
+    with TwoEnds() as ends:
+        ends.network.limit_bandwidth("broker", 10)
+        assert answered_at(ends, 1000) == [12]
+
+
+def test_connections_are_given_to_network_threads_in_turn() -> None:
+    with TwoEnds(network_threads=2) as ends:
+        lanes = [ends.connect()._lane.thread for _ in range(3)]
+        assert lanes[0] != lanes[1]
+        assert lanes[0] == lanes[2]
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_open_connections_can_be_counted(alive: bool) -> None:
+    with TwoEnds() as ends:
+        if not alive:
+            ends.connection.close()
+        assert ends.network.connections_of(ends.broker) == int(alive)
