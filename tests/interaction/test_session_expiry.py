@@ -1,0 +1,100 @@
+"""The controller's session expires: what is dropped, who resigns, what comes first (spec §2.10)."""
+
+from __future__ import annotations
+
+from emulator.protocol.messages import ControlledShutdownRequest, ControlledShutdownResponse
+from tests.interaction.controlling import ORDERS_0, Controlling, controller_is, isr_change, led_by
+from tests.interaction.playbook import Incoming, at_once, lost, no_node, ok, reply, session_is
+from zk.errors import Code
+from zk.ops import SessionState
+
+LED = {ORDERS_0: led_by(1, (1, 2, 3))}
+EXPIRED = at_once(session_is(SessionState.DISCONNECTED), session_is(SessionState.EXPIRED))
+LIST = "getChildren /isr_change_notification W"
+
+
+def controlling() -> Controlling:
+    play = Controlling(LED)
+    play.client.register_state_handler(play.controller)
+    return play
+
+
+def registers_and_looks(play: Controlling) -> Controlling:
+    """What follows every expiry; the second look is the election's own first step."""
+    return play << "closeSession" << "registers" << "exists /controller W"
+
+
+def test_it_resigns_before_the_new_session_and_registers_and_runs_under_it() -> None:
+    with controlling() as play:
+        (
+            play
+            >> EXPIRED
+            << "resigned"
+            << "closeSession"
+            << "registers"
+            << "exists /controller W"
+            >> no_node
+            << "getData /controller W"
+            >> no_node
+            << "getData /controller W"
+            >> controller_is(2)
+        )
+        assert not play.controller.is_active
+        assert play.controller.machinery.channels.threads == {}
+
+
+def test_an_event_that_is_being_processed_ends_before_the_resignation() -> None:
+    """No event runs between the old session and the new one."""
+    with controlling() as play:
+        (
+            play
+            >> isr_change()
+            << LIST
+            >> session_is(SessionState.DISCONNECTED)
+            >> lost
+            >> session_is(SessionState.EXPIRED)
+            << "IsrChangeNotification failed: SessionExpired: SESSION_EXPIRED"
+            << "resigned"
+        )
+        registers_and_looks(play) >> ok() << "getData /controller W" >> controller_is(2)
+        play << "getData /controller W" >> controller_is(2)
+
+
+def shutdown_of(broker: int, name: str) -> Incoming:
+    def ask(play: object) -> None:
+        assert isinstance(play, Controlling)
+
+        def respond(response: ControlledShutdownResponse) -> None:
+            play.say(f"{name}: {response.error.name}")
+
+        play.controller.controlled_shutdown(
+            ControlledShutdownRequest(broker, 100 + broker), respond
+        )
+
+    return ask
+
+
+def test_events_that_queue_behind_it_are_dropped_and_who_waits_is_told_that_it_moved() -> None:
+    with controlling() as play:
+        (
+            play
+            >> isr_change()
+            << LIST
+            >> at_once(isr_change(), shutdown_of(2, "broker 2"))
+            >> EXPIRED
+            << "broker 2: STALE_CONTROLLER_EPOCH"
+            >> reply(Code.SESSION_EXPIRED)
+            << (
+                "IsrChangeNotification failed: ZooKeeperError: "
+                "SESSION_EXPIRED for /isr_change_notification"
+            )
+            << "resigned"
+        )
+        registers_and_looks(play) >> ok() << "getData /controller W" >> controller_is(2)
+        play << "getData /controller W" >> controller_is(2)
+
+
+def test_who_asks_a_broker_that_is_not_controller_any_more_is_told_so() -> None:
+    with controlling() as play:
+        play.controller.active_controller_id = 3
+        play >> shutdown_of(2, "broker 2") << "broker 2: STALE_CONTROLLER_EPOCH"
