@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,10 +12,22 @@ from typing import Annotated
 import msgspec
 import typer
 
-from emulator.cli.conform_report import verdict_lines
+from emulator.cli.conform_progress import BlindLine, GuidedLine
+from emulator.cli.conform_report import choices_lines, distance_lines, guided_lines, verdict_lines
 from emulator.cli.run import orderly_end
 from emulator.conformance import player
+from emulator.conformance.against import Near, near
+from emulator.conformance.choices import (
+    BadChoices,
+    Choices,
+    read_choices,
+    replay,
+    script_from,
+    write_choices,
+)
 from emulator.conformance.compare import Examined, Reference, Verdict, conclude
+from emulator.conformance.guided import Guided, guided, judge_choices
+from emulator.conformance.portfolio import Budget
 from emulator.conformance.recording import (
     BadRecording,
     Recording,
@@ -26,32 +37,60 @@ from emulator.conformance.recording import (
 from emulator.conformance.stimuli import CannotPlay
 from emulator.runtime.play import SIMULATED
 from emulator.scenario.errors import UserError
+from emulator.scenario.units import BadDuration, duration_us
 
 MATCHED, NOT_MATCHED = 0, 1
+EMBEDDED = "embedded"
+
+Write = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Write each emulated run to DIR/RECORDING/SEED.")
+]
 
 
 @dataclass(frozen=True)
 class Case:
     """One recording to be matched: the judge's side, the player's side, where runs are written."""
 
+    name: str
     reference: Reference
     script: player.Script
-    into: Path | None
+    write: Path | None
 
     def look(self, name: object, run: Recording) -> Examined:
         """Judge one run where it was played, and write it if asked to."""
-        if self.into is not None:
-            write_recording(run, self.into / str(name))
+        if self.write is not None:
+            write_recording(run, self.write / self.name / str(name))
         return self.reference.examine(run)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options that say how to play and what to tell."""
+
+    seeds: int
+    jobs: int
+    zookeeper: str
+    budget_s: float
+    save: Path | None
+    as_json: bool
+
+    def tell(self, lines: Iterator[str]) -> None:
+        for line in lines:
+            typer.echo(line, err=self.as_json)
 
 
 def command(
     recordings: Annotated[
-        list[str], typer.Argument(metavar="RECORDING...", help="Folders with a recording.jsonl.")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="RECORDING...", help="Folders with a recording.jsonl."),
+    ] = None,
     seeds: Annotated[
         int, typer.Option(min=1, metavar="N", help="Blind plays of each; live: at most so many.")
     ] = 20,
+    guide: Annotated[
+        bool, typer.Option("--guided", help="Search the free choices for a match.")
+    ] = False,
+    budget: Annotated[str, typer.Option(metavar="TIME", help="How long to search.")] = "120s",
     jobs: Annotated[
         int, typer.Option(min=1, metavar="K", help="Processes; default: one per core.")
     ] = os.cpu_count() or 1,
@@ -61,10 +100,21 @@ def command(
             metavar="simulated|embedded", help="Virtual time, or live on a real server of our own."
         ),
     ] = SIMULATED,
-    write: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write each emulated run to DIR/RECORDING/SEED."),
+    save: Annotated[
+        Path | None, typer.Option(metavar="CHOICES", help="Guided: write the choices to this file.")
     ] = None,
+    replayed: Annotated[
+        Path | None,
+        typer.Option("--replay", metavar="CHOICES", help="Play choices; needs no recording."),
+    ] = None,
+    against: Annotated[
+        bool,
+        typer.Option(
+            "--against",
+            help="Several recordings of one script: are our runs as near to them as they are?",
+        ),
+    ] = False,
+    write: Write = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object per recording and line.")
     ] = False,
@@ -75,14 +125,51 @@ def command(
     is equal in one of those that agree, and each recorded delay lies in the range that the runs
     span. Exit code 0: all matched; 1: one was not; 64: it cannot be played.
     """
-    cases = list(_cases(recordings, write))
-    missed = 0
+    asked = Asked(seeds, jobs, _zookeeper(zookeeper), _seconds(budget), save, as_json)
+    folders = recordings or []
+    _check(folders, asked, guide=guide, replayed=replayed, against=against)
     with orderly_end():
-        for case in cases:
-            verdict = _blind(case, seeds, jobs, zookeeper)
-            missed += not verdict.matched
-            _tell(verdict, as_json=as_json)
-    raise typer.Exit(NOT_MATCHED if missed else MATCHED)
+        if replayed is not None:
+            matched = _replay(replayed, list(_cases(folders, write)), write, asked)
+        elif against:
+            matched = _against(list(_cases(folders, write)), asked)
+        else:
+            judge = _guided if guide else _blind
+            matched = _all_matched(list(_cases(folders, write)), asked, judge)
+    raise typer.Exit(MATCHED if matched else NOT_MATCHED)
+
+
+def _zookeeper(text: str) -> str:
+    if text not in (SIMULATED, EMBEDDED):
+        raise UserError(f"--zookeeper {text}: {SIMULATED} or {EMBEDDED}")
+    return text
+
+
+def _seconds(text: str) -> float:
+    try:
+        return duration_us(text) / 1_000_000
+    except BadDuration as error:
+        raise UserError(f"--budget: {error}") from None
+
+
+def _check(
+    folders: Sequence[str], asked: Asked, *, guide: bool, replayed: Path | None, against: bool
+) -> None:
+    """Options that contradict each other."""
+    simulated_only = {"--guided": guide, "--replay": replayed is not None, "--against": against}
+    given = [option for option, is_given in simulated_only.items() if is_given]
+    if len(given) > 1:
+        raise UserError(f"{' and '.join(given)}: one of them")
+    if given and asked.zookeeper != SIMULATED:
+        raise UserError(f"{given[0]} plays in virtual time: --zookeeper {SIMULATED}")
+    if asked.save is not None and (not guide or len(folders) != 1):
+        raise UserError("--save keeps the choices of --guided for one recording")
+    if replayed is not None and len(folders) > 1:
+        raise UserError("--replay: at most one recording, to be held against the run")
+    if against and len(folders) < 2:
+        raise UserError("--against: at least two recordings of one script")
+    if not folders and replayed is None:
+        raise UserError("a recording is missing: isr conform RECORDING...")
 
 
 def _cases(folders: Sequence[str], write: Path | None) -> Iterator[Case]:
@@ -93,67 +180,113 @@ def _cases(folders: Sequence[str], write: Path | None) -> Iterator[Case]:
             script = player.script_of(real)
         if names.count(name) > 1:
             name = f"{Path(folder).resolve().parent.name}-{name}"
-        yield Case(Reference(replace(real, name=folder)), script, write / name if write else None)
+        yield Case(name, Reference(replace(real, name=folder)), script, write)
 
 
 @contextmanager
 def _users_mistakes(folder: str) -> Iterator[None]:
     try:
         yield
-    except BadRecording as error:
+    except (BadRecording, BadChoices) as error:
         raise UserError(str(error)) from None
     except CannotPlay as error:
         text = str(error)
         raise UserError(text if text.startswith(folder) else f"{folder}: {text}") from None
 
 
-def _blind(case: Case, seeds: int, jobs: int, zookeeper: str) -> Verdict:
-    numbers = range(1, seeds + 1)
-    if zookeeper != SIMULATED:
-        return _live(case, numbers, zookeeper)
+def _all_matched(
+    cases: Sequence[Case], asked: Asked, judge: Callable[[Case, Asked], Verdict]
+) -> bool:
+    matched = True
+    for case in cases:
+        verdict = judge(case, asked)
+        matched &= verdict.matched
+        _tell(verdict, asked)
+    return matched
+
+
+def _tell(verdict: Verdict, asked: Asked) -> None:
+    if asked.as_json:
+        typer.echo(msgspec.json.encode(verdict.as_json()))
+    asked.tell(verdict_lines(verdict))
+
+
+# -- blind and live --------------------------------------------------------------------------------
+
+
+def _blind(case: Case, asked: Asked) -> Verdict:
+    numbers = range(1, asked.seeds + 1)
+    if asked.zookeeper != SIMULATED:
+        return _live(case, numbers, asked.zookeeper)
     examined: dict[int, Examined] = {}
-    with _Progress(case.reference.real.name, seeds) as progress:
-        for seed, seen in player.blind_plays(case.script, numbers, case.look, jobs):
+    with BlindLine(case.name, asked.seeds) as line:
+        for seed, seen in player.blind_plays(case.script, numbers, case.look, asked.jobs):
             examined[seed] = seen
-            progress(len(examined), sum(run.agrees for run in examined.values()))
+            line(len(examined), sum(run.agrees for run in examined.values()))
     return conclude(case.reference, [examined[seed] for seed in numbers])
 
 
 def _live(case: Case, seeds: Sequence[int], zookeeper: str) -> Verdict:
     """Up to so many plays one after the other; no more once the recording is matched."""
     examined: list[Examined] = []
-    with _Progress(case.reference.real.name, len(seeds)) as progress:
+    with BlindLine(case.name, len(seeds)) as line:
         for _, seen in player.live_plays(case.script, seeds, case.look, zookeeper):
             examined.append(seen)
             verdict = conclude(case.reference, examined)
-            progress(len(examined), verdict.seeds_agreeing)
+            line(len(examined), verdict.seeds_agreeing)
             if verdict.matched:
                 break
     return verdict
 
 
-def _tell(verdict: Verdict, *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(msgspec.json.encode(verdict.as_json()))
-    for line in verdict_lines(verdict):
-        typer.echo(line, err=as_json)
+# -- guided ----------------------------------------------------------------------------------------
 
 
-class _Progress:
-    """How many plays are over: a line on standard error that is gone at the end."""
+def _guided(case: Case, asked: Asked) -> Verdict:
+    budget = Budget(asked.budget_s, asked.jobs)
+    with GuidedLine(case.name) as line:
+        result: Guided = guided(case.reference, case.script, budget, case.look, line)
+    asked.tell(guided_lines(result))
+    if asked.save is not None and result.found:
+        with _written(asked.save):
+            write_choices(result.choices, asked.save)
+    return result.verdict
 
-    def __init__(self, name: str, plays: int) -> None:
-        self.name, self.plays = name, plays
-        self._shown = sys.stderr.isatty()
 
-    def __enter__(self) -> _Progress:
-        return self
+@contextmanager
+def _written(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{file}: cannot be written: {error.strerror}") from None
 
-    def __call__(self, played: int, agreeing: int) -> None:
-        if self._shown:
-            text = f"{self.name}: {played} of {self.plays} played, {agreeing} agree"
-            print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
 
-    def __exit__(self, *_: object) -> None:
-        if self._shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+def _replay(file: Path, cases: Sequence[Case], write: Path | None, asked: Asked) -> bool:
+    """Play choices; with a recording given, judge the run. True where there is nothing to judge."""
+    with _users_mistakes(str(file)):
+        choices: Choices = read_choices(file)
+        script = script_from(choices)
+    run, _ = replay(script, choices)
+    if write is not None:
+        write_recording(run, write / Path(choices.recording).name / "match")
+    asked.tell(choices_lines(choices, run))
+    if not cases:
+        return True
+    case = cases[0]
+    verdict, _ = judge_choices(case.reference, script, choices, case.look, asked.jobs)
+    _tell(verdict, asked)
+    return verdict.matched
+
+
+# -- against ---------------------------------------------------------------------------------------
+
+
+def _against(cases: Sequence[Case], asked: Asked) -> bool:
+    """Each real run's stimuli played equally often: `--seeds` plays of each."""
+    reals = [case.reference.real for case in cases]
+    with BlindLine(cases[0].name, asked.seeds * len(cases)) as line:
+        result: Near = near(reals, [case.script for case in cases], asked.seeds, asked.jobs, line)
+    if asked.as_json:
+        typer.echo(msgspec.json.encode(result.as_json()))
+    asked.tell(distance_lines(result))
+    return result.distance.near_enough

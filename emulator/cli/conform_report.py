@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from emulator.conformance.against import Near
+from emulator.conformance.choices import RERUNS, Choices
 from emulator.conformance.compare import Difference, Timing, Verdict
+from emulator.conformance.guided import Guided
+from emulator.conformance.recording import Recording
 
 POINTS = {
     1: "state znodes and who wrote them",
@@ -88,3 +92,42 @@ def _delay(timing: Timing) -> str:
     )
     mark = "" if timing.inside else "   OUTSIDE"
     return f"    {timing.what:<{_COLUMNS - 2}}{timing.recorded_ms:>9}{figures}{mark}"
+
+
+def guided_lines(result: Guided) -> Iterator[str]:
+    """What a search found or not, its draws, every choice."""
+    progress, choices = result.progress, result.choices
+    how = "a match" if result.found else "no match"
+    yield (
+        f"{choices.recording}: {how} after {progress.seconds:.1f} s, {progress.searches} searches,"
+        f" {progress.total} draws ({progress.draws_per_second:.0f} per second)"
+    )
+    if result.found:
+        yield (
+            f"  its delays are judged over it and {RERUNS} reruns with other latencies,"
+            f" of which {result.reruns_agreeing} agree"
+        )
+    yield f"  latencies of version {choices.latencies}, base seed {choices.seed}"
+    yield "  draws per stretch  " + "  ".join(f"{s}: {n}" for s, n in choices.draws.items())
+    for chosen in choices.chosen:
+        of = " ".join(part for part in (chosen.actor, chosen.purpose) if part) or "all"
+        yield f"  choice  stretch {chosen.stretch:>3}  {of:<58}  seed {chosen.seed:#018x}"
+
+
+def choices_lines(choices: Choices, run: Recording) -> Iterator[str]:
+    """What was played from a file of choices."""
+    yield (
+        f"{choices.recording}: {len(choices.chosen)} choices, base seed {choices.seed}: played,"
+        f" {len(run.events)} facts, {len(run.results)} results of producers"
+    )
+
+
+def distance_lines(result: Near) -> Iterator[str]:
+    """Per point, how far real runs are apart, and ours from them."""
+    yield f"{len(result.recordings)} real runs, {result.runs} of ours; median distances"
+    yield f"  {'point':<48}{'real to real':>14}{'ours to real':>14}"
+    for point, medians in result.distance.points.items():
+        text = f"{point}  {POINTS[int(point)]}" if point.isdigit() else point
+        mark = "" if medians.near_enough else "   TOO FAR"
+        yield f"  {text:<48}{medians.real_to_real:>14.3f}{medians.run_to_real:>14.3f}{mark}"
+    yield f"  can a test tell them apart? p = {result.distance.p:.3f}"

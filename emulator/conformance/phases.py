@@ -85,7 +85,7 @@ def _resumes(fact: Fact, broker: int) -> bool:
 
 def _begin(registered_ms: int, period_ms: int, seen: list[int]) -> int | None:
     """The latest beginning that most of what was seen allows: runs are late, never early."""
-    low, high = (-edge[1] // 1000 for edge in reversed(TABLE[_TO_REGISTRATION].warm))
+    high, low = (-us // 1000 for us in _range_us(_TO_REGISTRATION))
     since = [(t - registered_ms - low) % period_ms + low for t in seen]
     possible = [ms for ms in since if ms <= high + 2 * _LATE_MS]
     if not possible:
@@ -129,7 +129,7 @@ def _begin_us(phase: Phase, late: Stream) -> int | None:
 
 def _near(purpose: str, actor: str, wanted_us: int, seeds: Stream) -> tuple[int, int]:
     """(seed, what it draws): one whose draw is as near to what is wanted as the range allows."""
-    low, high = TABLE[purpose].warm[0][1], TABLE[purpose].warm[-1][1]
+    low, high = _range_us(purpose)
     wanted_us = min(max(wanted_us, low), high)
     best = (high - low + 1, 0, 0)
     for _ in range(_TRIES):
@@ -139,6 +139,11 @@ def _near(purpose: str, actor: str, wanted_us: int, seeds: Stream) -> tuple[int,
         if best[0] <= _NEAR_US:
             break
     return best[1], best[2]
+
+
+def _range_us(purpose: str) -> tuple[int, int]:
+    quantiles = TABLE[purpose].warm
+    return quantiles[0][1], quantiles[-1][1]
 
 
 def _drawn(purpose: str, actor: str, seed: int) -> int:

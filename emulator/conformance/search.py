@@ -54,6 +54,15 @@ class Found:
 
 
 @dataclass(frozen=True)
+class Missed:
+    """The search gave up: how far it came, and under which choices."""
+
+    seed: int
+    score: Score
+    choices: dict[Choice, int]
+
+
+@dataclass(frozen=True)
 class _Stopped:
     """A draw that did not get to the end of its leg."""
 
@@ -87,6 +96,12 @@ class Memory:
     """By leg, the streams of the last draw that got through."""
     records: dict[int, Score] = field(default_factory=dict)
     """By leg, how far runs came that had a draw there."""
+    furthest: tuple[Score, dict[Choice, int]] = (NOWHERE, {})
+    """How far a run came at all, and under which choices."""
+
+    def came(self, score: Score, choices: dict[Choice, int]) -> None:
+        if score > self.furthest[0]:
+            self.furthest = score, choices
 
 
 @dataclass
@@ -99,10 +114,14 @@ class Search:
     on_draw: OnDraw
     memory: Memory = field(default_factory=Memory)
 
-    def run(self) -> Found | None:
+    def run(self) -> Found | Missed:
         goal = self.goal
         outcome = self._explore(Walk(goal.script, goal.real, goal.legs, self.seed))
-        return outcome if isinstance(outcome, Found) else None
+        return outcome if isinstance(outcome, Found) else self._missed()
+
+    def _missed(self) -> Missed:
+        score, choices = self.memory.furthest
+        return Missed(self.seed, score, choices)
 
     def _explore(self, walk: Walk) -> _Outcome:
         """From a walk at the end of a leg: find draws for the rest."""
@@ -119,6 +138,7 @@ class Search:
                 case Found():
                     return outcome
                 case _Stopped(score, wrong, party, asked):
+                    self.memory.came(score, {**walk.choices, **draw})
                     tried.learn(draw, score, wrong, party, asked)
                 case _Back(to, score, party, memory):
                     self.memory = memory
@@ -161,6 +181,7 @@ class Search:
         """The end: the whole run is judged once more, producers' results included."""
         examined = self.goal.reference.examine(walk.whole())
         if any(examined.differences.values()):
+            self.memory.came((walk.taken, 0), walk.choices)
             return self._back(back_from(walk.taken, self._stream()), (walk.taken, 0), "")
         return Found(self.seed, walk.choices)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from emulator.conformance.choices import Noted
 from emulator.conformance.export import export
 from emulator.conformance.partial import Contradiction, RealSide
 from emulator.conformance.player import Script
@@ -45,19 +46,6 @@ class _Contradicted(BaseException):
 
     def __init__(self, contradiction: Contradiction) -> None:
         self.contradiction = contradiction
-
-
-class _Noted(dict[Choice, int]):
-    """Choices that note which streams were asked for, so that a search knows their names."""
-
-    def __init__(self, choices: Mapping[Choice, int]) -> None:
-        super().__init__(choices)
-        self.asked: dict[Choice, None] = {}
-
-    def get(self, key: Choice, default: int | None = None) -> int | None:  # type: ignore[override]
-        if key[2]:
-            self.asked[key] = None
-        return super().get(key, default)
 
 
 def legs_of(script: Script, real: RealSide) -> list[Leg]:
@@ -145,7 +133,7 @@ class Walk:
             self._run.next_stretch()
 
     def _boot(self, leg: Leg) -> None:
-        self._noted = _Noted(self.choices)
+        self._noted = Noted(self.choices)
         self._world = SimulatedWorld(self.script.scenario, self.seed, self._sink, self.choices)
         self._world.chance.choices = self._noted
         self._run = Run(self._world)

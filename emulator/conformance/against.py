@@ -1,0 +1,48 @@
+"""Several real runs of one script, and blind runs of ours: are ours as near as they are?
+
+Each real run's stimuli are played equally often, under seeds of their own. Owns these plays; the
+distance and its test are in `distance`. This module must not know what makes runs differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from emulator.conformance.distance import Distance, distance
+from emulator.conformance.forks import in_children
+from emulator.conformance.player import Script, simulate
+from emulator.conformance.recording import Recording
+
+
+@dataclass(frozen=True)
+class Near:
+    """The distance of so many runs of ours to so many real ones."""
+
+    recordings: tuple[str, ...]
+    runs: int
+    distance: Distance
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "recordings": list(self.recordings),
+            "runs": self.runs,
+            "near_enough": self.distance.near_enough,
+            "distance": self.distance.as_json(),
+        }
+
+
+def near(
+    reals: Sequence[Recording],
+    scripts: Sequence[Script],
+    seeds: int,
+    jobs: int,
+    on_played: Callable[[int], object],
+) -> Near:
+    plays = [(script, seed) for seed in range(1, seeds + 1) for script in scripts]
+    runs: dict[int, Recording] = {}
+    for index, run in in_children(plays, lambda play: simulate(*play), jobs):
+        runs[index] = run
+        on_played(len(runs))
+    ours = [runs[index] for index in sorted(runs)]
+    return Near(tuple(real.name for real in reals), len(ours), distance(reals, ours))

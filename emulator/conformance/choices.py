@@ -1,0 +1,140 @@
+"""The choices of a guided match, as a file from which anybody plays the same run again.
+
+It holds what is given (settings and stimuli of the recording), the seeds that were chosen, and the
+version of the declared latencies that they choose from; of what the real cluster did it holds
+nothing. Owns also the reruns by which a match's delays are judged: the same choices but for the
+latencies, each of whose streams is given another seed. This module must not know how choices are
+found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from emulator.conformance.export import export
+from emulator.conformance.player import Script, script_of
+from emulator.conformance.recording import Fact, Recording
+from emulator.kernel.rng import Choice, Stream, mix
+from emulator.runtime import latency
+from emulator.runtime.play import Run
+from emulator.runtime.simulated import SimulatedWorld
+from emulator.trace.sink import Sink
+
+RERUNS = 20
+"""So many reruns say how long a match's delays may be."""
+
+_LATENCIES = frozenset(f"net_{step}" for step in ("connect", "request", "response")) | frozenset(
+    f"zk_{step}" for step in ("connect", "request", "process", "reply", "watch")
+)
+"""How long messages and operations take. All else that is drawn stays in a rerun: phases of tasks,
+how long a client waits before it connects again, work at a broker, and what goes first when a
+process is resumed."""
+
+_OUTCOMES = ("returned", "sent", "controller")
+"""Fields of stimuli that tell what came of them."""
+
+
+class BadChoices(Exception):
+    """A file that holds no choices that can be played here."""
+
+
+class ChosenStream(msgspec.Struct, frozen=True, array_like=True):
+    """One choice. An empty actor and purpose: all of the stretch that is not chosen otherwise."""
+
+    stretch: int
+    actor: str
+    purpose: str
+    seed: int
+
+
+class Choices(msgspec.Struct, frozen=True):
+    """All that a replay needs. `draws` (for each stretch, how many it took) it does not."""
+
+    recording: str
+    latencies: int
+    seed: int
+    chosen: tuple[ChosenStream, ...]
+    draws: dict[str, int]
+    settings: Fact
+    stimuli: tuple[Fact, ...]
+
+    @property
+    def by_stream(self) -> dict[Choice, int]:
+        return {(c.stretch, c.actor, c.purpose): c.seed for c in self.chosen}
+
+
+def choices_of(
+    real: Recording, seed: int, chosen: Mapping[Choice, int], draws: dict[str, int]
+) -> Choices:
+    bare = given(real)
+    rows = tuple(ChosenStream(*key, chosen[key]) for key in sorted(chosen))
+    stimuli = tuple(bare.events)
+    return Choices(real.name, latency.VERSION, seed, rows, draws, bare.settings, stimuli)
+
+
+def given(real: Recording) -> Recording:
+    """Of a recording, what may reach the core: settings, and stimuli without what came of them."""
+    stimuli = [_bare(fact) for fact in real.of("stimulus")]
+    return Recording(real.settings, stimuli, name=real.name)
+
+
+def _bare(fact: Fact) -> Fact:
+    return {key: value for key, value in fact.items() if key not in _OUTCOMES}
+
+
+def write_choices(choices: Choices, file: Path) -> None:
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(choices), indent=1) + b"\n")
+
+
+def read_choices(file: Path) -> Choices:
+    try:
+        choices = msgspec.json.decode(file.read_bytes(), type=Choices)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise BadChoices(f"{file}: {error}") from None
+    if choices.latencies != latency.VERSION:
+        raise BadChoices(
+            f"{file}: chosen from latencies of version {choices.latencies};"
+            f" those here are version {latency.VERSION}"
+        )
+    return choices
+
+
+def script_from(choices: Choices) -> Script:
+    """Raises `CannotPlay`."""
+    return script_of(Recording(choices.settings, list(choices.stimuli), name=choices.recording))
+
+
+class Noted(dict[Choice, int]):
+    """Choices that note which streams a run asks for: so their names are known afterwards."""
+
+    def __init__(self, choices: Mapping[Choice, int]) -> None:
+        super().__init__(choices)
+        self.asked: dict[Choice, None] = {}
+
+    def get(self, key: Choice, default: int | None = None) -> int | None:  # type: ignore[override]
+        if key[2]:
+            self.asked[key] = None
+        return super().get(key, default)
+
+
+def replay(script: Script, choices: Choices) -> tuple[Recording, list[Choice]]:
+    """The run that was chosen, and the streams that it drew from."""
+    sink = Sink()
+    world = SimulatedWorld(script.scenario, choices.seed, sink, choices.by_stream)
+    noted = Noted(choices.by_stream)
+    world.chance.choices = noted
+    try:
+        Run(world).play()
+    finally:
+        world.close()
+    return export(sink.events, script.settings, "the choices"), list(noted.asked)
+
+
+def with_other_latencies(choices: Choices, asked: list[Choice], nth: int) -> dict[Choice, int]:
+    """The choices of the nth rerun: every stream of a latency has another seed."""
+    seeds = Stream(mix(choices.seed ^ mix(nth)))
+    others = {key: seeds.bits() for key in asked if key[2] in _LATENCIES}
+    return {**choices.by_stream, **others}
