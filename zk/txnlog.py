@@ -7,6 +7,7 @@ killed, or is writing) ends the log without an error; anything else wrong raises
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ _MAGIC = b"ZKLG"
 _VERSION = 2
 _FILE_HEADER = 16  # magic, version, database id
 _END_OF_RECORD = 0x42
+_PART = 16 * 1024
 _RECORD = struct.Struct("!qi")  # checksum, length
 _HEADER = struct.Struct("!qiqqi")  # session, cxid, zxid, time, type
 
@@ -58,27 +60,60 @@ def read_file(path: Path) -> Iterator[Entry]:
 
 class LogTail:
     """Follows the log of a server that is running: each `read` has what was added since. What the
-    server has answered is in its log."""
+    server has answered is in its log. Cheap enough to be asked after every reply."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._path: Path | None = None
+        self._names: list[str] = []
+        self._files: list[Path] = []
         self._at = _FILE_HEADER
 
     def read(self) -> Iterator[Entry]:
         """The new entries. Raises Malformed."""
-        files = sorted(self._folder.glob("log.*"), key=_first_zxid)
-        for path in files[files.index(self._path) if self._path in files else 0 :]:
-            if path != self._path:
-                self._path, self._at = path, _FILE_HEADER
-            with path.open("rb") as log:
-                log.seek(self._at)
-                data = log.read()
-            at = 0
-            while record := _record(data, at):
-                yield decode_entry(record)
-                at += _RECORD.size + len(record) + 1
-            self._at += at
+        self._look_for_files()
+        while self._files:
+            yield from self._rest(self._files[0])
+            if len(self._files) == 1:
+                return
+            self._files.pop(0)
+            self._at = _FILE_HEADER
+
+    def _look_for_files(self) -> None:
+        """The file that is being read, and those behind it."""
+        try:
+            with os.scandir(self._folder) as folder:
+                names = [entry.name for entry in folder]
+        except FileNotFoundError:
+            return  # the server has not made it yet
+        if names != self._names:
+            self._names = names
+            files = sorted(self._folder.glob("log.*"), key=_first_zxid)
+            reading = self._files[0] if self._files else None
+            self._files = files[files.index(reading) if reading in files else 0 :]
+
+    def _rest(self, path: Path) -> Iterator[Entry]:
+        """A part at a time: behind the last record there may be a megabyte of zeros."""
+        log = os.open(path, os.O_RDONLY)
+        try:
+            while records := _whole_records(log, self._at):
+                for record in records:
+                    self._at += _RECORD.size + len(record) + 1
+                    yield decode_entry(record)
+        finally:
+            os.close(log)
+
+
+def _whole_records(log: int, at: int) -> list[bytes]:
+    """Some of the records from this position on; none at the end."""
+    data = os.pread(log, _PART, at)
+    if len(data) == _PART:
+        _, length = _RECORD.unpack_from(data)
+        data += os.pread(log, max(0, _RECORD.size + length + 1 - _PART), at + _PART)
+    records, here = [], 0
+    while record := _record(data, here):
+        records.append(record)
+        here += _RECORD.size + len(record) + 1
+    return records
 
 
 def _first_zxid(path: Path) -> int:

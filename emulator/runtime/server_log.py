@@ -35,15 +35,17 @@ class ServerLog:
 
     def __init__(self, folder: Path, observer: Observer, kernel: Kernel) -> None:
         self._tail, self._observer, self._kernel = LogTail(folder), observer, kernel
+        self._read_up_to = 0
 
     def poll(self) -> None:
         """Put what was added on the trace."""
         for entry in self._tail.read():
+            self._read_up_to = entry.transaction.zxid
             self._observer.on_transaction(self._kernel.now, entry.transaction)
 
     def replied(self, session_id: int, request: Request, reply: Reply) -> None:
         """A reply arrived: what it answers is in the log by now."""
-        if isinstance(request, _WRITES):
+        if isinstance(request, _WRITES) and not 0 < reply.zxid <= self._read_up_to:
             self.poll()
 
 

@@ -1,0 +1,47 @@
+"""`make bench`: measures, and holds each figure against something measured in the same run.
+
+Exit code 0: every ratio is what it should be; 1: one is not. With --json one object per figure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+
+from tests.bench import isr_updates, many_brokers, virtual_time
+from tests.bench.figures import Figure, show
+
+MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
+    "updates": lambda: [isr_updates.many_in_flight(n) for n in (10, 100)],
+    "shrink": lambda: [isr_updates.shrink_pass()],
+    "brokers": many_brokers.figures,
+    "virtual": virtual_time.figures,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(MEASUREMENTS)}")
+    parser.add_argument("--json", action="store_true", help="one JSON object per figure")
+    asked = parser.parse_args()
+    if unknown := set(asked.names) - set(MEASUREMENTS):
+        parser.error(f"there is no {', '.join(sorted(unknown))}")
+    busy = os.getloadavg()[0]
+    print(f"{os.cpu_count()} cores, load {busy:.1f} before", file=sys.stderr)
+    figures = []
+    for name in asked.names or MEASUREMENTS:
+        print(f"{name} ...", file=sys.stderr)
+        figures += MEASUREMENTS[name]()
+    if asked.json:
+        for one in figures:
+            print(json.dumps(one.as_json()))
+    else:
+        show(figures)
+    return 0 if all(one.ok for one in figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""A cluster on a real ZooKeeper server, brought up and driven by hand; beside it plain kazoo."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from kazoo.client import KazooClient
+
+from emulator.broker.partition import Partition
+from emulator.runtime.live import LiveWorld
+from emulator.runtime.play import Run
+from emulator.scenario.load import loads
+from emulator.scenario.schema import Scenario
+from emulator.trace.sink import Sink
+
+PATIENCE_US = 60_000_000
+
+
+def scenario(text: str) -> Scenario:
+    """From the text of a scenario file."""
+    return loads(text, "bench")
+
+
+class LiveCluster:
+    """What a measurement asks of it."""
+
+    def __init__(self, world: LiveWorld) -> None:
+        self.world, self.kernel, self.sink = world, world.kernel, world.kernel.sink
+        self.run = Run(world)
+        self.count: Counter[type] = Counter()
+        self.sink.listen(self._counted)
+
+    def _counted(self, event: object) -> None:
+        self.count[type(event)] += 1
+
+    def until(self, done: Callable[[], bool], patience_us: int = PATIENCE_US) -> None:
+        """Let it go on until then; in small steps, so that the kernel thread looks often."""
+        limit_us = self.kernel.now + patience_us
+        while not done():
+            assert self.kernel.now < limit_us, "it did not come about"
+            self.kernel.run(self.kernel.now + 5_000)
+
+    def apply_due(self, number: int) -> None:
+        """The scenario's next steps, whatever their time."""
+        for step in self.world.scenario.steps[self.run.stretch :][:number]:
+            self.run.stretch += 1
+            self.world.cluster.apply(step.stimulus)
+
+    def led_by(self, broker: int) -> list[Partition]:
+        manager = self.world.cluster.brokers[broker].replica_manager
+        assert manager is not None
+        return [one for one in manager.partitions.values() if one.is_leader]
+
+
+@contextmanager
+def live_cluster(text: str) -> Iterator[LiveCluster]:
+    """The brokers are up; topics are not made yet. Everything ends with the block."""
+    with (
+        TemporaryDirectory(prefix="isr-bench-") as data,
+        LiveWorld(scenario(text), 1, Sink(), zookeeper="embedded", data_dir=Path(data)) as world,
+    ):
+        cluster = LiveCluster(world)
+        cluster.run.bring_up()
+        yield cluster
+
+
+@contextmanager
+def plain_kazoo(world: LiveWorld) -> Iterator[KazooClient]:
+    """A client as anyone would use it, straight to the same server."""
+    assert world.server is not None
+    client = KazooClient(hosts=str(world.server.address))
+    client.start()
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
