@@ -579,14 +579,8 @@ def _reconnect_retry(times: ClientTimes, sleep: Callable[[float], bool]) -> Kazo
     """For ever, always after wait + [0, jitter): the Java client with one server in its list."""
     half_s = times.reconnect_jitter_ms / 2000
     delay_s = times.reconnect_wait_ms / 1000 + half_s
-    return KazooRetry(
-        max_tries=-1,
-        delay=delay_s,
-        backoff=1,
-        max_jitter=half_s / delay_s,
-        ignore_expire=False,
-        sleep_func=sleep,
-    )
+    jitter = half_s / delay_s
+    return KazooRetry(-1, delay=delay_s, backoff=1, max_jitter=jitter, sleep_func=sleep)
 
 
 def _no_reply(_: Reply) -> None:

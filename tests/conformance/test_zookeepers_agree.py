@@ -29,7 +29,7 @@ from tests.conformance.zookeeper_stages import (
     Step,
     load_story,
 )
-from zk.errors import Code
+from tests.live.zk.owner import Deaf
 from zk.ops import (
     Check,
     Create,
@@ -52,13 +52,6 @@ pytestmark = pytest.mark.live
 
 PLAYS = 2000
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.py"))
-
-
-class Deaf:
-    """An observer that does not listen."""
-
-    def on_request(self, at_us: int, client: str, request: Request | str) -> None: ...
-    def on_reply(self, client: str, request: Request | str, code: Code, us: int) -> None: ...
 
 
 @pytest.fixture(scope="module")

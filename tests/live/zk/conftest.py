@@ -14,9 +14,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.live.zk.owner import PATIENCE_S, QUICK, TICK_MS
+from tests.live.zk.owner import PATIENCE_S, QUICK, TICK_MS, Deaf, Owner
 from zk.kazoo_wire import KazooService
 from zk.server import Address, EmbeddedServer, ensure_chroot
+from zk.tap import Tap, Taps
 
 _chroots = itertools.count()
 
@@ -41,6 +42,25 @@ def service(address: Address) -> Iterator[KazooService]:
     made = KazooService(address, QUICK)
     yield made
     made.close()
+
+
+@pytest.fixture
+def owner() -> Owner:
+    return Owner()
+
+
+@pytest.fixture
+def taps() -> Iterator[Taps]:
+    with Taps(Deaf(), lambda: time.monotonic_ns() // 1000) as running:
+        yield running
+
+
+@pytest.fixture
+def tap(taps: Taps, service: KazooService, address: Address) -> Tap:
+    """Between `broker-1` and the server."""
+    made = taps.open("broker-1", address)
+    service.route("broker-1", made.address)
+    return made
 
 
 @pytest.fixture(autouse=True)

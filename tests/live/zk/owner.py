@@ -6,6 +6,7 @@ import queue
 import time
 from collections.abc import Callable
 
+from zk.errors import Code
 from zk.kazoo_wire import ClientTimes, KazooService, KazooSession
 from zk.ops import Reply, Request, SessionState, WatchedEvent
 from zk.wire import Session, Timer
@@ -97,3 +98,16 @@ def connect(
     session = service.open_session(client, timeout_ms, owner, owner)
     owner.until(lambda: owner.states.count(SessionState.CONNECTED) > times)
     return session
+
+
+def another_session(service: KazooService) -> tuple[KazooSession, Owner]:
+    """Another process's session, `broker-2`, and its owner."""
+    owner = Owner()
+    return connect(service, owner, "broker-2"), owner
+
+
+class Deaf:
+    """An observer that does not listen."""
+
+    def on_request(self, at_us: int, client: str, request: Request | str) -> None: ...
+    def on_reply(self, client: str, request: Request | str, code: Code, us: int) -> None: ...

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from tests.live.zk.owner import QUICK, T_MS, TICK_MS, Owner, connect
+from tests.live.zk.owner import QUICK, T_MS, TICK_MS, Owner, another_session, connect
 from zk.errors import Code
 from zk.kazoo_wire import KazooService, KazooSession, _Entry
 from zk.ops import (
-    Check,
     Create,
     CreateMode,
     Delete,
@@ -25,174 +21,20 @@ from zk.ops import (
     Exists,
     GetChildren,
     GetData,
-    Multi,
-    OpResult,
     Reply,
-    Request,
     SessionState,
     SetData,
     Sync,
     WatchedEvent,
 )
 from zk.server import Address, EmbeddedServer, SessionTimeoutClamped
-from zk.tap import Tap, Taps
+from zk.tap import Tap
 
 pytestmark = pytest.mark.live
 
 CONNECTED, DISCONNECTED = SessionState.CONNECTED, SessionState.DISCONNECTED
 EXPIRED, CLOSED = SessionState.EXPIRED, SessionState.CLOSED
 CHANGED, CHILDREN = EventType.NODE_DATA_CHANGED, EventType.NODE_CHILDREN_CHANGED
-
-
-class Deaf:
-    """An observer that does not listen."""
-
-    def on_request(self, at_us: int, client: str, request: Request | str) -> None: ...
-    def on_reply(self, client: str, request: Request | str, code: Code, us: int) -> None: ...
-
-
-@pytest.fixture
-def owner() -> Owner:
-    return Owner()
-
-
-@pytest.fixture
-def taps() -> Iterator[Taps]:
-    with Taps(Deaf(), lambda: time.monotonic_ns() // 1000) as running:
-        yield running
-
-
-@pytest.fixture
-def tap(taps: Taps, service: KazooService, address: Address) -> Tap:
-    """Between `broker-1` and the server."""
-    made = taps.open("broker-1", address)
-    service.route("broker-1", made.address)
-    return made
-
-
-def _another(service: KazooService) -> tuple[KazooSession, Owner]:
-    """Another process's session, `broker-2`, and its owner."""
-    owner = Owner()
-    return connect(service, owner, "broker-2"), owner
-
-
-# ---- requests and replies ----
-
-
-def test_each_request_gets_its_reply(service: KazooService, owner: Owner) -> None:
-    session = connect(service, owner)
-    created, exists, data, children, changed, again, synced, deleted = owner.ask(
-        session,
-        Create("/a", b"x"),
-        Exists("/a"),
-        GetData("/a"),
-        GetChildren("/"),
-        SetData("/a", None, 0),
-        SetData("/a", b"", 0),
-        Sync("/a"),
-        Delete("/a", 1),
-    )
-    assert (created.code, created.path) == (Code.OK, "/a")
-    assert exists.stat == data.stat
-    assert data.stat is not None
-    assert data.data == b"x"
-    assert data.stat.data_length == 1
-    assert children.children == ("a",)
-    assert children.stat is not None
-    assert changed.stat is not None
-    assert changed.stat.version == 1
-    assert again == Reply(Code.BAD_VERSION, again.zxid)
-    assert synced.path == "/a"
-    assert deleted == Reply(Code.OK, deleted.zxid)
-    assert created.zxid < changed.zxid < again.zxid < deleted.zxid
-
-
-def test_null_and_empty_data_differ(service: KazooService, owner: Owner) -> None:
-    session = connect(service, owner)
-    replies = owner.ask(
-        session, Create("/n", None), Create("/e", b""), GetData("/n"), GetData("/e")
-    )
-    assert [reply.data for reply in replies[2:]] == [None, b""]
-
-
-def test_modes_of_create(service: KazooService, owner: Owner) -> None:
-    session = connect(service, owner)
-    replies = owner.ask(
-        session,
-        *[Create("/s-", b"", CreateMode.PERSISTENT_SEQUENTIAL) for _ in range(2)],
-        Create("/e-", b"", CreateMode.EPHEMERAL_SEQUENTIAL),
-        Exists("/e-0000000002"),
-    )
-    paths = [reply.path for reply in replies[:3]]
-    assert paths == ["/s-0000000000", "/s-0000000001", "/e-0000000002"]
-    assert replies[3].stat is not None
-    assert replies[3].stat.ephemeral_owner == session.session_id
-
-
-def test_a_multi_and_one_that_is_rolled_back(service: KazooService, owner: Owner) -> None:
-    session = connect(service, owner)
-    done, failed, empty = owner.ask(
-        session,
-        Multi((Create("/a", b""), SetData("/a", b"1", 0), Check("/a", 1))),
-        Multi((Check("/a", 1), SetData("/a", b"2"), Check("/a", 1), Delete("/a"))),
-        Multi(()),
-    )
-    assert [result.code for result in done.results] == [Code.OK] * 3
-    assert done.results[0].path == "/a"
-    assert done.results[1].stat is not None
-    assert done.results[1].stat.version == 1
-    assert failed.code is Code.BAD_VERSION
-    codes = [Code.OK, Code.OK, Code.BAD_VERSION, Code.RUNTIME_INCONSISTENCY]
-    assert failed.results == tuple(OpResult(code) for code in codes)
-    assert empty.code is Code.OK
-    assert empty.results == ()
-    assert owner.ask_one(session, GetData("/a")).data == b"1"
-
-
-def test_paths_are_inside_the_chroot(
-    service: KazooService, owner: Owner, server: EmbeddedServer, address: Address
-) -> None:
-    session = connect(service, owner)
-    owner.ask(session, GetChildren("/", watch=True), Exists("/a", watch=True))
-    multi = owner.ask_one(session, Multi((Create("/a", b""),)))
-    assert multi.results[0].path == "/a"
-    assert {(event.type, event.path) for event in owner.events} == {
-        (EventType.NODE_CREATED, "/a"),
-        (CHILDREN, "/"),
-    }
-    with closing(KazooService(server.address, QUICK)) as outside:
-        other, another = _another(outside)
-        assert another.ask_one(other, Exists(f"{address.chroot}/a")).code is Code.OK
-
-
-def test_a_thousand_requests_in_flight_are_answered_in_order(
-    service: KazooService, owner: Owner
-) -> None:
-    session = connect(service, owner)
-    owner.ask_one(session, Create("/a", b""))
-    replies = owner.ask(session, *[SetData("/a", b"%d" % n, n) for n in range(1000)])
-    versions = [reply.stat.version for reply in replies if reply.stat]
-    assert versions == list(range(1, 1001))
-
-
-def test_a_large_payload_passes_in_pieces(service: KazooService, owner: Owner) -> None:
-    session = connect(service, owner)
-    large = bytes(range(256)) * 3500
-    replies = owner.ask(session, Create("/a", large), *[GetData("/a")] * 5)
-    assert all(reply.data == large for reply in replies[1:])
-
-
-def test_of_n_conditional_updates_at_one_version_exactly_one_succeeds(
-    service: KazooService, owner: Owner
-) -> None:
-    sessions = [connect(service, owner, f"broker-{n}") for n in range(8)]
-    owner.ask_one(sessions[0], Create("/a", b""))
-    for version in range(60):
-        replies: list[Reply] = []
-        for session in sessions:
-            session.submit(SetData("/a", b"x", version), replies.append)
-        owner.until(lambda replies=replies: len(replies) == len(sessions))  # type: ignore[misc]
-        assert Counter(reply.code for reply in replies) == {Code.OK: 1, Code.BAD_VERSION: 7}
 
 
 # ---- watches ----
@@ -226,7 +68,7 @@ def test_watches_survive_an_outage_and_fire_for_what_was_missed(
     service: KazooService, owner: Owner, tap: Tap
 ) -> None:
     session = connect(service, owner)
-    other, another = _another(service)
+    other, another = another_session(service)
     owner.ask(session, *[Create(f"/{name}", b"") for name in ("changed", "same", "gone", "parent")])
     owner.ask(session, *[GetData(f"/{name}", watch=True) for name in ("changed", "same", "gone")])
     owner.ask(session, Exists("/new", watch=True), Exists("/later", watch=True))
@@ -328,7 +170,7 @@ def test_replies_come_before_the_state_that_explains_them(
 def test_a_queued_write_does_not_go_out_under_a_new_session(
     service: KazooService, owner: Owner, tap: Tap
 ) -> None:
-    other, another = _another(service)
+    other, another = another_session(service)
     another.ask(other, Create("/a", b"before"))
     session = connect(service, owner, timeout_ms=T_MS)
     owner.ask(session, Create("/mine", b"", CreateMode.EPHEMERAL))
@@ -397,7 +239,7 @@ def test_a_short_pause_is_not_noticed(service: KazooService, owner: Owner) -> No
     session = connect(service, owner, timeout_ms=10 * T_MS)
     gate = service.gate("broker-1")
     owner.ask(session, Create("/a", b""), GetData("/a", watch=True))
-    other, another = _another(service)
+    other, another = another_session(service)
     gate.pause()
     replies: list[Reply] = []
     session.submit(Exists("/a"), replies.append)
@@ -416,7 +258,7 @@ def test_while_paused_nothing_passes_in_either_direction(
 ) -> None:
     session = connect(service, owner, timeout_ms=T_MS)
     owner.ask(session, Create("/mine", b"", CreateMode.EPHEMERAL))
-    other, another = _another(service)
+    other, another = another_session(service)
     another.ask_one(other, Exists("/mine", watch=True))
     service.gate("broker-1").pause()
     pings, began = tap.pings, time.monotonic()
@@ -502,7 +344,7 @@ def test_a_cut_longer_than_the_session(
     link = service.gate("broker-1") if means == "gate" else tap
     session = connect(service, owner, timeout_ms=T_MS)
     owner.ask(session, Create("/mine", b"", CreateMode.EPHEMERAL))
-    other, another = _another(service)
+    other, another = another_session(service)
     another.ask_one(other, Exists("/mine", watch=True))
     link.cut()
     another.until(lambda: bool(another.events))
@@ -520,7 +362,7 @@ def test_close_removes_the_ephemerals_and_answers_what_was_asked(
     service: KazooService, owner: Owner
 ) -> None:
     session = connect(service, owner)
-    other, another = _another(service)
+    other, another = another_session(service)
     session.submit(Create("/mine", b"", CreateMode.EPHEMERAL), owner.seen.append)
     session.close()
     session.submit(Exists("/mine"), owner.seen.append)
@@ -551,7 +393,7 @@ def test_abandon_is_silent_and_leaves_the_session_to_the_server(
     service: KazooService, owner: Owner
 ) -> None:
     session = connect(service, owner, timeout_ms=T_MS)
-    other, another = _another(service)
+    other, another = another_session(service)
     owner.ask(session, Create("/mine", b"", CreateMode.EPHEMERAL), Exists("/mine", watch=True))
     another.ask_one(other, Exists("/mine", watch=True))
     for _ in range(50):
@@ -615,10 +457,3 @@ def test_gates_of_different_processes_are_different(service: KazooService, owner
     assert owner.ask_one(sessions[1], Sync("/")).code is Code.OK
     service.gate("broker-1").resume()
     assert owner.ask_one(sessions[0], Sync("/")).code is Code.OK
-
-
-def test_a_chroot_that_is_missing_answers_no_node(server: EmbeddedServer, owner: Owner) -> None:
-    nowhere = msgspec.structs.replace(server.address, chroot="/nowhere")
-    with closing(KazooService(nowhere, QUICK)) as service:
-        session = connect(service, owner)
-        assert owner.ask_one(session, Create("/a", b"")).code is Code.NO_NODE

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.zk.owner import QUICK, TICK_MS, Owner, connect
+from tests.live.zk.owner import QUICK, Owner, connect
 from zk.jute import Malformed
 from zk.kazoo_wire import KazooService
 from zk.ops import (
@@ -35,10 +35,10 @@ TOOL = "org.apache.zookeeper.server.persistence.TxnLogToolkit"
 def log(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     """A log with one of each, from two runs of a server; and the session that wrote it."""
     folder = tmp_path_factory.mktemp("log")
-    with EmbeddedServer(folder, tick_ms=TICK_MS) as server:
+    with EmbeddedServer(folder, max_session_timeout_ms=60_000) as server:
         service = KazooService(server.address, QUICK)
         owner = Owner()
-        session = connect(service, owner, timeout_ms=1500)
+        session = connect(service, owner, timeout_ms=30_000)
         owner.ask(
             session,
             Create("/a", "größer".encode()),
@@ -83,7 +83,7 @@ def test_one_of_each(log: tuple[Path, int]) -> None:
     last = ("/e-0000000002", "/e-0000000003")
     transactions = [entry.transaction for entry in entries]
     assert [one for one in transactions if one.op != "closeSession"] == [
-        wrote(1, "createSession", timeout_ms=1500),
+        wrote(1, "createSession", timeout_ms=30_000),
         wrote(2, "create", "/a", data="größer".encode()),
         wrote(3, "error", code=-110),
         wrote(4, "create", "/n"),
