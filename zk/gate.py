@@ -29,7 +29,8 @@ class Gate:
 
     Paused is what SIGSTOP does: no client thread runs, sockets stay. Cut is what a dead link does:
     clients run and time out, no byte passes. Both are exact: when the call returns nothing passes
-    any more. A client's thread owns the lock whenever it is not waiting.
+    any more. A client's thread owns the lock whenever it is not waiting; so what it calls meanwhile
+    (`Lane.post`) must not wait for anything that whoever turns the gate holds.
     """
 
     def __init__(self) -> None:
