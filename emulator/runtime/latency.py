@@ -13,7 +13,7 @@ from itertools import pairwise
 from emulator.kernel.rng import Chance
 from emulator.kernel.scheduler import Task
 
-VERSION = 2
+VERSION = 3
 _BUCKETS = 256
 
 Quantiles = tuple[tuple[float, int], ...]
@@ -79,14 +79,14 @@ TABLE: dict[str, Purpose] = {
         _quick(300), ((0.0, 2 * _MS), (0.5, 25 * _MS), (0.9, 120 * _MS), (1.0, 350 * _MS)), 2
     ),
     # Between two runs of a periodic task that make up for missed ones.
-    "missed_run": Purpose(((0.0, 100), (0.5, 600), (0.9, 2000), (1.0, 8000))),
+    "missed_run": Purpose(((0.0, 100), (0.5, 600), (0.9, 2500), (1.0, 10 * _MS))),
     # After a resume: how long the process is sluggish, when its threads first run (network threads
     # find their sockets ready; timers come later), what a step costs meanwhile.
-    "resume_window": Purpose(((0.0, 10 * _MS), (1.0, 60 * _MS))),
-    "resume_network": Purpose(((0.0, 50), (0.5, 400), (0.9, 3000), (1.0, 15 * _MS))),
-    "resume_scheduler": Purpose(((0.0, 200), (0.5, 2000), (0.9, 10 * _MS), (1.0, 30 * _MS))),
-    "resume_thread": Purpose(((0.0, 0), (0.5, 500), (0.9, 4000), (1.0, 20 * _MS))),
-    "resume_step": Purpose(((0.0, 0), (0.5, 200), (0.9, 2000), (1.0, 6000))),
+    "resume_window": Purpose(((0.0, 10 * _MS), (1.0, 80 * _MS))),
+    "resume_network": Purpose(((0.0, 50), (0.5, 400), (0.85, 3000), (1.0, 40 * _MS))),
+    "resume_scheduler": Purpose(((0.0, 200), (0.5, 2500), (0.85, 12 * _MS), (1.0, 60 * _MS))),
+    "resume_thread": Purpose(((0.0, 0), (0.5, 500), (0.85, 4000), (1.0, 40 * _MS))),
+    "resume_step": Purpose(((0.0, 0), (0.5, 200), (0.9, 2500), (1.0, 10 * _MS))),
     # How fast an actor's code is, in thousandths of the table's times; drawn once for each.
     "speed": Purpose(((0.0, 600), (0.5, 1000), (1.0, 1500))),
     # Clients: how long one needs to get going, how late its driver hands a record over.
