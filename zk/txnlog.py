@@ -93,27 +93,28 @@ class LogTail:
 
     def _rest(self, path: Path) -> Iterator[Entry]:
         """A part at a time: behind the last record there may be a megabyte of zeros."""
-        log = os.open(path, os.O_RDONLY)
+        log, size = os.open(path, os.O_RDONLY), _PART
         try:
-            while records := _whole_records(log, self._at):
-                for record in records:
-                    self._at += _RECORD.size + len(record) + 1
+            while data := os.pread(log, size, self._at):
+                at = 0
+                while record := _record(data, at):
+                    at += _RECORD.size + len(record) + 1
                     yield decode_entry(record)
+                self._at += at
+                wanted = _length_at(data, at)
+                if len(data) < size or not wanted or (not at and wanted <= size):
+                    return
+                size = max(_PART, wanted)
         finally:
             os.close(log)
 
 
-def _whole_records(log: int, at: int) -> list[bytes]:
-    """Some of the records from this position on; none at the end."""
-    data = os.pread(log, _PART, at)
-    if len(data) == _PART:
-        _, length = _RECORD.unpack_from(data)
-        data += os.pread(log, max(0, _RECORD.size + length + 1 - _PART), at + _PART)
-    records, here = [], 0
-    while record := _record(data, here):
-        records.append(record)
-        here += _RECORD.size + len(record) + 1
-    return records
+def _length_at(data: bytes, at: int) -> int:
+    """Of the whole record here, as far as its head can be read; 0 at the padding."""
+    if at + _RECORD.size > len(data):
+        return _PART
+    _, length = _RECORD.unpack_from(data, at)
+    return int(length) and _RECORD.size + int(length) + 1
 
 
 def _first_zxid(path: Path) -> int:

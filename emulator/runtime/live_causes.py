@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import msgspec
 
@@ -82,7 +83,9 @@ class LiveCauses:
         waiting = self._to_pass[client]
         flight = _take(waiting, lambda one: not one.lost and one.request == request)
         sender, sent = (flight.sender, flight.sent) if flight is not None else (None, -1)
-        seq = self._told(sender, sent, lambda: self._observer.on_request(at_us, client, request))
+        tell = self._observer.on_request
+        with self._as_of(at_us):
+            seq = self._told(sender, sent, lambda: tell(at_us, client, request))
         if flight is not None:
             flight.passed = seq
             if isinstance(request, _LOGGED):
@@ -101,6 +104,18 @@ class LiveCauses:
             self._sessions[transaction.session_id] = seq
         for change in _changes(transaction):
             self._changes[change].append((transaction.zxid, seq))
+
+    @contextmanager
+    def _as_of(self, at_us: int) -> Iterator[None]:
+        """Emit with the time at which it passed: nothing was traced since, unless what is told here
+        waited for its turn."""
+        kernel = self._kernel
+        now, before = kernel.now, kernel.sink.events
+        kernel.now = min(now, max(at_us, before[-1].t if before else 0))
+        try:
+            yield
+        finally:
+            kernel.now = now
 
     def _told(self, by: Runnable | None, cause: int, tell: Callable[[], None]) -> int:
         """Emit in another's name; the event's seq."""

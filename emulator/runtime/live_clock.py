@@ -36,6 +36,11 @@ class LiveClock:
         self._inbox.append(action)
         self._filled.set()
 
+    def put_aside(self, action: Callable[[], None]) -> None:
+        """Any thread: the same, but it is worth no waking up: when the kernel's thread does so for
+        something else, or looks around."""
+        self._inbox.append(action)
+
     def wait(self, until_us: int) -> int:
         """Sleep until then, or until something is in the inbox; never long, so that signals and
         progress get their turn."""

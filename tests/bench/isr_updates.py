@@ -12,13 +12,16 @@ from collections.abc import Iterator
 
 from emulator.broker.partition import Partition
 from emulator.faults.clients import Send
-from emulator.faults.pause import Pause
+from emulator.faults.pause import Pause, Resume
 from emulator.trace.events import IsrUpdated, IsrUpdateStarted
 from tests.bench.figures import Figure
 from tests.bench.live_cluster import LiveCluster, live_cluster, plain_kazoo
 
 LEAST = 0.5
-UPDATES = 4_000
+UPDATES = 2_000
+TURNS = 4
+"""One after the other, the best of each: what others do on the machine takes from both alike."""
+
 PARTITIONS = 400
 PAUSE_IN_A_PASS_US = 100_000
 STATE = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2]}'
@@ -56,8 +59,11 @@ def many_in_flight(in_flight: int) -> Figure:
         cluster.apply_due(1)
         cluster.until(lambda: _led(cluster, in_flight))
         Pause(2).apply(cluster.world.cluster)  # nobody fetches: what is measured is alone
-        ours = max(_rate_of_updates(cluster, in_flight) for _ in range(2))
-        raw = max(_rate_of_set_async(cluster, in_flight) for _ in range(2))
+        turns = [
+            (_rate_of_updates(cluster, in_flight), _rate_of_set_async(cluster, in_flight))
+            for _ in range(TURNS)
+        ]
+    ours, raw = (max(rates) for rates in zip(*turns, strict=True))
     scope = (
         f"1 broker, {in_flight} partitions, {in_flight} requests in flight, {UPDATES} updates, "
         "traced, through a tap, server's log read back"
@@ -140,12 +146,8 @@ def shrink_pass() -> Figure:
     with live_cluster(text) as cluster:
         cluster.apply_due(1)
         cluster.until(lambda: _led(cluster, PARTITIONS))
-        world = cluster.world.cluster
-        Pause(2).apply(world)
-        Send("orders", tuple(range(PARTITIONS)), 1).apply(world)
-        cluster.until(lambda: cluster.count[IsrUpdated] >= PARTITIONS)
-        ours = PARTITIONS / sum(_times(cluster.sink.events))
-        raw = max(_rate_of_set(cluster) for _ in range(2))
+        turns = [(_one_pass(cluster), _rate_of_set(cluster)) for _ in range(TURNS)]
+    ours, raw = (max(rates) for rates in zip(*turns, strict=True))
     return Figure(
         what="a broker's serial shrink pass",
         value=ours,
@@ -155,6 +157,19 @@ def shrink_pass() -> Figure:
         of=raw,
         least=LEAST,
     )
+
+
+def _one_pass(cluster: LiveCluster) -> float:
+    """A follower stands still until it is in no ISR any more, and comes back."""
+    world, before = cluster.world.cluster, len(cluster.sink.events)
+    done = cluster.count[IsrUpdated] + PARTITIONS
+    Pause(2).apply(world)
+    Send("orders", tuple(range(PARTITIONS)), 1).apply(world)
+    cluster.until(lambda: cluster.count[IsrUpdated] >= done)
+    rate = PARTITIONS / sum(_times(cluster.sink.events[before:]))
+    Resume(2).apply(world)
+    cluster.until(lambda: cluster.count[IsrUpdated] >= done + PARTITIONS)
+    return rate
 
 
 def _times(events: list[object]) -> Iterator[float]:
