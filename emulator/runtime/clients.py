@@ -380,6 +380,7 @@ class Consumer:
                 continue
             if not await self._fetch(leader):
                 self._view.leaders.pop(self.partition, None)
+                await self._kernel.sleep(RECONNECT_BACKOFF_MS * 1000)
 
     async def _fetch(self, leader: LiveBroker) -> bool:
         wanted = FetchPartition(self.partition, -1, self._offset, -1, 1 << 20)

@@ -1,0 +1,235 @@
+"""Producers and consumers against a scripted broker: retries, order, time-outs, back-offs."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from emulator.kernel.scheduler import Kernel
+from emulator.model.errors import Errors
+from emulator.model.offset_log import Batch
+from emulator.protocol.messages import (
+    FetchedPartition,
+    FetchRequest,
+    FetchResponse,
+    LiveBroker,
+    MetadataRequest,
+    MetadataResponse,
+    ProducedPartition,
+    ProduceRequest,
+    ProduceResponse,
+)
+from emulator.protocol.transport import ServerConnection
+from emulator.runtime.clients import (
+    Bootstrap,
+    Consumer,
+    Producer,
+    ProducerSettings,
+    record_batch_size,
+)
+from emulator.runtime.network import Listener, MemoryNetwork
+from emulator.trace import events
+from emulator.trace.sink import Sink
+from tests.interaction.hosting import ORDERS_0, state_of
+
+BROKER = LiveBroker(1, "host", 9092)
+WAY_US = 1000
+
+
+class OneBroker:
+    """A broker that answers metadata, and the rest as the script says (an error, or an offset)."""
+
+    def __init__(self, *script: Errors | int | None) -> None:
+        self.kernel, self.script = Kernel(Sink()), deque(script)
+        self.network = MemoryNetwork(self.kernel, lambda purpose, actor: WAY_US)
+        self.process = self.kernel.process("broker-1")
+        self.network.listen(BROKER.port, Listener(self.process, 1, self._receive))
+        self.bootstrap = Bootstrap(self.kernel, self.network, [BROKER])
+        self.leader = 1
+        self.seen: list[str] = []
+
+    def __enter__(self) -> OneBroker:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.kernel.close()
+
+    def _receive(self, request: Any, connection: ServerConnection) -> None:
+        now_ms = self.kernel.now // 1000
+        match request:
+            case MetadataRequest():
+                self.seen.append(f"{now_ms} metadata")
+                states = (state_of(leader=self.leader),)
+                connection.respond(MetadataResponse((BROKER,), 1, states))
+            case ProduceRequest(partitions=(wanted,)):
+                self.seen.append(f"{now_ms} produce {wanted.records}")
+                self._answer_produce(connection, request.acks)
+            case FetchRequest(partitions=(wanted,)):
+                self.seen.append(f"{now_ms} fetch {wanted.fetch_offset}")
+                self._answer_fetch(connection)
+
+    def _answer_produce(self, connection: ServerConnection, acks: int) -> None:
+        answer = self.script.popleft()
+        if answer is None:
+            return
+        error = answer if isinstance(answer, Errors) else Errors.NONE
+        offset = -1 if error else int(answer)
+        produced = ProduceResponse((ProducedPartition(ORDERS_0, error, offset),))
+        connection.respond(produced if acks else None)
+
+    def _answer_fetch(self, connection: ServerConnection) -> None:
+        answer = self.script.popleft() if self.script else None
+        if answer is None:
+            return
+        error = answer if isinstance(answer, Errors) else Errors.NONE
+        batches = () if error else (Batch(int(answer), int(answer) + 2, 100, 4),)
+        fetched = FetchedPartition(ORDERS_0, error, 9, 0, batches)
+        connection.respond(FetchResponse(Errors.NONE, 0, (fetched,)))
+
+    def producer(self, acks: str = "1", **client: int) -> Producer:
+        named = {key.replace("_", "."): value for key, value in client.items()}
+        settings = ProducerSettings(acks, 100, named)
+        process = self.kernel.process("producer-1")
+        producer = Producer("producer-1", self.bootstrap, process, [ORDERS_0], settings)
+        self.run_ms(10)
+        self.take()
+        return producer
+
+    def run_ms(self, duration_ms: int) -> None:
+        self.kernel.run(self.kernel.now + duration_ms * 1000)
+
+    def take(self) -> list[str]:
+        """Requests other than metadata since the last time."""
+        seen, self.seen = [line for line in self.seen if not line.endswith("metadata")], []
+        return seen
+
+    def results(self) -> list[tuple[int, str, int, int]]:
+        """(when, result, base offset, records) of what was delivered or given up."""
+        return [
+            (e.t // 1000, e.result, e.base_offset, e.count)
+            for e in self.kernel.sink.events
+            if isinstance(e, events.RecordsProduced)
+        ]
+
+
+# -- producers -------------------------------------------------------------------------------------
+
+
+def test_records_that_are_handed_over_together_go_in_one_request() -> None:
+    with OneBroker(0) as cluster:
+        producer = cluster.producer()
+        producer.hand_over(1)
+        producer.hand_over(2)
+        cluster.run_ms(20)
+        assert [line.split(" ", 1)[1] for line in cluster.take()] == ["produce 3"]
+        assert [(r, o, n) for _, r, o, n in cluster.results()] == [("ok", 0, 1), ("ok", 1, 2)]
+
+
+def test_a_refused_request_is_sent_again_after_the_back_off_with_what_came_meanwhile() -> None:
+    with OneBroker(Errors.NOT_ENOUGH_REPLICAS, 0) as cluster:
+        producer = cluster.producer(acks="all")
+        producer.hand_over(1)
+        cluster.run_ms(50)
+        producer.hand_over(1)
+        cluster.run_ms(200)
+        first, second = (line.split() for line in cluster.take())
+        assert (first[2], second[2]) == ("1", "2")
+        assert 100 <= int(second[0]) - int(first[0]) <= 105
+        assert [(r, o) for _, r, o, _ in cluster.results()] == [("ok", 0), ("ok", 1)]
+
+
+def test_an_error_that_is_not_retriable_is_the_result() -> None:
+    with OneBroker(Errors.INVALID_REQUIRED_ACKS) as cluster:
+        cluster.producer().hand_over(1)
+        cluster.run_ms(500)
+        assert [r[1] for r in cluster.results()] == ["INVALID_REQUIRED_ACKS"]
+
+
+def test_retries_end_when_they_are_used_up() -> None:
+    errors = [Errors.NOT_ENOUGH_REPLICAS] * 3
+    with OneBroker(*errors) as cluster:
+        cluster.producer(retries=2).hand_over(1)
+        cluster.run_ms(1000)
+        assert len(cluster.take()) == 3
+        assert [r[1] for r in cluster.results()] == ["NOT_ENOUGH_REPLICAS"]
+
+
+def test_who_does_not_lead_any_more_makes_the_producer_look_again() -> None:
+    with OneBroker(Errors.NOT_LEADER_OR_FOLLOWER, 0) as cluster:
+        producer = cluster.producer(topic_metadata_refresh_interval_ms=60_000)
+        producer.hand_over(1)
+        cluster.run_ms(300)
+        kinds = [line.split(" ", 1)[1] for line in cluster.seen]
+        assert kinds == ["produce 1", "metadata", "produce 1"]
+
+
+def test_acks_0_is_delivered_without_an_offset() -> None:
+    with OneBroker(0) as cluster:
+        cluster.producer(acks="0").hand_over(1)
+        cluster.run_ms(20)
+        assert [(r, o) for _, r, o, _ in cluster.results()] == [("ok", -1)]
+
+
+def test_what_is_not_answered_in_time_has_timed_out_and_a_late_answer_is_about_nothing() -> None:
+    with OneBroker(None) as cluster:
+        cluster.producer(message_timeout_ms=2000).hand_over(1)
+        cluster.run_ms(5000)
+        assert [(at, r) for at, r, _, _ in cluster.results()] == [(2010, "MSG_TIMED_OUT")]
+
+
+def test_records_wait_while_there_is_no_leader_and_time_out() -> None:
+    with OneBroker() as cluster:
+        cluster.leader = -1
+        cluster.producer(message_timeout_ms=2000).hand_over(1)
+        cluster.run_ms(3000)
+        assert cluster.take() == []
+        assert [r[1] for r in cluster.results()] == ["MSG_TIMED_OUT"]
+
+
+def test_a_driver_hands_over_at_its_rate_until_it_is_stopped() -> None:
+    with OneBroker(*range(100)) as cluster:
+        producer = cluster.producer()
+        producer.start(rate=20, batch=2, jitter_us=lambda: 0)
+        cluster.run_ms(999)
+        producer.stop()
+        cluster.run_ms(1000)
+        assert sum(count for *_, count in cluster.results()) == 20
+
+
+def test_a_batch_has_an_overhead_and_each_record_its_own() -> None:
+    assert record_batch_size(1, 100) == 170
+    assert record_batch_size(10, 100) - record_batch_size(9, 100) == 109
+
+
+# -- consumers -------------------------------------------------------------------------------------
+
+
+def consumed(cluster: OneBroker) -> list[tuple[int, int]]:
+    return [
+        (e.from_offset, e.to_offset)
+        for e in cluster.kernel.sink.events
+        if isinstance(e, events.RecordsConsumed)
+    ]
+
+
+def consumer(cluster: OneBroker) -> None:
+    Consumer("consumer-1", cluster.bootstrap, cluster.kernel.process("consumer-1"), ORDERS_0)
+
+
+def test_a_consumer_reads_on_from_where_it_is() -> None:
+    with OneBroker(0, 2) as cluster:
+        consumer(cluster)
+        cluster.run_ms(100)
+        assert consumed(cluster) == [(0, 2), (2, 4)]
+        assert [line.split(" ", 1)[1] for line in cluster.take()] == [
+            "fetch 0",
+            "fetch 2",
+            "fetch 4",
+        ]
+
+
+def test_a_consumer_that_is_answered_with_errors_looks_again_and_keeps_its_distance() -> None:
+    with OneBroker(*[Errors.OFFSET_OUT_OF_RANGE] * 1000) as cluster:
+        consumer(cluster)
+        cluster.run_ms(1000)
+        assert 5 <= len(cluster.take()) <= 11, "one per back-off"
