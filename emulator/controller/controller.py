@@ -252,9 +252,7 @@ class KafkaController:
         context.shutting_down.clear()
         await self.brokers.watch(context.live_brokers)
         await self._update_leadership_cache(list(context.assignments), "fail-over")
-        await self.machinery.channels.startup(
-            [where for where, _ in context.live_brokers.values()]
-        )
+        await self.machinery.channels.startup([where for where, _ in context.live_brokers.values()])
 
     async def _update_leadership_cache(
         self, partitions: Sequence[TopicPartition], why: str
@@ -312,9 +310,7 @@ class KafkaController:
             named = await self._zk_client.get_partitions_from_isr_change_notifications(numbers)
             if named:
                 await self._update_leadership_cache(named, "notification")
-                await self.machinery.send_update_metadata(
-                    self.context.live_or_shutting_down, named
-                )
+                await self.machinery.send_update_metadata(self.context.live_or_shutting_down, named)
         except ZooKeeperError:
             await self._delete_isr_change_notifications(numbers)
             raise
