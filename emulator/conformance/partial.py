@@ -30,6 +30,8 @@ from emulator.conformance.recording import Recording
 Acknowledged: TypeAlias = Mapping[str, list[int]]
 """By producer and partition, when records were acknowledged, in order."""
 
+NEVER_MS = 1 << 62
+_STATES = 1
 _SCORED = (1, 5)
 """States and decisions: what tells best how near a run is."""
 
@@ -50,12 +52,25 @@ class RealSide:
         self._acknowledged = _acknowledged(real)
 
     def contradiction(self, run: Recording, until_ms: int) -> Contradiction | None:
+        """In anything, by then."""
         found = (
             prefix_disagreement(self.course, run, until_ms, HARD)
             or prefix_disagreement(self.course, run, until_ms, SOFT)
             or self._stalls(run, until_ms)
         )
         return Contradiction(found, score(self.course, run, until_ms)) if found else None
+
+    def wrong_state(self, run: Recording) -> Contradiction | None:
+        """A state that reality wrote otherwise, or not within the grace: there is no need to wait
+        until that shows."""
+        for key, lane in POINTS[_STATES].gather(run, self.course.lens).items():
+            real = self.course.lanes[_STATES].get(key, [])
+            for nth, (t, entry) in enumerate(lane):
+                at_ms, ours = real[nth] if nth < len(real) else (NEVER_MS, None)
+                if ours != entry or at_ms > t + GRACE_MS:
+                    found = Disagreement(t, _STATES, key, ours, entry)
+                    return Contradiction(found, score(self.course, run, t + 1))
+        return None
 
     def _stalls(self, run: Recording, until_ms: int) -> Disagreement | None:
         """Other stalls than in reality, all through the grace: one may be about to end."""

@@ -24,6 +24,7 @@ from emulator.kernel.rng import Choice
 from emulator.runtime.play import Run
 from emulator.runtime.simulated import SimulatedWorld
 from emulator.trace import events
+from emulator.trace.events import AnyEvent
 from emulator.trace.sink import Sink
 
 _THIN_MS = 60
@@ -76,6 +77,16 @@ def _moments(group: range, ends: list[int], due: list[int]) -> tuple[int, ...]:
     return (*thinned, end)
 
 
+def _stop_if(contradiction: Contradiction | None) -> None:
+    """Raises _Contradicted."""
+    if contradiction is not None:
+        raise _Contradicted(contradiction)
+
+
+def _writes_state(event: events.ZkTransaction) -> bool:
+    return event.path is not None and event.path.endswith("/state")
+
+
 class Walk:
     """A run on its way through the recording."""
 
@@ -85,6 +96,7 @@ class Walk:
         self.taken = 0
         """How many legs were played."""
         self._sink = Sink()
+        self._sink.listen(self._see)
         self._exported = 0
         self._needed: list[events.Stimulus] = []
         self._facts: list[Fact] = []
@@ -140,11 +152,13 @@ class Walk:
         self._run.bring_up()
         self._run.run_to(leg.moments[-1] * 1000)
 
+    def _see(self, event: AnyEvent) -> None:
+        """Most draws go wrong within milliseconds: each state is judged when it is written."""
+        if self._needed and type(event) is events.ZkTransaction and _writes_state(event):
+            _stop_if(self.real.wrong_state(self._so_far()))
+
     def _judge(self, until_ms: int) -> None:
-        """Raises _Contradicted."""
-        contradiction = self.real.contradiction(self._so_far(), until_ms)
-        if contradiction is not None:
-            raise _Contradicted(contradiction)
+        _stop_if(self.real.contradiction(self._so_far(), until_ms))
 
     def _so_far(self) -> Recording:
         """What the run has shown. Each event is exported once; with it come again those stimuli
