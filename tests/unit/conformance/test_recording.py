@@ -33,9 +33,8 @@ def folder_with(folder: Path, *facts: object, produced: str | None = None) -> Pa
 @pytest.mark.parametrize("folder", ALL, ids=lambda folder: folder.name)
 def test_a_recording_read_and_written_is_the_same_to_the_byte(folder: Path, tmp_path: Path) -> None:
     write_recording(read_recording(folder), tmp_path)
-    for name in ("recording.jsonl", "produce.jsonl"):
-        was = gzip.decompress((folder / f"{name}.gz").read_bytes())
-        assert (tmp_path / name).read_bytes() == was
+    was = {path.stem: gzip.decompress(path.read_bytes()) for path in folder.glob("*.jsonl.gz")}
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == was
 
 
 def test_a_plain_file_goes_before_its_compressed_twin(tmp_path: Path) -> None:
