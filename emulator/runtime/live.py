@@ -11,6 +11,7 @@ from pathlib import Path
 
 from emulator.kernel.rng import Chance
 from emulator.kernel.scheduler import Process
+from emulator.model.errors import Errors
 from emulator.profiles.base import profiles
 from emulator.runtime.cluster import Cluster
 from emulator.runtime.latency import Latencies
@@ -20,11 +21,15 @@ from emulator.runtime.network import MemoryNetwork
 from emulator.runtime.server_log import ReplyLog, ServerLog
 from emulator.runtime.zk_observer import TracingObserver
 from emulator.scenario.schema import Scenario
+from emulator.trace.events import AnyEvent, Stimulus, StimulusReturned, ThreadFailed
 from emulator.trace.sink import Sink
+from zk.errors import Code
 from zk.kazoo_wire import ClientTimes, KazooService
 from zk.ops import Reply, Request, SessionState, WatchedEvent
 from zk.server import (
     EmbeddedServer,
+    NoRights,
+    ServerError,
     ensure_chroot,
     parse_address,
     require_session_timeout,
@@ -34,6 +39,7 @@ from zk.tap import Tap, Taps
 from zk.wire import Lane, Listener, OnReply, Service, Session
 
 EMBEDDED = "embedded"
+_THERE = Errors.TOPIC_ALREADY_EXISTS.name
 
 
 class LiveWorld:
@@ -70,6 +76,8 @@ class LiveWorld:
             if self.server
             else ReplyLog(self.causes, self.kernel)
         )
+        self._coming_up = True
+        sink.listen(self._watch_the_start)
         self.cluster = Cluster(
             scenario, profiles()[scenario.profile], self.kernel, self.network, self
         )
@@ -102,6 +110,20 @@ class LiveWorld:
     def _setting(self, key: str) -> str:
         profile = profiles()[self.scenario.profile]
         return self.scenario.settings.get(key, profile.defaults[key])
+
+    def _watch_the_start(self, event: AnyEvent) -> None:
+        """What ends a run before it has begun: a broker that cannot start (later that is the
+        scenario's business), and a cluster that was there before us, whose logs we do not have."""
+        if isinstance(event, Stimulus):
+            self._coming_up = False
+        elif self._coming_up and isinstance(event, ThreadFailed) and event.what == "startup":
+            kind = NoRights if Code.NO_AUTH.name in event.error else ServerError
+            raise kind(f"broker {event.broker} cannot start at {self._address}: {event.error}")
+        elif self.server is None and isinstance(event, StimulusReturned) and event.result == _THERE:
+            raise ServerError(
+                f"a topic of this scenario is at {self._address} already: use another chroot, such "
+                f"as {self._address.hosts}/{self.scenario.name}-2, or remove what is there"
+            )
 
     def __exit__(self, *_: object) -> None:
         self.close()
