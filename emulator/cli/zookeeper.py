@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from emulator.cli.run import orderly_end
+from emulator.cli.run import WIDTH, orderly_end
 from emulator.cli.zookeeper_log import Log, Wanted, as_json_line, read_run_log, table
 from emulator.scenario.errors import UserError
 from emulator.scenario.units import BadDuration, duration_us
@@ -159,7 +160,8 @@ def log(
             if wanted.has(found, entry):
                 typer.echo(as_json_line(found, entry))
     else:
-        Console(highlight=False).print(table(found, wanted))
+        wide = sys.stdout.isatty() or "COLUMNS" in os.environ
+        Console(width=None if wide else WIDTH, highlight=False).print(table(found, wanted))
     if found.torn:
         raise UserError(found.torn)
 

@@ -221,9 +221,10 @@ def _decoded(one: Transaction) -> dict[str, object]:
 def table(log: Log, wanted: Wanted) -> Table:
     """One row per transaction, the parts of a multi below it."""
     found = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("zxid", "time (UTC)", "session", "operation", "path"):
-        found.add_column(name, no_wrap=name != "path", overflow="fold")
-    found.add_column("payload", overflow="fold", ratio=1)
+    for name in ("zxid", "time (UTC)", "session", "operation"):
+        found.add_column(name, no_wrap=True)
+    found.add_column("path", overflow="fold", min_width=24)
+    found.add_column("payload", min_width=20, ratio=1)
     for entry in log.entries:
         if wanted.has(log, entry):
             one = entry.transaction
