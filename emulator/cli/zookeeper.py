@@ -17,11 +17,14 @@ import msgspec
 import typer
 from rich.console import Console
 
-from emulator.cli.run import WIDTH, orderly_end
+from emulator.cli.run import orderly_end
 from emulator.cli.zookeeper_log import Log, Wanted, as_json_line, read_run_log, table
 from emulator.scenario.errors import UserError
 from emulator.scenario.units import BadDuration, duration_us
 from zk.server import EmbeddedServer, StartFailed
+
+UNFOLDED = 1000
+"""Columns where the output is no terminal: one line per transaction, for grep."""
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -161,7 +164,7 @@ def log(
                 typer.echo(as_json_line(found, entry))
     else:
         wide = sys.stdout.isatty() or "COLUMNS" in os.environ
-        Console(width=None if wide else WIDTH, highlight=False).print(table(found, wanted))
+        Console(width=None if wide else UNFOLDED, highlight=False).print(table(found, wanted))
     if found.torn:
         raise UserError(found.torn)
 

@@ -224,7 +224,7 @@ def table(log: Log, wanted: Wanted) -> Table:
     for name in ("zxid", "time (UTC)", "session", "operation"):
         found.add_column(name, no_wrap=True)
     found.add_column("path", overflow="fold", min_width=24)
-    found.add_column("payload", min_width=20, ratio=1)
+    found.add_column("payload", min_width=20)
     for entry in log.entries:
         if wanted.has(log, entry):
             one = entry.transaction
