@@ -1,10 +1,11 @@
 """When a broker's periodic tasks began, read off a recording: the boot's constants, fitted.
 
 `isr-expiration` runs every half lag and `isr-change-propagation` every 2.5 s from one moment of a
-boot on, so a shrink or a notification that stands alone gives that moment away, modulo the period.
-Owns the fit, and the choice of seeds whose draws from the declared ranges come near it: a search
-would have to guess them anew again and again, for they show many stretches later. A choice stays
-what every choice is, a seed; what lies outside the declared range cannot be chosen.
+boot on, so a shrink or a notification that stands alone gives that moment away, modulo the period;
+the end of a session does so for ZooKeeper's ticks. Owns the fit, and the choice of seeds whose
+draws from the declared ranges come near it: a search would have to guess them anew again and
+again, for they show many stretches later. A choice stays what every choice is, a seed; what lies
+outside the declared range cannot be chosen.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from emulator.conformance.recording import Fact, Recording
+from emulator.conformance.recording import Fact, Recording, Transaction
 from emulator.conformance.znodes import NOTIFICATIONS
 from emulator.kernel.rng import Chance, Choice, Stream, mix
 from emulator.runtime.latency import TABLE, Latencies
+from emulator.runtime.play import UP_AFTER_FIRST_REGISTRATION_US
 
 PROPAGATION_PERIOD_MS = 2500
 _ALONE_MS = 1200
@@ -27,6 +29,9 @@ _LATE_MS = 25
 _NEAR_US = 400
 _TRIES = 20_000
 
+_STOPS_WITHIN_MS = 6000
+
+_TICK: Choice = (0, "zookeeper", "zk_tick")
 _TO_REGISTRATION = "boot.replica_manager_to_registration"
 _STARTUP = "boot.replica_manager_startup"
 _PROPAGATION = "boot.propagation"
@@ -42,7 +47,7 @@ class Phase:
     propagation_ms: int | None
 
 
-def phases_of(real: Recording) -> list[Phase]:
+def boots_of(real: Recording) -> list[Phase]:
     registered = {
         fact["broker"]: fact["t"]
         for fact in reversed(list(real.of("stimulus")))
@@ -93,13 +98,56 @@ def _begin(registered_ms: int, period_ms: int, seen: list[int]) -> int | None:
     return max(possible, key=lambda ms: (sum(ms <= o <= ms + _LATE_MS for o in possible), -ms))
 
 
-def fitted(phases: Iterable[Phase], seed: int) -> dict[Choice, int]:
+@dataclass(frozen=True)
+class Phases:
+    """All that a recording tells of this."""
+
+    boots: tuple[Phase, ...]
+    tick_ms: int
+    """The period of ZooKeeper's ticks."""
+    ticked_ms: int | None
+    """When one was, in milliseconds of the emulated world; None: no session expired."""
+
+
+def phases_of(real: Recording) -> Phases:
+    tick_ms = int(real.settings.get("zookeeper.tickTime", 2000))
+    return Phases(tuple(boots_of(real)), tick_ms, _ticked(real, tick_ms))
+
+
+def _ticked(real: Recording, tick_ms: int) -> int | None:
+    """The earliest moment in a period at which most sessions expired."""
+    registered = [fact["t"] for fact in real.of("stimulus") if fact["do"] == "registered"]
+    expired = [op.t for op in real.transactions if op.op == "closeSession" and _expired(real, op)]
+    if not registered or not expired:
+        return None
+    up_ms = UP_AFTER_FIRST_REGISTRATION_US // 1000 - min(registered)
+    seen = [(up_ms + t) % tick_ms for t in expired]
+    ticked: int = max(seen, key=lambda ms: sum((o - ms) % tick_ms <= _LATE_MS for o in seen))
+    return ticked
+
+
+def _expired(real: Recording, op: Transaction) -> bool:
+    """Not so if its broker was told to stop shortly before: then it closed the session itself."""
+    stopped = (f["t"] for f in real.of("stimulus") if f["do"] == "terminate")
+    return op.t >= 0 and not any(t <= op.t < t + _STOPS_WITHIN_MS for t in stopped)
+
+
+def fitted(phases: Phases, seed: int) -> dict[Choice, int]:
     """Choices for the boots, one of many: how late each run was is drawn by `seed`."""
     choices: dict[Choice, int] = {}
-    for phase in phases:
-        late = Stream(mix(seed ^ phase.broker))
-        choices |= _fitted(phase, late)
+    for phase in phases.boots:
+        choices |= _fitted(phase, Stream(mix(seed ^ phase.broker)))
+    if phases.ticked_ms is not None:
+        late = Stream(mix(seed))
+        wanted_ms = (late.between(0, 4) - phases.ticked_ms) % phases.tick_ms
+        choices[_TICK] = _ticking(wanted_ms, phases.tick_ms, late)
     return choices
+
+
+def _ticking(wanted_ms: int, tick_ms: int, seeds: Stream) -> int:
+    """A seed that draws nearly this phase (the ensemble adds it before it rounds)."""
+    tried = (seeds.bits() for _ in range(_TRIES))
+    return next(s for s in tried if abs(Stream(s).below(tick_ms) - wanted_ms) <= 2)
 
 
 def _fitted(phase: Phase, late: Stream) -> dict[Choice, int]:

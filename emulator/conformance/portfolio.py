@@ -21,7 +21,7 @@ from emulator.conformance.forks import Child
 from emulator.conformance.search import Found, Goal, Missed, Search
 from emulator.conformance.walk import Leg
 
-DRAWS_PER_SEARCH = 800
+DRAWS_PER_SEARCH = 500
 _TOLD_EVERY_S = 0.2
 _DRAW = struct.Struct("<IHB")
 """Which search, which leg, and whether the draw got through; written at once, so never torn."""

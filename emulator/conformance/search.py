@@ -19,7 +19,7 @@ from emulator.conformance.compare import Reference
 from emulator.conformance.draws import NOWHERE, Draw, Score, Tried, back_from
 from emulator.conformance.forks import in_child
 from emulator.conformance.partial import RealSide
-from emulator.conformance.phases import Phase, fitted, phases_of
+from emulator.conformance.phases import Phases, fitted, phases_of
 from emulator.conformance.player import Script
 from emulator.conformance.prefix import Disagreement
 from emulator.conformance.walk import Leg, Walk, legs_of
@@ -37,7 +37,7 @@ class Goal:
     reference: Reference
     real: RealSide
     legs: list[Leg]
-    phases: list[Phase]
+    phases: Phases
 
 
 def goal_of(script: Script, reference: Reference) -> Goal:

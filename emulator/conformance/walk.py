@@ -29,6 +29,8 @@ from emulator.trace.sink import Sink
 
 _THIN_MS = 60
 """Of two moments so close to each other the later one sees what the earlier one would."""
+_CREATIONS = ("create_topic", "add_partitions")
+_CREATION_MS = 1000
 _ASKED_ABOUT = ("up", "produce")
 """Stimuli that the export of later events needs to know."""
 
@@ -51,25 +53,30 @@ class _Contradicted(BaseException):
 
 def legs_of(script: Script, real: RealSide) -> list[Leg]:
     """All legs, from the boot (stretch 0) to the end."""
-    ends = [step.at_us // 1000 for step in script.scenario.steps]
+    steps = script.scenario.steps
+    ends = [step.at_us // 1000 for step in steps]
     ends.append(script.scenario.duration_us // 1000)
+    creates = [False, *(step.stimulus.name in _CREATIONS for step in steps)]
     lanes = (lane for point in AGREED for lane in real.course.lanes[point].values())
     due = sorted({t + GRACE_MS + 1 for lane in lanes for t, _ in lane})
-    return [Leg(group, _moments(group, ends, due)) for group in _groups(ends)]
+    return [Leg(group, _moments(group, ends, creates, due)) for group in _groups(ends, creates)]
 
 
-def _groups(ends: list[int]) -> Iterator[range]:
+def _groups(ends: list[int], creates: list[bool]) -> Iterator[range]:
     first = 0
     for stretch, end in enumerate(ends):
-        is_short = 0 < stretch < len(ends) - 1 and end - ends[stretch - 1] < GRACE_MS
+        enough_ms = _CREATION_MS if creates[stretch] else GRACE_MS
+        is_short = 0 < stretch < len(ends) - 1 and end - ends[stretch - 1] < enough_ms
         if not is_short:
             yield range(first, stretch + 1)
             first = stretch + 1
 
 
-def _moments(group: range, ends: list[int], due: list[int]) -> tuple[int, ...]:
+def _moments(group: range, ends: list[int], creates: list[bool], due: list[int]) -> tuple[int, ...]:
+    """Of a boot or a creation only the end: what cold brokers do is late or early by more than the
+    grace."""
     end = ends[group[-1]]
-    if not group[0]:
+    if not group[0] or any(creates[stretch] for stretch in group):
         return (end,)
     start = ends[group[-1] - 1]
     inside = sorted({ms for ms in (start + GRACE_MS, *due) if start < ms < end})

@@ -1,0 +1,105 @@
+"""The policy of a guided search: what is kept, what is redrawn, and who is blamed."""
+
+from emulator.conformance.draws import HASTE, NOWHERE, PATIENCE, Tried, back_from, party_of
+from emulator.kernel.rng import Choice, Stream
+
+ASKED: list[Choice] = [
+    (7, "broker-1", "zk_request"),
+    (7, "broker-1/kafka-scheduler/isr-expiration", "resume_scheduler"),
+    (7, "broker-2-fetcher-0", "net_request"),
+    (7, "producer-1", "retry_jitter"),
+]
+
+
+def tried(**given: object) -> Tried:
+    known = {"stretches": range(7, 8), "fixed": {}, "saved": None, "record": NOWHERE, **given}
+    return Tried(**known)  # type: ignore[arg-type]
+
+
+def test_the_first_draw_is_all_anew() -> None:
+    assert set(tried().next_draw(Stream(1))) == {(7, "", "")}
+    assert set(tried(stretches=range(7, 9)).next_draw(Stream(1))) == {(7, "", ""), (8, "", "")}
+
+
+def test_what_was_good_after_other_legs_is_tried_first() -> None:
+    saved = {(7, "", ""): 5, (7, "broker-1", ""): 6}
+    assert tried(saved=saved).next_draw(Stream(1)) == saved
+
+
+def test_what_is_fixed_holds_in_every_draw() -> None:
+    fixed = {(0, "broker-1", "boot.propagation"): 3}
+    boot = tried(stretches=range(1), fixed=fixed)
+    stream = Stream(1)
+    for _ in range(30):
+        draw = boot.next_draw(stream)
+        assert draw.items() >= fixed.items()
+        boot.learn(draw, (0, 1), "wrong", "broker-1", [*fixed, *ASKED])
+
+
+def test_a_redraw_touches_one_party_and_mostly_the_one_that_is_blamed() -> None:
+    leg, stream = tried(), Stream(4)
+    best = leg.next_draw(stream)
+    leg.learn(best, (7, 3), "wrong", "broker-1", ASKED)
+    anew, parties = 0, []
+    for _ in range(300):
+        draw = leg.next_draw(stream)
+        new = {key for key in draw if draw[key] != best.get(key)}
+        if new == {(7, "", "")}:
+            anew += 1
+            continue
+        assert new <= set(ASKED)
+        (party,) = {party_of(actor) for _, actor, _ in new}
+        parties.append(party)
+    assert 70 < anew < 130
+    assert set(parties) == {"broker-1", "broker-2", "producer-1"}
+    assert parties.count("broker-1") > len(parties) / 2
+
+
+def test_the_best_draw_is_the_one_after_which_the_run_came_furthest() -> None:
+    leg, stream = tried(), Stream(1)
+    draws = [leg.next_draw(stream) for _ in range(3)]
+    for draw, score in zip(draws, [(7, 9), (9, 2), (8, 40)], strict=True):
+        leg.learn(draw, score, score, "broker-1", ASKED)
+    assert (leg.best, leg.best_score) == (draws[1], (9, 2))
+
+
+def test_a_leg_that_goes_wrong_in_one_way_only_is_left_early() -> None:
+    one, several = tried(), tried()
+    for n in range(HASTE):
+        for leg, wrong in ((one, "always this"), (several, n)):
+            assert not leg.is_exhausted
+            leg.learn(leg.next_draw(Stream(n)), (7, 1), wrong, "", ASKED)
+    assert one.is_exhausted
+    assert not several.is_exhausted
+    for n in range(HASTE, PATIENCE):
+        several.learn(several.next_draw(Stream(n)), (7, 1), n, "", ASKED)
+    assert several.is_exhausted
+
+
+def test_a_leg_that_once_went_better_is_left_early() -> None:
+    leg = tried(record=(7, 5))
+    for n in range(HASTE):
+        leg.learn(leg.next_draw(Stream(n)), (7, 4), n, "", ASKED)
+    assert leg.is_exhausted
+
+
+def test_nothing_before_the_boot_can_be_blamed() -> None:
+    boot = tried(stretches=range(1))
+    for n in range(3 * PATIENCE):
+        boot.learn(boot.next_draw(Stream(n)), (0, 1), "always this", "", ASKED)
+    assert not boot.is_exhausted
+
+
+def test_near_legs_are_blamed_most_and_every_earlier_one_sometimes() -> None:
+    stream = Stream(1)
+    blamed = [back_from(4, stream) for _ in range(400)]
+    assert set(blamed) == {0, 1, 2, 3}
+    assert blamed.count(3) > blamed.count(2) > blamed.count(0) - 20
+
+
+def test_threads_and_connections_belong_to_their_process() -> None:
+    assert party_of("broker-2/kafka-scheduler/isr-expiration") == "broker-2"
+    assert party_of("broker-2-fetcher-0") == "broker-2"
+    assert party_of("controller-3") == "broker-3"
+    assert party_of("producer-1-produce") == "producer-1"
+    assert party_of("zookeeper") == "zookeeper-"
