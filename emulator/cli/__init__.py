@@ -30,7 +30,7 @@ def isr() -> None:
       isr scenarios                                    what comes with it
       isr run shrink-and-expand                        play one, on a real ZooKeeper
       isr run shrink-and-expand --zookeeper simulated  the same in virtual time
-      isr show runs/latest                             see it again
+      isr show latest                                  see it again
 
     Every command that reports something takes --json: one JSON object on standard output,
     everything else on standard error.

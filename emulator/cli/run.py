@@ -6,11 +6,11 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 import typer
@@ -19,12 +19,15 @@ from rich.console import Console
 from emulator.cli import errors
 from emulator.cli.run_progress import ProgressLine
 from emulator.cli.run_report import report
-from emulator.runtime.perform import Performed, PlayFailed, Request, perform
+from emulator.runtime.perform import PlayFailed, Request, perform
+from emulator.runtime.play import TooFast
 from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
-from emulator.scenario.load import load
+from emulator.scenario.load import LoadedScenario, load
 from emulator.scenario.units import show_us
 from zk.server import parse_address
+
+T = TypeVar("T")
 
 EMBEDDED, SIMULATED = "embedded", "simulated"
 EXIT_CODES = {"held": 0, "not held": 1, "unknown": 2}
@@ -89,10 +92,11 @@ def command(
     """
     loaded = load(shipped.find(scenario), sets or ())
     _check_address(zookeeper)
+    _check_time_scale(loaded, zookeeper, time_scale)
     number = _seed(seed)
     console = Console(stderr=as_json, highlight=False, width=_width(as_json=as_json))
     if not quiet:
-        console.print(_announcement(loaded.name, number, zookeeper, loaded.duration_us))
+        console.print(announcement(loaded.name, number, zookeeper, loaded.duration_us))
     request = Request(
         scenario=loaded,
         seed=number,
@@ -103,16 +107,17 @@ def command(
         base=out,
     )
     with orderly_end(), ProgressLine(loaded.duration_us, shown=not quiet) as line:
-        performed = _perform(request, line)
+        performed = performing(lambda: perform(request, line))
     report(console, performed, request.repeat, quiet=quiet)
     if as_json:
         typer.echo(msgspec.json.encode(performed.summary))
     raise typer.Exit(EXIT_CODES[performed.summary.verdict])
 
 
-def _perform(request: Request, line: ProgressLine) -> Performed:
+def performing(play: Callable[[], T]) -> T:
+    """Play, with an error of the play as the command line tells it."""
     try:
-        return perform(request, line)
+        return play()
     except PlayFailed as failed:
         cause = failed.__cause__
         assert cause is not None
@@ -129,13 +134,21 @@ def _check_address(zookeeper: str) -> None:
         parse_address(zookeeper)
 
 
+def _check_time_scale(loaded: LoadedScenario, zookeeper: str, time_scale: int) -> None:
+    """Our own server's tick is whole milliseconds, one at least."""
+    tick_ms = loaded.zookeeper.tick_time_ms
+    if zookeeper == EMBEDDED and time_scale > tick_ms:
+        raise TooFast(time_scale, f"ZooKeeper's tick of {tick_ms} ms would be less than 1 ms")
+
+
 def _width(*, as_json: bool) -> int | None:
     """None: the terminal's own."""
     stream = sys.stderr if as_json else sys.stdout
     return None if stream.isatty() or "COLUMNS" in os.environ else WIDTH
 
 
-def _announcement(name: str, seed: int, zookeeper: str, duration_us: int) -> str:
+def announcement(name: str, seed: int, zookeeper: str, duration_us: int) -> str:
+    """The first line of a run: its seed, before anything can go wrong."""
     where = "virtual time" if zookeeper == SIMULATED else f"ZooKeeper {zookeeper}"
     return f"seed {seed:#x}   {name}, {show_us(duration_us)}, {where}"
 

@@ -9,6 +9,7 @@ import msgspec
 import typer
 from rich.console import Console
 
+from emulator.runtime.run_directory import RUN_HELP, find_run
 from emulator.scenario.errors import UserError
 from emulator.view import asked
 from emulator.view.derive import derive
@@ -17,9 +18,7 @@ from emulator.view.stored import NoRun, StoredRun, open_run
 
 
 def command(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run directory, such as runs/latest.")
-    ],
+    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)],
     partition: Annotated[str | None, typer.Option(help="Only this partition: orders-0.")] = None,
     actor: Annotated[
         str | None, typer.Option(help="Only this actor: controller, zookeeper, clients or 2.")
@@ -40,7 +39,7 @@ def command(
 ) -> None:
     """Show a run as lanes: one column per actor, time downwards."""
     try:
-        stored = open_run(run)
+        stored = open_run(find_run(run))
         lanes = _lanes(stored, partition, actor, since, until, kind or [], detail, width)
     except (NoRun, asked.NotInRun) as error:
         raise UserError(str(error)) from None

@@ -8,6 +8,7 @@ import msgspec
 import typer
 from rich.console import Console
 
+from emulator.runtime.run_directory import RUN_HELP, find_run
 from emulator.scenario.errors import UserError
 from emulator.view import asked
 from emulator.view.derive import derive
@@ -18,9 +19,7 @@ from emulator.view.why_text import render_why
 
 
 def command(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run directory, such as runs/latest.")
-    ],
+    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)],
     change: Annotated[
         str, typer.Argument(metavar="CHANGE", help="Partition and version: orders-0@v8.")
     ],
@@ -30,7 +29,7 @@ def command(
 ) -> None:
     """Tell the story of one ISR change: what was seen, which rule fired, how it became known."""
     try:
-        stored = open_run(run)
+        stored = open_run(find_run(run))
         derived = derive(stored.events)
         partition, version = asked.change(change, derived)
         story = tell_why(derived, stored.header, partition, version)

@@ -19,6 +19,7 @@ from rich.console import Console
 
 from emulator.cli.run import orderly_end
 from emulator.cli.zookeeper_log import Log, Wanted, as_json_line, read_run_log, table
+from emulator.runtime.run_directory import RUN_HELP
 from emulator.scenario.errors import UserError
 from emulator.scenario.units import BadDuration, duration_us
 from zk.server import EmbeddedServer, StartFailed
@@ -135,7 +136,7 @@ def _until_it_ends(made: EmbeddedServer) -> None:
 def log(
     run: Annotated[
         str,
-        typer.Argument(metavar="RUN", help="A run directory, latest, or a scenario's newest run."),
+        typer.Argument(metavar="RUN", help=RUN_HELP),
     ],
     path: Annotated[
         str, typer.Option(metavar="PREFIX", help="Only what touches znodes from here down.")

@@ -20,13 +20,17 @@ from emulator.runtime.cluster import Cluster
 from emulator.runtime.latency import Latencies
 from emulator.runtime.live import LiveWorld
 from emulator.runtime.simulated import SimulatedWorld
+from emulator.scenario.errors import UserError
 from emulator.scenario.schema import Boot, Scenario
+from emulator.scenario.units import show_us
 from emulator.trace import events
 from emulator.trace.sink import Sink
 
 SIMULATED = "simulated"
 UP_AFTER_FIRST_REGISTRATION_US = 3_000_000
 BRING_UP_LIMIT_US = 120_000_000
+BRING_UP_WALL_US = 10_000_000
+"""Scaled time is given this much of the wall clock at least: processes do not start any faster."""
 _SLICE_US = 20_000
 
 World = SimulatedWorld | LiveWorld
@@ -56,6 +60,13 @@ class DidNotComeUp(Exception):
     """A broker did not start, or the brokers did not hear of each other."""
 
 
+class TooFast(UserError):
+    """Time is scaled more than ZooKeeper's whole milliseconds, or this machine, can follow."""
+
+    def __init__(self, time_scale: int, why: str) -> None:
+        super().__init__(f"--time-scale {time_scale}: {why}; try a smaller one")
+
+
 class Run:
     """One play, stretch by stretch."""
 
@@ -64,6 +75,7 @@ class Run:
         self.kernel: Kernel = world.kernel
         self.cluster: Cluster = world.cluster
         self.up_us = 0
+        self.limit_us = BRING_UP_LIMIT_US
         self.stretch = 0
         self.cluster.on_start = self.start_again
 
@@ -110,10 +122,10 @@ class Run:
         self.up_us = self.kernel.now
 
     def _run_until(self, condition: Callable[[], bool]) -> None:
-        limit_us = self.kernel.now + BRING_UP_LIMIT_US
+        limit_us = self.kernel.now + self.limit_us
         while not condition():
             if self.kernel.now >= limit_us:
-                raise DidNotComeUp("the cluster did not come up within two minutes")
+                raise DidNotComeUp(f"the cluster did not come up within {show_us(self.limit_us)}")
             self.kernel.run(self.kernel.now + _SLICE_US)
 
     # -- stretches --------------------------------------------------------------------------------
@@ -180,7 +192,14 @@ def play(scenario: Scenario, options: PlayOptions, sink: Sink) -> Outcome:
             time_scale=options.time_scale,
         ) as world:
             world.clock.on_idle = options.on_progress
-            return _outcome(world, began, interrupted=_interrupted(world))
+            run = Run(world)
+            run.limit_us = max(run.limit_us, BRING_UP_WALL_US * options.time_scale)
+            try:
+                return _outcome(world, began, interrupted=_interrupted(run))
+            except DidNotComeUp as error:
+                if options.time_scale == 1:
+                    raise
+                raise TooFast(options.time_scale, str(error)) from None
 
 
 def _simulated(scenario: Scenario, options: PlayOptions, sink: Sink, began: float) -> Outcome:
@@ -188,7 +207,7 @@ def _simulated(scenario: Scenario, options: PlayOptions, sink: Sink, began: floa
     if options.on_progress is not None:
         _tick(world, options.on_progress)
     try:
-        return _outcome(world, began, interrupted=_interrupted(world))
+        return _outcome(world, began, interrupted=_interrupted(Run(world)))
     finally:
         world.close()
 
@@ -209,9 +228,9 @@ def _tick(world: SimulatedWorld, on_progress: Callable[[int], None]) -> None:
     tick()
 
 
-def _interrupted(world: World) -> bool:
+def _interrupted(run: Run) -> bool:
     try:
-        Run(world).play()
+        run.play()
     except KeyboardInterrupt:
         return True
     return False

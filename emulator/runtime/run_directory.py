@@ -14,12 +14,15 @@ import platform
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import cache
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+import zk
 from emulator.scenario.errors import UserError, instead_of
 from emulator.trace.events import AnyEvent
 from emulator.trace.reader import Header, TraceWriter
@@ -32,6 +35,7 @@ SCENARIO = "scenario.yaml"
 RUN = "run.json"
 TRACEBACK = "traceback.txt"
 FLUSH_EVERY_S = 0.2
+RUN_HELP = "A run: latest, SCENARIO (its newest), SCENARIO/RUN, or a directory."
 _PACKAGES = ("kafka-isr-emulator", "kazoo", "msgspec", "pyspark")
 
 
@@ -166,8 +170,9 @@ def _pretty(value: dict[str, Any]) -> bytes:
 
 
 def versions() -> dict[str, str]:
-    """What this run was made with."""
+    """What this run was made with; `code` stands for every line of this project's."""
     found = {"python": platform.python_version(), "platform": platform.platform()}
+    found["code"] = _digest_of_the_code()
     for package in _PACKAGES:
         try:
             found[package] = version(package)
@@ -176,19 +181,39 @@ def versions() -> dict[str, str]:
     return found
 
 
+@cache
+def _digest_of_the_code() -> str:
+    digest = sha256()
+    packages = Path(__file__).parents[1], Path(zk.__file__).parent
+    for file in sorted(file for package in packages for file in package.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
 def find_run(text: str, base: Path = RUNS) -> Path:
-    """What RUN on a command line means: a run directory, `latest`, or a scenario's name (its newest
-    run). Raises UserError."""
+    """What RUN on a command line means: a run directory (or its trace), or below `base` `latest`, a
+    scenario's name (its newest run), `SCENARIO/RUN`. Raises UserError."""
     given = Path(text)
-    if (given / TRACE).is_file():
-        return given
     if given.is_file():
         return given.parent
-    below = base / text
-    if (below / TRACE).is_file():
-        return below
-    runs = sorted(path.parent for path in below.glob(f"*/{TRACE}"))
+    for place in (given, base / text):
+        if (place / TRACE).is_file():
+            return place
+    runs = [trace.parent for trace in (base / text).glob(f"*/{TRACE}")]
     if runs:
-        return runs[-1]
-    known = [LATEST, *(p.name for p in base.glob("*") if p.is_dir() and p.name != LATEST)]
-    raise UserError(f"there is no run {text}; {instead_of(text, known)}")
+        return max(runs, key=_age)
+    if given.is_dir():
+        raise UserError(f"{text}: no run directory: it has no {TRACE}")
+    raise UserError(f"there is no run {text}; {_known(text, base)}")
+
+
+def _age(run: Path) -> tuple[str, int]:
+    """Runs in order: by the second in their names, then by when they were begun."""
+    begun = run / (RUN if (run / RUN).exists() else TRACE)
+    return run.name.partition("-")[0], begun.stat().st_mtime_ns
+
+
+def _known(wrong: str, base: Path) -> str:
+    """What could have been meant."""
+    names = sorted({trace.parent.parent.name for trace in base.glob(f"*/*/{TRACE}")})
+    return instead_of(wrong, [LATEST, *names]) if names else f"{base}/ has none"

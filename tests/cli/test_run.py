@@ -198,6 +198,7 @@ def test_a_progress_line_is_told_even_where_there_is_no_terminal(
         (["run", "tried.yaml", "--seed", "seven"], "--seed seven: a whole number is wanted"),
         (["run", "tried.yaml", "--seed", "-1"], "--seed -1: between 0 and 2^64 - 1"),
         (["run", "tried.yaml", "--time-scale", "0"], "--time-scale"),
+        (["run", "tried.yaml", "--time-scale", "501"], "501: ZooKeeper's tick of 500 ms would be"),
         (["run", "tried.yaml", "--set", "num.io.threads"], "write KEY=VALUE"),
         (["run", "tried.yaml", "--set", "a.b=1"], "there is no setting a.b"),
         (["run", "tried.yaml", "--zookeeper", "simulate"], "embedded, simulated or HOST:PORT"),

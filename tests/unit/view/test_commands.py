@@ -67,7 +67,8 @@ def test_why_tells_the_story(isr: Isr, run: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("show", "nowhere"), "nowhere: there is no such run"),
+        (("show", "nowhere"), "there is no run nowhere; runs/ has none"),
+        (("why", "nowhere", "orders-0@v1"), "there is no run nowhere; runs/ has none"),
         (("show", "RUN", "--partition", "orders-7"), "orders-7: no such partition in this run;"),
         (("show", "RUN", "--partition", "orders"), "'orders' is no partition: write one as"),
         (("show", "RUN", "--actor", "9"), "'9' is nobody here: controller, zookeeper, clients"),

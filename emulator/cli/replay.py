@@ -1,0 +1,89 @@
+"""`isr replay RUN`: play a run again from its directory, and say whether the same comes out."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from emulator.cli.run import announcement, orderly_end, performing
+from emulator.cli.run_progress import ProgressLine
+from emulator.cli.trace_difference import difference_json, difference_lines
+from emulator.runtime.repetition import (
+    About,
+    Again,
+    about_run,
+    other_versions,
+    play_again,
+    request_of,
+)
+from emulator.runtime.run_directory import RUN_HELP, find_run
+
+NAMES = ("recorded", "replayed")
+SAME, DIFFERS = 0, 1
+
+
+def command(
+    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)],
+    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+) -> None:
+    """Play a run again from its directory (scenario as read, settings, seed), and compare every
+    event.
+
+    A run in virtual time comes out the same to the last event; where it does not, the first event
+    that differs is told with those before it. A live run cannot repeat literally. Exit code 0: the
+    same; 1: it differs.
+    """
+    directory = find_run(run)
+    about = about_run(directory)
+    scratch = Path(mkdtemp(prefix="isr-replay-"))
+    keep = False
+    try:
+        request = request_of(directory, about, scratch)
+        said = announcement(
+            about.scenario, about.seed, about.zookeeper, request.scenario.duration_us
+        )
+        typer.echo(said, err=as_json)
+        with orderly_end(), ProgressLine(request.scenario.duration_us, shown=True) as line:
+            again = performing(lambda: play_again(directory, request, line))
+        keep = again.compared.difference is not None
+        _tell(directory, about, again, as_json=as_json)
+    finally:
+        if not keep:
+            shutil.rmtree(scratch, ignore_errors=True)
+    raise typer.Exit(DIFFERS if keep else SAME)
+
+
+def _tell(directory: Path, about: About, again: Again, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(msgspec.json.encode(_json(directory, about, again)))
+        return
+    compared = again.compared
+    if compared.difference is None:
+        whole = "as far as it was recorded: it was broken off" if again.cut_short else "all of them"
+        typer.echo(f"the same: {compared.events:,} events, {whole}")
+    for text in difference_lines(compared, NAMES):
+        typer.echo(text)
+    for name, (then, now) in other_versions(about).items():
+        typer.echo(f"not the same {name}: it was played with {then}, this is {now}")
+    if compared.difference is not None:
+        typer.echo(f"recorded  {directory}\nreplayed  {again.directory}")
+
+
+def _json(directory: Path, about: About, again: Again) -> dict[str, Any]:
+    """`run_directory`, `scenario`, `seed`, what `difference_json` has, `broken_off`,
+    `other_versions`, `replayed` (null where it was the same)."""
+    differs = again.compared.difference is not None
+    return {
+        "run_directory": str(directory),
+        "scenario": about.scenario,
+        "seed": about.seed,
+        **difference_json(again.compared, NAMES),
+        "broken_off": again.cut_short,
+        "other_versions": other_versions(about),
+        "replayed": str(again.directory) if differs else None,
+    }
