@@ -17,8 +17,9 @@ import typer
 from rich.console import Console
 
 from emulator.cli import errors
+from emulator.cli.run_check import check
 from emulator.cli.run_progress import ProgressLine
-from emulator.cli.run_report import report
+from emulator.cli.run_report import EXIT_CODES, report
 from emulator.runtime.perform import PlayFailed, Request, perform
 from emulator.runtime.play import TooFast
 from emulator.scenario import shipped
@@ -30,7 +31,6 @@ from zk.server import parse_address
 T = TypeVar("T")
 
 EMBEDDED, SIMULATED = "embedded", "simulated"
-EXIT_CODES = {"held": 0, "not held": 1, "unknown": 2}
 WIDTH = 140
 """Columns where the output is no terminal."""
 
@@ -59,12 +59,13 @@ def command(
         str, typer.Argument(metavar="SCENARIO", help="A name (isr scenarios) or a YAML file.")
     ],
     zookeeper: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="embedded|simulated|HOST:PORT[,HOST:PORT...][/chroot]",
-            help="A server of our own on loopback, virtual time, or a server that you have.",
+            help="A server of our own on loopback (default), virtual time, or a server that you "
+            "have.",
         ),
-    ] = EMBEDDED,
+    ] = None,
     sets: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Any Kafka setting; may be repeated."),
@@ -84,31 +85,48 @@ def command(
     quiet: Annotated[
         bool, typer.Option("--quiet", help="No progress line, no lane table, no figures.")
     ] = False,
+    twice: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="In virtual time, in two processes that hash differently: the same?"
+        ),
+    ] = False,
 ) -> None:
     """Play a scenario and say what came of it: lanes, figures, expectations held or not.
 
     Exit code 0: all expectations held; 1: one did not; 2: unknown (the run never came to what it
-    expects, or the kernel of a live run was too late to tell).
+    expects, or the kernel of a live run was too late to tell). With --check also 1: the two runs
+    differ.
     """
+    zookeeper = zookeeper or (SIMULATED if twice else EMBEDDED)
     loaded = load(shipped.find(scenario), sets or ())
     _check_address(zookeeper)
     _check_time_scale(loaded, zookeeper, time_scale)
+    if twice and zookeeper != SIMULATED:
+        raise UserError(f"--check compares runs in virtual time: --zookeeper {SIMULATED}")
     number = _seed(seed)
     console = Console(stderr=as_json, highlight=False, width=_width(as_json=as_json))
     if not quiet:
         console.print(announcement(loaded.name, number, zookeeper, loaded.duration_us))
+    words = _words(scenario, number, zookeeper, time_scale, sets or [])
+    repeat = _repeat(words, out, twice=twice)
+    if twice:
+        with orderly_end():
+            checked = check(words, number, out, shown=not quiet)
+        checked.tell(console, repeat, as_json=as_json, quiet=quiet)
+        raise typer.Exit(checked.exit_code)
     request = Request(
         scenario=loaded,
         seed=number,
         zookeeper=zookeeper,
         time_scale=time_scale,
         sets=tuple(sets or ()),
-        repeat=_repeat(scenario, number, zookeeper, time_scale, sets or [], out),
+        repeat=repeat,
         base=out,
     )
     with orderly_end(), ProgressLine(loaded.duration_us, shown=not quiet) as line:
         performed = performing(lambda: perform(request, line))
-    report(console, performed, request.repeat, quiet=quiet)
+    report(console, performed, repeat, quiet=quiet)
     if as_json:
         typer.echo(msgspec.json.encode(performed.summary))
     raise typer.Exit(EXIT_CODES[performed.summary.verdict])
@@ -166,20 +184,22 @@ def _seed(text: str | None) -> int:
     return number
 
 
-def _repeat(
-    scenario: str, seed: int, zookeeper: str, time_scale: int, sets: list[str], out: Path
-) -> str:
-    """The command that plays this again; what has its default value is left out."""
-    words = ["isr", "run", scenario, "--seed", f"{seed:#x}"]
+def _words(scenario: str, seed: int, zookeeper: str, time_scale: int, sets: list[str]) -> list[str]:
+    """What says which run it is; what has its default value is left out."""
+    words = [scenario, "--seed", f"{seed:#x}"]
     if zookeeper != EMBEDDED:
         words += ["--zookeeper", zookeeper]
     if time_scale != 1:
         words += ["--time-scale", str(time_scale)]
     for pair in sets:
         words += ["--set", pair]
-    if out != Path("runs"):
-        words += ["--out", str(out)]
-    return shlex.join(words)
+    return words
+
+
+def _repeat(words: list[str], out: Path, *, twice: bool) -> str:
+    """The command that plays this again."""
+    there = ["--out", str(out)] if out != Path("runs") else []
+    return shlex.join(["isr", "run", *words, *there, *["--check"] * twice])
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from rich.text import Text
 from emulator.runtime.metrics import Spread, Summary
 from emulator.runtime.perform import Performed
 
+EXIT_CODES = {"held": 0, "not held": 1, "unknown": 2}
 MARKS = {True: ("held", "green"), False: ("NOT HELD", "bold red"), None: ("unknown", "yellow")}
 
 

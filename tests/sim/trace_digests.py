@@ -1,0 +1,30 @@
+"""A program: plays a shipped scenario under each seed given, and prints what identifies its trace.
+
+`python -m tests.sim.trace_digests NAME SEED...`: a line for each seed, with the number of events
+and a digest of all of them.
+"""
+
+from __future__ import annotations
+
+import sys
+from hashlib import sha256
+
+import msgspec
+
+from emulator.runtime.play import PlayOptions, play
+from emulator.trace.sink import Sink
+from tests.sim.shipped_runs import scenario
+
+
+def digest(name: str, seed: int) -> str:
+    sink = Sink()
+    play(scenario(name), PlayOptions(seed=seed), sink)
+    encoder, found = msgspec.json.Encoder(), sha256()
+    for event in sink.events:
+        found.update(encoder.encode(event))
+    return f"{seed} {len(sink.events)} {found.hexdigest()}"
+
+
+if __name__ == "__main__":
+    for seed in sys.argv[2:]:
+        print(digest(sys.argv[1], int(seed)), flush=True)
