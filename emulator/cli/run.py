@@ -52,20 +52,26 @@ def _shown() -> list[str]:
 
 
 OPTIONS = {"epilog": _epilog()}
+ZooKeeper = Annotated[
+    str | None,
+    typer.Option(
+        metavar="embedded|simulated|HOST:PORT[,HOST:PORT...][/chroot]",
+        help="A server of our own on loopback (default), virtual time, or a server that you have.",
+    ),
+]
+Twice = Annotated[
+    bool,
+    typer.Option(
+        "--check", help="In virtual time, in two processes that hash differently: the same?"
+    ),
+]
 
 
 def command(
     scenario: Annotated[
         str, typer.Argument(metavar="SCENARIO", help="A name (isr scenarios) or a YAML file.")
     ],
-    zookeeper: Annotated[
-        str | None,
-        typer.Option(
-            metavar="embedded|simulated|HOST:PORT[,HOST:PORT...][/chroot]",
-            help="A server of our own on loopback (default), virtual time, or a server that you "
-            "have.",
-        ),
-    ] = None,
+    zookeeper: ZooKeeper = None,
     sets: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Any Kafka setting; may be repeated."),
@@ -85,12 +91,7 @@ def command(
     quiet: Annotated[
         bool, typer.Option("--quiet", help="No progress line, no lane table, no figures.")
     ] = False,
-    twice: Annotated[
-        bool,
-        typer.Option(
-            "--check", help="In virtual time, in two processes that hash differently: the same?"
-        ),
-    ] = False,
+    twice: Twice = False,
 ) -> None:
     """Play a scenario and say what came of it: lanes, figures, expectations held or not.
 
