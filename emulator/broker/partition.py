@@ -22,7 +22,7 @@ from emulator.kernel.sync import RwLock
 from emulator.model.errors import Errors, KafkaError
 from emulator.model.offset_log import Batch, EpochEntry, OffsetLog
 from emulator.trace import events
-from emulator.trace.values import Lagging, PartitionState, TopicPartition
+from emulator.trace.values import EpochRun, Lagging, PartitionState, TopicPartition
 from zk.codec import LeaderAndIsr
 from zk.kafka_zk_client import Updated
 
@@ -360,7 +360,7 @@ class Partition:
             if self._logs.slow:
                 await self._logs.append_delay()
             batch = log.append_as_leader(records, size, self.leader_epoch)
-            self._appended("leader", batch.base_offset, log, size)
+            self._appended("leader", (batch,), log)
             hw_incremented = self._maybe_increment_leader_hw(self._context.now_ms())
         finally:
             self.lock.release_read()
@@ -370,15 +370,19 @@ class Partition:
             await self._delayed.check_and_complete_fetch(self.partition)
         return batch
 
-    def _appended(self, role: str, base_offset: int, log: OffsetLog, size: int) -> None:
+    def _appended(self, role: str, batches: tuple[Batch, ...], log: OffsetLog) -> None:
+        epochs: tuple[EpochRun, ...] = ()
+        if any(batch.leader_epoch != self.leader_epoch for batch in batches):
+            epochs = tuple(EpochRun(b.leader_epoch, b.base_offset) for b in batches)
         self._context.emit(
             events.RecordsAppended,
             self.partition,
             role,
-            base_offset,
+            batches[0].base_offset,
             log.log_end_offset,
             self.leader_epoch,
-            size,
+            sum(b.size for b in batches),
+            epochs,
         )
 
     @property
@@ -405,7 +409,7 @@ class Partition:
         if self._logs.slow:
             await self._logs.append_delay()
         log.append_as_follower(batches)
-        self._appended("follower", batches[0].base_offset, log, sum(b.size for b in batches))
+        self._appended("follower", batches, log)
 
     def update_follower_high_watermark(self, leader_hw: int) -> None:
         """The high watermark that came with a fetch answer."""

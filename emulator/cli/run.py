@@ -20,6 +20,7 @@ from emulator.cli import errors
 from emulator.cli.run_check import check
 from emulator.cli.run_progress import ProgressLine
 from emulator.cli.run_report import EXIT_CODES, report
+from emulator.hazards.base import recognise
 from emulator.runtime.perform import PlayFailed, Request, perform
 from emulator.runtime.play import TooFast
 from emulator.scenario import shipped
@@ -95,9 +96,9 @@ def command(
 ) -> None:
     """Play a scenario and say what came of it: lanes, figures, expectations held or not.
 
-    Exit code 0: all expectations held; 1: one did not; 2: unknown (the run never came to what it
-    expects, or the kernel of a live run was too late to tell). With --check also 1: the two runs
-    differ.
+    Exit code 0: all expectations held; 1: one did not, or an invariant broke; 2: unknown (the run
+    never came to what it expects, or the kernel of a live run was too late to tell). With --check
+    also 1: the two runs differ.
     """
     zookeeper = zookeeper or (SIMULATED if twice else EMBEDDED)
     loaded = load(shipped.find(scenario), sets or ())
@@ -124,6 +125,7 @@ def command(
         sets=tuple(sets or ()),
         repeat=repeat,
         base=out,
+        recognise=recognise,
     )
     with orderly_end(), ProgressLine(loaded.duration_us, shown=not quiet) as line:
         performed = performing(lambda: perform(request, line))

@@ -20,6 +20,7 @@ def report(console: Console, performed: Performed, repeat: str, *, quiet: bool) 
     if not quiet:
         _lanes(console, performed)
         console.print(_figures(summary))
+    _violations(console, performed)
     _expectations(console, summary)
     console.print(f"run directory  {escape(summary.run_directory)}", soft_wrap=True)
     console.print(f"repeat it      {escape(repeat)}", soft_wrap=True)
@@ -92,6 +93,22 @@ def _about_run(s: Summary) -> list[tuple[str, str]]:
     late = "" if s.zookeeper == "simulated" else f", kernel late {s.kernel_late_ms_max} ms at most"
     text = f"{_seconds(s.virtual_ms)} in {_seconds(s.wall_ms)}, {s.events} events{late}"
     return [("time", text)]
+
+
+def _violations(console: Console, performed: Performed) -> None:
+    """What must never be: the two events that contradict each other, and what led to the later."""
+    if not performed.summary.violations:
+        return
+    from emulator.view.chains import Teller
+
+    teller = Teller(performed.events)
+    for one in performed.summary.violations:
+        about = f"   {one.partition}" if one.partition else ""
+        hazard = f"   hazard of Kafka's: {one.hazard}" if one.hazard else ""
+        text = Text.assemble(("BROKEN  ", "bold red"), f"  {one.invariant}{about}: {one.text}")
+        console.print(text.append(hazard, "yellow"), soft_wrap=True)
+        for line in teller.lines(one.facts[0], one.chain):
+            console.print(Text(f"            {line}", "dim"), soft_wrap=True)
 
 
 def _expectations(console: Console, summary: Summary) -> None:

@@ -37,6 +37,20 @@ class Judged(msgspec.Struct, frozen=True):
     seen: str
 
 
+class Violated(msgspec.Struct, frozen=True):
+    """An invariant that did not hold; `hazard`: what Kafka itself gets wrong there (empty: nothing,
+    the fault is ours); `facts`, `chain`: numbers (seq) of the events that contradict each other,
+    and of those that led to the later one."""
+
+    invariant: str
+    text: str
+    hazard: str
+    partition: str | None
+    broker: int
+    facts: tuple[int, int]
+    chain: tuple[int, ...]
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a run beside its trace."""
 
@@ -52,6 +66,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     kernel_late_us_max: int
     interrupted: bool
     kernel_was_late: bool
+    violations: tuple[Violated, ...] = ()
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +81,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str
     interrupted: bool
     expectations: list[Judged]
+    violations: tuple[Violated, ...]
     isr_changes: int
     isr_shrinks: int
     isr_expands: int
@@ -111,6 +127,7 @@ def summarize(run: Run, observed: Observed, findings: list[tuple[Expectation, Fi
         verdict=VERDICTS[_verdict(run, findings)],
         interrupted=run.interrupted,
         expectations=[_judged(run, e, found) for e, found in findings],
+        violations=run.violations,
         isr_changes=changes,
         isr_shrinks=counts.shrinks.total(),
         isr_expands=counts.expands.total(),
@@ -144,7 +161,10 @@ def summarize(run: Run, observed: Observed, findings: list[tuple[Expectation, Fi
 
 
 def _verdict(run: Run, findings: list[tuple[Expectation, Finding]]) -> bool | None:
-    """A run that was broken off, or whose kernel was late, proves nothing."""
+    """A broken invariant is a fact; otherwise a run that was broken off, or whose kernel was late,
+    proves nothing."""
+    if run.violations:
+        return False
     if run.interrupted or run.kernel_was_late:
         return None
     return verdict(found.held for _, found in findings)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from emulator.invariants.base import Monitor, Violation, chain_of
+from emulator.invariants.facts import Facts
 from emulator.profiles.base import profiles
-from emulator.runtime.metrics import Progress, Run, Summary, as_json, summarize
+from emulator.runtime.metrics import Progress, Run, Summary, Violated, as_json, summarize
 from emulator.runtime.run_directory import RunDirectory
 from emulator.scenario.expectations.base import Judge
 from emulator.scenario.load import LoadedScenario
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 SIMULATED = "simulated"
 PROGRESS_EVERY_S = 0.1
 OnProgress = Callable[[Progress], None]
+Recognise = Callable[[Violation, Sequence[Any]], str]
+"""The name of the hazard of Kafka's behind a violation; empty: none."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +46,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     sets: tuple[str, ...] = ()
     repeat: str = ""
     base: Path = Path("runs")
+    recognise: Recognise = lambda _violation, _events: ""
 
 
 class Performed(NamedTuple):
@@ -62,6 +67,7 @@ class Rehearsal:
             [boot.broker for boot in scenario.boots],
             {**profiles()[scenario.profile].defaults, **scenario.settings},
         )
+        self.monitor = Monitor(Facts(self.observed.partitions, self.observed.logs))
         self.judge = Judge(scenario.expectations, self.observed)
         self.directory = RunDirectory.create(
             request.base, scenario.name, request.seed, datetime.now(UTC)
@@ -84,7 +90,7 @@ class Rehearsal:
                 settings=dict(scenario.settings),
             )
         )
-        for listener in (self.observed, self.judge, self.directory):
+        for listener in (self.observed, self.monitor, self.judge, self.directory):
             self.sink.listen(listener)
 
     def on_progress(self, _now_us: int) -> None:
@@ -115,11 +121,24 @@ class Rehearsal:
             kernel_late_us_max=outcome.kernel_late_us_max,
             interrupted=outcome.interrupted,
             kernel_was_late=live and outcome.kernel_late_us_max > tolerated_us,
+            violations=tuple(map(self._violated, self.monitor.at_end())),
         )
         self.directory.flush()
         summary = summarize(run, self.observed, self.judge.findings())
         self.directory.summarize(as_json(summary))
         return Performed(self.directory.path, summary, self.sink.events)
+
+    def _violated(self, violation: Violation) -> Violated:
+        events = self.sink.events
+        return Violated(
+            violation.invariant,
+            violation.text,
+            self.request.recognise(violation, events),
+            None if violation.partition is None else str(violation.partition),
+            violation.broker,
+            violation.facts,
+            tuple(event.seq for event in chain_of(events, violation.facts[1])),
+        )
 
 
 class Interrupted(msgspec.Struct):

@@ -14,6 +14,7 @@ import re
 import msgspec
 
 from emulator.trace.values import (
+    EpochRun,
     Lagging,
     LoggedOp,
     Offset,
@@ -171,7 +172,7 @@ class ThreadFailed(Event, frozen=True, gc=False):
 
 class RecordsAppended(Event, frozen=True, gc=False):
     """Records went into the log of `broker`: `base_offset` up to (not including) `leo`, `size`
-    bytes."""
+    bytes. `epochs` says which leader epochs a follower copied, where that is not `leader_epoch`."""
 
     partition: TopicPartition
     role: str
@@ -179,6 +180,7 @@ class RecordsAppended(Event, frozen=True, gc=False):
     leo: int
     leader_epoch: int
     size: int
+    epochs: tuple[EpochRun, ...] = ()
 
 
 class FollowerStateUpdated(Event, frozen=True, gc=False):

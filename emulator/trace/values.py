@@ -11,7 +11,15 @@ import msgspec
 
 from zk.codec import TopicPartition
 
-__all__ = ["Lagging", "LoggedOp", "Offset", "PartitionState", "TopicPartition", "WireOp"]
+__all__ = [
+    "EpochRun",
+    "Lagging",
+    "LoggedOp",
+    "Offset",
+    "PartitionState",
+    "TopicPartition",
+    "WireOp",
+]
 
 
 class Lagging(NamedTuple):
@@ -27,6 +35,13 @@ class Offset(NamedTuple):
 
     partition: TopicPartition
     offset: int
+
+
+class EpochRun(NamedTuple):
+    """Records of one leader epoch, from `base_offset` on."""
+
+    leader_epoch: int
+    base_offset: int
 
 
 class PartitionState(msgspec.Struct, frozen=True, gc=False):

@@ -19,9 +19,9 @@ import msgspec
 from emulator.scenario.errors import UserError
 from emulator.scenario.expectations.forms import Form, compiled, matched
 from emulator.scenario.observed import Observed
-from emulator.scenario.observed.handlers import Dispatch
 from emulator.scenario.schema import Expectation
 from emulator.trace.events import AnyEvent
+from emulator.trace.handlers import Dispatch
 
 
 class Finding(msgspec.Struct, frozen=True):

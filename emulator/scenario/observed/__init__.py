@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping
 from emulator.scenario.observed.clock import Clock
 from emulator.scenario.observed.counts import Counts
 from emulator.scenario.observed.fetches import Fetches
-from emulator.scenario.observed.handlers import Dispatch
 from emulator.scenario.observed.isr_times import IsrTimes
-from emulator.scenario.observed.logs import Logs
 from emulator.scenario.observed.metadata import Metadata
-from emulator.scenario.observed.partitions import Partitions
 from emulator.scenario.observed.records import Records
 from emulator.trace.events import AnyEvent
+from emulator.trace.handlers import Dispatch
+from emulator.trace.logs import Logs
+from emulator.trace.partitions import Partitions
 
 
 class Observed:

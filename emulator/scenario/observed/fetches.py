@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
-from emulator.scenario.observed.logs import Logs
 from emulator.trace import events as e
+from emulator.trace.logs import Logs
 from emulator.trace.values import TopicPartition
 
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from emulator.scenario.observed.partitions import Partition, Partitions, State
 from emulator.trace import events as e
+from emulator.trace.partitions import Partition, Partitions, State
 from emulator.trace.values import TopicPartition
 
 MIN_ISR = "min.insync.replicas"

@@ -6,8 +6,8 @@ ends when it has all that the leader has. Knows nothing of what the leader think
 
 from __future__ import annotations
 
-from emulator.scenario.observed.logs import Logs
 from emulator.trace import events as e
+from emulator.trace.logs import Logs
 from emulator.trace.values import TopicPartition
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
-from emulator.scenario.observed.partitions import Partition, Partitions, State
 from emulator.trace import events as e
+from emulator.trace.partitions import Partition, Partitions, State
 from emulator.trace.values import PartitionState, TopicPartition
 
 

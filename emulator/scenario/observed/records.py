@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from emulator.scenario.observed.logs import Logs, Piece, ReplicaLog
-from emulator.scenario.observed.partitions import Partitions
 from emulator.trace import events as e
+from emulator.trace.logs import Logs, ReplicaLog, missing
+from emulator.trace.partitions import Partitions
 from emulator.trace.values import TopicPartition
 
 ALL = "all"
@@ -56,7 +56,7 @@ class Records:
     def lost(self, acks: str = ALL, topic: str | None = None) -> int:
         """Acknowledged records that the final leader does not have."""
         return sum(
-            _missing(promised, self.logs.of(name, self._final_leader(name)))
+            missing(promised, self.logs.of(name, self._final_leader(name)))
             for (name, of_acks), promised in self._promised.items()
             if of_acks == acks and topic in (None, name.topic)
         )
@@ -79,16 +79,3 @@ class Records:
 
 def _acks(text: str) -> str:
     return ALL if text in (ALL, "-1") else text
-
-
-def _missing(promised: ReplicaLog, log: ReplicaLog) -> int:
-    return sum(_absent(piece, log) for piece in promised.pieces)
-
-
-def _absent(piece: Piece, log: ReplicaLog) -> int:
-    there = sum(
-        found.end - found.base
-        for found in log.between(piece.base, piece.end)
-        if found.term == piece.term
-    )
-    return piece.end - piece.base - there

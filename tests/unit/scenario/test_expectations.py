@@ -110,7 +110,7 @@ def test_a_record_that_the_final_leader_lacks_is_lost() -> None:
 
 def test_another_record_at_the_same_offset_does_not_replace_a_lost_one() -> None:
     story = quiet().at(2).appended(1, 0, 5).produced(0, 5).at(3).written(1, 1, 3)
-    story.at(4).tell(e.LogTruncated, 1, ORDERS, 5, 3).appended(1, 3, 9)
+    story.at(4).tell(e.LogTruncated, 1, ORDERS, 5, 3).appended(1, 3, 9, epoch=1)
     assert judged("no acknowledged record of orders is lost", story).seen == "2 of 5 are"
 
 

@@ -11,7 +11,15 @@ import pytest
 
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.values import Lagging, LoggedOp, Offset, PartitionState, TopicPartition, WireOp
+from emulator.trace.values import (
+    EpochRun,
+    Lagging,
+    LoggedOp,
+    Offset,
+    PartitionState,
+    TopicPartition,
+    WireOp,
+)
 from emulator.view import wording
 from emulator.view.derive import derive
 from emulator.view.telling import Level, fields_of, partitions_of, scene
@@ -25,6 +33,7 @@ SAMPLES: dict[Any, Any] = {
     TopicPartition: P0,
     PartitionState: PartitionState(P0, 1, 1, 0, (1, 2), 3, (1, 2)),
     Lagging: Lagging(2, 3, 2500),
+    EpochRun: EpochRun(2, 4),
     Offset: Offset(P0, 4),
     LoggedOp: LoggedOp("create", "/brokers/topics/orders/partitions/0/state", "{}"),
     WireOp: WireOp("create", "/x"),

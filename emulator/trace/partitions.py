@@ -19,7 +19,9 @@ _STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
 
 
 class State(msgspec.Struct):
-    """One version of a state znode, from `t_us` on. `by_leader`: an ISR change, not an election."""
+    """One version of a state znode, from `t_us` on. `by_leader`: an ISR change, not an election;
+    `seq` is the event that told it, `writer` its broker, `controller_epoch` -1 where the event does
+    not say."""
 
     version: int
     t_us: int
@@ -27,18 +29,23 @@ class State(msgspec.Struct):
     leader_epoch: int
     isr: tuple[int, ...]
     by_leader: bool
+    seq: int = -1
+    writer: int = 0
+    controller_epoch: int = -1
 
 
 class Partition(msgspec.Struct):
-    """A partition with all its states so far, oldest first; `replicas` as assigned."""
+    """A partition with all its states so far, oldest first; `replicas` as assigned. `deleted`: its
+    znode is gone."""
 
     name: TopicPartition
     replicas: tuple[int, ...] = ()
     states: list[State] = []
+    deleted: bool = False
 
     @property
     def now(self) -> State | None:
-        return self.states[-1] if self.states else None
+        return self.states[-1] if self.states and not self.deleted else None
 
     @property
     def isr_history(self) -> list[tuple[int, ...]]:
@@ -57,6 +64,7 @@ class _Data(msgspec.Struct):
     leader: int
     leader_epoch: int
     isr: tuple[int, ...]
+    controller_epoch: int = -1
 
 
 class Partitions:
@@ -65,6 +73,11 @@ class Partitions:
     def __init__(self) -> None:
         self.all: dict[TopicPartition, Partition] = {}
         self._listeners: list[Listener] = []
+        self._gone_listeners: list[Callable[[Partition], None]] = []
+
+    def listen_to_deletions(self, listener: Callable[[Partition], None]) -> None:
+        """Call `listener` with each partition whose state znode was deleted."""
+        self._gone_listeners.append(listener)
 
     def listen(self, listener: Listener) -> None:
         """Call `listener` with each new state."""
@@ -83,7 +96,11 @@ class Partitions:
     def on_zk_transaction(self, event: e.ZkTransaction) -> None:
         for op in event.ops or (event,):
             found = _STATE.fullmatch(op.path or "")
-            if found is None or op.op not in ("create", "setData") or op.code:
+            if found is None or op.code:
+                continue
+            if op.op == "delete":
+                self._gone(TopicPartition(found[1], int(found[2])))
+            if op.op not in ("create", "setData"):
                 continue
             try:
                 data = msgspec.json.decode(op.data or "", type=_Data)
@@ -93,15 +110,16 @@ class Partitions:
             by_leader = op.op == "setData" and not event.ops
             name = TopicPartition(found[1], int(found[2]))
             facts = data.leader, data.leader_epoch, data.isr
-            self._learn(name, State(version, event.t, *facts, by_leader))
+            told = event.seq, event.broker, data.controller_epoch
+            self._learn(name, State(version, event.t, *facts, by_leader, *told))
 
     def on_isr_updated(self, event: e.IsrUpdated) -> None:
         facts = event.broker, event.leader_epoch, event.isr
-        self._learn(event.partition, State(event.zk_version, event.t, *facts, by_leader=True))
+        self._learn(event.partition, State(event.zk_version, event.t, *facts, True, event.seq))
 
     def on_controller_cache_updated(self, event: e.ControllerCacheUpdated) -> None:
         facts = event.leader, event.leader_epoch, event.isr
-        self._learn(event.partition, State(event.zk_version, event.t, *facts, by_leader=False))
+        self._learn(event.partition, State(event.zk_version, event.t, *facts, False, event.seq))
 
     def on_leader_and_isr(self, event: e.LeaderAndIsr) -> None:
         self.of(event.state.partition).replicas = event.state.replicas
@@ -112,11 +130,21 @@ class Partitions:
             if not partition.replicas:
                 partition.replicas = state.replicas
 
+    def _gone(self, name: TopicPartition) -> None:
+        """Deleted, as far as is known; what was is kept."""
+        partition = self.of(name)
+        partition.deleted = True
+        for listener in self._gone_listeners:
+            listener(partition)
+
     def _learn(self, name: TopicPartition, state: State) -> None:
         partition = self.of(name)
-        last = partition.now
-        if last is not None and state.version == 0 < last.version and state.t_us > last.t_us:
-            partition.states.clear()  # deleted, and created anew
+        last = partition.states[-1] if partition.states else None
+        if last is not None and partition.deleted and state.version == 0:
+            partition.states.clear()
+            partition.deleted = False
+        elif last is not None and state.version == 0 < last.version and state.t_us > last.t_us:
+            partition.states.clear()  # deleted, and created anew: a trace without transactions
         elif last is not None and state.version <= last.version:
             _know_earlier(partition.states, state)
             return

@@ -1,9 +1,8 @@
-"""What every replica's log holds, without its records: which leader's term each offset came from.
+"""What every replica's log holds, without its records: which leader epoch each offset came from.
 
-Within one term of one leader (from becoming leader, or a truncation, to the next) an offset names
-one record. So a log is a few pieces `[base, end)` with the term that they came from; a follower's
-append copies the pieces of its leader. Two logs hold the same record at an offset if and only if
-they have the same term there. Knows nothing of acknowledgements.
+A leader epoch has one leader, who never takes back what it appended in it; so (epoch, offset) names
+one record. A log is a few pieces `[base, end)` with their epoch, and two logs hold the same record
+at an offset if and only if they have the same epoch there. Knows nothing of acknowledgements.
 """
 
 from __future__ import annotations
@@ -15,16 +14,13 @@ import msgspec
 from emulator.trace import events as e
 from emulator.trace.values import TopicPartition
 
-Term = tuple[int, int]
-"""(broker, how many terms it had before)."""
-
 
 class Piece(msgspec.Struct):
-    """Offsets [base, end) that were written in one term."""
+    """Offsets [base, end) that were appended in one leader epoch."""
 
     base: int
     end: int
-    term: Term
+    epoch: int
 
 
 class ReplicaLog(msgspec.Struct):
@@ -46,7 +42,7 @@ class ReplicaLog(msgspec.Struct):
 
     def append(self, piece: Piece) -> None:
         last = self.pieces[-1] if self.pieces else None
-        if last is not None and last.term == piece.term and last.end == piece.base:
+        if last is not None and last.epoch == piece.epoch and last.end == piece.base:
             last.end = piece.end
         elif piece.end > piece.base:
             self.pieces.append(piece)
@@ -57,7 +53,7 @@ class ReplicaLog(msgspec.Struct):
             if piece.end <= base:
                 return
             if piece.base < end:
-                yield Piece(max(base, piece.base), min(end, piece.end), piece.term)
+                yield Piece(max(base, piece.base), min(end, piece.end), piece.epoch)
 
 
 class Logs:
@@ -67,7 +63,6 @@ class Logs:
         self.of_partition: dict[TopicPartition, dict[int, ReplicaLog]] = {}
         self.writer: dict[TopicPartition, int] = {}
         self.truncations = 0
-        self._terms: dict[tuple[TopicPartition, int], int] = {}
 
     def of(self, name: TopicPartition, broker: int) -> ReplicaLog:
         """The replica's log; an empty one if nothing is known of it."""
@@ -85,36 +80,47 @@ class Logs:
             log.truncate(event.base_offset)
         if event.role == "leader":
             self.writer[event.partition] = event.broker
-            self._write(log, event)
+        if not event.epochs:
+            log.append(Piece(event.base_offset, event.leo, event.leader_epoch))
         else:
             self._copy(log, event)
 
-    def _write(self, log: ReplicaLog, event: e.RecordsAppended) -> None:
-        term = event.broker, self._terms.get((event.partition, event.broker), 0)
-        log.append(Piece(event.base_offset, event.leo, term))
-
     def _copy(self, log: ReplicaLog, event: e.RecordsAppended) -> None:
-        leader = log.leader if log.leader >= 0 else self.writer.get(event.partition, -1)
-        source = self.of(event.partition, leader)
-        for piece in reversed(list(source.between(event.base_offset, event.leo))):
-            log.append(piece)
+        """A follower catches up with what earlier leaders wrote."""
+        ends = (*(run.base_offset for run in event.epochs[1:]), event.leo)
+        for run, end in zip(event.epochs, ends, strict=True):
+            log.append(Piece(run.base_offset, end, run.leader_epoch))
 
     def on_log_truncated(self, event: e.LogTruncated) -> None:
         self.truncations += event.from_leo > event.to_offset
         self.of(event.partition, event.broker).truncate(event.to_offset)
-        self._new_term(event.partition, event.broker)
 
     def on_becomes_leader(self, event: e.BecomesLeader) -> None:
-        log = self.of(event.partition, event.broker)
-        log.leader, log.hw = event.broker, event.hw
-        self._new_term(event.partition, event.broker)
+        self._opened(event, event.broker)
 
     def on_becomes_follower(self, event: e.BecomesFollower) -> None:
+        self._opened(event, event.leader)
+
+    def _opened(self, event: e.BecomesLeader | e.BecomesFollower, leader: int) -> None:
+        """The log as the broker finds it: one that was deleted, or lost records in a crash, is
+        shorter than what was known of it."""
         log = self.of(event.partition, event.broker)
-        log.leader, log.hw = event.leader, event.hw
+        log.leader, log.hw = leader, event.hw
+        log.truncate(event.leo)
 
     def on_hw_advanced(self, event: e.HwAdvanced) -> None:
         self.of(event.partition, event.broker).hw = event.hw
 
-    def _new_term(self, name: TopicPartition, broker: int) -> None:
-        self._terms[name, broker] = self._terms.get((name, broker), 0) + 1
+
+def missing(promised: ReplicaLog, log: ReplicaLog) -> int:
+    """How many records of `promised` the log does not hold."""
+    return sum(_absent(piece, log) for piece in promised.pieces)
+
+
+def _absent(piece: Piece, log: ReplicaLog) -> int:
+    there = sum(
+        found.end - found.base
+        for found in log.between(piece.base, piece.end)
+        if found.epoch == piece.epoch
+    )
+    return piece.end - piece.base - there

@@ -1,0 +1,49 @@
+"""What a hazard is, and the registry of them.
+
+A hazard is a failure of Kafka's design that this version has no guard against: one file in this
+package with one subclass of `Hazard`. It says which invariants it breaks, and recognises its
+pattern in the trace behind a violation; so a broken invariant is either a hazard by name or a fault
+of ours. A pattern has to be one that only this hazard leaves: what is recognised too easily hides
+our own mistakes. Nothing outside its file knows its name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Sequence
+from functools import cache
+from typing import ClassVar
+
+from emulator.invariants.base import Violation
+from emulator.trace.events import AnyEvent
+
+
+class Hazard:
+    """One hazard. `name` is Kafka's ticket where there is one; `breaks` the invariants it can
+    break; `about` its story in a sentence."""
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    breaks: ClassVar[tuple[str, ...]]
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """Whether its pattern is in the trace, where the violation needs it."""
+        raise AssertionError(f"{type(self).__name__} recognises nothing")
+
+
+@cache
+def hazards() -> tuple[Hazard, ...]:
+    """All hazards; found by a scan of this package."""
+    package = importlib.import_module("emulator.hazards")
+    for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
+        importlib.import_module(f"{package.__name__}.{module}")
+    return tuple(kind() for kind in Hazard.__subclasses__())
+
+
+def recognise(violation: Violation, events: Sequence[AnyEvent]) -> str:
+    """The name of the hazard behind a violation; empty: none is known, the fault is ours."""
+    for hazard in hazards():
+        if violation.invariant in hazard.breaks and hazard.explains(violation, events):
+            return hazard.name
+    return ""

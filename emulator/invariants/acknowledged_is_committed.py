@@ -1,0 +1,40 @@
+"""A record acknowledged with acks=all was committed before."""
+
+from __future__ import annotations
+
+from emulator.invariants.base import Invariant
+from emulator.trace import events as e
+from emulator.trace.partitions import Partition
+from emulator.trace.values import TopicPartition
+
+
+class AcknowledgedIsCommitted(Invariant):
+    """A record acknowledged with acks=all is below a high watermark that some leader had."""
+
+    def begin(self) -> None:
+        self._committed: dict[TopicPartition, tuple[int, int]] = {}
+        self.facts.partitions.listen_to_deletions(self._deleted)
+
+    def _deleted(self, partition: Partition) -> None:
+        """An answer may still be on its way: nothing is asked of this name any more."""
+        self._committed[partition.name] = 1 << 62, -1
+
+    def on_becomes_leader(self, event: e.BecomesLeader) -> None:
+        self._rise(event.partition, event.hw, event.seq)
+
+    def on_hw_advanced(self, event: e.HwAdvanced) -> None:
+        if event.role == "leader":
+            self._rise(event.partition, event.hw, event.seq)
+
+    def _rise(self, name: TopicPartition, hw: int, seq: int) -> None:
+        if hw > self._committed.get(name, (-1, -1))[0]:
+            self._committed[name] = hw, seq
+
+    def on_records_produced(self, event: e.RecordsProduced) -> None:
+        if event.result != "ok" or event.base_offset < 0 or event.acks not in ("all", "-1"):
+            return
+        hw, seq = self._committed.get(event.partition, (0, -1))
+        end = event.base_offset + event.count
+        if end > hw:
+            text = f"records up to {end} were acknowledged, and the high watermark was {hw}"
+            self.violated(text, seq, event.seq, event.partition)

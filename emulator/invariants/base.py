@@ -1,0 +1,134 @@
+"""What an invariant is, and the registry of them.
+
+An invariant is one file in this package with one subclass of `Invariant`: its docstring is the
+sentence that must hold, its file's name the invariant's name. It hears events through `on_...`
+methods, keeps what it needs, and calls `violated` with the two events that contradict each other.
+One with `liveness` says what must have come about when nothing has disturbed the cluster for a
+while; it is only asked (`at_end`) where that is known. Knows no world: a trace that grows and one
+that was stored are the same.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import ClassVar
+
+import msgspec
+
+from emulator.invariants.facts import Facts
+from emulator.trace.events import AnyEvent
+from emulator.trace.handlers import Dispatch
+from emulator.trace.values import TopicPartition
+
+CHAIN_MAX = 12
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """An invariant that did not hold: `facts` are the numbers (seq) of the two events that
+    contradict each other, the earlier one first (-1: there is none)."""
+
+    invariant: str
+    text: str
+    facts: tuple[int, int]
+    partition: TopicPartition | None = None
+    broker: int = 0
+
+
+class Invariant:
+    """One predicate, held against one trace."""
+
+    liveness: ClassVar[bool] = False
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.violations: list[Violation] = []
+        self._said: set[tuple[TopicPartition | None, int]] = set()
+        self.begin()
+
+    def begin(self) -> None:
+        """Make what it keeps."""
+
+    def at_end(self, now_us: int) -> None:
+        """The trace is over; liveness is judged here."""
+
+    def violated(
+        self,
+        text: str,
+        before: int,
+        after: int,
+        partition: TopicPartition | None = None,
+        broker: int = 0,
+    ) -> None:
+        """It does not hold: said once for a partition and a broker, since the rest follows."""
+        if (partition, broker) not in self._said:
+            self._said.add((partition, broker))
+            facts = (before, after)
+            self.violations.append(Violation(name_of(type(self)), text, facts, partition, broker))
+
+
+def name_of(kind: type[Invariant]) -> str:
+    """The file's name, with blanks: `leader in isr`."""
+    return kind.__module__.rpartition(".")[2].replace("_", " ")
+
+
+@cache
+def invariants() -> dict[str, type[Invariant]]:
+    """All invariants by name; found by a scan of this package."""
+    package = importlib.import_module("emulator.invariants")
+    for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
+        importlib.import_module(f"{package.__name__}.{module}")
+    kinds = {name_of(kind): kind for kind in Invariant.__subclasses__()}
+    return dict(sorted(kinds.items()))
+
+
+class Monitor:
+    """All invariants of one trace, as a listener on its sink.
+
+    `facts` that somebody else keeps up to date (and hears each event before this does) are used;
+    otherwise it keeps its own.
+    """
+
+    def __init__(self, facts: Facts | None = None, *, liveness: bool = False) -> None:
+        self.facts = facts or Facts()
+        kinds = (k for k in invariants().values() if liveness or not k.liveness)
+        self.held = [kind(self.facts) for kind in kinds]
+        first = self.facts.parts if facts is None else self.facts.own_parts
+        self._dispatch = Dispatch((*first, *self.held))
+        self._now_us = 0
+
+    def __call__(self, event: AnyEvent) -> None:
+        self._now_us = event.t
+        self._dispatch(event)
+
+    @property
+    def violations(self) -> list[Violation]:
+        """What did not hold so far, in the order in which it was seen."""
+        every = [violation for one in self.held for violation in one.violations]
+        return sorted(every, key=lambda violation: violation.facts[1])
+
+    def at_end(self) -> list[Violation]:
+        """The trace is over: liveness is judged too."""
+        for one in self.held:
+            one.at_end(self._now_us)
+        return self.violations
+
+
+def check(events: Iterable[AnyEvent], *, liveness: bool = False) -> list[Violation]:
+    """Hold all invariants against a stored trace."""
+    monitor = Monitor(liveness=liveness)
+    for event in events:
+        monitor(event)
+    return monitor.at_end()
+
+
+def chain_of(events: Sequence[AnyEvent], seq: int) -> list[AnyEvent]:
+    """What led to an event, the first cause first and the event itself last; the nearest
+    CHAIN_MAX."""
+    found: list[AnyEvent] = []
+    while 0 <= seq < len(events) and len(found) < CHAIN_MAX:
+        found.append(events[seq])
+        seq = events[seq].cause
+    return found[::-1]

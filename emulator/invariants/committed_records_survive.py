@@ -1,0 +1,39 @@
+"""What was committed is in the log of every later leader, and of whoever joins the ISR."""
+
+from __future__ import annotations
+
+from emulator.invariants.base import Invariant
+from emulator.trace import events as e
+from emulator.trace.logs import missing
+from emulator.trace.partitions import Partition, State
+from emulator.trace.values import TopicPartition
+
+
+class CommittedRecordsSurvive(Invariant):
+    """What was committed is in the log of every later leader and of whoever joins the ISR, unless
+    an unclean election gave it up (S1, S3)."""
+
+    def begin(self) -> None:
+        self.facts.partitions.listen(self._written)
+
+    def _written(self, partition: Partition, state: State) -> None:
+        if len(partition.states) > 1:
+            before = partition.states[-2]
+            for member in state.isr:
+                if member not in before.isr:
+                    self._hold(partition.name, member, state.seq, "joins the ISR")
+
+    def on_becomes_leader(self, event: e.BecomesLeader) -> None:
+        state = self.facts.partitions.of(event.partition).now
+        if state is not None and state.leader_epoch == event.leader_epoch:
+            self._hold(event.partition, event.broker, event.seq, "becomes leader")
+
+    def _hold(self, name: TopicPartition, broker: int, seq: int, does: str) -> None:
+        committed = self.facts.committed.of(name)
+        if committed is None:
+            return
+        lacking = missing(committed.log, self.facts.logs.of(name, broker))
+        if lacking:
+            text = f"broker {broker} {does} without {lacking} of the {committed.log.leo} records "
+            text += "that were committed"
+            self.violated(text, committed.seq, seq, name, broker)

@@ -1,0 +1,30 @@
+"""Within one leader's term the high watermark only rises, and never passes the log's end."""
+
+from __future__ import annotations
+
+from emulator.invariants.base import Invariant
+from emulator.trace import events as e
+from emulator.trace.values import TopicPartition
+
+
+class HwNeverDecreases(Invariant):
+    """Within one leader's term the high watermark only rises, and never passes the log's end."""
+
+    def begin(self) -> None:
+        self._last: dict[tuple[TopicPartition, int], tuple[int, int]] = {}
+
+    def on_becomes_leader(self, event: e.BecomesLeader) -> None:
+        self._last[event.partition, event.broker] = event.hw, event.seq
+
+    def on_hw_advanced(self, event: e.HwAdvanced) -> None:
+        if event.role != "leader":
+            return
+        key = event.partition, event.broker
+        hw, seq = self._last.get(key, (-1, -1))
+        if event.hw < hw:
+            text = f"the leader's high watermark goes from {hw} to {event.hw}"
+            self.violated(text, seq, event.seq, event.partition, event.broker)
+        if event.hw > event.leo:
+            text = f"the high watermark {event.hw} is beyond the log's end {event.leo}"
+            self.violated(text, seq, event.seq, event.partition, event.broker)
+        self._last[key] = event.hw, event.seq

@@ -1,0 +1,36 @@
+"""A leader's high watermark never passes the log end of a member of the ISR, its own or
+ZooKeeper's."""
+
+from __future__ import annotations
+
+from emulator.invariants.base import Invariant
+from emulator.trace import events as e
+from emulator.trace.values import TopicPartition
+
+
+class HwWithinIsr(Invariant):
+    """A leader's high watermark never passes the log end of a member of its ISR, nor, while it is
+    the leader of record, of one of ZooKeeper's (S3, S4)."""
+
+    def on_hw_advanced(self, event: e.HwAdvanced) -> None:
+        if event.role != "leader":
+            return
+        name, broker = event.partition, event.broker
+        view = self.facts.views.of(name, broker)
+        if view is None:
+            return
+        self._compare(name, view.isr, event, view.seq)
+        state = self.facts.partitions.of(name).now
+        if state is not None and (state.leader, state.leader_epoch) == (broker, view.leader_epoch):
+            self._compare(name, state.isr, event, state.seq)
+
+    def _compare(
+        self, name: TopicPartition, isr: tuple[int, ...], event: e.HwAdvanced, seq: int
+    ) -> None:
+        logs = self.facts.logs
+        for member in isr:
+            leo = logs.of(name, member).leo
+            if leo < event.hw:
+                text = f"high watermark {event.hw} at leader {event.broker}, but {member} of the "
+                text += f"ISR {list(isr)} has records only up to {leo}"
+                self.violated(text, seq, event.seq, name, member)

@@ -1,0 +1,48 @@
+"""Whoever is in the ISR is an assigned replica."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from emulator.invariants.base import Invariant
+from emulator.trace import events as e
+from emulator.trace.partitions import Partition, State
+from emulator.trace.values import TopicPartition
+
+_TOPIC = re.compile(r"/brokers/topics/([^/]+)")
+
+
+class _Topic(msgspec.Struct):
+    """A topic's znode; while a partition is being reassigned its replicas are old and new ones."""
+
+    partitions: dict[str, tuple[int, ...]]
+
+
+class IsrWithinAssignment(Invariant):
+    """Whoever is in the ISR is an assigned replica (S7)."""
+
+    def begin(self) -> None:
+        self._assigned: dict[TopicPartition, tuple[tuple[int, ...], int]] = {}
+        self.facts.partitions.listen(self._written)
+
+    def on_zk_transaction(self, event: e.ZkTransaction) -> None:
+        for op in event.ops or (event,):
+            found = _TOPIC.fullmatch(op.path or "")
+            if found is None or op.op not in ("create", "setData") or op.code:
+                continue
+            try:
+                topic = msgspec.json.decode(op.data or "", type=_Topic)
+            except msgspec.DecodeError:
+                continue
+            for number, replicas in topic.partitions.items():
+                name = TopicPartition(found[1], int(number))
+                self._assigned[name] = replicas, event.seq
+
+    def _written(self, partition: Partition, state: State) -> None:
+        replicas, seq = self._assigned.get(partition.name, ((), -1))
+        strangers = [broker for broker in state.isr if broker not in replicas]
+        if replicas and strangers:
+            text = f"ISR {list(state.isr)} has {strangers}, assigned are {list(replicas)}"
+            self.violated(text, seq, state.seq, partition.name)

@@ -1,0 +1,38 @@
+"""A leader epoch has one leader: nobody else leads or appends in it."""
+
+from __future__ import annotations
+
+from emulator.invariants.base import Invariant
+from emulator.trace import events as e
+from emulator.trace.partitions import Partition
+from emulator.trace.values import TopicPartition
+
+
+class OneLeaderPerEpoch(Invariant):
+    """A leader epoch has one leader: nobody else leads or appends in it (S5)."""
+
+    def begin(self) -> None:
+        self._leaders: dict[TopicPartition, dict[int, tuple[int, int]]] = {}
+        self.facts.partitions.listen_to_deletions(self._deleted)
+
+    def _deleted(self, partition: Partition) -> None:
+        self._leaders.pop(partition.name, None)
+
+    def on_becomes_leader(self, event: e.BecomesLeader) -> None:
+        self._leads(event, "leads")
+
+    def on_records_appended(self, event: e.RecordsAppended) -> None:
+        if event.role == "leader":
+            self._leads(event, "appends")
+
+    def _leads(self, event: e.BecomesLeader | e.RecordsAppended, does: str) -> None:
+        epochs = self._leaders.get(event.partition)
+        if epochs is None:
+            epochs = self._leaders[event.partition] = {}
+        known = epochs.get(event.leader_epoch)
+        if known is None:
+            epochs[event.leader_epoch] = event.broker, event.seq
+        elif known[0] != event.broker:
+            text = f"in leader epoch {event.leader_epoch} broker {known[0]} leads, "
+            text += f"and {event.broker} {does}"
+            self.violated(text, known[1], event.seq, event.partition, event.broker)
