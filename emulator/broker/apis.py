@@ -125,18 +125,19 @@ class KafkaApis:
         await self._replicas.append_records(request, respond)
 
     async def _fetch(self, request: FetchRequest, connection: ServerConnection) -> None:
-        session, wanted, error = self._sessions.context_of(request)
-        if error is not Errors.NONE:
-            connection.respond(FetchResponse(error, 0, ()))
+        context = self._sessions.context_of(request)
+        if isinstance(context, Errors):
+            connection.respond(FetchResponse(context, 0, ()))
             return
 
         def respond(fetched: Fetched) -> None:
-            response = self._sessions.response(request, session, fetched)
+            response, silent = context.respond(fetched)
             if request.replica_id >= 0:
                 self._replicas.record_leader_quota(response.partitions)
+                self._replicas.let_rest(request.replica_id, silent)
             connection.respond(response)
 
-        await self._replicas.fetch_messages(request, wanted, respond)
+        await self._replicas.fetch_messages(request, context, respond)
 
     async def _offsets_for_leader_epoch(
         self, request: OffsetsForLeaderEpochRequest, connection: ServerConnection

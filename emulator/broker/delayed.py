@@ -6,9 +6,8 @@ server/DelayedProduce.scala@2.6.3, server/DelayedFetch.scala@2.6.3; spec §4.6.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from emulator.broker.partition import Partition
 from emulator.broker.purgatory import DelayedOperation
@@ -69,13 +68,6 @@ class DelayedProduce(DelayedOperation):
         )
 
 
-class FetchStatus(NamedTuple):
-    """One partition of a parked fetch."""
-
-    wanted: FetchPartition
-    hosted: Partition
-
-
 class DelayedFetch(DelayedOperation):
     """Waits for `min_bytes` (the leader's LEO counts, not the high watermark), for an error, or for
     time."""
@@ -84,26 +76,33 @@ class DelayedFetch(DelayedOperation):
         self,
         wait_ms: int,
         min_bytes: int,
-        statuses: list[FetchStatus],
+        in_turn: Callable[[], Iterator[FetchPartition]],
+        find: FindPartition,
         throttled: Callable[[Partition], bool],
         respond: Callable[[], Awaitable[None]],
         *,
         committed_only: bool,
     ) -> None:
         super().__init__(wait_ms)
-        self._min_bytes, self._statuses = min_bytes, statuses
+        self._min_bytes, self._in_turn, self._find = min_bytes, in_turn, find
         self._throttled, self._respond = throttled, respond
         self._committed_only = committed_only
 
     async def try_complete(self) -> bool:
         accumulated = 0
-        for wanted, hosted in self._statuses:
+        for wanted in self._in_turn():
+            hosted = self._find(wanted.partition)
+            if hosted is None:
+                return await self.force_complete()
             if not hosted.lock.readable:
                 await hosted.lock.pass_read()
             log = hosted.leader_log_or_error(wanted.current_leader_epoch)
-            if isinstance(log, Errors) or self._end(log) < wanted.fetch_offset:
+            if isinstance(log, Errors):
                 return await self.force_complete()
-            if self._end(log) > wanted.fetch_offset and not self._throttled(hosted):
+            end = self._end(log)
+            if end < wanted.fetch_offset:
+                return await self.force_complete()
+            if end > wanted.fetch_offset and not self._throttled(hosted):
                 limit = min(wanted.max_bytes, self._min_bytes - accumulated)
                 accumulated += log.bytes_from(wanted.fetch_offset, limit)
                 if accumulated >= self._min_bytes:

@@ -2,15 +2,19 @@
 name what changed.
 
 `FetchSession` is the leader's end, `FetchSessionHandler` the fetcher's. Both keep partitions in
-order; what was answered moves to the end, so that a response limit starves nobody.
+order; what was answered moves to the end, so that a response limit starves nobody. A partition of
+which a fetch would tell nothing but its time *rests*: Kafka reads it with every fetch, here the
+session remembers the time for all that rest, and who changes the partition wakes it first.
 Sources: server/FetchSession.scala@2.6.3, clients/…/FetchSessionHandler.java@2.6.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
+from typing import NamedTuple, Protocol
 
+from emulator.broker.replica import Replica
 from emulator.model.errors import Errors
 from emulator.protocol.messages import FetchedPartition, FetchPartition, FetchRequest, FetchResponse
 from emulator.trace.values import TopicPartition
@@ -25,14 +29,22 @@ def next_epoch(epoch: int) -> int:
     return 1 if epoch == (1 << 31) - 1 else epoch + 1
 
 
-@dataclass(slots=True)
 class CachedPartition:
-    """What the leader remembers of one partition: the request's parameters, and what it last
-    answered."""
+    """What the leader remembers of one partition: the request's parameters, what it last answered,
+    its place in the order, and while it rests the follower of whom it is the session that knows the
+    time."""
 
-    request: FetchPartition
-    high_watermark: int = -1
-    log_start_offset: int = -1
+    __slots__ = ("high_watermark", "log_start_offset", "place", "replica", "request", "session")
+
+    def __init__(self, session: FetchSession, request: FetchPartition) -> None:
+        self.session, self.request = session, request
+        self.high_watermark = self.log_start_offset = -1
+        self.place = session.next_place()
+        self.replica: Replica | None = None
+
+    @property
+    def partition(self) -> TopicPartition:
+        return self.request.partition
 
     def must_respond(self, answer: FetchedPartition) -> bool:
         """Whether there is something to say: records, an error, or an offset that moved."""
@@ -46,36 +58,167 @@ class CachedPartition:
             return True
         return changed or bool(answer.batches)
 
+    def rest(self, replica: Replica) -> None:
+        """Until it is woken, its follower fetched and was caught up when the session's did."""
+        self.replica = replica
+        self.session.put_to_rest(self)
+
+    def wake(self) -> None:
+        """Its partition is about to change."""
+        if self.replica is not None:
+            self.replica.caught_up_until(self.session.fetched_ms)
+            self.replica = None
+            self.session.wake(self)
+
 
 class FetchSession:
-    """The leader's end."""
+    """The leader's end, of one follower or consumer (-1)."""
 
-    def __init__(self, session_id: int, partitions: Iterable[FetchPartition]) -> None:
-        self.session_id = session_id
+    def __init__(
+        self, session_id: int, replica_id: int, partitions: Iterable[FetchPartition]
+    ) -> None:
+        self.session_id, self.replica_id = session_id, replica_id
         self.epoch = next_epoch(INITIAL_EPOCH)
-        self.partitions = {p.partition: CachedPartition(p) for p in partitions}
+        self.fetched_ms = 0
+        self.on_wake: Callable[[TopicPartition], None] = _nobody_is_parked
+        self._last_place = 0
+        self._in_order: list[CachedPartition] | None = None
+        self.partitions = {p.partition: CachedPartition(self, p) for p in partitions}
+        self.awake = dict(self.partitions)
+
+    def nobody_is_parked(self) -> None:
+        """The session's fetch is about to be answered."""
+        self.on_wake = _nobody_is_parked
+
+    def next_place(self) -> int:
+        self._last_place += 1
+        return self._last_place
 
     def update(self, request: FetchRequest) -> None:
         """Take what the request adds, alters and forgets."""
         for wanted in request.partitions:
             cached = self.partitions.get(wanted.partition)
             if cached is None:
-                self.partitions[wanted.partition] = CachedPartition(wanted)
+                cached = CachedPartition(self, wanted)
+                self.partitions[wanted.partition] = self.awake[wanted.partition] = cached
             else:
+                cached.wake()
                 cached.request = wanted
         for partition in request.forgotten:
             self.partitions.pop(partition, None)
+            self.awake.pop(partition, None)
+        self._in_order = None
         self.epoch = next_epoch(self.epoch)
 
-    def select(self, answers: Iterable[FetchedPartition]) -> tuple[FetchedPartition, ...]:
-        """What the answer has to name; those partitions move to the end."""
-        selected = []
+    def in_turn(self) -> Iterator[FetchPartition]:
+        """What is awake, in order. Who reads may have to wait for a partition's lock: what is woken
+        meanwhile has its turn too, if that is still to come."""
+        place = 0
+        while True:
+            order = self._in_order
+            if order is None:
+                order = self._in_order = sorted(self.awake.values(), key=_PLACE)
+            for cached in order:
+                if cached.place > place:
+                    place = cached.place
+                    yield cached.request
+                    if self._in_order is not order:
+                        break
+            else:
+                return
+
+    def select(self, answers: Iterable[FetchedPartition]) -> Selected:
+        """What the answer has to name, which moves to the end; and of what there is nothing to
+        say."""
+        named: list[FetchedPartition] = []
+        silent: list[CachedPartition] = []
         for answer in answers:
             cached = self.partitions.get(answer.partition)
-            if cached is not None and cached.must_respond(answer):
-                selected.append(answer)
-                self.partitions[answer.partition] = self.partitions.pop(answer.partition)
-        return tuple(selected)
+            if cached is None:
+                continue
+            if cached.must_respond(answer):
+                named.append(answer)
+                cached.place = self.next_place()
+                self._in_order = None
+            else:
+                silent.append(cached)
+        return Selected(tuple(named), silent)
+
+    def put_to_rest(self, cached: CachedPartition) -> None:
+        self.awake.pop(cached.partition, None)
+        self._in_order = None
+
+    def wake(self, cached: CachedPartition) -> None:
+        if self.partitions.get(cached.partition) is cached:
+            self.awake[cached.partition] = cached
+            self._in_order = None
+            self.on_wake(cached.partition)
+
+
+_PLACE = attrgetter("place")
+
+
+def _nobody_is_parked(partition: TopicPartition) -> None:
+    """No fetch of the session waits."""
+
+
+class Selected(NamedTuple):
+    """An incremental answer, and the partitions that it does not name."""
+
+    named: tuple[FetchedPartition, ...]
+    silent: list[CachedPartition]
+
+
+class FetchContext(Protocol):
+    """What one Fetch request reads, and what its answer says (FetchContext)."""
+
+    session: FetchSession | None
+
+    def in_turn(self) -> Iterator[FetchPartition]:
+        """Partitions to read, in order."""
+        ...
+
+    def respond(
+        self, answers: tuple[FetchedPartition, ...]
+    ) -> tuple[FetchResponse, list[CachedPartition]]:
+        """The response, and the partitions of which there was nothing to say."""
+        ...
+
+
+class FullFetch:
+    """Every partition is in the request, and in the answer (FullFetchContext,
+    SessionlessFetchContext)."""
+
+    def __init__(
+        self, wanted: tuple[FetchPartition, ...], session: FetchSession | None = None
+    ) -> None:
+        self._wanted, self.session = wanted, session
+
+    def in_turn(self) -> Iterator[FetchPartition]:
+        return iter(self._wanted)
+
+    def respond(
+        self, answers: tuple[FetchedPartition, ...]
+    ) -> tuple[FetchResponse, list[CachedPartition]]:
+        if self.session is None:
+            return FetchResponse(Errors.NONE, INVALID_SESSION_ID, answers), []
+        self.session.select(answers)
+        return FetchResponse(Errors.NONE, self.session.session_id, answers), []
+
+
+class IncrementalFetch:
+    """Both ends know the partitions (IncrementalFetchContext)."""
+
+    def __init__(self, session: FetchSession) -> None:
+        self.session: FetchSession | None = session
+        self.in_turn = session.in_turn
+        self._select, self._session_id = session.select, session.session_id
+
+    def respond(
+        self, answers: tuple[FetchedPartition, ...]
+    ) -> tuple[FetchResponse, list[CachedPartition]]:
+        named, silent = self._select(answers)
+        return FetchResponse(Errors.NONE, self._session_id, named), silent
 
 
 class FetchSessions:
@@ -89,45 +232,29 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def context_of(
-        self, request: FetchRequest
-    ) -> tuple[FetchSession | None, tuple[FetchPartition, ...], Errors]:
-        """(session, partitions to read in order, error): a new session for epoch 0, the cached one
-        otherwise."""
+    def context_of(self, request: FetchRequest) -> FetchContext | Errors:
+        """A new session for epoch 0, the cached one otherwise; or the error."""
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(request.session_id, None)
             session = None
             if request.session_epoch == INITIAL_EPOCH and len(self._sessions) < self._slots:
-                session = self._open(request.partitions)
-            return session, request.partitions, Errors.NONE
+                session = self._open(request)
+            return FullFetch(request.partitions, session)
         session = self._sessions.get(request.session_id)
         if session is None:
-            return None, (), Errors.FETCH_SESSION_ID_NOT_FOUND
+            return Errors.FETCH_SESSION_ID_NOT_FOUND
         if session.epoch != request.session_epoch:
-            return None, (), Errors.INVALID_FETCH_SESSION_EPOCH
+            return Errors.INVALID_FETCH_SESSION_EPOCH
         session.update(request)
-        wanted = tuple(cached.request for cached in session.partitions.values())
-        if not wanted:
+        if not session.partitions:
             del self._sessions[session.session_id]
-        return session, wanted, Errors.NONE
+        return IncrementalFetch(session)
 
-    def _open(self, partitions: tuple[FetchPartition, ...]) -> FetchSession:
+    def _open(self, request: FetchRequest) -> FetchSession:
         self._last_id += 1
-        session = self._sessions[self._last_id] = FetchSession(self._last_id, partitions)
+        session = FetchSession(self._last_id, request.replica_id, request.partitions)
+        self._sessions[self._last_id] = session
         return session
-
-    def response(
-        self,
-        request: FetchRequest,
-        session: FetchSession | None,
-        answers: tuple[FetchedPartition, ...],
-    ) -> FetchResponse:
-        """A full answer, or the part of it that an incremental session has to name."""
-        if session is None:
-            return FetchResponse(Errors.NONE, INVALID_SESSION_ID, answers)
-        selected = session.select(answers)
-        full = request.session_epoch == INITIAL_EPOCH
-        return FetchResponse(Errors.NONE, session.session_id, answers if full else selected)
 
 
 class FetchSessionHandler:
@@ -137,14 +264,26 @@ class FetchSessionHandler:
         self.session_id = INVALID_SESSION_ID
         self.epoch = INITIAL_EPOCH
         self._partitions: dict[TopicPartition, FetchPartition] = {}
+        self._places: dict[TopicPartition, int] = {}
+        self._last_place = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next request has to name every partition."""
+        return self.epoch == INITIAL_EPOCH
+
+    def asked(self, partition: TopicPartition) -> FetchPartition | None:
+        """What the last request wanted of a partition, named or not."""
+        return self._partitions.get(partition)
 
     def build(
         self, wanted: dict[TopicPartition, FetchPartition]
     ) -> tuple[tuple[FetchPartition, ...], tuple[TopicPartition, ...]]:
         """(partitions to name, partitions to forget) of the next request; added ones before altered
         ones."""
-        if self.epoch == INITIAL_EPOCH:
-            self._partitions = dict(wanted)
+        if self.is_full:
+            self._partitions, self._places = {}, {}
+            self._remember(wanted.values())
             return tuple(wanted.values()), ()
         forgotten = tuple(p for p in self._partitions if p not in wanted)
         altered = []
@@ -154,10 +293,23 @@ class FetchSessionHandler:
                 altered.append(new)
         added = [new for partition, new in wanted.items() if partition not in self._partitions]
         for partition in forgotten:
-            del self._partitions[partition]
-        for request in (*altered, *added):
-            self._partitions[request.partition] = request
+            del self._partitions[partition], self._places[partition]
+        self._remember((*altered, *added))
         return (*added, *altered), forgotten
+
+    def build_moved(self, moved: Iterable[FetchPartition]) -> tuple[FetchPartition, ...]:
+        """Partitions to name when nothing but these may differ from the last request."""
+        altered = [new for new in moved if new != self._partitions[new.partition]]
+        altered.sort(key=lambda new: self._places[new.partition])
+        self._remember(altered)
+        return tuple(altered)
+
+    def _remember(self, requests: Iterable[FetchPartition]) -> None:
+        for request in requests:
+            if request.partition not in self._partitions:
+                self._last_place += 1
+                self._places[request.partition] = self._last_place
+            self._partitions[request.partition] = request
 
     def handle_response(self, response: FetchResponse) -> bool:
         """Take over the session that the answer grants; False when it was refused: the next one is
@@ -175,4 +327,4 @@ class FetchSessionHandler:
     def reset(self) -> None:
         """The connection broke, or the session is unknown there: begin anew."""
         self.session_id, self.epoch = INVALID_SESSION_ID, INITIAL_EPOCH
-        self._partitions = {}
+        self._partitions, self._places = {}, {}

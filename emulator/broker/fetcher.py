@@ -40,6 +40,8 @@ from emulator.trace.values import Offset, TopicPartition
 from zk.java_hash import java_hash
 
 HostedPartition = Callable[[TopicPartition], Partition | None]
+Built = tuple[tuple[FetchPartition, ...], tuple[TopicPartition, ...]]
+"""Partitions to name in a request, and to forget."""
 
 
 def fetcher_id(partition: TopicPartition, num_fetchers: int) -> int:
@@ -175,6 +177,8 @@ class ReplicaFetcherThread:
         self._quota, self._failed = quota, failed
         self.leader, self.fetcher_id = leader, number
         self.partitions: dict[TopicPartition, PartitionFetchState] = {}
+        self._moved: dict[TopicPartition, None] = {}
+        self._look_at_all = True
         self._map_lock = Monitor(context.kernel, "partitionMapLock")
         self._map_condition = Condition(context.kernel, self._map_lock)
         self._session = FetchSessionHandler()
@@ -199,6 +203,7 @@ class ReplicaFetcherThread:
                         state.init_offset, None, state.current_leader_epoch, 0, truncating=True
                     )
                 self.partitions[partition] = current
+            self._look_at_all = True
             self._map_condition.signal_all()
         finally:
             self._map_lock.leave()
@@ -208,6 +213,7 @@ class ReplicaFetcherThread:
         try:
             for partition in partitions:
                 self.partitions.pop(partition, None)
+            self._look_at_all = True
         finally:
             self._map_lock.leave()
 
@@ -245,33 +251,55 @@ class ReplicaFetcherThread:
     async def _maybe_fetch(self) -> None:
         await self._map_lock.enter()
         try:
-            wanted = self._build_fetch()
-            if not wanted:
+            built = self._build_fetch()
+            if built is None:
                 await self._back_off()
         finally:
             self._map_lock.leave()
-        if wanted and self._running:
-            await self._process_fetch_request(wanted)
+        if built is not None and self._running:
+            await self._process_fetch_request(*built)
 
     async def _back_off(self) -> None:
         await self._map_condition.wait(self._context.config.replica_fetch_backoff_ms * 1000)
 
-    def _build_fetch(self) -> dict[TopicPartition, FetchPartition]:
+    def _build_fetch(self) -> Built | None:
+        """Partitions to name in the next request, and to forget; None when none is to be fetched.
+        Kafka looks at every partition each time; where nothing but offsets has moved since the last
+        time, those that have are enough."""
+        if not self.partitions:
+            return None
+        if self._look_at_all or self._session.is_full or self._quota.throttles:
+            return self._build_from_all()
+        moved = [self._wanted(partition, self.partitions[partition]) for partition in self._moved]
+        self._moved.clear()
+        return self._session.build_moved([wanted for wanted in moved if wanted is not None]), ()
+
+    def _build_from_all(self) -> Built | None:
         """Partitions that are ready, in order; throttled ones that are out of sync are left out."""
-        now_us, max_bytes = self._context.kernel.now, self._context.config.replica_fetch_max_bytes
+        now_us = self._context.kernel.now
         wanted = {}
         for partition, state in self.partitions.items():
             if state.is_ready_for_fetch(now_us) and not self._should_throttle(partition, state):
-                hosted = self._hosted(partition)
-                if hosted is not None and hosted.log is not None:
-                    wanted[partition] = FetchPartition(
-                        partition,
-                        state.current_leader_epoch,
-                        state.fetch_offset,
-                        hosted.log.log_start_offset,
-                        max_bytes,
-                    )
-        return wanted
+                fetch = self._wanted(partition, state)
+                if fetch is not None:
+                    wanted[partition] = fetch
+        self._look_at_all = len(wanted) < len(self.partitions)
+        self._moved.clear()
+        return self._session.build(wanted) if wanted else None
+
+    def _wanted(
+        self, partition: TopicPartition, state: PartitionFetchState
+    ) -> FetchPartition | None:
+        hosted = self._hosted(partition)
+        if hosted is None or hosted.log is None:
+            return None
+        return FetchPartition(
+            partition,
+            state.current_leader_epoch,
+            state.fetch_offset,
+            hosted.log.log_start_offset,
+            self._context.config.replica_fetch_max_bytes,
+        )
 
     def _should_throttle(self, partition: TopicPartition, state: PartitionFetchState) -> bool:
         """shouldFollowerThrottle: one that is in sync never."""
@@ -281,24 +309,25 @@ class ReplicaFetcherThread:
             and self._quota.is_quota_exceeded(self._context.now_ms())
         )
 
-    async def _process_fetch_request(self, wanted: dict[TopicPartition, FetchPartition]) -> None:
-        response = await self._fetch_from_leader(wanted)
+    async def _process_fetch_request(
+        self, named: tuple[FetchPartition, ...], forgotten: tuple[TopicPartition, ...]
+    ) -> None:
+        response = await self._fetch_from_leader(named, forgotten)
         if response is None:
             return
         await self._map_lock.enter()
         try:
             for answer in response.partitions:
-                await self._handle_answer(answer, wanted.get(answer.partition))
+                await self._handle_answer(answer, self._session.asked(answer.partition))
         finally:
             self._map_lock.leave()
 
     async def _fetch_from_leader(
-        self, wanted: dict[TopicPartition, FetchPartition]
+        self, named: tuple[FetchPartition, ...], forgotten: tuple[TopicPartition, ...]
     ) -> FetchResponse | None:
         """One Fetch; a broken connection costs a back-off, and then another one for every
         partition."""
         config = self._context.config
-        named, forgotten = self._session.build(wanted)
         self._context.emit(
             events.FetchSent,
             self.leader.broker,
@@ -342,6 +371,7 @@ class ReplicaFetcherThread:
             return
         backoff_ms = self._context.config.replica_fetch_backoff_ms
         state.delayed_until_us = kernel.now + backoff_ms * 1000
+        self._look_at_all = True
         self.partitions[partition] = self.partitions.pop(partition)
         self._context.emit(
             events.PartitionDelayed, partition, self.leader.broker, backoff_ms, reason
@@ -380,10 +410,15 @@ class ReplicaFetcherThread:
             return
         if self._quota.is_throttled(answer.partition):
             self._quota.record(answer.size, self._context.now_ms())
-        state.fetch_offset = answer.batches[-1].next_offset
+        self.moved_to(answer.partition, answer.batches[-1].next_offset)
         state.lag = max(0, answer.high_watermark - state.fetch_offset)
         state.delayed_until_us = 0
         self.partitions[answer.partition] = self.partitions.pop(answer.partition)
+
+    def moved_to(self, partition: TopicPartition, offset: int) -> None:
+        """The next request asks for the records from there on."""
+        self.partitions[partition].fetch_offset = offset
+        self._moved[partition] = None
 
     def _on_fenced(self, partition: TopicPartition, asked_epoch: int) -> None:
         """The leader is ahead: the partition fails until the next LeaderAndIsr, unless that came
@@ -391,6 +426,7 @@ class ReplicaFetcherThread:
         state = self.partitions.get(partition)
         if state is not None and state.current_leader_epoch == asked_epoch:
             del self.partitions[partition]
+            self._look_at_all = True
             self._failed(partition)
         else:
             self._delay(partition, Errors.FENCED_LEADER_EPOCH.name)
@@ -415,7 +451,7 @@ class ReplicaFetcherThread:
         except Disconnected:
             self._delay(partition, Errors.OFFSET_OUT_OF_RANGE.name)
             return
-        state.fetch_offset = offset
+        self.moved_to(partition, offset)
         self.partitions[partition] = self.partitions.pop(partition)
 
     async def _list_offset(
@@ -436,6 +472,8 @@ class ReplicaFetcherThread:
     async def _maybe_truncate(self) -> None:
         """Partitions that were added ask where their last epoch ended; those without an epoch
         truncate to the high watermark."""
+        if not self._look_at_all:
+            return
         await self._map_lock.enter()
         try:
             now_us = self._context.kernel.now

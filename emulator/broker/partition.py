@@ -21,6 +21,7 @@ from emulator.kernel.scheduler import BASE_MS
 from emulator.kernel.sync import RwLock
 from emulator.model.errors import Errors, KafkaError
 from emulator.model.offset_log import Batch, EpochEntry, OffsetLog
+from emulator.protocol.messages import FetchPartition
 from emulator.trace import events
 from emulator.trace.values import EpochRun, Lagging, PartitionState, TopicPartition
 from zk.codec import LeaderAndIsr
@@ -48,6 +49,20 @@ class Logs(Protocol):
     def slow(self) -> bool: ...
 
     def min_insync_replicas(self, topic: str) -> int: ...
+
+
+class Resting(Protocol):
+    """A follower's fetch of this partition that tells nothing but its time
+    (`fetch_session.CachedPartition`)."""
+
+    request: FetchPartition
+    high_watermark: int
+    log_start_offset: int
+    replica: Replica | None
+
+    def rest(self, replica: Replica) -> None: ...
+
+    def wake(self) -> None: ...
 
 
 class ReadInfo(NamedTuple):
@@ -84,6 +99,7 @@ class Partition:
         self.remotes: dict[int, Replica] = {}
         self.log: OffsetLog | None = None
         self.controller_epoch = 0
+        self._resting: tuple[Resting, ...] = ()
 
     @property
     def is_leader(self) -> bool:
@@ -95,12 +111,50 @@ class Partition:
         """The log, if this broker leads (leaderLogIfLocal)."""
         return self.log if self.leader_replica_id == self._context.broker else None
 
+    # -- fetches that tell nothing new -------------------------------------------------------------
+
+    def let_rest(self, follower: int, fetch: Resting) -> None:
+        """Stop to look at a follower's fetches if all that they change is when they came: it stands
+        in the ISR at the leader's LEO, and was told the high watermark."""
+        log, replica, request = self.leader_log, self.remotes.get(follower), fetch.request
+        if (
+            log is not None
+            and replica is not None
+            and request.fetch_offset == replica.log_end_offset == log.log_end_offset
+            and replica.last_fetch_leader_log_end_offset == log.log_end_offset
+            and replica.log_start_offset == request.log_start_offset
+            and fetch.high_watermark == log.high_watermark
+            and fetch.log_start_offset == log.log_start_offset
+            and request.current_leader_epoch == self.leader_epoch
+            and follower in self.isr
+            and self.lock.readable
+        ):
+            fetch.rest(replica)
+            if fetch not in self._resting:
+                self._resting += (fetch,)
+
+    def follower(self, broker: int) -> Replica:
+        """What is known of a follower, its last fetch included."""
+        self._stir()
+        return self.remotes[broker]
+
+    def _stir(self) -> None:
+        """Something is about to change: fetches are looked at again."""
+        resting, self._resting = self._resting, ()
+        for fetch in resting:
+            fetch.wake()
+
+    async def _lock_for_writing(self) -> None:
+        if self._resting:
+            self._stir()
+        await self.lock.acquire_write()
+
     # -- roles -------------------------------------------------------------------------------------
 
     async def make_leader(self, state: PartitionState) -> bool:
         """Become leader, or take over a new epoch as the leader that it already is; True iff newly
         leader."""
-        await self.lock.acquire_write()
+        await self._lock_for_writing()
         try:
             is_new_leader = await self._make_leader(state)
             hw_incremented = self._maybe_increment_leader_hw(self._context.now_ms())
@@ -139,7 +193,7 @@ class Partition:
     async def make_follower(self, state: PartitionState) -> bool:
         """Become follower of `state.leader`; True when leader or epoch changed, and fetchers must
         be rebuilt."""
-        await self.lock.acquire_write()
+        await self._lock_for_writing()
         try:
             old_leader_epoch = self.leader_epoch
             self.controller_epoch = state.controller_epoch
@@ -183,7 +237,7 @@ class Partition:
 
     async def create_log_if_not_exists(self, *, is_new: bool) -> None:
         """Only the log: the leader is not known to be alive (KAFKA-1647)."""
-        await self.lock.acquire_write()
+        await self._lock_for_writing()
         try:
             if self.log is None:
                 self.log = await self._logs.get_or_create(self.partition, is_new=is_new)
@@ -192,7 +246,7 @@ class Partition:
 
     async def delete(self) -> None:
         """The topic goes: nothing of the partition is left (delete)."""
-        await self.lock.acquire_write()
+        await self._lock_for_writing()
         try:
             self.remotes.clear()
             self.replicas, self.isr, self.log = (), (), None
@@ -214,6 +268,9 @@ class Partition:
         replica = self.remotes.get(follower)
         if replica is None:
             return False
+        for fetch in self._resting:
+            if fetch.replica is replica:
+                fetch.wake()
         before = replica.log_end_offset
         replica.update_fetch_state(fetch_offset, log_start_offset, fetch_time_ms, leader_end_offset)
         if before != fetch_offset:
@@ -238,7 +295,7 @@ class Partition:
         await self.lock.pass_read()
         if not self._needs_expand_isr(replica):
             return
-        await self.lock.acquire_write()
+        await self._lock_for_writing()
         try:
             if self._needs_expand_isr(replica):
                 await self._update_isr("expand", (*self.isr, replica.broker), ())
@@ -264,7 +321,7 @@ class Partition:
         await self.lock.pass_read()
         if not self._out_of_sync_replicas():
             return
-        await self.lock.acquire_write()
+        await self._lock_for_writing()
         try:
             hw_incremented = await self._shrink_isr()
         finally:
@@ -340,8 +397,11 @@ class Partition:
         allowed = high_watermark_allowed(
             log.log_end_offset, self.remotes.values(), self.isr, now_ms, max_lag_ms
         )
-        if not log.maybe_increment_high_watermark(allowed):
+        if allowed <= log.high_watermark:
             return False
+        if self._resting:
+            self._stir()
+        log.maybe_increment_high_watermark(allowed)
         self._context.emit(events.HwAdvanced, self.partition, "leader", allowed, log.log_end_offset)
         return True
 
@@ -359,6 +419,8 @@ class Partition:
                 raise KafkaError(Errors.NOT_ENOUGH_REPLICAS)
             if self._logs.slow:
                 await self._logs.append_delay()
+            if self._resting:
+                self._stir()
             batch = log.append_as_leader(records, size, self.leader_epoch)
             self._appended("leader", (batch,), log)
             hw_incremented = self._maybe_increment_leader_hw(self._context.now_ms())
@@ -451,7 +513,7 @@ class Partition:
         log = self.leader_log
         return Errors.NOT_LEADER_OR_FOLLOWER if log is None else log
 
-    async def read_records(
+    def read_records(
         self,
         fetch_offset: int,
         current_leader_epoch: int,
@@ -460,11 +522,9 @@ class Partition:
         at_least_one: bool,
         committed_only: bool,
     ) -> ReadInfo | Errors:
-        """Read under the read lock; offsets are captured before the read, so that an append behind
-        it does not keep a follower from being in sync. A consumer reads up to the high
-        watermark."""
-        if not self.lock.readable:
-            await self.lock.pass_read()
+        """Read in a read section (the caller has passed the lock); offsets are captured before the
+        read, so that an append behind it does not keep a follower from being in sync. A consumer
+        reads up to the high watermark."""
         log = self.leader_log_or_error(current_leader_epoch)
         if isinstance(log, Errors):
             return log

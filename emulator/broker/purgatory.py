@@ -8,6 +8,7 @@ server/DelayedOperation.scala@2.6.3.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from operator import attrgetter
 
 from emulator.broker.context import BrokerContext
 from emulator.kernel.scheduler import Action
@@ -19,6 +20,7 @@ class DelayedOperation:
 
     def __init__(self, delay_ms: int) -> None:
         self.delay_ms = delay_ms
+        self.number = 0
         self.completed = False
         self._trying = False
         self._try_again = False
@@ -57,6 +59,9 @@ class DelayedOperation:
         return done
 
 
+_NUMBER = attrgetter("number")
+
+
 class Purgatory:
     """All delayed operations of one kind at one broker."""
 
@@ -64,6 +69,7 @@ class Purgatory:
         self._context = context
         self.name = name
         self._watchers: dict[Hashable, list[DelayedOperation]] = {}
+        self._parked = 0
         self._lane = context.process.lane(f"ExpirationReaper-{context.broker}-{name}")
         self._expired: Queue[DelayedOperation] = Queue(context.kernel)
         context.spawn(f"executor-{name}", self._expire())
@@ -75,10 +81,12 @@ class Purgatory:
         coming true meanwhile (tryCompleteElseWatch)."""
         if await operation.maybe_try_complete():
             return True
+        if operation.completed:
+            return False
+        self._parked += 1
+        operation.number = self._parked
         for key in keys:
-            if operation.completed:
-                return False
-            self._watchers.setdefault(key, []).append(operation)
+            self.watch(operation, key)
         if await operation.maybe_try_complete():
             return True
         if not operation.completed:
@@ -87,13 +95,25 @@ class Purgatory:
             )
         return False
 
+    def watch(self, operation: DelayedOperation, key: Hashable) -> None:
+        """Let `operation` be tried when `key` is checked. Operations that are completed are let go
+        of, as Kafka's purge does now and then."""
+        watching = self._watchers.get(key)
+        if watching is None:
+            self._watchers[key] = [operation]
+            return
+        if watching[0].completed:
+            watching[:] = [one for one in watching if not one.completed]
+        watching.append(operation)
+
     async def check_and_complete(self, key: Hashable) -> int:
-        """Try every operation that waits on `key`; returns how many were completed."""
+        """Try every operation that waits on `key`, in the order in which they were parked; returns
+        how many were completed."""
         watching = self._watchers.get(key)
         if not watching:
             return 0
         completed = 0
-        for operation in list(watching):
+        for operation in sorted(watching, key=_NUMBER):
             if not operation.completed and await operation.maybe_try_complete():
                 completed += 1
         left = [operation for operation in watching if not operation.completed]

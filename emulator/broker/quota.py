@@ -59,6 +59,11 @@ class ReplicationQuotaManager:
     def remove_throttle(self, topic: str) -> None:
         self._throttled.pop(topic, None)
 
+    @property
+    def throttles(self) -> bool:
+        """Whether any replica is throttled."""
+        return bool(self._throttled)
+
     def is_throttled(self, partition: TopicPartition) -> bool:
         if not self._throttled:
             return False

@@ -41,6 +41,11 @@ class Replica:
         self.last_fetch_leader_log_end_offset = leader_end_offset
         self.last_fetch_time_ms = now_ms
 
+    def caught_up_until(self, now_ms: int) -> None:
+        """Fetches that changed nothing else went on until then, each from the leader's LEO."""
+        self.last_fetch_time_ms = max(self.last_fetch_time_ms, now_ms)
+        self.last_caught_up_time_ms = max(self.last_caught_up_time_ms, now_ms)
+
     def reset_last_caught_up_time(
         self, leader_end_offset: int, now_ms: int, caught_up_time_ms: int
     ) -> None:

@@ -8,9 +8,11 @@ server/ReplicaManager.scala@2.6.3; spec §4.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from emulator.broker.context import BrokerContext
-from emulator.broker.delayed import DelayedFetch, DelayedProduce, FetchStatus, ProduceStatus
+from emulator.broker.delayed import DelayedFetch, DelayedProduce, ProduceStatus
+from emulator.broker.fetch_session import CachedPartition, FetchContext
 from emulator.broker.fetcher import InitialFetchState, ReplicaFetcherManager
 from emulator.broker.isr_propagation import ISR_CHANGE_PROPAGATION_PERIOD_MS, IsrPropagation
 from emulator.broker.isr_store import ZkIsrStore
@@ -153,42 +155,55 @@ class ReplicaManager:
     # -- fetch -------------------------------------------------------------------------------------
 
     async def fetch_messages(
-        self,
-        request: FetchRequest,
-        wanted: tuple[FetchPartition, ...],
-        respond: Callable[[Fetched], None],
+        self, request: FetchRequest, context: FetchContext, respond: Callable[[Fetched], None]
     ) -> None:
         """Read; take note of where the follower is (once per arriving fetch, never when a parked
         one completes); answer at once if there is enough, else park (fetchMessages)."""
         max_bytes = min(request.max_bytes, self._context.config.fetch_max_bytes)
-        follower = request.replica_id
+        follower, session = request.replica_id, context.session
         found, readable, erred = await self._read_from_local_log(
-            follower, wanted, max_bytes, update_state=follower >= 0
+            follower, context, max_bytes, update_state=follower >= 0
         )
-        if request.max_wait_ms <= 0 or not wanted or readable >= request.min_bytes or erred:
+        nothing_wanted = not (session.partitions if session is not None else found)
+        if request.max_wait_ms <= 0 or nothing_wanted or readable >= request.min_bytes or erred:
             respond(found)
             return
 
         async def read_again() -> None:
+            if session is not None:
+                session.nobody_is_parked()
             answers, _, _ = await self._read_from_local_log(
-                follower, wanted, max_bytes, update_state=False
+                follower, context, max_bytes, update_state=False
             )
             respond(answers)
 
         parked = DelayedFetch(
             request.max_wait_ms,
             request.min_bytes,
-            [FetchStatus(w, self.partitions[w.partition]) for w in wanted],
+            context.in_turn,
+            self.partitions.get,
             lambda hosted: self._should_leader_throttle(hosted, follower),
             read_again,
             committed_only=follower < 0,
         )
-        await self._fetch_purgatory.try_complete_else_watch(parked, [w.partition for w in wanted])
+        if session is not None:
+            session.on_wake = partial(self._fetch_purgatory.watch, parked)
+        await self._fetch_purgatory.try_complete_else_watch(
+            parked, [w.partition for w in context.in_turn()]
+        )
+
+    def let_rest(self, follower: int, silent: Iterable[CachedPartition]) -> None:
+        """Partitions of which a follower's next fetch would tell nothing but its time are not read
+        until they change."""
+        for cached in silent:
+            hosted = self.partitions.get(cached.partition)
+            if hosted is not None:
+                hosted.let_rest(follower, cached)
 
     async def _read_from_local_log(
         self,
         follower: int,
-        wanted: tuple[FetchPartition, ...],
+        context: FetchContext,
         max_bytes: int,
         *,
         update_state: bool,
@@ -196,12 +211,17 @@ class ReplicaManager:
         """(answers in order, bytes found, whether a partition erred). All partitions are read
         first, then the follower's state is updated for each."""
         left, at_least_one, readable, erred = max_bytes, True, 0, False
+        wanted: list[FetchPartition] = []
         answers: list[FetchedPartition] = []
         leader_leos: list[int] = []
-        for want in wanted:
-            answer, leader_leo, used = await self._read(
-                follower, want, left, at_least_one=at_least_one
+        for want in context.in_turn():
+            hosted = self.partitions.get(want.partition)
+            if hosted is not None and not hosted.lock.readable:
+                await hosted.lock.pass_read()
+            answer, leader_leo, used = self._read(
+                hosted, follower, want, left, at_least_one=at_least_one
             )
+            wanted.append(want)
             answers.append(answer)
             leader_leos.append(leader_leo)
             if used:
@@ -210,6 +230,8 @@ class ReplicaManager:
             erred = erred or answer.error is not Errors.NONE
         if update_state:
             now_ms = self._context.now_ms()
+            if context.session is not None:
+                context.session.fetched_ms = now_ms
             for i, want in enumerate(wanted):
                 if answers[i].error is Errors.NONE:
                     answers[i] = await self._update_follower_fetch_state(
@@ -217,16 +239,21 @@ class ReplicaManager:
                     )
         return tuple(answers), readable, erred
 
-    async def _read(
-        self, follower: int, want: FetchPartition, left: int, *, at_least_one: bool
+    def _read(
+        self,
+        hosted: Partition | None,
+        follower: int,
+        want: FetchPartition,
+        left: int,
+        *,
+        at_least_one: bool,
     ) -> tuple[FetchedPartition, int, int]:
         """(answer, leader's LEO before the read, bytes of the limit used)."""
-        hosted = self.partitions.get(want.partition)
         if hosted is None:
             error = self._error_of_unhosted(want.partition)
             return FetchedPartition(want.partition, error, -1, -1, ()), -1, 0
         limit = min(want.max_bytes, left)
-        info = await hosted.read_records(
+        info = hosted.read_records(
             want.fetch_offset,
             want.current_leader_epoch,
             limit,

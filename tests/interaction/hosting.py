@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from emulator.broker.fetch_session import FullFetch
 from emulator.broker.fetcher import ReplicaFetcherManager
 from emulator.broker.log_manager import Disk, LogManager
 from emulator.broker.metadata_cache import MetadataCache
@@ -212,7 +213,8 @@ def fetch(
     request = FetchRequest(follower, max_wait_ms, 1, 10 << 20, 0, -1, wanted)
 
     async def handle(play: Hosting, say: Callable[[Any], None]) -> None:
-        await play.replicas.fetch_messages(request, wanted, lambda f: say(line_of_fetched(f[0])))
+        context = FullFetch(wanted)
+        await play.replicas.fetch_messages(request, context, lambda f: say(line_of_fetched(f[0])))
 
     return _answering(name or f"fetch-{follower}", handle)
 

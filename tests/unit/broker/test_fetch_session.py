@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from emulator.broker.fetch_session import (
     FINAL_EPOCH,
+    FetchContext,
     FetchSessionHandler,
     FetchSessions,
     next_epoch,
@@ -46,13 +47,20 @@ class Both:
     def fetch(self, *wanted: FetchPartition) -> tuple[list[int], Errors]:
         """Partitions that the leader reads for this request, in order, and the error."""
         request = self.request(*wanted)
-        session, read, error = self.sessions.context_of(request)
-        if error:
-            self.handler.handle_response(FetchResponse(error, 0, ()))
-            return [], error
-        answers = tuple(answer(w.partition.partition) for w in read)
-        self.handler.handle_response(self.sessions.response(request, session, answers))
-        return [w.partition.partition for w in read], error
+        context = self.sessions.context_of(request)
+        if isinstance(context, Errors):
+            self.handler.handle_response(FetchResponse(context, 0, ()))
+            return [], context
+        read = list(context.in_turn())
+        response, _ = context.respond(tuple(answer(w.partition.partition) for w in read))
+        self.handler.handle_response(response)
+        return [w.partition.partition for w in read], Errors.NONE
+
+    def opened(self, request: FetchRequest) -> FetchContext:
+        """The leader takes a request that it has no reason to refuse."""
+        context = self.sessions.context_of(request)
+        assert not isinstance(context, Errors)
+        return context
 
 
 def test_the_first_request_is_full_and_the_next_ones_name_what_changed() -> None:
@@ -79,26 +87,20 @@ def test_what_is_not_wanted_any_more_is_forgotten_at_both_ends() -> None:
 
 def test_what_was_answered_moves_to_the_end_so_that_a_limit_starves_nobody() -> None:
     both = Both()
-    first = both.request(want(0), want(1), want(2))
-    session, _, _ = both.sessions.context_of(first)
-    assert session is not None
-    quiet = tuple(answer(n) for n in (0, 1, 2))
-    both.handler.handle_response(both.sessions.response(first, session, quiet))
-    second = both.request(want(0), want(1), want(2))
-    both.sessions.context_of(second)
-    some = (answer(0, records=3), answer(1), answer(2))
-    response = both.sessions.response(second, session, some)
+    both.fetch(want(0), want(1), want(2))
+    second = both.opened(both.request(want(0), want(1), want(2)))
+    response, _ = second.respond((answer(0, records=3), answer(1), answer(2)))
     assert [p.partition.partition for p in response.partitions] == [0]
-    assert [p.partition for p in session.partitions] == [1, 2, 0]
+    both.handler.handle_response(response)
+    assert both.fetch(want(0), want(1), want(2)) == ([1, 2, 0], Errors.NONE)
 
 
 def test_an_answer_names_records_errors_and_offsets_that_moved_and_nothing_else() -> None:
     both = Both()
-    request = both.request(want(0))
-    session, _, _ = both.sessions.context_of(request)
+    session = both.opened(both.request(want(0))).session
     assert session is not None
     said = [
-        bool(session.select([one]))
+        bool(session.select([one]).named)
         for one in (
             answer(0, hw=3),
             answer(0, hw=3),
@@ -126,8 +128,7 @@ def test_an_epoch_that_is_not_the_next_one_is_refused() -> None:
     both.fetch(want(0))
     request = both.request(want(0))
     both.sessions.context_of(request)
-    _, _, error = both.sessions.context_of(request)
-    assert error is Errors.INVALID_FETCH_SESSION_EPOCH
+    assert both.sessions.context_of(request) is Errors.INVALID_FETCH_SESSION_EPOCH
 
 
 def test_without_a_free_slot_there_is_no_session_and_every_request_is_full() -> None:
@@ -141,18 +142,16 @@ def test_a_new_full_request_frees_the_slot_of_the_session_before() -> None:
     both = Both(slots=1)
     both.fetch(want(0))
     session_id = both.handler.session_id
-    _, read, error = both.sessions.context_of(
-        FetchRequest(2, 500, 1, 1000, session_id, 0, (want(1),))
-    )
-    assert (len(read), error, len(both.sessions)) == (1, Errors.NONE, 1)
+    context = both.opened(FetchRequest(2, 500, 1, 1000, session_id, 0, (want(1),)))
+    assert (len(list(context.in_turn())), len(both.sessions)) == (1, 1)
 
 
 def test_a_final_request_ends_the_session() -> None:
     both = Both()
     both.fetch(want(0))
     last = FetchRequest(2, 500, 1, 1000, both.handler.session_id, FINAL_EPOCH, (want(0),))
-    session, read, _ = both.sessions.context_of(last)
-    assert (session, len(read), len(both.sessions)) == (None, 1, 0)
+    context = both.opened(last)
+    assert (context.session, len(list(context.in_turn())), len(both.sessions)) == (None, 1, 0)
 
 
 def test_epochs_wrap_without_touching_0_and_minus_1() -> None:
@@ -181,16 +180,17 @@ class SessionsStayInStep(RuleBasedStateMachine):
     def fetch(self, talking: set[int]) -> None:
         both = self.both
         request = both.request(*self.wanted.values())
-        session, read, error = both.sessions.context_of(request)
-        self.in_step = error is Errors.NONE
-        if error:
-            both.handler.handle_response(FetchResponse(error, 0, ()))
+        context = both.sessions.context_of(request)
+        self.in_step = not isinstance(context, Errors)
+        if isinstance(context, Errors):
+            both.handler.handle_response(FetchResponse(context, 0, ()))
             return
+        read = list(context.in_turn())
         assert {w.partition: w for w in read} == self.wanted, "the leader reads what is wanted"
         answers = tuple(
             answer(w.partition.partition, records=w.partition.partition in talking) for w in read
         )
-        response = both.sessions.response(request, session, answers)
+        response, _ = context.respond(answers)
         with_records = {a.partition for a in answers if a.batches}
         assert with_records <= {p.partition for p in response.partitions}, "records are told"
         both.handler.handle_response(response)

@@ -1,0 +1,81 @@
+"""What rests is not read, and what has not moved is not looked at: the trace is the same as when
+every fetch reads every partition of its session, as Kafka does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulator.broker.fetcher import ReplicaFetcherThread
+from emulator.broker.partition import Partition
+from emulator.runtime.play import Run
+from emulator.runtime.simulated import SimulatedWorld
+from emulator.scenario.load import loads
+from emulator.trace import events
+from emulator.trace.sink import Sink
+
+CLUSTER = """\
+cluster: {brokers: 4, config: {replica.lag.time.max.ms: 3000, replica.fetch.min.bytes: %d}}
+topics: {orders: {partitions: 12, replication: 3}}
+workload:
+  - {produce: orders, rate: 0.5, acks: all, from: 2s, until: 26s}
+  - {produce: orders, partitions: [0, 1], rate: 20, acks: 1, from: 3s, until: 20s}
+faults:
+%s
+run: 30s
+"""
+FAULTS = {
+    "a pause": "- {at: 6s, pause: {broker: 2}, for: 6s}",
+    "a slow disk": "- {at: 6s, slow_disk: {broker: 2, ms_per_append: 200}, for: 6s}",
+    "a crash": "- {at: 6s, kill: {broker: 2}}\n- {at: 15s, start: {broker: 2}}",
+    "a stop": "- {at: 6s, terminate: {broker: 1}}\n- {at: 15s, start: {broker: 1}}",
+    "a cut": "- {at: 6s, cut_link: {broker: 2, peer: 3}, for: 6s}",
+    "no ZooKeeper": "- {at: 6s, cut_zookeeper_link: {broker: 1}, for: 5s}",
+}
+
+
+def trace(faults: str, seed: int, min_bytes: int) -> list[Any]:
+    sink = Sink()
+    world = SimulatedWorld(loads(CLUSTER % (min_bytes, faults), "resting"), seed, sink)
+    Run(world).play()
+    world.close()
+    return sink.events
+
+
+def never_rest(self: Partition, *_: object) -> None:
+    """Every partition stays awake."""
+
+
+def look_at_all(self: ReplicaFetcherThread) -> object:
+    return self._build_from_all() if self.partitions else None
+
+
+@pytest.mark.parametrize("min_bytes", [1, 500])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_trace_is_the_same(fault: str, min_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = trace(FAULTS[fault], 7, min_bytes)
+    monkeypatch.setattr(Partition, "let_rest", never_rest)
+    monkeypatch.setattr(ReplicaFetcherThread, "_build_fetch", look_at_all)
+    assert trace(FAULTS[fault], 7, min_bytes) == quick
+
+
+def test_an_idle_cluster_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Partition] = []
+    reads = Partition.read_records
+
+    def counted(self: Partition, *args: Any, **kwargs: Any) -> Any:
+        read.append(self)
+        return reads(self, *args, **kwargs)
+
+    sink = Sink()
+    text = "cluster: {brokers: 3}\ntopics: {orders: {partitions: 20, replication: 3}}\nrun: 20s\n"
+    world = SimulatedWorld(loads(text, "idle"), 1, sink)
+    run = Run(world)
+    run.play()
+    monkeypatch.setattr(Partition, "read_records", counted)
+    before = sum(isinstance(e, events.FetchSent) for e in sink.events)
+    run.run_to(40_000_000)
+    world.close()
+    fetches = sum(isinstance(e, events.FetchSent) for e in sink.events) - before
+    assert (fetches > 200, read) == (True, [])
