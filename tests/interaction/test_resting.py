@@ -1,0 +1,52 @@
+"""Who may rest: a follower of whom the next fetch would tell nothing but when it came."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.broker.fetch_session import CachedPartition, FetchSession
+from emulator.protocol.messages import FetchPartition
+from tests.interaction.hosting import ORDERS_0, Hosting, leading
+
+
+def fetched(at: int = 10, *, epoch: int = 4, told_hw: int = 10) -> CachedPartition:
+    """Follower 2's session about orders-0, as its last answer left it."""
+    session = FetchSession(1, 2, [FetchPartition(ORDERS_0, epoch, at, 0, 1 << 20)])
+    cached = session.partitions[ORDERS_0]
+    cached.high_watermark, cached.log_start_offset = told_hw, 0
+    return cached
+
+
+def rests(play: Hosting, cached: CachedPartition) -> bool:
+    play.hosted().let_rest(2, cached)
+    return not cached.session.awake
+
+
+def test_a_follower_at_the_leaders_end_that_knows_the_high_watermark_rests() -> None:
+    with leading() as play:
+        assert rests(play, fetched())
+
+
+@pytest.mark.parametrize(
+    "cached", [fetched(9), fetched(told_hw=9), fetched(epoch=3)], ids=["leo", "hw", "epoch"]
+)
+def test_a_follower_of_whom_there_is_more_to_learn_or_to_tell_does_not(
+    cached: CachedPartition,
+) -> None:
+    with leading() as play:
+        assert not rests(play, cached)
+
+
+def test_a_follower_outside_the_isr_does_not_since_each_fetch_may_bring_it_back() -> None:
+    with leading(isr=(1, 3)) as play:
+        play.follower(2, 10)
+        assert not rests(play, fetched())
+
+
+def test_it_was_caught_up_when_the_session_last_fetched() -> None:
+    with leading() as play:
+        cached = fetched()
+        assert rests(play, cached)
+        cached.session.fetched_ms = play.kernel.now_ms() + 4000
+        assert play.hosted().follower(2).last_caught_up_time_ms == cached.session.fetched_ms
+        assert list(cached.session.awake) == [ORDERS_0]
