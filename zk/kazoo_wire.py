@@ -34,7 +34,9 @@ from kazoo.protocol.serialization import CloseInstance
 from kazoo.retry import ForceRetryError, KazooRetry
 
 from zk import jute
+from zk.client_times import ClientTimes
 from zk.errors import Code
+from zk.expiry import Expiries
 from zk.gate import Gate
 from zk.ops import (
     EventType,
@@ -55,19 +57,6 @@ _log.addHandler(logging.NullHandler())  # a dropped connection is told to the ow
 _Sockets = list[socket.socket]
 _CHUNK = 64 * 1024
 _SET_WATCHES_MAX = 1000  # paths in one SetWatches; the Java client counts 128 KB
-
-
-class ClientTimes(msgspec.Struct, frozen=True):
-    """The Java client's constants, in milliseconds (ClientCnxn, StaticHostProvider)."""
-
-    reconnect_wait_ms: int = 1000
-    reconnect_jitter_ms: int = 1000
-    ping_slack_ms: int = 1000
-    ping_max_ms: int = 10_000
-
-    def divided_by(self, time_scale: float) -> ClientTimes:
-        """All of them for a run in which time goes `time_scale` times as fast."""
-        return ClientTimes(*(max(1, int(ms / time_scale)) for ms in msgspec.structs.astuple(self)))
 
 
 class _Handler:
@@ -539,7 +528,8 @@ class KazooService:
         self._address, self._times = address, times or ClientTimes()
         self._gates: dict[str, Gate] = {}
         self._routes: dict[str, Address] = {}
-        self._sessions: list[KazooSession] = []
+        self._sessions: list[tuple[str, KazooSession]] = []
+        self._expiries = Expiries(address)
 
     def gate(self, client: str) -> Gate:
         """The gate of one process, for all sessions that it has or will have."""
@@ -557,21 +547,32 @@ class KazooService:
         servers = self._routes.get(client, self._address)
         gate, times = self.gate(client), self._times
         session = KazooSession(servers, f"zk-{client}", timeout_ms, lane, listener, gate, times)
-        self._sessions = [one for one in self._sessions if not one.join(0)]
-        self._sessions.append(session)
+        self._sessions = [
+            (who, one) for who, one in self._sessions if one.over is None or not one.join(0)
+        ]
+        self._sessions.append((client, session))
         return session
+
+    def expire(self, client: str) -> None:
+        """Have the server end the sessions of a process now; the process learns it by itself."""
+        for who, session in self._sessions:
+            if who == client and session.session_id and session.over is None:
+                password = session._client._session_passwd
+                self._expiries.expire(session.session_id, password, session.timeout_ms)
 
     def close(self, timeout_s: float = 10.0, grace_s: float = 2.0) -> None:
         """Sessions that are being closed may end in order, so that the server removes their
         ephemerals; then abandon what is left, and wait until all threads are gone."""
+        self._expiries.close()
         until = time.monotonic() + grace_s
-        for session in self._sessions:
+        sessions = [session for _, session in self._sessions]
+        for session in sessions:
             if session.closing:
                 session.join(max(0.0, until - time.monotonic()))
-        for session in self._sessions:
+        for session in sessions:
             if session.over is None:
                 session.abandon()
-        late = [session for session in self._sessions if not session.join(timeout_s)]
+        late = [session for session in sessions if not session.join(timeout_s)]
         assert not late, f"{len(late)} ZooKeeper sessions did not end within {timeout_s} s"
 
 

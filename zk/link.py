@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-from zk.wire import Lane
+from zk.wire import Lane, Way
 
 P = TypeVar("P")
 
@@ -33,29 +33,28 @@ LATENCY_PURPOSES = {
 class Link:
     """The gate of one client: shared by all the connections that it makes one after the other."""
 
-    __slots__ = ("client", "closed_gate", "extra_us", "latency", "network", "pipes")
+    __slots__ = ("client", "cut_ways", "extra_us", "latency", "network", "pipes")
 
     def __init__(self, client: str, network: Lane, latency: Latency) -> None:
         self.client = client
         self.network = network
         self.latency = latency
-        self.closed_gate = False
+        self.cut_ways: tuple[Way, ...] = ()
         self.extra_us = 0
         self.pipes: list[Gated] = []
 
-    def cut(self) -> None:
-        """Bytes stop both ways, those in flight too."""
-        if self.closed_gate:
-            return
-        self.closed_gate = True
+    def cut(self, *ways: Way) -> None:
+        """Bytes stop both ways (or these ways too), those in flight as well."""
+        self.cut_ways += tuple(way for way in ways or Way if way not in self.cut_ways)
         for pipe in self.pipes:
-            pipe.hold()
+            if pipe.way in self.cut_ways:
+                pipe.hold()
 
     def heal(self) -> None:
         """What was held passes, in order; of several connections the older one's bytes first."""
-        if not self.closed_gate:
+        if not self.cut_ways:
             return
-        self.closed_gate = False
+        self.cut_ways = ()
         not_before_us: dict[str, int] = {}
         for pipe in list(self.pipes):
             earliest = not_before_us.get(pipe.purpose, 0)
@@ -67,6 +66,9 @@ class Gated(Protocol):
 
     @property
     def purpose(self) -> str: ...
+
+    @property
+    def way(self) -> Way: ...
 
     def hold(self) -> None: ...
 
@@ -90,13 +92,14 @@ class Pipe(Generic[P]):
         "_packets",
         "open",
         "purpose",
+        "way",
     )
 
     def __init__(
         self,
         link: Link,
         lane: Lane,
-        purpose: str,
+        way: Way,
         on_packet: Callable[[P], None],
         on_pass: Callable[[P], None] | None = None,
     ) -> None:
@@ -110,15 +113,18 @@ class Pipe(Generic[P]):
         self._in_flight: deque[P] = deque()
         self._last_due_us = 0
         self._arrive = self.arrive
-        self.purpose = purpose
+        self.way = way
+        self.purpose = "zk_request" if way is Way.TO_SERVER else "zk_reply"
         self.open = True
         link.pipes.append(self)
 
     def send(self, packet: P, purpose: str, process_us: int = 0) -> None:
-        """Put `packet` on its way: it takes a latency drawn for `purpose`, and `process_us`."""
+        """Put `packet` on its way: it takes a latency drawn for `purpose`, and `process_us`. A
+        connection's first packet needs both ways: TCP's handshake does."""
         if not self.open:
             return
-        if self._link.closed_gate:
+        cut = self._link.cut_ways
+        if cut and (self.way in cut or purpose == "zk_connect" or self._held):
             self._held.append((packet, purpose, process_us))
             return
         if self._on_pass is not None:

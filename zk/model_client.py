@@ -36,7 +36,7 @@ from zk.packets import (
     ToClient,
     ToServer,
 )
-from zk.wire import Lane, Listener, OnReply, Timer
+from zk.wire import Lane, Listener, OnReply, Timer, Way
 
 SPIN_DELAY_US = 1_000_000
 """StaticHostProvider.next: the sleep before a server is tried again that was tried last."""
@@ -205,7 +205,7 @@ class ModelSession:
         if self._phase is not Phase.SLEEPING or self._closing:
             return
         self._last_sent_us = self._last_heard_us = self._now_us()
-        self._from_server = Pipe(self._link, self._lane, "zk_reply", self._receive)
+        self._from_server = Pipe(self._link, self._lane, Way.TO_CLIENT, self._receive)
         self._to_server = self._server.accept(self._link, self._from_server, self._on_pass)
         if self._to_server is None:
             self._disconnect()

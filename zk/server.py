@@ -88,7 +88,7 @@ class AddressInUse(ServerError):
 
 
 class StartFailed(ServerError):
-    """The embedded server ended before it served; the message has the last error of its log."""
+    """The embedded server ended by itself; the message has the last error of its log."""
 
 
 class NotReady(ServerError):
@@ -353,15 +353,28 @@ class EmbeddedServer:
         """Where the server's own transaction log is (see `zk.txnlog`)."""
         return self.data_dir / "version-2"
 
+    @property
+    def is_there(self) -> bool:
+        """It was started, and not stopped since."""
+        return self._jvm is not None
+
     def start(self, timeout_ms: int = READY_TIMEOUT_MS) -> None:
         """Start the JVM on the data there is and return when it serves. Raises JavaNotFound,
         StartFailed, NotReady; then nothing of it runs."""
+        self.launch()
+        try:
+            self._wait_until_it_serves(timeout_ms)
+        except BaseException:
+            self.stop()
+            raise
+
+    def launch(self) -> None:
+        """Start the JVM, and do not wait for it. Raises JavaNotFound."""
         assert self._jvm is None, "already started"
         command = self._command()
         self._write_configuration()
         try:
             self._spawn(command)
-            self._wait_until_it_serves(timeout_ms)
         except BaseException:
             self.stop()
             raise
@@ -383,11 +396,11 @@ class EmbeddedServer:
 
     def pause(self) -> None:
         """SIGSTOP: sockets stay, nothing is answered, no session expires."""
-        os.kill(self._running(), signal.SIGSTOP)
+        self._running().send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """SIGCONT. Sessions whose time ran out meanwhile expire at the next tick."""
-        os.kill(self._running(), signal.SIGCONT)
+        self._running().send_signal(signal.SIGCONT)
 
     def __enter__(self) -> Self:
         try:
@@ -405,9 +418,14 @@ class EmbeddedServer:
     ) -> None:
         self.close()
 
-    def _running(self) -> int:
+    def require_alive(self) -> None:
+        """Raise StartFailed when the JVM has ended by itself: it could not start, or not go on."""
+        if self._jvm is not None and self._jvm.poll() is not None:
+            raise StartFailed(f"the ZooKeeper server has ended: {self._last_error()}")
+
+    def _running(self) -> subprocess.Popen[bytes]:
         assert self._jvm is not None, "not started"
-        return self._jvm.pid
+        return self._jvm
 
     def _command(self) -> list[str]:
         force_sync = f"-Dzookeeper.forceSync={self._force_sync}"

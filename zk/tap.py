@@ -14,9 +14,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from enum import Enum, auto
 from functools import partial
-from typing import Literal, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -24,22 +23,13 @@ from zk import jute
 from zk.errors import Code
 from zk.ops import Multi, Request, name_of
 from zk.server import HOST, Address
+from zk.wire import Way, When
 
 _CHUNK = 64 * 1024
 _HELD_MAX = 1 << 20  # bytes on their way in one direction before the source must wait
 _FRAME_MAX = 1 << 26
 _CLOSED_BY_THE_OTHER = (7, 8)  # TCP_CLOSE, TCP_CLOSE_WAIT of linux/tcp_states.h
 _PATIENCE_S = 10.0
-
-
-When = Literal["before", "after"]
-
-
-class Way(Enum):
-    """A direction of a connection."""
-
-    TO_SERVER = auto()
-    TO_CLIENT = auto()
 
 
 class TapObserver(Protocol):
@@ -275,9 +265,9 @@ class Tap:
         self.address = Address(((HOST, self.listener.getsockname()[1]),), server.chroot)
 
     def cut(self, *ways: Way) -> None:
-        """Bytes stop both ways (or these ways only), those on their way too; connections stay.
+        """Bytes stop both ways (or these ways too), those on their way as well; connections stay.
         Exact: when it returns nothing passes any more."""
-        self._taps.run(partial(self._set_cut, frozenset(ways or Way)))
+        self._taps.run(lambda: self._set_cut(self.cut_ways | frozenset(ways or Way)))
 
     def heal(self) -> None:
         """What was held passes, in order; of several connections the older one's bytes first."""
@@ -287,10 +277,14 @@ class Tap:
         """What passes from now on takes `extra_us` longer, each way; 0 ends it."""
         self._taps.run(partial(setattr, self, "delay_us", extra_us))
 
-    def drop_connection(self, when: When, kind: str | None = None) -> None:
-        """The connection breaks at the next request of `kind` (`setData`, `multi`; None: any):
-        before it is passed on, or after it, in the place of its answer (as `Ensemble` does)."""
-        self._taps.run(partial(self._drops.append, (when, kind)))
+    def drop_connection(self, when: When, kind: str | None = None, count: int = 1) -> None:
+        """The connection breaks at the next `count` requests of `kind` (`setData`, `multi`; None:
+        any): before each is passed on, or after it, in the place of its answer. 0: at no more,
+        whatever was ordered (as `Ensemble` does)."""
+        self._taps.run(partial(self._order_drops, when, kind, count))
+
+    def _order_drops(self, when: When, kind: str | None, count: int) -> None:
+        self._drops = [*self._drops, *[(when, kind)] * count] if count else []
 
     def take_drop(self, request: Request | str) -> When | None:
         """Whether this request is one to break the connection at."""
@@ -310,8 +304,8 @@ class Tap:
 
     @property
     def lets_in(self) -> bool:
-        """A new connection's first bytes would pass."""
-        return Way.TO_SERVER not in self.cut_ways
+        """A new connection can be made: a handshake needs both ways."""
+        return not self.cut_ways
 
     def _set_cut(self, ways: frozenset[Way]) -> None:
         self.cut_ways = ways

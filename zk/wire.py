@@ -12,11 +12,23 @@ which stands still while the process does. The kernel's `Lane` satisfies it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from enum import Enum, auto
+from typing import Literal, Protocol
 
 from zk.ops import Reply, Request, SessionState, Transaction, WatchedEvent
 
 OnReply = Callable[[Reply], None]
+
+When = Literal["before", "after"]
+"""Where a connection that is lost at an operation breaks: before the operation was applied, or
+after, so that the answer is lost."""
+
+
+class Way(Enum):
+    """A direction of a connection."""
+
+    TO_SERVER = auto()
+    TO_CLIENT = auto()
 
 
 class Timer(Protocol):

@@ -103,6 +103,7 @@ def command(
     zookeeper = zookeeper or (SIMULATED if twice else EMBEDDED)
     loaded = load(shipped.find(scenario), sets or ())
     _check_address(zookeeper)
+    _check_server(loaded, zookeeper)
     _check_time_scale(loaded, zookeeper, time_scale)
     if twice and zookeeper != SIMULATED:
         raise UserError(f"--check compares runs in virtual time: --zookeeper {SIMULATED}")
@@ -153,6 +154,16 @@ def _check_address(zookeeper: str) -> None:
         raise UserError(f"--zookeeper {zookeeper}: {EMBEDDED}, {SIMULATED} or HOST:PORT")
     if ":" in zookeeper:
         parse_address(zookeeper)
+
+
+def _check_server(loaded: LoadedScenario, zookeeper: str) -> None:
+    """What is done to the server itself takes one that is in our hands."""
+    for step in loaded.steps if ":" in zookeeper else ():
+        if step.stimulus.needs_own_server:
+            raise UserError(
+                f"{loaded.source}: {step.stimulus.name} at {show_us(step.at_us)} strikes the"
+                f" ZooKeeper server: --zookeeper {EMBEDDED} or {SIMULATED}, not {zookeeper}"
+            )
 
 
 def _check_time_scale(loaded: LoadedScenario, zookeeper: str, time_scale: int) -> None:

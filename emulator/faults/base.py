@@ -11,9 +11,14 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from functools import cache
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
+
+from zk.wire import When
+
+Ways = Literal["both", "to_peer", "from_peer"]
+"""The directions of a link that a fault is about, as its `broker` sees them."""
 
 
 class World(Protocol):
@@ -38,12 +43,29 @@ class World(Protocol):
         """A new process of a broker whose last one ended."""
         ...
 
-    def cut(self, broker: int, peer: int | str) -> None:
-        """Stop the bytes between a broker and a peer (broker id or `zookeeper`); connections
-        stay."""
+    def cut(self, broker: int, peer: int | str, ways: Ways = "both") -> None:
+        """Stop the bytes between a broker and a peer (broker id or `zookeeper`); connections stay,
+        none is made."""
         ...
 
     def heal(self, broker: int, peer: int | str) -> None: ...
+
+    def expire_session(self, broker: int) -> None:
+        """Have ZooKeeper's server end the session of `broker`, if the server can be reached."""
+        ...
+
+    def stop_zookeeper(self) -> None:
+        """End the server's process as SIGKILL does; nothing if there is none."""
+        ...
+
+    def start_zookeeper(self) -> None:
+        """A new process of the server, on its data; nothing if there is one."""
+        ...
+
+    def drop_connection(self, broker: int, when: When, op: str | None, count: int) -> None:
+        """Break the connection of `broker` to ZooKeeper at its next `count` requests of this kind
+        (None: any), before or after each is applied; 0: at no more."""
+        ...
 
     def delay(self, broker: int, peer: int | str, delay_ms: int) -> None:
         """Add `delay_ms` to every message between the two, each way; 0 takes it away."""
@@ -87,6 +109,11 @@ class Stimulus(
     def healed(self) -> Stimulus | None:
         """What undoes it (a scenario's `for: 6s`); None when nothing does."""
         return None
+
+    @property
+    def needs_own_server(self) -> bool:
+        """Only a run that has ZooKeeper's server in its hands can do it."""
+        return False
 
     @property
     def name(self) -> str:

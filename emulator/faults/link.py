@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from emulator.faults.base import Stimulus, World
+from emulator.faults.base import Stimulus, Ways, World
 
 
 class CutLink(Stimulus, frozen=True, tag="cut_link"):
-    """Bytes stop between `broker` and `peer` (a broker id or `zookeeper`), both ways; connections
-    stay."""
+    """Bytes stop between `broker` and `peer` (a broker id or `zookeeper`), both ways or one;
+    connections stay, new ones are not made."""
 
     broker: int
     peer: int | str
+    ways: Ways = "both"
 
     def apply(self, world: World) -> None:
-        world.cut(self.broker, self.peer)
+        world.cut(self.broker, self.peer, self.ways)
 
     def healed(self) -> Stimulus:
         return HealLink(self.broker, self.peer)

@@ -22,6 +22,10 @@ class Pause(Stimulus, frozen=True, tag="pause"):
     def healed(self) -> Stimulus:
         return Resume(self.broker, self.server)
 
+    @property
+    def needs_own_server(self) -> bool:
+        return self.server is not None
+
 
 class Resume(Stimulus, frozen=True, tag="resume"):
     """It runs on (SIGCONT)."""
@@ -31,3 +35,7 @@ class Resume(Stimulus, frozen=True, tag="resume"):
 
     def apply(self, world: World) -> None:
         world.resume(Pause(self.broker, self.server).target)
+
+    @property
+    def needs_own_server(self) -> bool:
+        return self.server is not None

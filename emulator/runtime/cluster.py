@@ -22,7 +22,7 @@ from emulator.faults.admin import (
     Reassign,
     TopicConfig,
 )
-from emulator.faults.base import Stimulus
+from emulator.faults.base import Stimulus, Ways
 from emulator.faults.clients import Consume, Produce, Send
 from emulator.kernel.scheduler import Kernel, Process
 from emulator.model.config import KafkaConfig
@@ -42,11 +42,16 @@ from emulator.runtime.network import Listener, MemoryNetwork
 from emulator.scenario.schema import Scenario
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
-from zk.wire import Service
+from zk.wire import Service, Way, When
 
 HOST = "127.0.0.1"
 FIRST_PORT = 19000
 ZOOKEEPER = "zookeeper"
+_ZOOKEEPER_WAYS: dict[str, tuple[Way, ...]] = {
+    "both": (Way.TO_SERVER, Way.TO_CLIENT),
+    "to_peer": (Way.TO_SERVER,),
+    "from_peer": (Way.TO_CLIENT,),
+}
 
 
 class Surroundings(Protocol):
@@ -68,7 +73,15 @@ class Surroundings(Protocol):
 
     def resume_zookeeper(self) -> None: ...
 
-    def cut_zookeeper(self, client: str) -> None: ...
+    def stop_zookeeper(self) -> None: ...
+
+    def start_zookeeper(self) -> None: ...
+
+    def expire_session(self, client: str) -> None: ...
+
+    def drop_connection(self, client: str, when: When, op: str | None, count: int) -> None: ...
+
+    def cut_zookeeper(self, client: str, ways: tuple[Way, ...]) -> None: ...
 
     def heal_zookeeper(self, client: str) -> None: ...
 
@@ -182,17 +195,32 @@ class Cluster:
     def start_again(self, broker: int, registered_ms: int | None) -> None:
         self.on_start(broker, registered_ms)
 
-    def cut(self, broker: int, peer: int | str) -> None:
+    def cut(self, broker: int, peer: int | str, ways: Ways = "both") -> None:
         if isinstance(peer, str):
-            self._surroundings.cut_zookeeper(f"broker-{broker}")
-        else:
+            self._surroundings.cut_zookeeper(f"broker-{broker}", _ZOOKEEPER_WAYS[ways])
+            return
+        if ways != "from_peer":
             self.network.cut(f"broker-{broker}", f"broker-{peer}")
+        if ways != "to_peer":
+            self.network.cut(f"broker-{peer}", f"broker-{broker}")
 
     def heal(self, broker: int, peer: int | str) -> None:
         if isinstance(peer, str):
             self._surroundings.heal_zookeeper(f"broker-{broker}")
         else:
             self.network.heal(f"broker-{broker}", f"broker-{peer}")
+
+    def expire_session(self, broker: int) -> None:
+        self._surroundings.expire_session(f"broker-{broker}")
+
+    def stop_zookeeper(self) -> None:
+        self._surroundings.stop_zookeeper()
+
+    def start_zookeeper(self) -> None:
+        self._surroundings.start_zookeeper()
+
+    def drop_connection(self, broker: int, when: When, op: str | None, count: int) -> None:
+        self._surroundings.drop_connection(f"broker-{broker}", when, op, count)
 
     def delay(self, broker: int, peer: int | str, delay_ms: int) -> None:
         if isinstance(peer, str):

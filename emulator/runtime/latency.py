@@ -51,6 +51,9 @@ TABLE: dict[str, Purpose] = {
     "zk_process": Purpose(_quick(150)),
     "zk_reply": Purpose(_quick(250), ((0.0, 300), (0.5, 1000), (0.9, 3000), (1.0, 12000)), 40),
     "zk_watch": Purpose(_quick(400), ((0.0, 500), (0.5, 1500), (1.0, 6000)), 5),
+    # A server that is started again: until it listens, then until it has read its data and serves.
+    "zk_start": Purpose(((0.0, 400 * _MS), (0.8, 700 * _MS), (1.0, 1200 * _MS))),
+    "zk_load": Purpose(((0.0, 60 * _MS), (0.8, 150 * _MS), (1.0, 300 * _MS))),
     # Work at a broker.
     "create_log": Purpose(((0.0, 10 * _MS), (0.5, 100 * _MS), (0.9, 220 * _MS), (1.0, 300 * _MS))),
     "open_log": Purpose(((0.0, 1 * _MS), (0.5, 4 * _MS), (1.0, 40 * _MS))),
@@ -86,6 +89,7 @@ TABLE: dict[str, Purpose] = {
     "resume_network": Purpose(((0.0, 50), (0.5, 400), (0.85, 3000), (1.0, 40 * _MS))),
     "resume_scheduler": Purpose(((0.0, 200), (0.5, 2500), (0.85, 12 * _MS), (1.0, 60 * _MS))),
     "resume_thread": Purpose(((0.0, 0), (0.5, 500), (0.85, 4000), (1.0, 40 * _MS))),
+    "resume_tracker": Purpose(((0.0, 0), (0.6, 200), (0.9, 4000), (1.0, 40 * _MS))),
     "resume_step": Purpose(((0.0, 0), (0.5, 200), (0.9, 2500), (1.0, 10 * _MS))),
     # How fast an actor's code is, in thousandths of the table's times; drawn once for each.
     "speed": Purpose(((0.0, 600), (0.5, 1000), (1.0, 1500))),
@@ -165,6 +169,8 @@ class Latencies:
             purpose = "resume_network"
         elif thread.startswith("kafka-scheduler"):
             purpose = "resume_scheduler"
+        elif thread == "SessionTracker":
+            purpose = "resume_tracker"
         return self(purpose, f"{process}/{thread}")
 
     def window(self, process: str) -> int:

@@ -23,8 +23,9 @@ from emulator.runtime.zk_observer import TracingObserver
 from emulator.scenario.schema import Scenario
 from emulator.trace.events import AnyEvent, Stimulus, StimulusReturned, ThreadFailed
 from emulator.trace.sink import Sink
+from zk.client_times import ClientTimes
 from zk.errors import Code
-from zk.kazoo_wire import ClientTimes, KazooService
+from zk.kazoo_wire import KazooService
 from zk.ops import Reply, Request, SessionState, WatchedEvent
 from zk.server import (
     EmbeddedServer,
@@ -36,9 +37,10 @@ from zk.server import (
     wait_until_ready,
 )
 from zk.tap import Tap, Taps
-from zk.wire import Lane, Listener, OnReply, Service, Session
+from zk.wire import Lane, Listener, OnReply, Service, Session, Way, When
 
 EMBEDDED = "embedded"
+SERVER_LOOK_US = 1_000_000
 _THERE = Errors.TOPIC_ALREADY_EXISTS.name
 
 
@@ -98,6 +100,7 @@ class LiveWorld:
             wait_until_ready(self._address)
             ensure_chroot(self._address)
             self._check_session_timeout()
+            self._look_after_the_server()
         except BaseException:
             self.close()
             raise
@@ -106,6 +109,13 @@ class LiveWorld:
     def _check_session_timeout(self) -> None:
         asked = int(self._setting("zookeeper.session.timeout.ms")) // self._time_scale
         require_session_timeout(self._address, asked)
+
+    def _look_after_the_server(self) -> None:
+        """One that has ended although nobody stopped it (a full disk) ends the run."""
+        if self.server is not None:
+            self.server.require_alive()
+            lane = self.kernel.world.lane("world")
+            lane.call_at(self.clock.now_us() + SERVER_LOOK_US, self._look_after_the_server)
 
     def _setting(self, key: str) -> str:
         profile = profiles()[self.scenario.profile]
@@ -180,16 +190,35 @@ class LiveWorld:
         self._service.gate(process.name).resume()
         process.resume()
 
+    @property
+    def _own_server(self) -> EmbeddedServer:
+        assert self.server is not None, "this needs a server of our own"
+        return self.server
+
     def pause_zookeeper(self) -> None:
-        assert self.server is not None, "only the embedded server can be paused"
-        self.server.pause()
+        if self._own_server.is_there:
+            self._own_server.pause()
 
     def resume_zookeeper(self) -> None:
-        assert self.server is not None, "only the embedded server can be resumed"
-        self.server.resume()
+        if self._own_server.is_there:
+            self._own_server.resume()
 
-    def cut_zookeeper(self, client: str) -> None:
-        self._tap_of[client].cut()
+    def stop_zookeeper(self) -> None:
+        self._own_server.stop()
+
+    def start_zookeeper(self) -> None:
+        if not self._own_server.is_there:
+            self._own_server.launch()
+
+    def expire_session(self, client: str) -> None:
+        self.causes.expiring(client)
+        self._service.expire(client)
+
+    def drop_connection(self, client: str, when: When, op: str | None, count: int) -> None:
+        self._tap_of[client].drop_connection(when, op, count)
+
+    def cut_zookeeper(self, client: str, ways: tuple[Way, ...]) -> None:
+        self._tap_of[client].cut(*ways)
 
     def heal_zookeeper(self, client: str) -> None:
         self._tap_of[client].heal()

@@ -78,6 +78,11 @@ class LiveCauses:
         self._to_pass[client].append(flight)
         return flight
 
+    def expiring(self, client: str) -> None:
+        """What is done now has the server end the client's session."""
+        cause = self._kernel.cause
+        self._to_apply[client].append(Flight(CLOSE, None, cause, passed=cause))
+
     def on_request(self, at_us: int, client: str, request: Request | str) -> None:
         """A request passed on the wire: the client's next one that looks like it."""
         waiting = self._to_pass[client]

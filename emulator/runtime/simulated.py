@@ -6,7 +6,7 @@ Puts kernel, network, ensemble and cluster together. Everything that may be chos
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from emulator.kernel.rng import Chance, Choice
@@ -19,7 +19,7 @@ from emulator.runtime.zk_observer import TracingObserver
 from emulator.scenario.schema import Scenario
 from emulator.trace.sink import Sink
 from zk.ensemble import Ensemble
-from zk.wire import Service
+from zk.wire import Service, Timer, Way, When
 
 CHARGED = (
     "shutdown.start",
@@ -62,9 +62,11 @@ class SimulatedWorld:
         self.kernel = Kernel(sink, wake_up=self.latencies)
         self.network = MemoryNetwork(self.kernel, self.latencies)
         self._zookeeper = self.kernel.process("zookeeper")
+        self._booting: Timer | None = None
         settings = scenario.zookeeper
         self.ensemble: Ensemble = Ensemble(
             server=self._zookeeper.lane("SyncThread"),
+            tracker=self._zookeeper.lane("SessionTracker"),
             network=self.kernel.world.lane("network"),
             latency=self.latencies,
             observer=TracingObserver(self.kernel, self._client_of),
@@ -98,13 +100,48 @@ class SimulatedWorld:
         process.resume()
 
     def pause_zookeeper(self) -> None:
-        self._zookeeper.pause()
+        if self._zookeeper_is_there:
+            self._zookeeper.pause()
 
     def resume_zookeeper(self) -> None:
         self._zookeeper.resume()
 
-    def cut_zookeeper(self, client: str) -> None:
-        self.ensemble.cut(client)
+    def stop_zookeeper(self) -> None:
+        """A process that stood still is gone too; the next one runs."""
+        if self._booting is not None:
+            self._booting.cancel()
+            self._booting = None
+        self.ensemble.stop()
+        self._zookeeper.resume()
+
+    def start_zookeeper(self) -> None:
+        if not self._zookeeper_is_there:
+            self._boot("zk_start", self._load)
+
+    def _boot(self, purpose: str, then: Callable[[], None]) -> None:
+        lane = self._zookeeper.lane("main")
+        self._booting = lane.call_later(self.latencies(purpose, "zookeeper"), then)
+
+    def _load(self) -> None:
+        self.ensemble.load()
+        self._boot("zk_load", self._serve)
+
+    def _serve(self) -> None:
+        self._booting = None
+        self.ensemble.start()
+
+    @property
+    def _zookeeper_is_there(self) -> bool:
+        return self.ensemble.is_up or self._booting is not None
+
+    def expire_session(self, client: str) -> None:
+        self.ensemble.expire(client)
+
+    def drop_connection(self, client: str, when: When, op: str | None, count: int) -> None:
+        self.ensemble.drop_connection(client, when, op, count)
+
+    def cut_zookeeper(self, client: str, ways: tuple[Way, ...]) -> None:
+        self.ensemble.cut(client, *ways)
 
     def heal_zookeeper(self, client: str) -> None:
         self.ensemble.heal(client)

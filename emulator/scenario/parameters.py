@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -40,7 +40,9 @@ def read_stimulus(name: str, keys: dict[str, Item], cluster: Cluster) -> Stimulu
     if value.is_mapping:
         given |= value.mapping(fields)
     elif not value.is_null:
-        first = next(iter(fields))
+        first = next(iter(fields), None)
+        if first is None:
+            value.fail(f"{name} has no parameters")
         if first in given:
             value.fail(f"is the {first}, which is given beside it as well")
         given[first] = value
@@ -90,11 +92,20 @@ def _convert(item: Item, wanted: Any) -> Any:
     origin, arguments = get_origin(wanted), get_args(wanted)
     if origin in (Union, UnionType):
         return _one_of(item, arguments)
+    if origin is Literal:
+        return _choice(item, arguments)
     if origin is tuple:
         return tuple(_convert(one, arguments[0]) for one in item.items())
     if origin is dict:
         return {key: _convert(one, arguments[1]) for key, one in item.mapping().items()}
     raise AssertionError(f"{item.key}: a stimulus' field of type {wanted} cannot be written")
+
+
+def _choice(item: Item, words: tuple[str, ...]) -> str:
+    text = item.text()
+    if text not in words:
+        item.fail(f"one of {', '.join(words)} is wanted, not {text!r}")
+    return text
 
 
 def _one_of(item: Item, kinds: tuple[Any, ...]) -> Any:

@@ -19,6 +19,7 @@ from tests.conformance.zookeeper_stages import (
     TIMEOUT_MS,
     Asks,
     Closes,
+    Expires,
     Leaves,
     Loses,
     Modelled,
@@ -146,6 +147,11 @@ class Play(RuleBasedStateMachine):
     @rule(request=change, when=st.sampled_from(("before", "after")))
     def loses(self, request: Request, when: Literal["before", "after"]) -> None:
         self.play(Loses(request, when))
+
+    @precondition(lambda self: not self.model.away)
+    @rule(requests=st.lists(change, max_size=4).map(tuple))
+    def expires(self, requests: tuple[Request, ...]) -> None:
+        self.play(Expires(requests))
 
     @rule(closes=st.sampled_from((None, None, *CLIENTS)))
     def comes_and_goes(self, closes: str | None) -> None:

@@ -17,8 +17,9 @@ import msgspec
 
 from tests.live.zk.owner import Owner
 from tests.unit.zk.virtual_lane import VirtualClock, VirtualLane
+from zk.client_times import ClientTimes
 from zk.ensemble import Ensemble
-from zk.kazoo_wire import ClientTimes, KazooService
+from zk.kazoo_wire import KazooService
 from zk.ops import (
     Create,
     CreateMode,
@@ -73,6 +74,13 @@ class Sleeps(msgspec.Struct, frozen=True):
     meanwhile: tuple[Request, ...]
 
 
+class Expires(msgspec.Struct, frozen=True):
+    """The server ends the rover's session after these requests of it. The rover learns of it and
+    opens another."""
+
+    requests: tuple[Request, ...]
+
+
 class Restarts(msgspec.Struct, frozen=True):
     """The server ends and is started again on its data; all clients find it again."""
 
@@ -83,7 +91,7 @@ class Closes(msgspec.Struct, frozen=True):
     client: str
 
 
-Step = Asks | Leaves | Returns | Loses | Sleeps | Restarts | Closes
+Step = Asks | Leaves | Returns | Loses | Sleeps | Expires | Restarts | Closes
 Words = tuple[object, ...]
 
 
@@ -154,6 +162,9 @@ class Stage(ABC):
         """Ask as the rover, and break its connection before or after the server has applied it."""
 
     @abstractmethod
+    def expire(self) -> None: ...
+
+    @abstractmethod
     def stop_server(self) -> None: ...
 
     @abstractmethod
@@ -207,6 +218,8 @@ class Stage(ABC):
             self.until(lambda: rover.state is SessionState.CONNECTED and not rover.waiting)
         elif isinstance(step, Sleeps):
             self._sleep(step.meanwhile)
+        elif isinstance(step, Expires):
+            self._expire(step.requests)
         elif isinstance(step, Restarts):
             self.stop_server()
             self.until(lambda: self._all(SessionState.DISCONNECTED))
@@ -230,6 +243,17 @@ class Stage(ABC):
             a.ask(request)
         self.until(lambda: ("NODE_DELETED", "/lease") in a.heard and not a.waiting)
         self.resume()
+        self._replace_expired(rover)
+
+    def _expire(self, before: tuple[Request, ...]) -> None:
+        rover = self.players[ROVER]
+        for request in before:
+            rover.ask(request)
+        self.until(lambda: not rover.waiting)
+        self.expire()
+        self._replace_expired(rover)
+
+    def _replace_expired(self, rover: Player) -> None:
         self.until(lambda: rover.state is SessionState.EXPIRED)
         self.open(rover)
         self._name(rover)
@@ -377,6 +401,9 @@ class Modelled(Stage):
         self.players[ROVER].ask(request)
         self.until(lambda: self.players[ROVER].state is SessionState.DISCONNECTED)
 
+    def expire(self) -> None:
+        self._service.expire(ROVER)
+
     def stop_server(self) -> None:
         self._service.stop()
 
@@ -445,6 +472,9 @@ class Real(Stage):
         self._tap.drop_connection(when)
         self.players[ROVER].ask(request)
         self.until(lambda: self.players[ROVER].state is SessionState.DISCONNECTED)
+
+    def expire(self) -> None:
+        self._service.expire(ROVER)
 
     def stop_server(self) -> None:
         self._server.stop()

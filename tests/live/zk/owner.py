@@ -6,8 +6,9 @@ import queue
 import time
 from collections.abc import Callable
 
+from zk.client_times import ClientTimes
 from zk.errors import Code
-from zk.kazoo_wire import ClientTimes, KazooService, KazooSession
+from zk.kazoo_wire import KazooService, KazooSession
 from zk.ops import Reply, Request, SessionState, WatchedEvent
 from zk.wire import Session, Timer
 

@@ -7,6 +7,7 @@ import pytest
 from tests.unit.zk.world import Client, World
 from zk.errors import Code
 from zk.ops import Create, CreateMode, Delete, Exists, GetChildren, GetData, SetData, Sync
+from zk.wire import Way
 
 EPHEMERAL = CreateMode.EPHEMERAL
 
@@ -136,6 +137,37 @@ class TestCut:
         world.run_ms(10)
         assert a.take() == ["exists /x NO_NODE"]
 
+    def test_a_cut_of_the_way_there_holds_requests_only(
+        self, world: World, a: Client, b: Client
+    ) -> None:
+        a.ask(Exists("/x", watch=True))
+        world.service.cut("a", Way.TO_SERVER)
+        a.submit(Exists("/y"))
+        b.ask(Create("/x", b""))
+        world.run_ms(100)
+        assert a.take() == ["NodeCreated /x"]
+        world.service.heal("a")
+        world.run_ms(10)
+        assert a.take() == ["exists /y NO_NODE"]
+
+    def test_a_cut_of_the_way_back_holds_answers_only_and_no_connection_is_made(
+        self, world: World, a: Client
+    ) -> None:
+        """The server hears pings of the old connection until the client gives it up; of new ones
+        nothing, since a handshake needs both ways: so the session runs out."""
+        world.service.cut("a", Way.TO_CLIENT)
+        a.submit(Create("/x", b""))
+        world.run_ms(3900)
+        assert a.take() == []
+        assert [it.op for it in world.log] == ["createSession", "create"]
+        world.run_ms(10_000)
+        assert a.take() == ["create /x CONNECTION_LOSS", "Disconnected"]
+        assert world.wire == ["a connect", "a create /x"]
+        assert [it.op for it in world.log][2:] == ["closeSession"]
+        world.service.heal("a")
+        world.run_ms(3000)
+        assert a.take() == ["Expired"]
+
 
 def test_a_delay_is_added_each_way_and_ended(world: World, a: Client) -> None:
     world.service.delay("a", 100_000)
@@ -157,6 +189,15 @@ def test_the_server_may_expire_a_session_by_itself(world: World, a: Client, b: C
     assert a.take() == ["Disconnected"]
     world.run_ms(2000)
     assert a.take() == ["Expired"]
+
+
+def test_a_server_that_is_down_expires_nobody(world: World, a: Client) -> None:
+    world.service.stop()
+    world.service.expire("a")
+    world.run_ms(100)
+    world.service.start()
+    world.run_ms(3000)
+    assert a.take() == ["Disconnected", "SyncConnected"]
 
 
 class TestDroppedConnections:
@@ -245,6 +286,15 @@ class TestDroppedConnections:
         assert a.take() == ["exists /x CONNECTION_LOSS", "Disconnected", "SyncConnected"]
         assert a.ask(Exists("/x")).code is Code.NO_NODE
 
+    def test_several_times_until_it_is_called_off(self, world: World, a: Client) -> None:
+        world.service.drop_connection("a", "before", "exists", 5)
+        for _ in range(2):
+            a.submit(Exists("/x"))
+            world.run_ms(3000)
+            assert a.take() == ["exists /x CONNECTION_LOSS", "Disconnected", "SyncConnected"]
+        world.service.drop_connection("a", "before", "exists", 0)
+        assert a.ask(Exists("/x")).code is Code.NO_NODE
+
 
 class TestServerStops:
     def test_its_data_and_sessions_are_kept(self, world: World, a: Client) -> None:
@@ -281,6 +331,22 @@ class TestServerStops:
         a.submit(Exists("/x"))
         world.run_ms(1600)
         assert a.take() == ["exists /x CONNECTION_LOSS"]
+
+    def test_who_connects_before_it_has_read_its_data_waits_in_vain(
+        self, world: World, a: Client
+    ) -> None:
+        """Until the client gives up, a session time-out later; that costs the session."""
+        world.service.stop()
+        world.run_ms(100)
+        world.service.load()
+        world.run_ms(1600)
+        world.service.start()
+        started_ms = world.clock.now_us // 1000
+        world.run_ms(5000)
+        assert a.take() == ["Disconnected"]
+        world.run_ms(5000)
+        assert a.take() == ["Expired"]
+        assert started_ms + 6000 <= world.logged_ms("closeSession")[0] <= started_ms + 6500
 
     def test_a_client_may_come_before_its_server(self, world: World) -> None:
         world.service.stop()
