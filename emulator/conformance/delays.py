@@ -5,7 +5,7 @@ before, or since the cause. A partition's creation is left out: the first reques
 take up to a second. This module must not know which delays are allowed.
 """
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from typing import TypeAlias
 
 from emulator.conformance.recording import Fact, Recording, Transaction, partition_of
@@ -22,18 +22,17 @@ Delays: TypeAlias = dict[str, int]
 
 
 def delays_of(recording: Recording, stalls: dict[str, list[int]]) -> Delays:
-    clock = _StopWatch(_stimuli(recording))
-    for step in _steps(recording):
-        clock.see(step)
+    watch = StopWatch()
+    watch.go_on(recording)
     for lane, gaps in stalls.items():
-        clock.out |= {f"{lane}: stall {i}": ms for i, ms in enumerate(gaps, 1)}
-    return clock.out
+        watch.out |= {f"{lane}: stall {i}": ms for i, ms in enumerate(gaps, 1)}
+    return watch.out
 
 
 def _stimuli(recording: Recording) -> list[int]:
     registered = (op for op in recording.transactions if op.op == "create")
     times = [op.t for op in registered if op.path.startswith(BROKER_IDS)]
-    return sorted([fact["t"] for fact in recording.of("stimulus")] + times)
+    return [fact["t"] for fact in recording.of("stimulus")] + times
 
 
 def _steps(recording: Recording) -> list[Fact | Transaction]:
@@ -46,12 +45,12 @@ def _when(step: Fact | Transaction) -> tuple[int, bool]:
     return (step.t, True) if isinstance(step, Transaction) else (step["t"], False)
 
 
-class _StopWatch:
+class StopWatch:
     """Goes through a recording once and notes how long after its cause each thing came."""
 
-    def __init__(self, stimuli: list[int]) -> None:
+    def __init__(self) -> None:
         self.out: Delays = {}
-        self._stimuli = stimuli
+        self._stimuli: list[int] = []
         self._decided: dict[tuple[str, int, tuple[int, ...]], int] = {}
         self._written: dict[tuple[str, int], int] = {}
         self._last_written: dict[str, int] = {}
@@ -59,7 +58,14 @@ class _StopWatch:
         self._controller_gone: int | None = None
         self._elections = 0
 
-    def see(self, step: Fact | Transaction) -> None:
+    def go_on(self, piece: Recording) -> None:
+        """What came next, all of it later than what was seen before."""
+        for t in _stimuli(piece):
+            insort(self._stimuli, t)
+        for step in _steps(piece):
+            self._see(step)
+
+    def _see(self, step: Fact | Transaction) -> None:
         if isinstance(step, Transaction):
             self._applied(step)
         elif step["kind"] == "update_metadata":

@@ -2,34 +2,24 @@
 
 Beside the judgement of prefixes in points 1 to 6 there are the stalls of point 7 here (how often a
 producer was told nothing for long), the delays, and a score by which two runs that both went wrong
-can be told apart. Reads the real side once. This module must not know who asks, or when.
+can be told apart. Reads the real side once, and of the run each fact once: a `Partial` grows with
+it. This module must not know who asks, or when.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Mapping
+from bisect import bisect_left, insort
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
 
 from emulator.conformance.compare import TOLERANCE_MS, first_unequal
-from emulator.conformance.delays import delays_of
-from emulator.conformance.points import POINTS, PRODUCED, StateWrite, all_keys
-from emulator.conformance.prefix import (
-    GRACE_MS,
-    HARD,
-    SOFT,
-    Disagreement,
-    RealCourse,
-    prefix_disagreement,
-)
+from emulator.conformance.delays import Delays, StopWatch, delays_of
+from emulator.conformance.points import PRODUCED, StateWrite, Timed
+from emulator.conformance.prefix import GRACE_MS, HARD, SOFT, Disagreement, Prefix, RealCourse
 from emulator.conformance.producers import STALL_MS
-from emulator.conformance.recording import Recording
-
-Acknowledged: TypeAlias = Mapping[str, list[int]]
-"""By producer and partition, when records were acknowledged, in order."""
+from emulator.conformance.recording import ProduceResult, Recording
 
 NEVER_MS = 1 << 62
 _DELAYS, _STATES = 0, 1
@@ -50,73 +40,127 @@ class RealSide:
 
     def __init__(self, real: Recording) -> None:
         self.course = RealCourse(real)
-        self._acknowledged = _acknowledged(real)
-        self._recorded = delays_of(real, {})
+        self.acknowledged = Acknowledged()
+        self.acknowledged.grow(real.results)
+        self.delays = delays_of(real, {})
 
-    def contradiction(self, run: Recording, until_ms: int) -> Contradiction | None:
+
+class Partial:
+    """A run on its way beside the real recording."""
+
+    def __init__(self, real: RealSide) -> None:
+        self.real = real
+        self._prefix = Prefix(real.course)
+        self._acknowledged = Acknowledged()
+        self._stop_watch = StopWatch()
+        self._states_seen: Counter[str] = Counter()
+        self._delay: tuple[str, int] | None = None
+        """The first that is too far from the recorded one."""
+
+    def grow(self, piece: Recording) -> None:
+        """What the run has shown since."""
+        self._prefix.run.grow(piece)
+        self._acknowledged.grow(piece.results)
+        self._stop_watch.go_on(piece)
+        delays, self._stop_watch.out = self._stop_watch.out, {}
+        if self._delay is None:
+            self._delay = next(self._too_far(delays), None)
+
+    def contradiction(self, until_ms: int) -> Contradiction | None:
         """In anything, by then."""
         found = (
-            prefix_disagreement(self.course, run, until_ms, HARD)
-            or prefix_disagreement(self.course, run, until_ms, SOFT)
-            or self._stalls(run, until_ms)
-            or self._delays(run, until_ms)
+            self._prefix.disagreement(until_ms, HARD)
+            or self._prefix.disagreement(until_ms, SOFT)
+            or self._stalls(until_ms)
+            or self._delays(until_ms)
         )
-        return Contradiction(found, score(self.course, run, until_ms)) if found else None
+        return Contradiction(found, self.score(until_ms)) if found else None
 
-    def wrong_state(self, run: Recording) -> Contradiction | None:
+    def wrong_state(self) -> Contradiction | None:
         """A state that reality wrote otherwise, or not within the grace: there is no need to wait
         until that shows. A creation takes cold brokers as long as it does."""
-        for key, lane in POINTS[_STATES].gather(run, self.course.lens).items():
-            real = self.course.lanes[_STATES].get(key, [])
-            for nth, (t, entry) in enumerate(lane):
-                at_ms, ours = real[nth] if nth < len(real) else (NEVER_MS, None)
-                is_created = isinstance(entry, StateWrite) and not entry.version
-                if ours != entry or (at_ms > t + GRACE_MS and not is_created):
-                    found = Disagreement(t, _STATES, key, ours, entry)
-                    return Contradiction(found, score(self.course, run, t + 1))
+        for key, lane in self._prefix.run.lanes[_STATES].items():
+            real, seen = self.real.course.lanes[_STATES].get(key, []), self._states_seen[key]
+            self._states_seen[key] = len(lane)
+            for nth in range(seen, len(lane)):
+                if found := _wrong_state(key, real[nth : nth + 1], lane[nth]):
+                    return Contradiction(found, self.score(lane[nth][0] + 1))
         return None
 
-    def _stalls(self, run: Recording, until_ms: int) -> Disagreement | None:
+    def score(self, until_ms: int) -> int:
+        """Entries of the scored points in which the run is right, less those in which it is
+        not."""
+        total = 0
+        for point in _SCORED:
+            real = self.real.course.lanes[point]
+            for key, lane in self._prefix.run.lanes[point].items():
+                theirs = [entry for t, entry in lane if t < until_ms]
+                alike = first_unequal([entry for _, entry in real.get(key, [])], theirs)
+                total += 2 * alike - len(theirs)
+        return total
+
+    def _stalls(self, until_ms: int) -> Disagreement | None:
         """Other stalls than in reality, all through the grace: one may be about to end."""
-        emulated = _acknowledged(run)
-        moments = (until_ms - GRACE_MS, until_ms)
-        for lane in all_keys(self._acknowledged, emulated):
-            ours = [_count(self._acknowledged.get(lane, []), ms) for ms in moments]
-            theirs = [_count(emulated.get(lane, []), ms) for ms in moments]
+        real, run = self.real.acknowledged, self._acknowledged
+        for lane in sorted(real.times.keys() | run.times.keys()):
+            ours, theirs = (
+                [side.stalls(lane, ms) for ms in (until_ms - GRACE_MS, until_ms)]
+                for side in (real, run)
+            )
             if set(ours).isdisjoint(theirs):
                 return Disagreement(until_ms, PRODUCED, lane, ours[1], theirs[1])
         return None
 
-    def _delays(self, run: Recording, until_ms: int) -> Disagreement | None:
-        """A delay so far from the recorded one that reruns would not come near it."""
-        for what, ms in delays_of(run, {}).items():
-            real_ms = self._recorded.get(what, ms)
-            if abs(ms - real_ms) > TOLERANCE_MS:
-                return Disagreement(until_ms, _DELAYS, what, real_ms, ms)
+    def _too_far(self, delays: Delays) -> Iterator[tuple[str, int]]:
+        """Delays so far from the recorded ones that reruns would not come near them."""
+        for what, ms in delays.items():
+            if abs(ms - self.real.delays.get(what, ms)) > TOLERANCE_MS:
+                yield what, ms
+
+    def _delays(self, until_ms: int) -> Disagreement | None:
+        if self._delay is None:
+            return None
+        what, ms = self._delay
+        return Disagreement(until_ms, _DELAYS, what, self.real.delays[what], ms)
+
+
+def _wrong_state(key: str, real: list[Timed], run: Timed) -> Disagreement | None:
+    """`real`: what reality wrote in this place, if anything."""
+    t, entry = run
+    at_ms, ours = real[0] if real else (NEVER_MS, None)
+    is_created = isinstance(entry, StateWrite) and not entry.version
+    if ours == entry and (at_ms <= t + GRACE_MS or is_created):
         return None
+    return Disagreement(t, _STATES, key, ours, entry)
 
 
-def _acknowledged(recording: Recording) -> Acknowledged:
-    lanes: dict[str, list[int]] = defaultdict(list)
-    for result in recording.results:
-        if result.result == "ok":
-            lanes[result.lane].append(result.t)
-    return {lane: sorted(times) for lane, times in lanes.items()}
+class Acknowledged:
+    """By producer and partition, when records were acknowledged, and when a stall ended."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, list[int]] = defaultdict(list)
+        self._ends: dict[str, list[int]] = defaultdict(list)
+
+    def grow(self, results: Iterable[ProduceResult]) -> None:
+        for result in results:
+            if result.result == "ok":
+                self._acknowledged(result.lane, result.t)
+
+    def _acknowledged(self, lane: str, t: int) -> None:
+        times, ends = self.times[lane], self._ends[lane]
+        insort(times, t)
+        if times[-1] == t:
+            ends += _ends_of_stalls(times[-2:])
+        else:
+            ends[:] = _ends_of_stalls(times)
+
+    def stalls(self, lane: str, until_ms: int) -> int:
+        """How many there were by then, with one that may still go on."""
+        times = self.times.get(lane, [])
+        before = bisect_left(times, until_ms)
+        goes_on = bool(before) and until_ms - times[before - 1] > STALL_MS
+        return bisect_left(self._ends.get(lane, []), until_ms) + goes_on
 
 
-def _count(times: list[int], until_ms: int) -> int:
-    """How many stalls there were by then, with one that may still go on."""
-    before = times[: bisect_left(times, until_ms)]
-    return sum(later - t > STALL_MS for t, later in pairwise([*before, until_ms])) if before else 0
-
-
-def score(real: RealCourse, run: Recording, until_ms: int) -> int:
-    """Entries of the scored points in which the run is right, less those in which it is not."""
-    total = 0
-    for point in _SCORED:
-        lanes = POINTS[point].gather(run, real.lens)
-        for key in all_keys(real.lanes[point], lanes):
-            theirs = [entry for t, entry in lanes.get(key, []) if t < until_ms]
-            alike = first_unequal([entry for _, entry in real.lanes[point].get(key, [])], theirs)
-            total += 2 * alike - len(theirs)
-    return total
+def _ends_of_stalls(times: list[int]) -> list[int]:
+    return [later for t, later in pairwise(times) if later - t > STALL_MS]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from emulator.conformance.recording import Fact, Recording, Transaction, partition_of
-from emulator.conformance.requests import batches_sorted, sent_requests
+from emulator.conformance.requests import Threads, batches_sorted, sent_requests
 from emulator.conformance.znodes import (
     BROKER_IDS,
     NOTIFICATIONS,
@@ -219,10 +219,12 @@ _DECISIONS: dict[str, Callable[[Fact], Entry]] = {
 }
 
 
-def zookeeper_requests(recording: Recording, lens: Lens) -> Lanes:
+def zookeeper_requests(recording: Recording, lens: Lens, threads: Threads | None = None) -> Lanes:
+    """`threads`: what a recording that comes piece by piece has given away before."""
     lanes: Lanes = defaultdict(list)
     if lens.requests_recorded:
-        for t, lane, request in sent_requests(recording, lens.requests_from_ms):
+        threads = threads or Threads()
+        for t, lane, request in sent_requests(recording, lens.requests_from_ms, threads):
             lanes[lane].append((t, request))
     return lanes
 
@@ -270,8 +272,9 @@ POINTS = {
     6: Point(zookeeper_requests, _batches_squeezed),
 }
 AGREED = (1, 3, 4)
+REQUESTED = 6
 PRODUCED = 7
-BY_KEY = (2, 5, 6, PRODUCED)
+BY_KEY = (2, 5, REQUESTED, PRODUCED)
 
 
 def entries_of(point: int, recording: Recording, lens: Lens) -> dict[str, list[Entry]]:

@@ -2,31 +2,40 @@
 
 Owns the judgement of prefixes for a guided search: both sides are read up to one moment, and the
 earliest contradiction ends a draw. What only one side has in the last 250 ms may still come on
-the other and is no contradiction yet. `RealCourse` reads the real side once; each call reads the
-run only. This module must not know how the search goes on: it names time, point and key.
+the other and is no contradiction yet. A `Course` is one side, and grows piece by piece; a `Prefix`
+remembers which lanes were alike with how many entries, and looks only at what has come since.
+This module must not know how the search goes on: it names time, point and key.
 """
 
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
+from operator import itemgetter
 
 from emulator.conformance.points import (
     AGREED,
     EVER,
     POINTS,
+    REQUESTED,
     Entry,
     Lanes,
+    Lens,
     Timed,
-    all_keys,
     lens_of,
+    zookeeper_requests,
 )
 from emulator.conformance.recording import Recording
+from emulator.conformance.requests import Threads
 
 GRACE_MS = 250
 HARD = AGREED
 """What a cluster agreed on: two entries that differ contradict each other at once."""
 SOFT = (2, 5, 6)
 """Races, retries and batches: they must have been apart all through the grace."""
+
+_time = itemgetter(0)
 
 
 @dataclass(frozen=True)
@@ -40,52 +49,84 @@ class Disagreement:
     run: Entry | None
 
 
-class RealCourse:
-    """The course of the real recording, by point and key, with times."""
+class Course:
+    """One side by point and key, with times, as far as it has come."""
+
+    def __init__(self, lens: Lens) -> None:
+        self.lens = lens
+        self.lanes: dict[int, Lanes] = {point: defaultdict(list) for point in POINTS}
+        self._threads = Threads()
+
+    def grow(self, piece: Recording) -> None:
+        """What came next, all of it later than what there is."""
+        for point in POINTS:
+            lanes = self.lanes[point]
+            for key, lane in self._gather(point, piece).items():
+                lanes[key] += sorted(lane, key=_time)
+
+    def _gather(self, point: int, piece: Recording) -> Lanes:
+        if point == REQUESTED:
+            return zookeeper_requests(piece, self.lens, self._threads)
+        return POINTS[point].gather(piece, self.lens)
+
+
+class RealCourse(Course):
+    """The real recording, whole."""
 
     def __init__(self, real: Recording, requests_from_ms: int = EVER) -> None:
-        self.lens = lens_of(real, requests_from_ms)
-        self.lanes = {point: POINTS[point].gather(real, self.lens) for point in POINTS}
-        self._before: dict[tuple[int, int], Lanes] = {}
+        super().__init__(lens_of(real, requests_from_ms))
+        self.grow(real)
 
-    def before(self, point: int, until_ms: int) -> Lanes:
-        """Kept, for a search asks about the same few moments again and again."""
-        if (point, until_ms) not in self._before:
-            lanes = self.lanes[point].items()
-            tidied = {key: _before(point, lane, until_ms) for key, lane in lanes}
-            self._before[point, until_ms] = tidied
-        return self._before[point, until_ms]
+
+class Prefix:
+    """A run that is still going beside the real recording."""
+
+    def __init__(self, real: RealCourse) -> None:
+        self.real = real
+        self.run = Course(real.lens)
+        self._alike: dict[tuple[int, str], tuple[int, int]] = {}
+        """By lane, with how many entries of each side it was alike when last looked at."""
+
+    def disagreement(
+        self, until_ms: int, points: tuple[int, ...] = HARD
+    ) -> Disagreement | None:
+        """The earliest contradiction among entries before `until_ms` (points: HARD or SOFT)."""
+        found = (one for point in points for one in self._in_point(point, until_ms))
+        return min(found, key=lambda d: (d.at_ms, d.point, d.key), default=None)
+
+    def _in_point(self, point: int, until_ms: int) -> Iterator[Disagreement]:
+        ours, theirs = self.real.lanes[point], self.run.lanes[point]
+        for key in sorted(ours.keys() | theirs.keys()):
+            real, run = ours.get(key, []), theirs.get(key, [])
+            cut = _cut(real, until_ms), _cut(run, until_ms)
+            if self._alike.get((point, key), (0, 0)) == cut:
+                continue
+            found = _first_disagreement(point, key, real[: cut[0]], run[: cut[1]])
+            if found is None:
+                self._alike[point, key] = cut
+            elif _counts(found, real, run, until_ms):
+                yield found
 
 
 def prefix_disagreement(
     real: RealCourse, run: Recording, until_ms: int, points: tuple[int, ...] = HARD
 ) -> Disagreement | None:
-    """The earliest contradiction among entries before `until_ms` (points: HARD or SOFT)."""
-    found = (
-        disagreement for point in points for disagreement in _in_point(point, real, run, until_ms)
-    )
-    return min(found, key=lambda d: (d.at_ms, d.point, d.key), default=None)
+    """Of a run that is given whole."""
+    prefix = Prefix(real)
+    prefix.run.grow(run)
+    return prefix.disagreement(until_ms, points)
 
 
-def _in_point(
-    point: int, real: RealCourse, run: Recording, until_ms: int
-) -> Iterator[Disagreement]:
-    known, lanes = real.before(point, until_ms), POINTS[point].gather(run, real.lens)
-    for key in all_keys(known, lanes):
-        lane = lanes.get(key, [])
-        found = _first_disagreement(point, key, known.get(key, []), _before(point, lane, until_ms))
-        if found and _counts(found, real.lanes[point].get(key, []), lane, until_ms):
-            yield found
-
-
-def _before(point: int, lane: list[Timed], until_ms: int) -> list[Timed]:
-    return POINTS[point].tidy([timed for timed in lane if timed[0] < until_ms])
+def _cut(lane: list[Timed], until_ms: int) -> int:
+    """How many entries are before that moment."""
+    return bisect_left(lane, until_ms, key=_time)
 
 
 def _first_disagreement(
     point: int, key: str, real: list[Timed], run: list[Timed]
 ) -> Disagreement | None:
-    for ours, theirs in zip_longest(real, run):
+    tidy = POINTS[point].tidy
+    for ours, theirs in zip_longest(tidy(real), tidy(run)):
         if ours is None or theirs is None or ours[1] != theirs[1]:
             return _disagreement(point, key, ours, theirs)
     return None
@@ -111,4 +152,6 @@ def _states(point: int, lane: list[Timed], until_ms: int) -> set[tuple[Entry, ..
     """
     since_ms = until_ms - GRACE_MS
     moments = {since_ms, *(t + 1 for t, _ in lane if since_ms <= t < until_ms)}
-    return {tuple(entry for _, entry in _before(point, lane, ms)) for ms in moments}
+    cuts = {_cut(lane, ms) for ms in moments}
+    tidy = POINTS[point].tidy
+    return {tuple(entry for _, entry in tidy(lane[:cut])) for cut in cuts}

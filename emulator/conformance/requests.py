@@ -5,6 +5,8 @@ kind in a row are one pipelined batch without an order of its own. It must not k
 facts a recording holds.
 """
 
+from __future__ import annotations
+
 import itertools
 import re
 from collections.abc import Iterator
@@ -47,9 +49,10 @@ class Request(NamedTuple):
     ops: tuple[Operation, ...]
 
 
-def sent_requests(recording: Recording, from_ms: int) -> Iterator[tuple[int, str, Request]]:
+def sent_requests(
+    recording: Recording, from_ms: int, threads: Threads
+) -> Iterator[tuple[int, str, Request]]:
     """Each compared request: when it passed, its lane (broker and thread), and itself."""
-    threads = _Threads()
     for fact in recording.of("zookeeper_request"):
         if fact["op"] == "connect":
             threads.connected(fact["broker"])
@@ -79,7 +82,7 @@ def _operation(op: dict[str, Any]) -> Operation:
     return Operation(op["op"], op.get("path"), op.get("version"), op.get("flags"))
 
 
-class _Threads:
+class Threads:
     """Which thread sent a request, as far as the requests before it on its connection tell."""
 
     def __init__(self) -> None:

@@ -15,11 +15,11 @@ from itertools import pairwise
 
 from emulator.conformance.choices import Noted
 from emulator.conformance.export import export
-from emulator.conformance.partial import Contradiction, RealSide
+from emulator.conformance.partial import Contradiction, Partial, RealSide
 from emulator.conformance.player import Script
 from emulator.conformance.points import AGREED
 from emulator.conformance.prefix import GRACE_MS
-from emulator.conformance.recording import Fact, ProduceResult, Recording
+from emulator.conformance.recording import Recording
 from emulator.kernel.rng import Choice
 from emulator.runtime.play import Run
 from emulator.runtime.simulated import SimulatedWorld
@@ -98,7 +98,7 @@ class Walk:
     """A run on its way through the recording."""
 
     def __init__(self, script: Script, real: RealSide, legs: list[Leg], seed: int) -> None:
-        self.script, self.real, self.legs, self.seed = script, real, legs, seed
+        self.script, self.legs, self.seed = script, legs, seed
         self.choices: dict[Choice, int] = {}
         self.taken = 0
         """How many legs were played."""
@@ -106,8 +106,7 @@ class Walk:
         self._sink.listen(self._see)
         self._exported = 0
         self._needed: list[events.Stimulus] = []
-        self._facts: list[Fact] = []
-        self._results: list[ProduceResult] = []
+        self._partial = Partial(real)
 
     @property
     def over(self) -> bool:
@@ -162,19 +161,18 @@ class Walk:
     def _see(self, event: AnyEvent) -> None:
         """Most draws go wrong within milliseconds: each state is judged when it is written."""
         if self._needed and type(event) is events.ZkTransaction and _writes_state(event):
-            _stop_if(self.real.wrong_state(self._so_far()))
+            self._grow()
+            _stop_if(self._partial.wrong_state())
 
     def _judge(self, until_ms: int) -> None:
-        _stop_if(self.real.contradiction(self._so_far(), until_ms))
+        self._grow()
+        _stop_if(self._partial.contradiction(until_ms))
 
-    def _so_far(self) -> Recording:
-        """What the run has shown. Each event is exported once; with it come again those stimuli
-        that the export asks about, whose own facts do not matter."""
+    def _grow(self) -> None:
+        """Show what has happened since. Each event is exported once; with it come again those
+        stimuli that the export asks about, whose own facts do not matter."""
         new = self._sink.events[self._exported :]
         self._exported = len(self._sink.events)
-        exported = export([*self._needed, *new], self.script.settings)
-        self._facts += exported.events
-        self._results += exported.results
+        self._partial.grow(export([*self._needed, *new], self.script.settings))
         stimuli = (event for event in new if isinstance(event, events.Stimulus))
         self._needed += (stimulus for stimulus in stimuli if stimulus.do in _ASKED_ABOUT)
-        return Recording(self.script.settings, self._facts, self._results)

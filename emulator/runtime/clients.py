@@ -3,15 +3,16 @@ administrator.
 
 They run in processes of their own, find leaders in the metadata that brokers serve, and retry as
 librdkafka does. Owns no rule of Kafka's brokers. Sources: the recordings' README (producers);
-librdkafka CONFIGURATION.md 1.9 (defaults).
+librdkafka 2.3 and later (CONFIGURATION.md; rdkafka_partition.c rd_kafka_retry_msgq).
 """
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import insort
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 
 from emulator.kernel.scheduler import Kernel, Process
 from emulator.kernel.sync import Queue
@@ -47,7 +48,10 @@ CLIENT_DEFAULTS = {
     "message.timeout.ms": 60_000,
     "request.timeout.ms": 30_000,
     "retry.backoff.ms": 100,
+    "retry.backoff.max.ms": 1000,
 }
+NO_JITTER = 1000
+"""A back-off's jitter is in thousandths: between 80 % and 120 %."""
 
 RETRIABLE = frozenset(
     {
@@ -151,14 +155,16 @@ class ClusterView:
         return True
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class PendingBatch:
     """Records of one partition that were handed over together."""
 
+    number: int
     partition: TopicPartition
     records: int
     handed_over_us: int
-    tries: int = 0
+    retries: int = 0
+    not_before_us: int = 0
 
 
 @dataclass(slots=True)
@@ -188,18 +194,20 @@ class Producer:
         partitions: list[TopicPartition],
         settings: ProducerSettings,
         start_us: int = 0,
+        retry_jitter: Callable[[], int] = lambda: NO_JITTER,
     ) -> None:
-        """`start_us` is how long the client needs to get going."""
+        """`start_us` is how long the client needs to get going; `retry_jitter`: thousandths."""
         self._start_us = start_us
         self.name, self.partitions, self.settings = name, partitions, settings
         self._kernel, self._process = bootstrap.kernel, process
         self._view = ClusterView(bootstrap, process)
-        self._queues: dict[TopicPartition, deque[PendingBatch]] = {p: deque() for p in partitions}
+        self._retry_jitter = retry_jitter
+        self._queues: dict[TopicPartition, list[PendingBatch]] = {p: [] for p in partitions}
+        self._handed_over = 0
         self._wake: Queue[None] = Queue(bootstrap.kernel)
         self._lane = process.lane(name)
         self._stopped = False
         self._refreshing = False
-        self._blocked_until_us: dict[TopicPartition, int] = {}
         process.spawn(f"{name}-sender", self._send_for_ever())
         process.spawn(f"{name}-metadata", self._refresh_for_ever())
 
@@ -222,7 +230,8 @@ class Producer:
     def hand_over(self, records: int) -> None:
         """Give the client these many records for each partition, now."""
         for partition in self.partitions:
-            pending = PendingBatch(partition, records, self._kernel.now)
+            self._handed_over += 1
+            pending = PendingBatch(self._handed_over, partition, records, self._kernel.now)
             self._queues[partition].append(pending)
             timeout_us = self.settings["message.timeout.ms"] * 1000
             self._lane.call_later(timeout_us, partial(self._time_out, pending))
@@ -253,19 +262,25 @@ class Producer:
             ready: dict[LiveBroker, list[PendingBatch]] = {}
             for partition, queue in self._queues.items():
                 leader = self._view.leaders.get(partition)
-                blocked = self._blocked_until_us.get(partition, 0) > self._kernel.now
-                if queue and leader is not None and not blocked:
-                    ready.setdefault(leader, []).extend(queue)
-                    queue.clear()
+                count = self._ready(queue)
+                if count and leader is not None:
+                    ready.setdefault(leader, []).extend(queue[:count])
+                    del queue[:count]
             for leader, batches in ready.items():
                 await self._send(leader, batches)
+
+    def _ready(self, queue: list[PendingBatch]) -> int:
+        """How many go now: order is kept, so the first that backs off holds up all behind it."""
+        now = self._kernel.now
+        waiting = (n for n, batch in enumerate(queue) if batch.not_before_us > now)
+        return next(waiting, len(queue))
 
     async def _send(self, leader: LiveBroker, batches: list[PendingBatch]) -> None:
         """One Produce request with all that waits; several requests are on their way."""
         try:
             connection = await self._view.connection("produce", leader)
         except Disconnected:
-            self._put_back(batches, RECONNECT_BACKOFF_MS)
+            self._put_back(batches, self._kernel.now + RECONNECT_BACKOFF_MS * 1000)
             return
         grouped: dict[TopicPartition, list[PendingBatch]] = {}
         for batch in batches:
@@ -299,10 +314,11 @@ class Producer:
             if produced.error is Errors.NONE:
                 self._report(batches, "ok", produced.base_offset)
             elif produced.error in RETRIABLE:
-                if produced.error in LEADER_MOVED:
+                moved = produced.error in LEADER_MOVED
+                if moved:
                     self._view.leaders.pop(produced.partition, None)
                     self._process.spawn(f"{self.name}-metadata-now", self._refresh_now())
-                self._retry(batches, produced.error.name)
+                self._retry(batches, produced.error.name, counted=not moved)
             else:
                 self._report(batches, produced.error.name, -1)
 
@@ -313,22 +329,31 @@ class Producer:
             self._refreshing = False
             self._wake.put(None)
 
-    def _retry(self, batches: list[PendingBatch], error: str) -> None:
-        """Put records back in front, for as long as `retries` allows."""
-        again = [b for b in batches if b.tries < self.settings["retries"]]
-        over = [b for b in batches if b.tries >= self.settings["retries"]]
+    def _retry(self, batches: list[PendingBatch], error: str, counted: int = 1) -> None:
+        """Put records back in their place, for as long as `retries` allows. A refusal by who does
+        not lead is not `counted`: nothing can have been appended."""
+        again = [b for b in batches if b.retries + counted <= self.settings["retries"]]
+        over = [b for b in batches if b.retries + counted > self.settings["retries"]]
         if over:
             self._report(over, error, -1)
+        jitter = self._retry_jitter()
         for batch in again:
-            batch.tries += 1
-        self._put_back(again, self.settings["retry.backoff.ms"])
+            batch.retries += counted
+            backoff_us = self._backoff_us(batch.retries, jitter)
+            self._put_back([batch], self._kernel.now + backoff_us)
 
-    def _put_back(self, batches: list[PendingBatch], backoff_ms: int) -> None:
-        for batch in reversed(batches):
+    def _backoff_us(self, retries: int, jitter: int) -> int:
+        """librdkafka 2.3 rd_kafka_retry_msgq: twice as long with each retry, up to a limit."""
+        longest_us = self.settings["retry.backoff.max.ms"] * 1000
+        backoff_ms = self.settings["retry.backoff.ms"] << min(max(retries - 1, 0), 20)
+        return min(backoff_ms * jitter, longest_us)
+
+    def _put_back(self, batches: list[PendingBatch], not_before_us: int) -> None:
+        for batch in batches:
             if batch.records:
-                self._queues[batch.partition].appendleft(batch)
-                self._blocked_until_us[batch.partition] = self._kernel.now + backoff_ms * 1000
-        self._lane.call_later(backoff_ms * 1000, lambda: self._wake.put(None))
+                batch.not_before_us = not_before_us
+                insort(self._queues[batch.partition], batch, key=attrgetter("number"))
+        self._lane.call_at(not_before_us, lambda: self._wake.put(None))
 
     def _time_out(self, batch: PendingBatch) -> None:
         """message.timeout.ms ran out, whether they wait to be sent or are on their way: an answer

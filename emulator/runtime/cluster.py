@@ -7,6 +7,7 @@ through `Surroundings`. Implements `emulator.faults.base.World`. Knows no scenar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -93,6 +94,10 @@ class Surroundings(Protocol):
 
     def handover_jitter_us(self, producer: str) -> int:
         """How late a producer's driver hands a record over."""
+        ...
+
+    def retry_jitter(self, producer: str) -> int:
+        """By how many thousandths a producer's next back-off is longer or shorter."""
         ...
 
 
@@ -274,6 +279,7 @@ class Cluster:
             [TopicPartition(request.topic, n) for n in request.partitions],
             ProducerSettings(request.acks, request.record_bytes, request.client),
             self._surroundings.client_start_us(name),
+            partial(self._surroundings.retry_jitter, name),
         )
         self._clients.append(producer)
         if isinstance(request, Produce):

@@ -8,12 +8,13 @@ the ranges in the recordings' README. Nothing here knows what is drawn for whom.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from emulator.kernel.rng import Chance
 from emulator.kernel.scheduler import Task
 
-VERSION = 3
+VERSION = 4
 _BUCKETS = 256
 
 Quantiles = tuple[tuple[float, int], ...]
@@ -96,6 +97,8 @@ TABLE: dict[str, Purpose] = {
     # Clients: how long one needs to get going, how late its driver hands a record over.
     "client_start": Purpose(((0.0, 20 * _MS), (0.8, 150 * _MS), (1.0, 220 * _MS))),
     "producer_handover": Purpose(((0.0, 0), (0.8, 2000), (1.0, 20 * _MS))),
+    # How long a producer backs off, in thousandths of what is due (RD_KAFKA_RETRY_JITTER_PERCENT).
+    "retry_jitter": Purpose(((0.0, 800), (1.0, 1200))),
 }
 
 
@@ -115,6 +118,10 @@ class _Row:
         return self.low[bucket] + ((self.span[bucket] * (bits & 0xFFFFFFFF)) >> 32)
 
 
+_row = lru_cache(maxsize=None)(_Row)
+"""The rows of the table are the same in every world."""
+
+
 def _at(quantiles: Sequence[tuple[float, int]], share: float) -> int:
     for (p0, v0), (p1, v1) in pairwise(quantiles):
         if share <= p1:
@@ -128,7 +135,7 @@ class Latencies:
     def __init__(self, chance: Chance, table: dict[str, Purpose] | None = None) -> None:
         self._chance = chance
         table = TABLE if table is None else table
-        self._rows = {n: (_Row(p.warm), _Row(p.cold), p.cold_uses) for n, p in table.items()}
+        self._rows = {n: (_row(p.warm), _row(p.cold), p.cold_uses) for n, p in table.items()}
         self._uses: dict[tuple[str, str], int] = {}
         self._speeds: dict[str, int] = {}
 

@@ -13,6 +13,7 @@ from emulator.kernel.rng import Chance
 from emulator.kernel.scheduler import Process
 from emulator.model.errors import Errors
 from emulator.profiles.base import profiles
+from emulator.runtime.clients import NO_JITTER
 from emulator.runtime.cluster import Cluster
 from emulator.runtime.latency import Latencies
 from emulator.runtime.live_causes import CLOSE, CONNECT, LiveCauses
@@ -231,6 +232,9 @@ class LiveWorld:
 
     def handover_jitter_us(self, producer: str) -> int:
         return 0
+
+    def retry_jitter(self, producer: str) -> int:
+        return NO_JITTER
 
 
 class _Inbox:

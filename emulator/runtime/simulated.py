@@ -155,6 +155,9 @@ class SimulatedWorld:
     def handover_jitter_us(self, producer: str) -> int:
         return self.latencies("producer_handover", producer)
 
+    def retry_jitter(self, producer: str) -> int:
+        return self.latencies("retry_jitter", producer)
+
     def close(self) -> None:
         """Take the world down."""
         self.kernel.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import pairwise
 from typing import Any
 
 from emulator.kernel.scheduler import Kernel
@@ -136,6 +137,37 @@ def test_a_refused_request_is_sent_again_after_the_back_off_with_what_came_meanw
         assert (first[2], second[2]) == ("1", "2")
         assert 100 <= int(second[0]) - int(first[0]) <= 105
         assert [(r, o) for _, r, o, _ in cluster.results()] == [("ok", 0), ("ok", 1)]
+
+
+def test_each_retry_waits_twice_as_long_up_to_a_second() -> None:
+    """librdkafka 2.3 rd_kafka_retry_msgq."""
+    with OneBroker(*[Errors.NOT_ENOUGH_REPLICAS] * 7, 0) as cluster:
+        cluster.producer(acks="all").hand_over(1)
+        cluster.run_ms(6000)
+        sent = [int(line.split()[0]) for line in cluster.take()]
+        waits = [later - t for t, later in pairwise(sent)]
+        assert [wait // 50 * 50 for wait in waits] == [100, 200, 400, 800, 1000, 1000, 1000]
+
+
+def test_what_came_later_waits_behind_the_first_that_backs_off_and_keeps_its_place() -> None:
+    refused = [Errors.NOT_ENOUGH_REPLICAS] * 3
+    with OneBroker(*refused, 0) as cluster:
+        producer = cluster.producer(acks="all")
+        producer.hand_over(1)
+        cluster.run_ms(250)
+        producer.hand_over(1)  # The first is in its second back-off, until about 310.
+        cluster.run_ms(40)
+        assert [line.split(" ", 1)[1] for line in cluster.take()] == ["produce 1", "produce 1"]
+        cluster.run_ms(1000)
+        assert [line.split(" ", 1)[1] for line in cluster.take()] == ["produce 2", "produce 2"]
+        assert [(r, o) for _, r, o, _ in cluster.results()] == [("ok", 0), ("ok", 1)]
+
+
+def test_a_refusal_by_who_does_not_lead_counts_for_no_retry() -> None:
+    with OneBroker(Errors.NOT_LEADER_OR_FOLLOWER, 0) as cluster:
+        cluster.producer(retries=0).hand_over(1)
+        cluster.run_ms(1500)
+        assert [r[1] for r in cluster.results()] == ["ok"]
 
 
 def test_an_error_that_is_not_retriable_is_the_result() -> None:
