@@ -87,9 +87,7 @@ class Prefix:
         self._alike: dict[tuple[int, str], tuple[int, int]] = {}
         """By lane, with how many entries of each side it was alike when last looked at."""
 
-    def disagreement(
-        self, until_ms: int, points: tuple[int, ...] = HARD
-    ) -> Disagreement | None:
+    def disagreement(self, until_ms: int, points: tuple[int, ...] = HARD) -> Disagreement | None:
         """The earliest contradiction among entries before `until_ms` (points: HARD or SOFT)."""
         found = (one for point in points for one in self._in_point(point, until_ms))
         return min(found, key=lambda d: (d.at_ms, d.point, d.key), default=None)
