@@ -180,6 +180,8 @@ class PartitionStateMachine:
             it.isr,
             it.zk_version,
             why,
+            self._context.replicas(partition),
+            state.controller_epoch,
         )
 
     # -- elections ---------------------------------------------------------------------------------

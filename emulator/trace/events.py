@@ -419,7 +419,8 @@ class ControllerEventProcessed(Event, frozen=True, gc=False):
 
 class ControllerCacheUpdated(Event, frozen=True, gc=False):
     """partitionLeadershipInfo has a new entry; `why` says from what (creation, notification,
-    election ...)."""
+    election ...). `replicas` are those that the controller has assigned then, `controller_epoch` is
+    the deciding one."""
 
     partition: TopicPartition
     leader: int
@@ -427,6 +428,8 @@ class ControllerCacheUpdated(Event, frozen=True, gc=False):
     isr: tuple[int, ...]
     zk_version: int
     why: str
+    replicas: tuple[int, ...] = ()
+    controller_epoch: int = -1
 
 
 class BrokerChange(Event, frozen=True, gc=False):

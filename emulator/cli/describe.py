@@ -1,0 +1,70 @@
+"""`isr describe RUN --at 12.5s`: every partition at one moment, as each of its members has it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+
+from emulator.runtime.run_directory import RUN_HELP, find_run
+from emulator.scenario.errors import UserError
+from emulator.view import asked
+from emulator.view.derive import Derived, derive
+from emulator.view.describe import as_json as description_json
+from emulator.view.describe import describe
+from emulator.view.describe_text import render_description
+from emulator.view.snapshot import snapshot
+from emulator.view.stored import NoRun, StoredRun, open_run
+
+
+def command(
+    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)],
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="12.5s since the cluster was up; default: the end."),
+    ] = None,
+    partition: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this partition: orders-0.")
+    ] = None,
+    fetchers: Annotated[
+        bool, typer.Option("--fetchers", help="Fetcher threads, and the partitions of each.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="All of it as one JSON object.")] = False,
+) -> None:
+    """Describe every partition at one moment of a run, in the manner of kafka-topics --describe.
+
+    AR, ISR, OSR, leader, epochs and zkVersion as ZooKeeper has them, as whoever is (or thinks to
+    be) controller has them, as the leader has them, and as each broker's metadata shows them; each
+    replica's own LEO and HW beside what its leader thinks. What differs is marked.
+    """
+    try:
+        stored = open_run(find_run(run))
+        derived = derive(stored.events)
+        at_us = _moment(at, stored, derived)
+        only = asked.partition(partition, derived) if partition is not None else None
+    except (NoRun, asked.NotInRun) as error:
+        raise UserError(str(error)) from None
+    found = describe(snapshot(derived.events, at_us), derived.origin_us)
+    if only is not None:
+        found.partitions = [one for one in found.partitions if one.partition == only]
+    if as_json:
+        about = {"scenario": stored.header.scenario, "seed": stored.header.seed}
+        typer.echo(msgspec.json.encode(about | description_json(found)))
+    else:
+        Console(highlight=False).print(render_description(found, only=only, fetchers=fetchers))
+
+
+def _moment(at: str | None, stored: StoredRun, derived: Derived) -> int:
+    """Microseconds of the trace; the run's end where no time is given."""
+    first_us = derived.events[0].t if derived.events else 0
+    ended_us = round(float(stored.summary.get("virtual_ms", 0)) * 1000)
+    last_us = max(derived.end_us - 1, ended_us)
+    if at is None:
+        return last_us
+    at_us = derived.origin_us + asked.time_us(at)
+    if not first_us <= at_us <= last_us:
+        ends = " to ".join(f"{(us - derived.origin_us) / 1e6:.3f} s" for us in (first_us, last_us))
+        raise asked.NotInRun(f"--at {at}: the run goes from {ends}")
+    return at_us

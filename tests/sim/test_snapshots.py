@@ -1,0 +1,138 @@
+"""What a snapshot says of a moment is what the brokers had in memory then: read from the trace
+alone, held against the objects themselves after every stimulus of whole runs.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from emulator.conformance.recording import read_recording
+from emulator.conformance.stimuli import scenario_of
+from emulator.node import Broker
+from emulator.runtime.play import Run
+from emulator.runtime.simulated import SimulatedWorld
+from emulator.scenario.schema import Scenario
+from emulator.trace.sink import Sink
+from emulator.trace.values import PartitionState, TopicPartition
+from emulator.view.snapshot import DOWN, LEADER, Member, Snapshot, State, snapshot
+from tests.sim.shipped_runs import scenario
+from zk import paths as zk_paths
+from zk.codec import decode_state
+from zk.tree import Tree
+
+RECORDINGS = Path(__file__).parents[1] / "recordings" / "kafka-2.6.3"
+RECORDED = (
+    "bounce-unseen",
+    "controlled-shutdown",
+    "leader-crash",
+    "leader-loses-zookeeper",
+    "reassignment-grow",
+    "shrink-expand-many",
+    "topic-lifecycle",
+    "unclean-election",
+)
+SHIPPED = ("min-isr", "partition-starvation")
+UNKNOWN = -1
+
+
+def scenario_named(name: str) -> Scenario:
+    return scenario(name) if name in SHIPPED else scenario_of(read_recording(RECORDINGS / name))
+
+
+@pytest.mark.parametrize("name", [*RECORDED, *SHIPPED])
+def test_after_every_stimulus_it_is_what_the_brokers_have_in_memory(name: str) -> None:
+    sink = Sink()
+    world = SimulatedWorld(scenario_named(name), 1, sink)
+    run = Run(world)
+    run.bring_up()
+    looked = 0
+    while not run.over:
+        run.next_stretch()
+        found = snapshot(sink.events, world.kernel.now)
+        assert_znodes(found, world)
+        for broker, node in world.cluster.brokers.items():
+            assert_broker(found.members[broker], node)
+            looked += 1
+    world.close()
+    assert looked >= 9
+
+
+def assert_znodes(found: Snapshot, world: SimulatedWorld) -> None:
+    tree = world.ensemble.tree
+    named = ((zk_paths.partition_of_state_path(path), path) for path in tree.paths())
+    paths = {TopicPartition(*name): path for name, path in named if name is not None}
+    assert sorted(found.states) == sorted(paths)
+    for name, path in paths.items():
+        node, ours = tree.node(path), found.zookeeper_state(name)
+        assert node is not None and node.data is not None and ours is not None
+        theirs = decode_state(path, node.data, node.version)
+        it = theirs.leader_and_isr
+        assert (ours.leader, ours.leader_epoch, ours.isr) == (it.leader, it.leader_epoch, it.isr)
+        assert (ours.zk_version, ours.controller_epoch) == (node.version, theirs.controller_epoch)
+        assert ours.replicas == decode_topic_replicas(tree, name)
+    registered = {int(p.rpartition("/")[2]) for p in tree.paths() if p.startswith("/brokers/ids/")}
+    assert set(found.registered) == registered
+
+
+def decode_topic_replicas(tree: Tree, name: TopicPartition) -> tuple[int, ...]:
+    node = tree.node(f"/brokers/topics/{name.topic}")
+    assert node is not None and node.data is not None
+    partitions: dict[str, list[int]] = json.loads(node.data)["partitions"]
+    return tuple(partitions[str(name.partition)])
+
+
+def assert_broker(member: Member, node: Broker) -> None:
+    process = node.context.process
+    dead = process.state == "dead" or node.exited
+    assert (member.process == DOWN) == dead
+    if dead:
+        return
+    assert member.process == process.state
+    cache = node.metadata_cache
+    assert member.metadata == {name: of_request(s) for name, s in cache._partitions.items()}
+    assert member.live_brokers == tuple(cache._brokers)
+    assert_replicas(member, node)
+    assert_fetchers(member, node)
+    controller = node.controller
+    if controller is not None:
+        assert (member.controller_epoch is not None) == controller.is_active
+
+
+def of_request(state: PartitionState) -> State:
+    whole = state.controller_epoch, state.replicas
+    return State(state.leader, state.leader_epoch, state.isr, state.zk_version, *whole)
+
+
+def assert_replicas(member: Member, node: Broker) -> None:
+    manager = node.replica_manager
+    hosted = manager.partitions if manager is not None else {}
+    online = {name: it for name, it in hosted.items() if it.leader_replica_id is not None}
+    assert sorted(member.hosted) == sorted(online)
+    for name, it in online.items():
+        ours = member.hosted[name]
+        assert (ours.role == LEADER) == it.is_leader
+        assert ours.state.leader == it.leader_replica_id
+        assert (ours.state.leader_epoch, ours.state.zk_version) == (it.leader_epoch, it.zk_version)
+        assert it.log is not None
+        assert (ours.leo, ours.hw) == (it.log.log_end_offset, it.log.high_watermark)
+        if it.is_leader:
+            assert ours.state.isr == it.isr
+            sees = {r.broker: r.log_end_offset for r in it.remotes.values()}
+            known = {broker: leo for broker, leo in sees.items() if leo != UNKNOWN}
+            assert {b: leo for b, leo in ours.sees.items() if b in sees} == known
+
+
+def assert_fetchers(member: Member, node: Broker) -> None:
+    manager = node.replica_manager
+    threads = manager.fetchers.threads if manager is not None and manager.fetchers else {}
+    assert sorted(member.fetchers) == sorted(threads)
+    for key, thread in threads.items():
+        asked: dict[TopicPartition, int] = {
+            name: one.offset for name, one in member.fetchers[key].partitions.items()
+        }
+        assert set(asked) <= set(thread.partitions)
+        fetching = [name for name, state in thread.partitions.items() if not state.truncating]
+        assert all(name in asked for name in fetching)
