@@ -212,10 +212,11 @@ class Broker:
             await ControlledShutdown(
                 self.context, self._require_zk_client(), self._network, lambda: self.broker_epoch
             ).run()
-        self.started = False
-        await self.context.kernel.checkpoint("shutdown.parts")
+        await self._stop_serving()
+        await self.context.kernel.checkpoint("shutdown.purgatories")
         if self.replica_manager is not None:
             await self.replica_manager.shutdown()
+        await self.context.kernel.checkpoint("shutdown.parts")
         if self.controller is not None:
             await self.controller.shutdown()
         assert self.zk is not None
@@ -224,6 +225,16 @@ class Broker:
         self.exited = True
         self.context.emit(events.BrokerExited)
         self.context.process.crash()
+
+    async def _stop_serving(self) -> None:
+        """The sockets close before anything else does, so clients learn at once; then the handlers
+        and the periodic tasks end (SocketServer.stopProcessingRequests). Fetchers go on until the
+        ReplicaManager's turn comes, behind the coordinators' purgatories."""
+        self.started = False
+        await self.context.kernel.checkpoint("shutdown.sockets")
+        self._network.stop_listening(self._port)
+        await self._pool.shutdown()
+        await self.context.scheduler.shutdown()
 
     def _require_zk_client(self) -> KafkaZkClient:
         assert self._zk_client is not None

@@ -21,6 +21,7 @@ Latency = Callable[[str, str], int]
 
 LATENCY_PURPOSES = {
     "zk_request": "a request, ping or end of connection on its way to the server",
+    "zk_multi": "a request of several operations on its way to the server",
     "zk_process": "a request inside the server, until it is applied and logged",
     "zk_reply": "an answer on its way back",
     "zk_watch": "a watch event on its way to the client",

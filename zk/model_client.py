@@ -20,6 +20,7 @@ from zk.ops import (
     Exists,
     GetChildren,
     GetData,
+    Multi,
     Reply,
     Request,
     SessionState,
@@ -188,7 +189,8 @@ class ModelSession:
         self._last_sent_us = self._now_us()
         assert self._to_server is not None
         process_us = self._link.latency("zk_process", self._link.client)
-        self._to_server.send(packet, "zk_request", process_us)
+        purpose = "zk_multi" if isinstance(packet, Multi) else "zk_request"
+        self._to_server.send(packet, purpose, process_us)
 
     def _answer_later(self, on_reply: OnReply) -> None:
         closed = self._phase in _OVER

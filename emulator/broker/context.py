@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from emulator.broker.kafka_scheduler import KafkaScheduler
 from emulator.kernel.scheduler import Kernel, Lane, Process, Task
 from emulator.kernel.sync import Promise, RwLock, Semaphore
 from emulator.model.config import KafkaConfig
@@ -36,6 +37,7 @@ class BrokerContext:
     ) -> None:
         self.broker, self.kernel, self.process = broker, kernel, process
         self.config, self.profile = config, profile
+        self.scheduler = KafkaScheduler(kernel, self.spawn)
 
     def now_ms(self) -> int:
         """Kafka's Time.milliseconds."""
@@ -60,25 +62,9 @@ class BrokerContext:
         period_ms: int,
         delay_ms: int = 0,
     ) -> Task:
-        """A fixed-rate task of KafkaScheduler: runs that were missed are made up back to back, and
-        the phase stays (spec §4.1). An exception is logged in Kafka, and the task keeps its
-        schedule."""
-        return self.spawn(
-            f"kafka-scheduler/{name}", self._run_periodically(body, period_ms, delay_ms)
-        )
-
-    async def _run_periodically(
-        self, body: Callable[[], Coroutine[Any, Any, None]], period_ms: int, delay_ms: int
-    ) -> None:
-        kernel = self.kernel
-        due = kernel.now + delay_ms * 1000
-        while True:
-            await kernel.sleep_until(due)
-            kernel.cause = -1
-            await body()
-            due += period_ms * 1000
-            if due <= kernel.now:
-                await kernel.checkpoint("missed_run")
+        """A periodic task on a scheduler of its own, as the controller has one; the broker's
+        stops before it does."""
+        return KafkaScheduler(self.kernel, self.spawn).schedule(name, body, period_ms, delay_ms)
 
 
 class KernelThreads:

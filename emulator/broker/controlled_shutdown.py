@@ -50,6 +50,8 @@ class ControlledShutdown:
             connection = await self._network.connect(client, where.host, where.port, timeout_ms)
             request = ControlledShutdownRequest(self._context.broker, self._broker_epoch())
             response = await connection.send(request, timeout_ms)
+            connection.close()
+            await self._context.kernel.checkpoint("shutdown.announced")
         except (Disconnected, ZooKeeperError) as error:
             self._context.failed("controlled shutdown", error)
             return False

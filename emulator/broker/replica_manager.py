@@ -78,9 +78,9 @@ class ReplicaManager:
     async def startup(self) -> None:
         """The periodic tasks take their phase here, one shortly after the other (spec §4.1)."""
         lag_ms = self._context.config.replica_lag_time_max_ms
-        self._context.schedule("isr-expiration", self._maybe_shrink_isr, lag_ms // 2)
+        self._context.scheduler.schedule("isr-expiration", self._maybe_shrink_isr, lag_ms // 2)
         await self._context.kernel.checkpoint("boot.propagation")
-        self._context.schedule(
+        self._context.scheduler.schedule(
             "isr-change-propagation",
             self.propagation.maybe_propagate_isr_changes,
             ISR_CHANGE_PROPAGATION_PERIOD_MS,
@@ -428,7 +428,7 @@ class ReplicaManager:
         """The checkpoint task begins with the first LeaderAndIsr."""
         if not self._checkpointing:
             self._checkpointing = True
-            self._context.schedule(
+            self._context.scheduler.schedule(
                 "highwatermark-checkpoint",
                 self._checkpoint,
                 self._context.config.replica_high_watermark_checkpoint_interval_ms,

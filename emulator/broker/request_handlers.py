@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from emulator.broker.context import BrokerContext
-from emulator.kernel.sync import Queue
+from emulator.kernel.sync import Promise, Queue
 from emulator.protocol.messages import Request
 from emulator.protocol.transport import ServerConnection
 
@@ -28,14 +28,17 @@ class RequestHandlerPool:
     def __init__(
         self, context: BrokerContext, handle: Callable[[Received], Awaitable[None]]
     ) -> None:
-        self._queue: Queue[Received] = Queue(context.kernel)
+        self._queue: Queue[Received | None] = Queue(context.kernel)
         self._handle = handle
         self._context = context
+        self._ended: list[Promise[None]] = []
 
     def start(self) -> None:
         """The sockets answer from now on; what waited in them is taken up."""
         for n in range(self._context.config.num_io_threads):
-            self._context.spawn(f"data-plane-kafka-request-handler-{n}", self._run())
+            ended: Promise[None] = Promise(self._context.kernel)
+            self._ended.append(ended)
+            self._context.spawn(f"data-plane-kafka-request-handler-{n}", self._run(ended))
 
     def receive(self, request: Request, connection: ServerConnection) -> None:
         """A network thread has read a request."""
@@ -46,6 +49,16 @@ class RequestHandlerPool:
         """Requests in the queue (RequestQueueSize)."""
         return len(self._queue)
 
-    async def _run(self) -> None:
-        while True:
-            await self._handle(await self._queue.take())
+    async def _run(self, ended: Promise[None]) -> None:
+        while (received := await self._queue.take()) is not None:
+            await self._handle(received)
+        ended.resolve(None)
+
+    async def shutdown(self) -> None:
+        """What waits is dropped with its connection (RequestChannel.clear); each handler ends when
+        it is through with what it is at."""
+        self._queue.clear()
+        for _ in self._ended:
+            self._queue.put(None)
+        for ended in self._ended:
+            await ended.wait()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -255,25 +256,35 @@ _CONVERTERS: dict[type, Callable[[Any], Iterator[Fact]]] = {
 
 def _results(trace: Iterable[AnyEvent], up_us: int) -> list[ProduceResult]:
     """One line per record, at the round of its driver after the answer, as recordings have it."""
-    rounds: dict[tuple[str, str], tuple[int, int]] = {}
+    produced = [event for event in trace if isinstance(event, events.RecordsProduced)]
+    rounds = _rounds(produced)
     results: list[ProduceResult] = []
-    for event in trace:
-        if isinstance(event, events.Stimulus) and event.do == "produce":
-            told = json.loads(event.arguments)
-            period_us = int(1_000_000 * told.get("batch", 1) / told["rate"])
-            rounds[(told["topic"], told.get("acks", "1"))] = (event.t, period_us)
-        elif isinstance(event, events.RecordsProduced):
-            results.extend(_records(event, rounds, up_us))
+    for event in produced:
+        results.extend(_records(event, rounds[event.client], up_us))
     return sorted(results, key=lambda result: result.t)
 
 
+def _rounds(produced: Iterable[events.RecordsProduced]) -> dict[str, list[int]]:
+    """When each producer's driver handed records over, late as it was: then it also asked for
+    results."""
+    rounds: dict[str, set[int]] = {}
+    for event in produced:
+        rounds.setdefault(event.client, set()).add(event.handed_over)
+    return {client: sorted(times) for client, times in rounds.items()}
+
+
 def _records(
-    event: events.RecordsProduced, rounds: dict[tuple[str, str], tuple[int, int]], up_us: int
+    event: events.RecordsProduced, rounds: list[int], up_us: int
 ) -> Iterator[ProduceResult]:
-    topic, partition = event.partition
-    start_us, period_us = rounds.get((topic, event.acks), (event.t, 1))
-    turn = -(-(event.t - start_us) // period_us)
-    t = (start_us + turn * period_us - up_us) // 1000
+    turn = bisect_left(rounds, event.t)
+    asked_us = rounds[turn] if turn < len(rounds) else event.t
     for n in range(event.count):
         offset = event.base_offset + n if event.base_offset >= 0 else None
-        yield ProduceResult(t, topic, event.acks, partition, event.result, offset)
+        yield ProduceResult(
+            (asked_us - up_us) // 1000,
+            event.partition.topic,
+            event.acks,
+            event.partition.partition,
+            event.result,
+            offset,
+        )

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from emulator.conformance.recording import Fact, Recording, Transaction
 from emulator.conformance.znodes import NOTIFICATIONS
 from emulator.kernel.rng import Chance, Choice, Stream, mix
-from emulator.runtime.latency import TABLE, Latencies
+from emulator.runtime.latency import TABLE, USUAL_BOOT_US, Latencies, pace_of
 from emulator.runtime.play import UP_AFTER_FIRST_REGISTRATION_US
 
 PROPAGATION_PERIOD_MS = 2500
@@ -45,23 +45,27 @@ class Phase:
     broker: int
     expiration_ms: int | None
     propagation_ms: int | None
+    boot_us: int = USUAL_BOOT_US
+    """From launch to registration: how slow the machine was."""
 
 
 def boots_of(real: Recording) -> list[Phase]:
-    registered = {
-        fact["broker"]: fact["t"]
-        for fact in reversed(list(real.of("stimulus")))
-        if fact["do"] == "registered"
-    }
+    registered, launched = _first(real, "registered"), _first(real, "start")
     period_ms = int(real.settings.get("replica.lag.time.max.ms", 30000)) // 2
-    return [
-        Phase(
-            broker,
-            _begin(at, period_ms, _alone(real, broker, _shrinks(real, broker))),
-            _begin(at, PROPAGATION_PERIOD_MS, _alone(real, broker, _notified(real, broker))),
-        )
-        for broker, at in sorted(registered.items())
-    ]
+    phases = []
+    for broker, at in sorted(registered.items()):
+        boot_us = (at - launched[broker]) * 1000 if broker in launched else USUAL_BOOT_US
+        shrinks, notified = _shrinks(real, broker), _notified(real, broker)
+        expiration_ms = _begin(at, boot_us, period_ms, _alone(real, broker, shrinks))
+        propagation_ms = _begin(at, boot_us, PROPAGATION_PERIOD_MS, _alone(real, broker, notified))
+        phases.append(Phase(broker, expiration_ms, propagation_ms, boot_us))
+    return phases
+
+
+def _first(real: Recording, do: str) -> dict[int, int]:
+    """When each broker's first process was at this."""
+    stimuli = reversed(list(real.of("stimulus")))
+    return {fact["broker"]: fact["t"] for fact in stimuli if fact["do"] == do}
 
 
 def _shrinks(real: Recording, broker: int) -> Iterator[int]:
@@ -88,9 +92,9 @@ def _resumes(fact: Fact, broker: int) -> bool:
     return fact["do"] == "resume" and fact.get("broker") == broker
 
 
-def _begin(registered_ms: int, period_ms: int, seen: list[int]) -> int | None:
+def _begin(registered_ms: int, boot_us: int, period_ms: int, seen: list[int]) -> int | None:
     """The latest beginning that most of what was seen allows: runs are late, never early."""
-    high, low = (-us // 1000 for us in _range_us(_TO_REGISTRATION))
+    high, low = (-us // 1000 for us in _range_us(_TO_REGISTRATION, boot_us))
     since = [(t - registered_ms - low) % period_ms + low for t in seen]
     possible = [ms for ms in since if ms <= high + 2 * _LATE_MS]
     if not possible:
@@ -155,14 +159,14 @@ def _fitted(phase: Phase, late: Stream) -> dict[Choice, int]:
     begin_us = _begin_us(phase, late)
     if begin_us is None:
         return {}
-    startup, startup_us = _near(_STARTUP, actor, 1500, late)
+    startup, startup_us = _near(_STARTUP, phase, 1500, late)
     chosen = {(0, actor, _STARTUP): startup}
     chosen[0, actor, _TO_REGISTRATION], took_us = _near(
-        _TO_REGISTRATION, actor, startup_us - begin_us, late
+        _TO_REGISTRATION, phase, startup_us - begin_us, late
     )
     if phase.propagation_ms is not None:
         apart_us = phase.propagation_ms * 1000 - late.between(0, 4000) + took_us - startup_us
-        chosen[0, actor, _PROPAGATION], _ = _near(_PROPAGATION, actor, apart_us, late)
+        chosen[0, actor, _PROPAGATION], _ = _near(_PROPAGATION, phase, apart_us, late)
     return chosen
 
 
@@ -175,26 +179,32 @@ def _begin_us(phase: Phase, late: Stream) -> int | None:
     return min(told) * 1000 - late.between(0, apart_us)
 
 
-def _near(purpose: str, actor: str, wanted_us: int, seeds: Stream) -> tuple[int, int]:
+def _near(purpose: str, phase: Phase, wanted_us: int, seeds: Stream) -> tuple[int, int]:
     """(seed, what it draws): one whose draw is as near to what is wanted as the range allows."""
-    low, high = _range_us(purpose)
+    low, high = _range_us(purpose, phase.boot_us)
     wanted_us = min(max(wanted_us, low), high)
     best = (high - low + 1, 0, 0)
     for _ in range(_TRIES):
         seed = seeds.bits()
-        us = _drawn(purpose, actor, seed)
+        us = _drawn(purpose, phase, seed)
         best = min(best, (abs(us - wanted_us), seed, us))
         if best[0] <= _NEAR_US:
             break
     return best[1], best[2]
 
 
-def _range_us(purpose: str) -> tuple[int, int]:
-    quantiles = TABLE[purpose].warm
-    return quantiles[0][1], quantiles[-1][1]
+def _range_us(purpose: str, boot_us: int) -> tuple[int, int]:
+    row = TABLE[purpose]
+    low, high = row.warm[0][1], row.warm[-1][1]
+    if not row.paced:
+        return low, high
+    pace = pace_of(boot_us)
+    return low * pace // 1000, high * pace // 1000
 
 
-def _drawn(purpose: str, actor: str, seed: int) -> int:
+def _drawn(purpose: str, phase: Phase, seed: int) -> int:
     """What the declared table makes of this seed in the boot."""
-    chance = Chance(0, {(0, actor, purpose): seed})
-    return Latencies(chance, {purpose: TABLE[purpose]})(purpose, actor)
+    actor = f"broker-{phase.broker}"
+    latencies = Latencies(Chance(0, {(0, actor, purpose): seed}), {purpose: TABLE[purpose]})
+    latencies.took_to_boot(actor, phase.boot_us)
+    return latencies(purpose, actor)

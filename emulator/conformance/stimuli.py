@@ -84,11 +84,16 @@ _ZOOKEEPER = {
 
 
 def _boots(recording: Recording) -> list[Boot]:
-    """Each broker's first registration: the moment from which the cluster sees it."""
+    """Each broker's first registration: the moment from which the cluster sees it; and when that
+    process was launched."""
     boots: dict[int, Boot] = {}
+    launched: dict[int, int] = {}
     for fact in recording.of("stimulus"):
-        if fact["do"] == "registered" and fact["broker"] not in boots:
-            boots[fact["broker"]] = Boot(fact["broker"], registered_us=fact["t"] * 1000)
+        if fact["do"] == "start":
+            launched.setdefault(fact["broker"], fact["t"] * 1000)
+        elif fact["do"] == "registered" and fact["broker"] not in boots:
+            broker, at_us = fact["broker"], fact["t"] * 1000
+            boots[broker] = Boot(broker, None, at_us, launched.get(broker))
     return list(boots.values())
 
 

@@ -51,3 +51,7 @@ class Network(Protocol):
     async def connect(self, client: str, host: str, port: int, timeout_ms: int) -> Connection:
         """Open a connection; Disconnected when nobody answers in time."""
         ...
+
+    def stop_listening(self, port: int) -> None:
+        """Nobody answers on this port any more; the connections that it accepted break."""
+        ...

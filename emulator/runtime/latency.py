@@ -1,8 +1,9 @@
 """How long things take in virtual time: declared ranges, drawn per purpose and actor.
 
 The table is versioned data, written down before any search: for each purpose quantiles in
-microseconds, warm and, for what cold code runs first, cold (with how many uses are cold). Sources:
-the ranges in the recordings' README. Nothing here knows what is drawn for whom.
+microseconds, warm and, for what cold code runs first, cold (stage by stage). Sources: the ranges
+in the recordings' README, and what several recordings show. Nothing here knows what is drawn for
+whom.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
+from math import isqrt
 
 from emulator.kernel.rng import Chance
 from emulator.kernel.scheduler import Task
 
-VERSION = 4
+VERSION = 5
 _BUCKETS = 256
+_USUAL = 1000
 
 Quantiles = tuple[tuple[float, int], ...]
 """(share below, microseconds), from 0 to 1."""
@@ -33,54 +36,100 @@ def _quick(typical_us: int) -> Quantiles:
 
 
 class Purpose:
-    """One row of the table."""
+    """One row of the table: how long warm code takes, and before that each stage of a process's
+    first uses, (up to which use, quantiles). `paced`: goes with how long the process took to boot;
+    the row is then for a boot of `USUAL_BOOT_US`."""
 
-    def __init__(self, warm: Quantiles, cold: Quantiles | None = None, cold_uses: int = 0) -> None:
-        self.warm, self.cold, self.cold_uses = warm, cold or warm, cold_uses
+    def __init__(self, warm: Quantiles, *cold: tuple[int, Quantiles], paced: bool = False) -> None:
+        self.warm, self.cold, self.paced = warm, cold, paced
 
 
 _MS = 1000
+USUAL_BOOT_US = 1_500_000
+"""From launch to registration. In 106 recorded boots, of 0.9 to 7.8 s, the other steps took in
+proportion (connected 0.36 to 0.69 of that time before the registration, ids listed 0.013 to 0.089
+before it, started 0.06 to 0.17 after it), and creating a topic as its square root: the two cores
+were busy with more than one JVM."""
 TABLE: dict[str, Purpose] = {
     # The network between brokers, and from and to clients.
     "net_connect": Purpose(_quick(600)),
-    "net_request": Purpose(_quick(250), ((0.0, 800), (0.5, 2800), (1.0, 7000)), 400),
-    "net_response": Purpose(_quick(250), ((0.0, 800), (0.5, 2800), (1.0, 7000)), 400),
+    "net_request": Purpose(_quick(250), (400, ((0.0, 800), (0.5, 2800), (1.0, 7000)))),
+    "net_response": Purpose(_quick(250), (400, ((0.0, 800), (0.5, 2800), (1.0, 7000)))),
     # ZooKeeper: on the way, in the server, back.
     "zk_connect": Purpose(_quick(1500)),
     "zk_reconnect": Purpose(((0.0, 0), (1.0, 999 * _MS))),
-    "zk_request": Purpose(_quick(250), ((0.0, 500), (0.5, 2000), (0.9, 6000), (1.0, 25000)), 40),
+    "zk_request": Purpose(
+        _quick(250),
+        (20, ((0.0, 500), (0.5, 2000), (0.9, 6000), (1.0, 25000))),
+        (50, ((0.0, 250), (0.5, 600), (0.9, 1800), (1.0, 6000))),
+    ),
+    # A process's first multis: from the read before it, in 21 elections, 1 to 11 ms, median 5.
+    "zk_multi": Purpose(_quick(250), (12, ((0.0, 1000), (0.5, 4500), (0.9, 9000), (1.0, 15000)))),
     "zk_process": Purpose(_quick(150)),
-    "zk_reply": Purpose(_quick(250), ((0.0, 300), (0.5, 1000), (0.9, 3000), (1.0, 12000)), 40),
-    "zk_watch": Purpose(_quick(400), ((0.0, 500), (0.5, 1500), (1.0, 6000)), 5),
+    "zk_reply": Purpose(
+        _quick(250),
+        (20, ((0.0, 300), (0.5, 1000), (0.9, 3000), (1.0, 12000))),
+        (50, ((0.0, 200), (0.5, 500), (0.9, 1500), (1.0, 5000))),
+    ),
+    "zk_watch": Purpose(_quick(400), (5, ((0.0, 500), (0.5, 1200), (1.0, 3500)))),
     # A server that is started again: until it listens, then until it has read its data and serves.
     "zk_start": Purpose(((0.0, 400 * _MS), (0.8, 700 * _MS), (1.0, 1200 * _MS))),
     "zk_load": Purpose(((0.0, 60 * _MS), (0.8, 150 * _MS), (1.0, 300 * _MS))),
     # Work at a broker.
-    "create_log": Purpose(((0.0, 10 * _MS), (0.5, 100 * _MS), (0.9, 220 * _MS), (1.0, 300 * _MS))),
+    # Creating 600 logs took 2.3 to 3.1 s; a process's first took 200 ms, its second 50.
+    "create_log": Purpose(
+        ((0.0, 800), (0.5, 3 * _MS), (0.9, 7 * _MS), (0.99, 16 * _MS), (1.0, 60 * _MS)),
+        (1, ((0.0, 20 * _MS), (0.5, 130 * _MS), (0.9, 260 * _MS), (1.0, 400 * _MS))),
+        (2, ((0.0, 4 * _MS), (0.5, 50 * _MS), (0.9, 100 * _MS), (1.0, 200 * _MS))),
+        (5, ((0.0, 2 * _MS), (0.5, 19 * _MS), (0.9, 50 * _MS), (1.0, 75 * _MS))),
+        (100, ((0.0, 2 * _MS), (0.5, 6 * _MS), (0.9, 12 * _MS), (1.0, 40 * _MS))),
+    ),
     "open_log": Purpose(((0.0, 1 * _MS), (0.5, 4 * _MS), (1.0, 40 * _MS))),
-    "make_leader": Purpose(_quick(400), ((0.0, 500), (0.5, 8000), (1.0, 60 * _MS)), 2),
-    "make_follower": Purpose(_quick(400), ((0.0, 500), (0.5, 8000), (1.0, 60 * _MS)), 2),
-    "controller_event": Purpose(_quick(300), ((0.0, 500), (0.5, 4000), (1.0, 20 * _MS)), 30),
+    "make_leader": Purpose(_quick(400), (2, ((0.0, 500), (0.5, 8000), (1.0, 60 * _MS)))),
+    "make_follower": Purpose(_quick(400), (2, ((0.0, 500), (0.5, 8000), (1.0, 60 * _MS)))),
+    "controller_event": Purpose(
+        _quick(300), (30, ((0.0, 300), (0.5, 900), (0.9, 2500), (1.0, 8 * _MS)))
+    ),
     # A boot, backwards from the registration (see `not_before`), and forwards after it.
     "boot.process": Purpose(((0.0, 500 * _MS), (1.0, 700 * _MS))),
-    "boot.to_registration": Purpose(((0.0, 479 * _MS), (1.0, 1450 * _MS))),
-    "boot.replica_manager_to_registration": Purpose(((0.0, 27 * _MS), (1.0, 253 * _MS))),
-    "boot.list_ids_to_registration": Purpose(((0.0, 45 * _MS), (1.0, 136 * _MS))),
+    "boot.to_registration": Purpose(
+        ((0.0, 540 * _MS), (0.1, 675 * _MS), (0.5, 765 * _MS), (0.9, 840 * _MS), (1.0, 1035 * _MS)),
+        paced=True,
+    ),
+    "boot.replica_manager_to_registration": Purpose(
+        ((0.0, 22 * _MS), (0.1, 40 * _MS), (0.5, 62 * _MS), (0.85, 87 * _MS), (1.0, 150 * _MS)),
+        paced=True,
+    ),
+    "boot.list_ids": Purpose(((0.0, 1 * _MS), (0.5, 4 * _MS), (1.0, 10 * _MS)), paced=True),
     "boot.replica_manager_startup": Purpose(((0.0, 1 * _MS), (1.0, 12 * _MS))),
     "boot.propagation": Purpose(((0.0, 0), (1.0, 15 * _MS))),
     "boot.logs": Purpose(((0.0, 20 * _MS), (1.0, 120 * _MS))),
-    "boot.controller": Purpose(((0.0, 36 * _MS), (0.6, 70 * _MS), (1.0, 165 * _MS))),
-    "boot.coordinator": Purpose(((0.0, 5 * _MS), (0.6, 15 * _MS), (1.0, 60 * _MS))),
-    "boot.config": Purpose(((0.0, 8 * _MS), (0.6, 30 * _MS), (1.0, 90 * _MS))),
-    "boot.started": Purpose(((0.0, 10 * _MS), (0.6, 40 * _MS), (1.0, 150 * _MS))),
-    # An orderly stop: until the session is closed, until the process is gone.
-    "shutdown.start": Purpose(((0.0, 3 * _MS), (0.6, 30 * _MS), (1.0, 150 * _MS))),
-    "shutdown.announce": Purpose(((0.0, 2 * _MS), (0.6, 30 * _MS), (1.0, 200 * _MS))),
-    "shutdown.parts": Purpose(((0.0, 760 * _MS), (0.8, 1000 * _MS), (1.0, 1600 * _MS))),
+    "boot.controller": Purpose(
+        (
+            (0.0, 28 * _MS),
+            (0.1, 45 * _MS),
+            (0.5, 62 * _MS),
+            (0.9, 90 * _MS),
+            (1.0, 125 * _MS),
+        ),
+        paced=True,
+    ),
+    "boot.coordinator": Purpose(((0.0, 5 * _MS), (0.6, 15 * _MS), (1.0, 40 * _MS)), paced=True),
+    "boot.config": Purpose(((0.0, 8 * _MS), (0.6, 30 * _MS), (1.0, 60 * _MS)), paced=True),
+    "boot.started": Purpose(((0.0, 10 * _MS), (0.6, 40 * _MS), (1.0, 90 * _MS)), paced=True),
+    # An orderly stop, which runs code that never ran before: until the controller is asked, until
+    # the client that asked is closed, until the sockets are; the reapers of three purgatories end
+    # within 200 ms each, then those of four more; until the process is gone.
+    "shutdown.start": Purpose(((0.0, 2 * _MS), (0.6, 20 * _MS), (1.0, 90 * _MS)), paced=True),
+    "shutdown.announce": Purpose(((0.0, 2 * _MS), (0.6, 25 * _MS), (1.0, 150 * _MS)), paced=True),
+    "shutdown.announced": Purpose(((0.0, 25 * _MS), (0.6, 45 * _MS), (1.0, 90 * _MS))),
+    "shutdown.sockets": Purpose(((0.0, 2 * _MS), (0.6, 12 * _MS), (1.0, 40 * _MS)), paced=True),
+    "shutdown.purgatories": Purpose(((0.0, 60 * _MS), (0.5, 300 * _MS), (1.0, 560 * _MS))),
+    "shutdown.parts": Purpose(((0.0, 330 * _MS), (0.8, 700 * _MS), (1.0, 1100 * _MS))),
     "shutdown.exit": Purpose(((0.0, 400 * _MS), (1.0, 2000 * _MS))),
     # A fetcher thread's first steps: cold in a process's first few.
     "fetcher_start": Purpose(
-        _quick(300), ((0.0, 2 * _MS), (0.5, 25 * _MS), (0.9, 120 * _MS), (1.0, 350 * _MS)), 2
+        _quick(300), (2, ((0.0, 2 * _MS), (0.5, 25 * _MS), (0.9, 120 * _MS), (1.0, 350 * _MS)))
     ),
     # Between two runs of a periodic task that make up for missed ones.
     "missed_run": Purpose(((0.0, 100), (0.5, 600), (0.9, 2500), (1.0, 10 * _MS))),
@@ -129,39 +178,57 @@ def _at(quantiles: Sequence[tuple[float, int]], share: float) -> int:
     return quantiles[-1][1]
 
 
+def pace_of(boot_us: int) -> int:
+    """How slow the machine is under a process that took so long to boot, in thousandths."""
+    return boot_us * _USUAL // USUAL_BOOT_US
+
+
 class Latencies:
     """Draws from the table; counts uses, since a process runs cold code only at first."""
 
     def __init__(self, chance: Chance, table: dict[str, Purpose] | None = None) -> None:
         self._chance = chance
         table = TABLE if table is None else table
-        self._rows = {n: (_row(p.warm), _row(p.cold), p.cold_uses) for n, p in table.items()}
+        self._rows = {
+            name: (_row(row.warm), [(uses, _row(cold)) for uses, cold in row.cold], row.paced)
+            for name, row in table.items()
+        }
         self._uses: dict[tuple[str, str], int] = {}
         self._speeds: dict[str, int] = {}
+        self._paces: dict[str, int] = {}
 
     def __call__(self, purpose: str, actor: str) -> int:
         """Microseconds that `purpose` takes `actor` this time."""
-        warm, cold, cold_uses = self._rows[purpose]
+        warm, stages, paced = self._rows[purpose]
         bits = self._chance.stream(purpose, actor).bits()
-        if not cold_uses:
-            return warm.draw(bits)
+        if not stages:
+            drawn = warm.draw(bits)
+            return drawn * self._paces.get(actor, _USUAL) // _USUAL if paced else drawn
         uses = self._uses.get((purpose, actor), 0)
-        if uses >= cold_uses:
-            return warm.draw(bits)
-        self._uses[(purpose, actor)] = uses + 1
-        return cold.draw(bits) * self._speed_of(actor) // 1000
+        for until, cold in stages:
+            if uses < until:
+                self._uses[(purpose, actor)] = uses + 1
+                return cold.draw(bits) * self._speed_of(actor) // 1000
+        return warm.draw(bits)
 
     def _speed_of(self, actor: str) -> int:
         speed = self._speeds.get(actor)
         if speed is None:
-            speed = self._speeds[actor] = self("speed", actor)
+            pace = self._paces.get(actor, _USUAL)
+            speed = self._speeds[actor] = self("speed", actor) * isqrt(pace * _USUAL) // _USUAL
         return speed
+
+    def took_to_boot(self, actor: str, us: int) -> None:
+        """A process's boot takes this long (a recording says so): so slow is the machine."""
+        self._paces[actor] = pace_of(us)
+        self._speeds.pop(actor, None)
 
     def forget(self, actor: str) -> None:
         """A process was started anew: its code is cold again."""
         for purpose, who in [k for k in self._uses if k[1] == actor]:
             del self._uses[(purpose, who)]
         self._speeds.pop(actor, None)
+        self._paces.pop(actor, None)
 
     @property
     def purposes(self) -> list[str]:

@@ -61,6 +61,12 @@ class MemoryNetwork:
     def listen(self, port: int, listener: Listener) -> None:
         self._listeners[port] = listener
 
+    def stop_listening(self, port: int) -> None:
+        """See emulator.protocol.transport.Network."""
+        listener = self._listeners.pop(port)
+        for connection in [c for c in self._open if c.listener is listener]:
+            connection.reset()
+
     async def connect(self, client: str, host: str, port: int, timeout_ms: int) -> Connection:
         """See emulator.protocol.transport.Network; the calling thread's process is the client's."""
         process = self.kernel.this_task().process

@@ -99,7 +99,8 @@ class Run:
             self.cluster.start(broker)
             return
         registered_us = self.up_us + registered_ms * 1000
-        start_us, plan = boot_plan(broker, registered_us, self.world.latencies)
+        launched_us = self.kernel.now
+        start_us, plan = boot_plan(broker, launched_us, registered_us, self.world.latencies)
         lane = self.kernel.world.lane("world")
         lane.call_at(max(start_us, self.kernel.now), partial(self.cluster.start, broker, plan))
 
@@ -108,7 +109,8 @@ class Run:
         self.up_us = self.kernel.now + UP_AFTER_FIRST_REGISTRATION_US - first_us
         for boot in boots:
             at_us = self.up_us + (boot.registered_us or 0)
-            start_us, plan = boot_plan(boot.broker, at_us, self.world.latencies)
+            launched_us = None if boot.launched_us is None else self.up_us + boot.launched_us
+            start_us, plan = boot_plan(boot.broker, launched_us, at_us, self.world.latencies)
             lane = self.kernel.world.lane("world")
             lane.call_at(start_us, partial(self.cluster.start, boot.broker, plan))
         self.kernel.run(self.up_us)
@@ -158,20 +160,21 @@ class Run:
         self.run_to(self.scenario.duration_us)
 
 
-def boot_plan(broker: int, registered_us: int, latencies: Latencies) -> tuple[int, dict[str, int]]:
+def boot_plan(
+    broker: int, launched_us: int | None, registered_us: int, latencies: Latencies
+) -> tuple[int, dict[str, int]]:
     """(start, moments of steps) of a boot whose registration is created at `registered_us`: what
-    comes before is drawn backwards from there."""
+    comes before is drawn backwards from there; what comes after goes with how long it took since
+    the launch, where that is known."""
     actor = f"broker-{broker}"
+    if launched_us is not None:
+        latencies.took_to_boot(actor, registered_us - launched_us)
 
     def before(purpose: str) -> int:
         return registered_us - latencies(f"boot.{purpose}_to_registration", actor)
 
     replica_manager_us = before("replica_manager")
-    plan = {
-        "replica_manager": replica_manager_us,
-        "list_ids": max(before("list_ids"), replica_manager_us),
-        "register": registered_us,
-    }
+    plan = {"replica_manager": replica_manager_us, "register": registered_us}
     start_us = registered_us - latencies("boot.to_registration", actor)
     return min(start_us, replica_manager_us - 300_000), plan
 

@@ -24,6 +24,9 @@ from zk.wire import Service, Timer, Way, When
 CHARGED = (
     "shutdown.start",
     "shutdown.announce",
+    "shutdown.announced",
+    "shutdown.sockets",
+    "shutdown.purgatories",
     "shutdown.parts",
     "shutdown.exit",
     "missed_run",
@@ -38,6 +41,7 @@ BOOT_STEPS = (
     "logs",
     "replica_manager_startup",
     "propagation",
+    "list_ids",
     "controller",
     "coordinator",
     "config",

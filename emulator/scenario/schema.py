@@ -25,13 +25,14 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Boot(msgspec.Struct, frozen=True):
-    """When a broker's process starts, or when its registration is to be created (a recording gives
-    that moment; the boot before it is drawn backwards). Microseconds; None: as soon as the one
-    before has started."""
+    """When a broker's process starts, or when it is launched and its registration is to be created
+    (a recording gives those moments; the boot before it is drawn backwards). Microseconds; None: as
+    soon as the one before has started."""
 
     broker: int
     start_us: int | None = None
     registered_us: int | None = None
+    launched_us: int | None = None
 
 
 class ZooKeeperSettings(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from zk.ops import Multi, Reply, Request, SessionState, Transaction, WatchedEven
 
 HALF_MS = {
     "zk_request": 400,
+    "zk_multi": 400,
     "zk_process": 200,
     "zk_reply": 400,
     "zk_watch": 400,
