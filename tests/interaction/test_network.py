@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from emulator.kernel.scheduler import Kernel
+from emulator.kernel.scheduler import Kernel, TaskFailed
 from emulator.model.errors import Errors
 from emulator.model.offset_log import Batch
 from emulator.protocol.messages import FetchedPartition, FetchResponse, MetadataRequest
@@ -272,3 +272,15 @@ def test_open_connections_can_be_counted(alive: bool) -> None:
         if not alive:
             ends.connection.close()
         assert ends.network.connections_of(ends.broker) == int(alive)
+
+
+def test_a_broker_that_stops_listening_breaks_what_it_accepted_and_refuses_the_rest() -> None:
+    with TwoEnds() as ends:
+        ends.answers_at_once = False
+        ends.ask("a")
+        ends.run_ms(5)
+        ends.network.stop_listening(PORT)
+        assert ends.run_ms(1) == ["6 a broke"]
+        assert not ends.connection.open
+        with pytest.raises(TaskFailed, match="refused"):
+            ends.connect()

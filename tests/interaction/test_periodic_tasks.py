@@ -61,6 +61,26 @@ def test_runs_that_a_slow_run_missed_are_made_up_too() -> None:
         assert ran == [0, 2600, 2600, 3000, 4000]
 
 
+def test_a_scheduler_that_stops_waits_for_the_run_under_way_and_begins_no_other() -> None:
+    with Playbook() as play:
+        said: list[str] = []
+
+        async def body() -> None:
+            said.append(f"{play.kernel.now // 1000} begins")
+            await play.kernel.sleep(300_000)
+            said.append(f"{play.kernel.now // 1000} ends")
+
+        async def stop() -> None:
+            await play.kernel.sleep(1_100_000)
+            await play.context.scheduler.shutdown()
+            said.append(f"{play.kernel.now // 1000} stopped")
+
+        play.context.scheduler.schedule("task", body, 1000)
+        play.context.spawn("SIGTERM handler", stop())
+        play >> after_ms(5000)
+        assert said == ["0 begins", "300 ends", "1000 begins", "1300 ends", "1300 stopped"]
+
+
 def test_the_shrink_pass_comes_twice_per_lag_and_removal_within_one_and_a_half() -> None:
     with leading(isr=(1, 2), replica_lag_time_max_ms=2000) as play:
         play.run(play.replicas.startup())

@@ -8,7 +8,7 @@ import pytest
 
 from emulator.faults.admin import AddPartitions, CreateTopic
 from emulator.faults.clients import Produce
-from emulator.faults.life import Kill
+from emulator.faults.life import Kill, Terminate
 from emulator.faults.link import CutLink, HealLink
 from emulator.faults.pause import Pause, Resume
 from emulator.trace import events
@@ -119,3 +119,18 @@ def test_6_2_a_new_controller_has_the_next_epoch_and_tells_everybody() -> None:
         told = {e.broker for e in cluster.seen(events.MetadataCacheUpdated, sender_epoch=2)}
         assert told == {2, 3}
         assert cluster.state().controller_epoch == 1, "what did not change keeps its decider"
+
+
+def test_6_11_a_broker_that_stops_closes_its_sockets_first_and_fetches_for_a_while() -> None:
+    """KafkaServer.scala@2.6.3 shutdown: sockets, handlers, scheduler; coordinators; then the
+    fetchers; the session last."""
+    with Emulated(1, 2, 3, controlled_shutdown_enable="false") as cluster:
+        cluster.topic("orders", (2, 3), (3, 2)).now_on().do(Terminate(2))
+        network, process = cluster.world.network, cluster.node(2).context.process
+        cluster.run_until(lambda: network.connections_of(process) == 0)
+        cluster.now_on().run_until(lambda: cluster.seen(events.FetcherStopped, broker=2))
+        assert len(cluster.seen(events.FetchSent, broker=2)) > 0
+        assert not cluster.seen(events.FollowerStateUpdated, broker=2), "nobody fetches from it"
+        assert not cluster.seen(events.ZkTransaction, op="closeSession")
+        cluster.run_until(lambda: cluster.seen(events.ZkTransaction, op="closeSession"))
+        assert cluster.run_until(lambda: cluster.node(2).exited) < 3000

@@ -1,0 +1,61 @@
+"""A run as a recording: what recordings' drivers and first lines have beside the facts."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.conformance.export import export
+from emulator.conformance.recording import Recording
+from emulator.conformance.stimuli import scenario_of
+from emulator.trace import events
+from emulator.trace.events import AnyEvent
+from emulator.trace.values import TopicPartition
+
+UP_US = 2_000_000
+SETTINGS = {"kafka": "2.6.3"}
+
+
+def produced(handed_over_ms: int, answered_ms: int, offset: int) -> events.RecordsProduced:
+    return events.RecordsProduced(
+        0,
+        UP_US + answered_ms * 1000,
+        0,
+        "producer-1",
+        -1,
+        "producer-1",
+        TopicPartition("orders", 0),
+        "all",
+        "ok",
+        offset,
+        1,
+        UP_US + handed_over_ms * 1000,
+    )
+
+
+@pytest.mark.parametrize(
+    ("answered_ms", "told_ms"), [(3, 51), (51, 51), (52, 103), (103, 103), (110, 110)]
+)
+def test_a_result_is_told_at_the_next_round_of_its_driver_late_as_that_is(
+    answered_ms: int, told_ms: int
+) -> None:
+    """Rounds are when it handed records over: at 0, 51 and 103 ms; after the last at once."""
+    trace: list[AnyEvent] = [
+        events.Stimulus(0, UP_US, 0, "", -1, "up", "{}"),
+        produced(0, answered_ms, 0),
+        produced(51, 52, 1),
+        produced(103, 103, 2),
+    ]
+    results = {r.offset: r.t for r in export(trace, SETTINGS).results}
+    assert results[0] == told_ms
+    assert results[1] == 103
+
+
+def test_a_boot_has_the_moments_of_its_launch_and_its_first_registration() -> None:
+    def fact(t: int, do: str) -> dict[str, object]:
+        return {"t": t, "kind": "stimulus", "do": do, "broker": 2}
+
+    told = [(-9000, "start"), (-4000, "registered"), (50, "start"), (900, "registered")]
+    scenario = scenario_of(Recording(SETTINGS, [fact(t, do) for t, do in told]))
+    (boot,) = scenario.boots
+    assert (boot.launched_us, boot.registered_us) == (-9_000_000, -4_000_000)
+    assert [step.at_us for step in scenario.steps] == [50_000]

@@ -1,0 +1,41 @@
+"""What is drawn: stage by stage while code is cold, and at the pace of the machine."""
+
+from __future__ import annotations
+
+from emulator.kernel.rng import Chance
+from emulator.runtime.latency import TABLE, USUAL_BOOT_US, Latencies, Purpose
+
+EXACTLY = {ms: ((0.0, ms * 1000), (1.0, ms * 1000)) for ms in (1, 5, 30, 1000)}
+STEPS = {
+    "open": Purpose(EXACTLY[1], (1, EXACTLY[30]), (3, EXACTLY[5])),
+    "boot": Purpose(EXACTLY[5], paced=True),
+    "speed": Purpose(((0.0, 1000), (1.0, 1000))),
+}
+
+
+def of(latencies: Latencies, purpose: str, times: int = 1) -> list[int]:
+    return [latencies(purpose, "broker-1") // 1000 for _ in range(times)]
+
+
+def test_cold_code_warms_up_stage_by_stage_in_each_process() -> None:
+    latencies = Latencies(Chance(1), STEPS)
+    assert of(latencies, "open", 5) == [30, 5, 5, 1, 1]
+    latencies.forget("broker-1")
+    assert of(latencies, "open", 2) == [30, 5]
+
+
+def test_a_slow_boot_slows_its_own_steps_in_proportion_and_cold_code_by_the_root() -> None:
+    latencies = Latencies(Chance(1), STEPS)
+    latencies.took_to_boot("broker-1", 4 * USUAL_BOOT_US)
+    assert of(latencies, "boot") == [20]
+    assert of(latencies, "open", 4) == [60, 10, 10, 1]
+    assert latencies("boot", "broker-2") == 5000, "another process boots at its own pace"
+
+
+def test_every_row_grows_from_0_to_1_and_every_stage_ends_later_than_the_one_before() -> None:
+    for name, row in TABLE.items():
+        for quantiles in (row.warm, *(cold for _, cold in row.cold)):
+            assert [q[0] for q in (quantiles[0], quantiles[-1])] == [0.0, 1.0], name
+            assert list(quantiles) == sorted(quantiles), name
+        stages = [uses for uses, _ in row.cold]
+        assert stages == sorted(set(stages)), name
