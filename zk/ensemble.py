@@ -159,6 +159,10 @@ class Ensemble:
         """Everything takes `extra_us` longer each way; 0 ends it."""
         self._link(client).extra_us = extra_us
 
+    def disturb(self, client: str, drawn_us: Callable[[Way], int]) -> None:
+        """Every packet takes longer by what is drawn for it, each way."""
+        self._link(client).drawn_us = drawn_us
+
     def expire(self, client: str) -> None:
         """The server ends the sessions of `client` now, as if their time had run out; one that is
         down does not."""
@@ -400,8 +404,12 @@ class Ensemble:
             self._close_session(session)
 
     def _expire_client(self, client: str) -> None:
+        """In the way in which it can be had of a real server (see zk.expiry): the connection ends
+        first, so that the session does not hear what its end fires."""
         for session in list(self._sessions.values()):
             if session.client == client and self._up:
+                if session.connection is not None:
+                    self._break(session.connection)
                 self._close_session(session)
 
     # connections that end

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import select
 import socket
+import time
 
 from zk import jute
 from zk.server import Address
@@ -37,6 +38,16 @@ class Expiries:
             connection.sendall(jute.frame(jute.encode_connect(request)))
             connection.sendall(jute.frame(jute.encode_close(1)))
             self._under_way.append(connection)
+
+    def settle(self, timeout_s: float) -> bool:
+        """Wait until the server has done all of it; False when it has not in time."""
+        deadline = time.monotonic() + timeout_s
+        while self._under_way:
+            select.select(self._under_way, [], [], max(0.0, deadline - time.monotonic()))
+            self._let_go()
+            if time.monotonic() >= deadline:
+                break
+        return not self._under_way
 
     def close(self) -> None:
         """What has not been read yet may never be."""

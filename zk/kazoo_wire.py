@@ -529,7 +529,7 @@ class KazooService:
         self._gates: dict[str, Gate] = {}
         self._routes: dict[str, Address] = {}
         self._sessions: list[tuple[str, KazooSession]] = []
-        self._expiries = Expiries(address)
+        self.expiries = Expiries(address)
 
     def gate(self, client: str) -> Gate:
         """The gate of one process, for all sessions that it has or will have."""
@@ -558,12 +558,12 @@ class KazooService:
         for who, session in self._sessions:
             if who == client and session.session_id and session.over is None:
                 password = session._client._session_passwd
-                self._expiries.expire(session.session_id, password, session.timeout_ms)
+                self.expiries.expire(session.session_id, password, session.timeout_ms)
 
     def close(self, timeout_s: float = 10.0, grace_s: float = 2.0) -> None:
         """Sessions that are being closed may end in order, so that the server removes their
         ephemerals; then abandon what is left, and wait until all threads are gone."""
-        self._expiries.close()
+        self.expiries.close()
         until = time.monotonic() + grace_s
         sessions = [session for _, session in self._sessions]
         for session in sessions:

@@ -34,7 +34,7 @@ LATENCY_PURPOSES = {
 class Link:
     """The gate of one client: shared by all the connections that it makes one after the other."""
 
-    __slots__ = ("client", "cut_ways", "extra_us", "latency", "network", "pipes")
+    __slots__ = ("client", "cut_ways", "drawn_us", "extra_us", "latency", "network", "pipes")
 
     def __init__(self, client: str, network: Lane, latency: Latency) -> None:
         self.client = client
@@ -42,6 +42,7 @@ class Link:
         self.latency = latency
         self.cut_ways: tuple[Way, ...] = ()
         self.extra_us = 0
+        self.drawn_us: Callable[[Way], int] | None = None
         self.pipes: list[Gated] = []
 
     def cut(self, *ways: Way) -> None:
@@ -136,6 +137,8 @@ class Pipe(Generic[P]):
         link = self._link
         now = self._now_us()
         due = now + link.latency(purpose, link.client) + link.extra_us + process_us
+        if link.drawn_us is not None:
+            due += link.drawn_us(self.way)
         if due < self._last_due_us:
             due = self._last_due_us
         self._last_due_us = due

@@ -230,7 +230,7 @@ class _Line:
                 if flow.way in self.tap.cut_ways:
                     continue
                 if flow.source is readable:
-                    flow.take_in(now_us, self.tap.delay_us)
+                    flow.take_in(now_us, self.tap.delay_us + self.tap.drawn_us(flow.way))
                 flow.pass_on(now_us)
         except OSError:
             return False
@@ -254,6 +254,7 @@ class Tap:
         )  # fmt: skip
         self.cut_ways: frozenset[Way] = frozenset()
         self.delay_us = 0
+        self.drawn_us: Callable[[Way], int] = lambda way: 0
         self._drops: list[tuple[When, str | None]] = []
         self.pings = 0
         self.blind_bytes = 0
@@ -276,6 +277,10 @@ class Tap:
     def delay(self, extra_us: int) -> None:
         """What passes from now on takes `extra_us` longer, each way; 0 ends it."""
         self._taps.run(partial(setattr, self, "delay_us", extra_us))
+
+    def disturb(self, drawn_us: Callable[[Way], int]) -> None:
+        """What is read from now on takes longer by what is drawn for it; on the taps' thread."""
+        self._taps.run(partial(setattr, self, "drawn_us", drawn_us))
 
     def drop_connection(self, when: When, kind: str | None = None, count: int = 1) -> None:
         """The connection breaks at the next `count` requests of `kind` (`setData`, `multi`; None:

@@ -71,6 +71,26 @@ class World(Protocol):
         """Add `delay_ms` to every message between the two, each way; 0 takes it away."""
         ...
 
+    def link_latency(
+        self, broker: int, peer: int | str, ways: Ways, times_ms: tuple[int, int, int]
+    ) -> None:
+        """Let messages between the two take longer, by chance: least, typical, most."""
+        ...
+
+    def lose(self, broker: int, peer: int | str, ways: Ways, loss: float) -> None:
+        """Lose this share of the messages between the two, each time one is sent."""
+        ...
+
+    def narrow(self, broker: int, peer: int, ways: Ways, bytes_per_s: int) -> None:
+        """Let no more pass between two brokers; 0: no limit."""
+        ...
+
+    def break_connection(
+        self, broker: int, peer: int, when: When, request: str | None, late_ms: int, count: int
+    ) -> None:
+        """Break the connection at the next `count` such requests of `broker` to `peer`."""
+        ...
+
     def limit_bandwidth(self, broker: int, bytes_per_s: int) -> None:
         """Let records reach `broker` no faster than this; 0: no limit."""
         ...
@@ -108,6 +128,10 @@ class Stimulus(
 
     def healed(self) -> Stimulus | None:
         """What undoes it (a scenario's `for: 6s`); None when nothing does."""
+        return None
+
+    def wrong(self) -> str | None:
+        """What is wrong with its parameters taken together, for whoever wrote them."""
         return None
 
     @property

@@ -39,19 +39,21 @@ from emulator.protocol.messages import (
     LiveBroker,
 )
 from emulator.runtime.clients import Administrator, Bootstrap, Consumer, Producer, ProducerSettings
-from emulator.runtime.network import Listener, MemoryNetwork
+from emulator.runtime.links import Stream
+from emulator.runtime.network import Break, Listener, MemoryNetwork
 from emulator.scenario.schema import Scenario
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
-from zk.wire import Service, Way, When
+from zk.wire import Service, When
+from zk.wire import Way as ZkWay
 
 HOST = "127.0.0.1"
 FIRST_PORT = 19000
 ZOOKEEPER = "zookeeper"
-_ZOOKEEPER_WAYS: dict[str, tuple[Way, ...]] = {
-    "both": (Way.TO_SERVER, Way.TO_CLIENT),
-    "to_peer": (Way.TO_SERVER,),
-    "from_peer": (Way.TO_CLIENT,),
+_ZOOKEEPER_WAYS: dict[str, tuple[ZkWay, ...]] = {
+    "both": (ZkWay.TO_SERVER, ZkWay.TO_CLIENT),
+    "to_peer": (ZkWay.TO_SERVER,),
+    "from_peer": (ZkWay.TO_CLIENT,),
 }
 
 
@@ -82,11 +84,17 @@ class Surroundings(Protocol):
 
     def drop_connection(self, client: str, when: When, op: str | None, count: int) -> None: ...
 
-    def cut_zookeeper(self, client: str, ways: tuple[Way, ...]) -> None: ...
+    def cut_zookeeper(self, client: str, ways: tuple[ZkWay, ...]) -> None: ...
 
     def heal_zookeeper(self, client: str) -> None: ...
 
     def delay_zookeeper(self, client: str, delay_ms: int) -> None: ...
+
+    def disturb_zookeeper(self, client: str, drawn_us: Callable[[ZkWay], int]) -> None: ...
+
+    def chance_of(self, purpose: str, actor: str) -> Callable[[], Stream]:
+        """Where the draws for a purpose of an actor come from."""
+        ...
 
     def client_start_us(self, client: str) -> int:
         """How long a new client needs to get going."""
@@ -204,10 +212,8 @@ class Cluster:
         if isinstance(peer, str):
             self._surroundings.cut_zookeeper(f"broker-{broker}", _ZOOKEEPER_WAYS[ways])
             return
-        if ways != "from_peer":
-            self.network.cut(f"broker-{broker}", f"broker-{peer}")
-        if ways != "to_peer":
-            self.network.cut(f"broker-{peer}", f"broker-{broker}")
+        for a, b in _directions(broker, peer, ways):
+            self.network.cut(a, b)
 
     def heal(self, broker: int, peer: int | str) -> None:
         if isinstance(peer, str):
@@ -232,6 +238,40 @@ class Cluster:
             self._surroundings.delay_zookeeper(f"broker-{broker}", delay_ms)
         else:
             self.network.delay(f"broker-{broker}", f"broker-{peer}", delay_ms * 1000)
+
+    def link_latency(
+        self, broker: int, peer: int | str, ways: Ways, times_ms: tuple[int, int, int]
+    ) -> None:
+        low, typical, high = (ms * 1000 for ms in times_ms)
+        changes = {"low_us": low, "typical_us": typical, "high_us": high}
+        self._disturb(broker, peer, ways, changes)
+
+    def lose(self, broker: int, peer: int | str, ways: Ways, loss: float) -> None:
+        self._disturb(broker, peer, ways, {"loss": loss})
+
+    def _disturb(
+        self, broker: int, peer: int | str, ways: Ways, changes: Mapping[str, float]
+    ) -> None:
+        for a, b in _directions(broker, peer, ways):
+            way = self.network.way(a, b)
+            manners = msgspec.structs.replace(way.manners, **changes)
+            way.behave(manners, self._surroundings.chance_of("link", f"{a}>{b}"))
+        if peer == ZOOKEEPER:
+            client = f"broker-{broker}"
+            there = self.network.way(client, ZOOKEEPER)
+            back = self.network.way(ZOOKEEPER, client)
+            by_way = {ZkWay.TO_SERVER: there.drawn_us, ZkWay.TO_CLIENT: back.drawn_us}
+            self._surroundings.disturb_zookeeper(client, lambda way: by_way[way]())
+
+    def narrow(self, broker: int, peer: int, ways: Ways, bytes_per_s: int) -> None:
+        for a, b in _directions(broker, peer, ways):
+            self.network.way(a, b).narrow(bytes_per_s)
+
+    def break_connection(
+        self, broker: int, peer: int, when: When, request: str | None, late_ms: int, count: int
+    ) -> None:
+        how = Break(when, request, late_ms * 1000)
+        self.network.break_connections(f"broker-{broker}", f"broker-{peer}", how, count)
 
     def limit_bandwidth(self, broker: int, bytes_per_s: int) -> None:
         self.network.limit_bandwidth(f"broker-{broker}", bytes_per_s)
@@ -301,3 +341,10 @@ class Cluster:
         for producer in self._clients:
             if producer.partitions[0].topic == topic and acks in (None, producer.settings.acks):
                 producer.stop()
+
+
+def _directions(broker: int, peer: int | str, ways: Ways) -> list[tuple[str, str]]:
+    """From whom to whom, by name."""
+    here, there = f"broker-{broker}", peer if isinstance(peer, str) else f"broker-{peer}"
+    both = {"to_peer": (here, there), "from_peer": (there, here)}
+    return list(both.values()) if ways == "both" else [both[ways]]

@@ -7,9 +7,10 @@ log as it grows. Brokers live in this process: pausing one stops its tasks and i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from emulator.kernel.rng import Chance
+from emulator.kernel.rng import Chance, Stream
 from emulator.kernel.scheduler import Process
 from emulator.model.errors import Errors
 from emulator.profiles.base import profiles
@@ -226,6 +227,14 @@ class LiveWorld:
 
     def delay_zookeeper(self, client: str, delay_ms: int) -> None:
         self._tap_of[client].delay(delay_ms * 1000 // self._time_scale)
+
+    def disturb_zookeeper(self, client: str, drawn_us: Callable[[Way], int]) -> None:
+        self._tap_of[client].disturb(lambda way: drawn_us(way) // self._time_scale)
+
+    def chance_of(self, purpose: str, actor: str) -> Callable[[], Stream]:
+        """One stream for the whole run: the taps' thread draws from its own."""
+        stream = self.chance.stream(purpose, actor)
+        return lambda: stream
 
     def client_start_us(self, client: str) -> int:
         return 0

@@ -1,8 +1,9 @@
 """The network between brokers and clients, in memory: connections on the kernel, in both worlds.
 
-Bytes of one connection never overtake each other. A request lies in the socket while its broker
-stands still, and while the one before it is unanswered; links can be cut, delayed, and made narrow.
-Latencies are drawn in virtual time and zero in live time. Knows requests only by their size.
+Bytes of one connection never overtake each other; those of several do. A request lies in the socket
+while its broker stands still, and while the one before it is unanswered. What faults do to the ways
+between processes is in `links`; here connections break at requests. Latencies are drawn in virtual
+time and zero in live time.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from emulator.kernel.scheduler import Kernel, Lane, Process
 from emulator.kernel.sync import Promise
 from emulator.protocol.messages import FetchResponse, Request
 from emulator.protocol.transport import Connection, Disconnected, ServerConnection
+from emulator.runtime.links import Way
+from zk.wire import When
 
 Latency = Callable[[str, str], int]
 Receive = Callable[[Request, ServerConnection], None]
@@ -22,15 +27,17 @@ Receive = Callable[[Request, ServerConnection], None]
 _BROKEN = object()
 
 
-class Link:
-    """The way between two processes: cut or not, and what waits while it is cut."""
+class Break(msgspec.Struct, frozen=True):
+    """A connection that is to break at a request: `before` it arrives, or `after` it was served, in
+    the place of its answer. With `late_us` it breaks at once, and the request arrives that much
+    later than it would have: a copy of it may be there before."""
 
-    __slots__ = ("cut", "extra_us", "held")
+    when: When
+    request: str | None = None
+    late_us: int = 0
 
-    def __init__(self) -> None:
-        self.cut = False
-        self.extra_us = 0
-        self.held: list[Callable[[], None]] = []
+    def strikes(self, request: Request) -> bool:
+        return self.request in (None, type(request).__name__.removesuffix("Request"))
 
 
 class Listener:
@@ -53,7 +60,8 @@ class MemoryNetwork:
     def __init__(self, kernel: Kernel, latency: Latency) -> None:
         self.kernel, self.latency = kernel, latency
         self._listeners: dict[int, Listener] = {}
-        self._links: dict[tuple[str, str], Link] = {}
+        self._ways: dict[tuple[str, str], Way] = {}
+        self.breaks: dict[tuple[str, str], list[Break]] = {}
         self._bytes_per_s: dict[str, int] = {}
         self._free_at_us: dict[str, int] = {}
         self._open: dict[MemoryConnection, None] = {}
@@ -80,16 +88,30 @@ class MemoryNetwork:
         await self.kernel.sleep(self.latency("net_connect", process.name))
         if listener is None or listener.process.state == "dead":
             raise Disconnected(f"connection to port {port} refused")
-        link = self.link(process.name, listener.process.name)
-        if link.cut:
-            await self._wait_for_heal(process, link, timeout_ms)
-        return MemoryConnection(self, process, client, listener, link)
+        host_process = listener.process.name
+        there, back = self.way(process.name, host_process), self.way(host_process, process.name)
+        if there.cut or back.cut or there.disturbed or back.disturbed:
+            await self._shake_hands(process, there, back, timeout_ms)
+            if listener.process.state == "dead" or self._listeners.get(port) is not listener:
+                raise Disconnected(f"connection to port {port} refused")
+        return MemoryConnection(self, process, client, listener, there, back)
 
-    async def _wait_for_heal(self, process: Process, link: Link, timeout_ms: int) -> None:
+    async def _shake_hands(self, process: Process, there: Way, back: Way, timeout_ms: int) -> None:
+        """A connection is made when both ways let its first packets pass."""
+        kernel = self.kernel
+        until_us = kernel.now + timeout_ms * 1000
+        while there.cut or back.cut:
+            await self._wait_for_heal(process, there if there.cut else back, until_us)
+        passed_us = kernel.now + there.handshake_us() + back.handshake_us()
+        await kernel.sleep_until(min(passed_us, until_us))
+        if passed_us > until_us:
+            raise Disconnected("the connection was not answered in time")
+
+    async def _wait_for_heal(self, process: Process, way: Way, until_us: int) -> None:
         healed: Promise[bool] = Promise(self.kernel)
-        link.held.append(lambda: healed.resolve(True))
+        way.held.append(lambda: healed.resolve(True))
         thread = self.kernel.this_task().thread
-        timer = process.lane(thread).call_later(timeout_ms * 1000, lambda: healed.resolve(False))
+        timer = process.lane(thread).call_at(until_us, lambda: healed.resolve(False))
         passed = await healed.wait()
         timer.cancel()
         if not passed:
@@ -97,28 +119,41 @@ class MemoryNetwork:
 
     # -- faults -----------------------------------------------------------------------------------
 
-    def link(self, a: str, b: str) -> Link:
-        """The link between two processes, by name, in any order."""
-        key = (a, b) if a < b else (b, a)
-        link = self._links.get(key)
-        if link is None:
-            link = self._links[key] = Link()
-        return link
+    def way(self, a: str, b: str) -> Way:
+        """From one process to another, by name."""
+        way = self._ways.get((a, b))
+        if way is None:
+            way = self._ways[a, b] = Way()
+        return way
 
     def cut(self, a: str, b: str) -> None:
-        """Bytes stop both ways; connections stay."""
-        self.link(a, b).cut = True
+        """Bytes stop from `a` to `b`; connections stay, none is made between the two."""
+        self.way(a, b).cut = True
 
     def heal(self, a: str, b: str) -> None:
         """What was held back passes, in order."""
-        link = self.link(a, b)
-        link.cut = False
-        held, link.held = link.held, []
-        for pass_on in held:
-            pass_on()
+        self.way(a, b).heal()
+        self.way(b, a).heal()
 
     def delay(self, a: str, b: str, extra_us: int) -> None:
-        self.link(a, b).extra_us = extra_us
+        """Every message takes this much longer, each way."""
+        self.way(a, b).delay_us = self.way(b, a).delay_us = extra_us
+
+    def break_connections(self, client: str, server: str, how: Break, count: int) -> None:
+        """A connection of `client` to `server` breaks at each of the next `count` requests that
+        this strikes; 0: at no more, whatever was ordered."""
+        ordered = self.breaks.pop((client, server), [])
+        if count:
+            self.breaks[client, server] = [*ordered, *[how] * count]
+
+    def take_break(self, client: str, server: str, request: Request) -> Break | None:
+        """How a connection is to break at this request."""
+        ordered = self.breaks.get((client, server), [])
+        for how in ordered:
+            if how.strikes(request):
+                ordered.remove(how)
+                return how
+        return None
 
     def limit_bandwidth(self, to: str, bytes_per_s: int) -> None:
         """Records reach process `to` no faster than this; 0: no limit."""
@@ -160,15 +195,17 @@ class MemoryConnection:
     __slots__ = (
         "_answer_to",
         "_arrives_us",
+        "_back",
         "_backlog",
-        "_busy",
         "_client_lane",
         "_lane",
         "_network",
         "_returns_us",
+        "_served",
+        "_there",
+        "_unanswered",
         "client",
         "client_process",
-        "link",
         "listener",
         "open",
     )
@@ -179,16 +216,18 @@ class MemoryConnection:
         client_process: Process,
         client: str,
         listener: Listener,
-        link: Link,
+        there: Way,
+        back: Way,
     ) -> None:
         self._network, self.client_process, self.client = network, client_process, client
-        self.listener, self.link = listener, link
+        self.listener, self._there, self._back = listener, there, back
         self.open = True
         self._lane = listener.next_lane()
         self._client_lane = client_process.lane(client)
         self._answer_to: deque[Callable[[Any], None]] = deque()
         self._backlog: deque[tuple[int, Request]] = deque()
-        self._busy = False
+        self._served: Request | None = None
+        self._unanswered: Request | None = None
         self._arrives_us = self._returns_us = 0
         network.opened(self)
 
@@ -220,7 +259,23 @@ class MemoryConnection:
             on_answer(_BROKEN)
             return
         self._answer_to.append(on_answer)
-        self._pass(lambda: self._to_server(request))
+        network = self._network
+        if network.breaks:
+            ends = self.client_process.name, self.listener.process.name
+            how = network.take_break(*ends, request)
+            if how is not None:
+                self._break(how, request)
+                return
+        self._pass(self._there, lambda: self._to_server(request))
+
+    def _break(self, how: Break, request: Request) -> None:
+        """See `Break`."""
+        if how.when == "after":
+            self._pass(self._there, lambda: self._to_server(request, how.late_us))
+        if how.when == "after" and not how.late_us:
+            self._unanswered = request
+        else:
+            self.reset()
 
     @staticmethod
     def broken(answer: Any) -> bool:
@@ -248,25 +303,28 @@ class MemoryConnection:
 
     # -- bytes in flight --------------------------------------------------------------------------
 
-    def _pass(self, then: Callable[[], None]) -> None:
-        if self.link.cut:
-            self.link.held.append(then)
+    @staticmethod
+    def _pass(way: Way, then: Callable[[], None]) -> None:
+        if way.cut:
+            way.held.append(then)
         else:
             then()
 
-    def _to_server(self, request: Request) -> None:
-        network = self._network
-        us = network.latency("net_request", self.client) + self.link.extra_us
+    def _to_server(self, request: Request, late_us: int = 0) -> None:
+        network, way = self._network, self._there
+        us = network.latency("net_request", self.client) + way.delay_us + late_us
+        if way.disturbed:
+            us += way.disturbance_us(request, network.kernel.now)
         at = max(self._arrives_us, network.kernel.now + us)
         self._arrives_us = at
         self._lane.call_at(at, lambda: self._arrived(request))
 
     def _arrived(self, request: Request) -> None:
         """The broker's network thread has read it; the next is read when this one is answered."""
-        if self._busy:
+        if self._served is not None:
             self._backlog.append((self._network.kernel.cause, request))
         else:
-            self._busy = True
+            self._served = request
             self.listener.receive(request, self)
 
     # -- the broker's end -------------------------------------------------------------------------
@@ -283,19 +341,24 @@ class MemoryConnection:
             self._write(response)
 
     def _write(self, response: Any) -> None:
-        self._pass(lambda: self._to_client(response))
-        self._busy = False
+        if self._unanswered is not None and self._served is self._unanswered:
+            self.reset()
+            return
+        self._pass(self._back, lambda: self._to_client(response))
+        self._served = None
         if self._backlog:
             kernel = self._network.kernel
             cause, request = self._backlog.popleft()
             before, kernel.cause = kernel.cause, cause
-            self._busy = True
+            self._served = request
             self.listener.receive(request, self)
             kernel.cause = before
 
     def _to_client(self, response: Any) -> None:
-        network = self._network
-        us = network.latency("net_response", self.client) + self.link.extra_us
+        network, way = self._network, self._back
+        us = network.latency("net_response", self.client) + way.delay_us
+        if way.disturbed:
+            us += way.disturbance_us(response, network.kernel.now)
         if isinstance(response, FetchResponse):
             size = sum(p.size for p in response.partitions)
             us += network.transfer_us(self.client_process.name, size)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from emulator.kernel.rng import Chance, Choice
+from emulator.kernel.rng import Chance, Choice, Stream
 from emulator.kernel.scheduler import Kernel, Process
 from emulator.profiles.base import profiles
 from emulator.runtime.cluster import Cluster
@@ -152,6 +152,12 @@ class SimulatedWorld:
 
     def delay_zookeeper(self, client: str, delay_ms: int) -> None:
         self.ensemble.delay(client, delay_ms * 1000)
+
+    def disturb_zookeeper(self, client: str, drawn_us: Callable[[Way], int]) -> None:
+        self.ensemble.disturb(client, drawn_us)
+
+    def chance_of(self, purpose: str, actor: str) -> Callable[[], Stream]:
+        return partial(self.chance.stream, purpose, actor)
 
     def client_start_us(self, client: str) -> int:
         return self.latencies("client_start", client)

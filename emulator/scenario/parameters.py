@@ -52,7 +52,11 @@ def read_stimulus(name: str, keys: dict[str, Item], cluster: Cluster) -> Stimulu
     _check_given(value, name, fields, parameters)
     for key, item in given.items():
         parameters[key] = _check(item, key, parameters, cluster)
-    return kind(**parameters)
+    stimulus = kind(**parameters)
+    wrong = stimulus.wrong()
+    if wrong is not None:
+        value.fail(wrong)
+    return stimulus
 
 
 def _supply(

@@ -20,11 +20,15 @@ _UNDONE_BY = {
     "terminate": ("registered", "broker_starting"),
     "cut_link": ("heal_link",),
     "cut_zookeeper_link": ("heal_zookeeper_link",),
+    "stop_zookeeper": ("start_zookeeper",),
 }
 """A fault's name -> what ends it. Faults with a measure (`delay_ms: 0`) are ended by themselves."""
 
 _MEASURES = {
     "delay_link": "delay_ms",
+    "link_latency": "high_ms",
+    "lossy_link": "loss",
+    "slow_link": "bytes_per_s",
     "slow_follower": "bytes_per_s",
     "slow_disk": "ms_per_append",
 }
@@ -40,6 +44,14 @@ _PAST = {
     "heal_zookeeper_link": "ZooKeeper link healed",
     "cut_zookeeper_link": "ZooKeeper link cut",
     "delay_link": "link slow",
+    "link_latency": "link slow",
+    "lossy_link": "link loses packets",
+    "slow_link": "link narrow",
+    "break_connection": "connection breaks",
+    "drop_connection": "ZooKeeper connection breaks",
+    "expire_session": "session ended",
+    "stop_zookeeper": "stopped",
+    "start_zookeeper": "started again",
     "slow_follower": "slow follower",
     "slow_disk": "slow disk",
 }
@@ -73,7 +85,7 @@ def arguments(event: Stimulus) -> dict[str, Any]:
 def lane_of(event: Stimulus) -> str:
     """The actor that a stimulus strikes; empty: the cluster as a whole."""
     values = arguments(event)
-    if values.get("server") == "zookeeper":
+    if values.get("server") == "zookeeper" or event.do in ("stop_zookeeper", "start_zookeeper"):
         return "zookeeper"
     broker = event.broker or values.get("broker")
     return str(broker) if isinstance(broker, int) else ""

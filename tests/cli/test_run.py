@@ -255,6 +255,21 @@ def test_a_fault_of_ours_is_one_line_with_its_traceback_in_the_run_directory(isr
     assert len(list(read_events(kept.parent / "trace.ndjson"))) > 3
 
 
+@pytest.mark.parametrize(
+    "fault", ["pause: {server: zookeeper}, for: 1s", "stop_zookeeper: ", "start_zookeeper: "]
+)
+def test_what_strikes_a_server_that_is_not_ours_is_refused_before_anything_is_made(
+    isr: Isr, fault: str
+) -> None:
+    Path("struck.yaml").write_text(f"faults: [{{at: 5s, {fault}}}]\nrun: 9s\n")
+    code, line = isr.fails("run", "struck.yaml", "--zookeeper", "localhost:2181/kafka")
+    assert code == 64
+    assert "at 5 s strikes the ZooKeeper server" in line
+    assert line.endswith("--zookeeper embedded or simulated, not localhost:2181/kafka")
+    assert not Path("runs").exists()
+    assert isr("run", "struck.yaml", "--zookeeper", "simulated")[0] != 64
+
+
 def test_a_full_disk_is_one_line_and_70(isr: Isr, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_directory, "TRACE", "/dev/full")
     code, line = isr.fails("run", "tried.yaml", "--quiet")

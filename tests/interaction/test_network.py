@@ -6,13 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from emulator.kernel.rng import Stream
 from emulator.kernel.scheduler import Kernel, TaskFailed
 from emulator.model.errors import Errors
 from emulator.model.offset_log import Batch
 from emulator.protocol.messages import FetchedPartition, FetchResponse, MetadataRequest
 from emulator.protocol.transport import Disconnected, ServerConnection
-from emulator.runtime.network import Listener, MemoryConnection, MemoryNetwork
+from emulator.runtime.links import Manners
+from emulator.runtime.network import Break, Listener, MemoryConnection, MemoryNetwork
 from emulator.trace.sink import Sink
 from tests.interaction.hosting import ORDERS_0
 
@@ -69,6 +73,11 @@ class TwoEnds:
                 self.say(f"{name} broke")
 
         self.client.spawn(f"asks {name}", ask_it())
+
+    def cut(self) -> None:
+        """Both ways."""
+        self.network.cut("broker", "client")
+        self.network.cut("client", "broker")
 
     def run_ms(self, duration_ms: int) -> list[str]:
         self.kernel.run(self.kernel.now + duration_ms * 1000)
@@ -169,7 +178,7 @@ def test_when_a_process_dies_the_other_end_learns_it_and_nobody_can_connect_any_
 
 def test_while_a_link_is_cut_bytes_wait_and_healed_they_come_in_order() -> None:
     with TwoEnds() as ends:
-        ends.network.cut("broker", "client")
+        ends.cut()
         ends.ask("a")
         ends.ask("b")
         assert ends.run_ms(100) == []
@@ -188,7 +197,7 @@ def test_answers_wait_too() -> None:
         ends.answers_at_once = False
         ends.ask("a")
         ends.run_ms(5)
-        ends.network.cut("broker", "client")
+        ends.cut()
         ends.received[0][1].respond("answer a")
         assert ends.run_ms(50) == []
         ends.network.heal("broker", "client")
@@ -197,7 +206,7 @@ def test_answers_wait_too() -> None:
 
 def test_connecting_over_a_cut_link_waits_and_gives_up_in_time() -> None:
     with TwoEnds() as ends:
-        ends.network.cut("broker", "client")
+        ends.cut()
         outcomes: list[str] = []
 
         def attempt(timeout_ms: int) -> None:
@@ -284,3 +293,130 @@ def test_a_broker_that_stops_listening_breaks_what_it_accepted_and_refuses_the_r
         assert not ends.connection.open
         with pytest.raises(TaskFailed, match="refused"):
             ends.connect()
+
+
+# -- one way ---------------------------------------------------------------------------------------
+
+
+def test_a_cut_of_one_way_holds_requests_while_answers_pass() -> None:
+    with TwoEnds() as ends:
+        ends.answers_at_once = False
+        ends.ask("a")
+        ends.run_ms(5)
+        ends.network.cut("client", "broker")
+        ends.ask("b")
+        ends.received[0][1].respond("answer a")
+        assert ends.run_ms(50) == ["7 answer a"]
+        ends.network.heal("client", "broker")
+        assert ends.run_ms(5) == ["57 read b"]
+
+
+def test_over_a_link_that_is_cut_one_way_no_connection_is_made() -> None:
+    with TwoEnds() as ends:
+        ends.network.cut("broker", "client")
+        before, ends.connection = ends.connection, ends.connect(timeout_ms=20)
+        assert ends.connection is before
+        ends.network.heal("broker", "client")
+
+
+# -- chance ----------------------------------------------------------------------------------------
+
+
+def disturbed(ends: TwoEnds, manners: Manners, seed: int = 1) -> None:
+    """The way from the client to the broker behaves like this."""
+    stream = Stream(seed)
+    ends.network.way("client", "broker").behave(manners, lambda: stream)
+
+
+def test_what_is_lost_comes_later_and_what_is_behind_it_waits() -> None:
+    """Sent again after 200 ms, 400 ms more, 800 ms more; nothing is lost, doubled or disordered."""
+    with TwoEnds() as ends:
+        disturbed(ends, Manners(loss=0.5))
+        for number in range(20):
+            ends.ask(f"{number:02}", timeout_ms=10_000_000)
+        heard = [line.split() for line in ends.run_ms(1_000_000) if "read" in line]
+        assert [name for _, _, name in heard] == [f"{number:02}" for number in range(20)]
+        came = [int(at) for at, _, _ in heard]
+        assert came == sorted(came)
+        assert {at - 2 for at in came} <= {200 * (2**lost - 1) for lost in range(10)}
+        assert came[-1] > 200
+
+
+def test_messages_of_two_connections_overtake_each_other() -> None:
+    with TwoEnds() as ends:
+        connections = [ends.connection, ends.connect()]
+        disturbed(ends, Manners(1000, 20_000, 100_000))
+        orders = set()
+        for _ in range(20):
+            for name, connection in zip(("first", "then"), connections, strict=True):
+                ends.connection = connection
+                ends.ask(name)
+                ends.run_ms(0)
+            orders.add(tuple(line.split()[2] for line in ends.run_ms(1000) if "read" in line))
+        assert orders == {("first", "then"), ("then", "first")}
+
+
+@given(st.integers(0, 50_000), st.integers(0, 50_000), st.integers(1, 50_000), st.integers(0))
+def test_drawn_times_keep_to_their_bounds(low: int, more: int, most: int, seed: int) -> None:
+    manners = Manners(low, low + more, low + more + most)
+    stream = Stream(seed)
+    drawn = sorted(manners.drawn_us(stream) for _ in range(200))
+    assert low <= drawn[0]
+    assert drawn[-1] <= low + more + most
+    below = sum(us < low + more for us in drawn)
+    assert below <= 150, "half of them take longer than the typical time"
+
+
+def test_over_a_narrow_link_everything_takes_its_turn() -> None:
+    with TwoEnds() as ends:
+        ends.network.way("broker", "client").narrow(10_000)
+        assert answered_at(ends, 1000 - 110, 2000 - 110) == [112, 312]
+        ends.network.way("broker", "client").narrow(0)
+
+
+# -- connections that break ------------------------------------------------------------------------
+
+
+def broken_at(ends: TwoEnds, how: Break, count: int = 1) -> None:
+    ends.network.break_connections("client", "broker", how, count)
+
+
+def test_a_connection_that_breaks_before_a_request_arrives() -> None:
+    with TwoEnds() as ends:
+        broken_at(ends, Break("before"))
+        ends.ask("a")
+        assert ends.run_ms(10) == ["1 a broke"]
+        assert not ends.connection.open
+        ends.connection = ends.connect()
+        ends.ask("a")
+        assert [line.split(" ", 1)[1] for line in ends.run_ms(10)] == ["read a", "answer a"]
+
+
+def test_a_connection_that_breaks_after_a_request_was_served() -> None:
+    with TwoEnds() as ends:
+        broken_at(ends, Break("after"))
+        ends.ask("a")
+        assert ends.run_ms(10) == ["2 read a", "2 a broke"]
+
+
+def test_a_request_that_comes_late_may_come_after_its_second_copy() -> None:
+    with TwoEnds() as ends:
+        broken_at(ends, Break("after", late_us=20_000))
+        ends.ask("a")
+        assert ends.run_ms(1) == ["1 a broke"]
+        ends.connection = ends.connect()
+        ends.ask("a again")
+        heard = [line.split(" ", 1)[1] for line in ends.run_ms(30)]
+        assert heard == ["read a again", "answer a again", "read a"]
+
+
+def test_only_requests_of_a_kind_and_as_often_as_ordered() -> None:
+    with TwoEnds() as ends:
+        broken_at(ends, Break("before", "LeaderAndIsr"))
+        broken_at(ends, Break("before", "Metadata"), count=5)
+        ends.ask("a")
+        assert ends.run_ms(5) == ["1 a broke"]
+        broken_at(ends, Break("before"), count=0)
+        ends.connection = ends.connect()
+        ends.ask("b")
+        assert ends.run_ms(10)[-1].endswith("answer b")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.faults import admin, clients, link, pause
+from emulator.faults import admin, clients, drop_connection, link, pause, stop_zookeeper
 from emulator.scenario import shipped
 from emulator.scenario.errors import ScenarioError, UserError
 from emulator.scenario.load import LoadedScenario, load, loads
@@ -118,6 +118,20 @@ def test_a_producer_that_says_nothing_begins_when_topics_are_settled_and_writes_
     assert scenario.steps[-1] == Step(2_000_000, clients.Produce("a", (0, 1), 1.0))
 
 
+def test_what_has_no_parameters_is_written_without() -> None:
+    scenario = read("run: 9s\nfaults: [{at: 5s, stop_zookeeper: , for: 1s}]")
+    stimuli = [step.stimulus for step in scenario.steps]
+    assert stimuli == [stop_zookeeper.StopZookeeper(), stop_zookeeper.StartZookeeper()]
+
+
+def test_what_is_one_of_several_words_may_be_left_out() -> None:
+    drop = "drop_connection: {broker: 2, when: after}"
+    scenario = read(f"run: 9s\nfaults: [{{at: 5s, {drop}, for: 1s}}]")
+    dropped, kept = (step.stimulus for step in scenario.steps)
+    assert dropped == drop_connection.DropConnection(2, "after", None, 1)
+    assert kept == drop_connection.DropConnection(2, "after", None, 0)
+
+
 def test_a_topic_may_be_created_later_and_used_then() -> None:
     scenario = read(
         "run: 9s\n"
@@ -171,6 +185,33 @@ def test_a_setting_of_the_command_line_wins_everywhere() -> None:
         ),
         ("pause: {broker: 2}", "pause: {brokr: 2}", "there is no such key; did you mean broker?"),
         ("pause: {broker: 2}", "pause: {broker: 2}, resume: {broker: 2}", "one thing at a time"),
+        (
+            "pause: {broker: 2}",
+            "drop_connection: {broker: 2, when: never}",
+            "one of before, after is wanted, not 'never'",
+        ),
+        (
+            "pause: {broker: 2}",
+            "link_latency: {broker: 2, peer: 1, low_ms: 5, typical_ms: 2, high_ms: 9}",
+            "low_ms <= typical_ms <= high_ms is wanted",
+        ),
+        (
+            "pause: {broker: 2}",
+            "lossy_link: {broker: 2, peer: 1, loss: 1}",
+            "loss is below 1; for a link that is dead, cut_link",
+        ),
+        (
+            "pause: {broker: 2}",
+            "slow_link: {broker: 2, peer: zookeeper, bytes_per_s: 1}",
+            "a whole number is wanted, not 'zookeeper'",
+        ),
+        (
+            "pause: {broker: 2}",
+            "break_connection: {broker: 2, peer: 1, when: before, late_ms: 1}",
+            "a request that never arrives is not late",
+        ),
+        ("pause: {broker: 2}", "stop_zookeeper: now", "stop_zookeeper has no parameters"),
+        ("pause: {broker: 2}", "expire_session: 2", "nothing undoes expire_session"),
         ("peer: 2", "peer: 1", "a broker has no link to itself"),
         ("peer: 2", "peer: zoo", "'zoo' is neither zookeeper nor a broker"),
         ("{at: 5s, pause", "{pause", "faults[0]: at is missing"),
