@@ -6,7 +6,7 @@ server/DelayedProduce.scala@2.6.3, server/DelayedFetch.scala@2.6.3; spec §4.6.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Container, Hashable, Iterator
 from dataclasses import dataclass
 
 from emulator.broker.partition import Partition
@@ -70,13 +70,14 @@ class DelayedProduce(DelayedOperation):
 
 class DelayedFetch(DelayedOperation):
     """Waits for `min_bytes` (the leader's LEO counts, not the high watermark), for an error, or for
-    time."""
+    time. Kafka looks at every partition each time; where there was nothing, there is nothing until
+    the partition is touched."""
 
     def __init__(
         self,
         wait_ms: int,
         min_bytes: int,
-        in_turn: Callable[[], Iterator[FetchPartition]],
+        in_turn: Callable[[Container[TopicPartition]], Iterator[FetchPartition]],
         find: FindPartition,
         throttled: Callable[[Partition], bool],
         respond: Callable[[], Awaitable[None]],
@@ -87,10 +88,14 @@ class DelayedFetch(DelayedOperation):
         self._min_bytes, self._in_turn, self._find = min_bytes, in_turn, find
         self._throttled, self._respond = throttled, respond
         self._committed_only = committed_only
+        self._nothing: set[TopicPartition] = set()
+
+    def touched(self, key: Hashable) -> None:
+        self._nothing.discard(key)
 
     async def try_complete(self) -> bool:
         accumulated = 0
-        for wanted in self._in_turn():
+        for wanted in self._in_turn(self._nothing):
             hosted = self._find(wanted.partition)
             if hosted is None:
                 return await self.force_complete()
@@ -102,7 +107,9 @@ class DelayedFetch(DelayedOperation):
             end = self._end(log)
             if end < wanted.fetch_offset:
                 return await self.force_complete()
-            if end > wanted.fetch_offset and not self._throttled(hosted):
+            if end == wanted.fetch_offset:
+                self._nothing.add(wanted.partition)
+            elif not self._throttled(hosted):
                 limit = min(wanted.max_bytes, self._min_bytes - accumulated)
                 accumulated += log.bytes_from(wanted.fetch_offset, limit)
                 if accumulated >= self._min_bytes:

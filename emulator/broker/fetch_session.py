@@ -10,7 +10,7 @@ Sources: server/FetchSession.scala@2.6.3, clients/…/FetchSessionHandler.java@2
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from operator import attrgetter
 from typing import NamedTuple, Protocol
 
@@ -110,9 +110,9 @@ class FetchSession:
         self._in_order = None
         self.epoch = next_epoch(self.epoch)
 
-    def in_turn(self) -> Iterator[FetchPartition]:
-        """What is awake, in order. Who reads may have to wait for a partition's lock: what is woken
-        meanwhile has its turn too, if that is still to come."""
+    def in_turn(self, but: Container[TopicPartition] = ()) -> Iterator[FetchPartition]:
+        """What is awake, in order, but for these. Who reads may have to wait for a partition's
+        lock: what is woken meanwhile has its turn too, if that is still to come."""
         place = 0
         while True:
             order = self._in_order
@@ -121,7 +121,10 @@ class FetchSession:
             for cached in order:
                 if cached.place > place:
                     place = cached.place
-                    yield cached.request
+                    request = cached.request
+                    if request.partition in but:
+                        continue
+                    yield request
                     if self._in_order is not order:
                         break
             else:
@@ -174,8 +177,8 @@ class FetchContext(Protocol):
 
     session: FetchSession | None
 
-    def in_turn(self) -> Iterator[FetchPartition]:
-        """Partitions to read, in order."""
+    def in_turn(self, but: Container[TopicPartition] = ()) -> Iterator[FetchPartition]:
+        """Partitions to read, in order, but for these."""
         ...
 
     def respond(
@@ -194,8 +197,8 @@ class FullFetch:
     ) -> None:
         self._wanted, self.session = wanted, session
 
-    def in_turn(self) -> Iterator[FetchPartition]:
-        return iter(self._wanted)
+    def in_turn(self, but: Container[TopicPartition] = ()) -> Iterator[FetchPartition]:
+        return (wanted for wanted in self._wanted if wanted.partition not in but)
 
     def respond(
         self, answers: tuple[FetchedPartition, ...]

@@ -35,6 +35,10 @@ class DelayedOperations(Protocol):
 
     async def check_and_complete_all(self, partition: TopicPartition) -> None: ...
 
+    def about_to_change(self, partition: TopicPartition) -> None:
+        """Who looked at the partition has to look again when he looks next."""
+        ...
+
 
 class Logs(Protocol):
     """The broker's log directory (LogManager)."""
@@ -147,6 +151,7 @@ class Partition:
     async def _lock_for_writing(self) -> None:
         if self._resting:
             self._stir()
+        self._delayed.about_to_change(self.partition)
         await self.lock.acquire_write()
 
     # -- roles -------------------------------------------------------------------------------------

@@ -30,6 +30,9 @@ class DelayedOperation:
         """Test the condition; call `force_complete` when it holds and return its result."""
         raise AssertionError(f"{type(self).__name__} has no condition")
 
+    def touched(self, key: Hashable) -> None:
+        """Something happened to what `key` stands for."""
+
     async def on_complete(self) -> None:
         """Do what completion means; called exactly once."""
         raise AssertionError(f"{type(self).__name__} does nothing")
@@ -106,6 +109,16 @@ class Purgatory:
             watching[:] = [one for one in watching if not one.completed]
         watching.append(operation)
 
+    def is_watched(self, key: Hashable) -> bool:
+        """Whether anything was parked on `key` and may still wait."""
+        return key in self._watchers
+
+    def touched(self, key: Hashable) -> None:
+        """Something happens to what `key` stands for, but nobody tries whether it completes
+        anything."""
+        for operation in self._watchers.get(key, ()):
+            operation.touched(key)
+
     async def check_and_complete(self, key: Hashable) -> int:
         """Try every operation that waits on `key`, in the order in which they were parked; returns
         how many were completed."""
@@ -114,6 +127,7 @@ class Purgatory:
             return 0
         completed = 0
         for operation in sorted(watching, key=_NUMBER):
+            operation.touched(key)
             if not operation.completed and await operation.maybe_try_complete():
                 completed += 1
         left = [operation for operation in watching if not operation.completed]

@@ -98,11 +98,17 @@ class ReplicaManager:
     # -- parked requests ---------------------------------------------------------------------------
 
     async def check_and_complete_fetch(self, partition: TopicPartition) -> None:
-        await self._fetch_purgatory.check_and_complete(partition)
+        if self._fetch_purgatory.is_watched(partition):
+            await self._fetch_purgatory.check_and_complete(partition)
 
     async def check_and_complete_all(self, partition: TopicPartition) -> None:
-        await self._fetch_purgatory.check_and_complete(partition)
-        await self._produce_purgatory.check_and_complete(partition)
+        if self._fetch_purgatory.is_watched(partition):
+            await self._fetch_purgatory.check_and_complete(partition)
+        if self._produce_purgatory.is_watched(partition):
+            await self._produce_purgatory.check_and_complete(partition)
+
+    def about_to_change(self, partition: TopicPartition) -> None:
+        self._fetch_purgatory.touched(partition)
 
     # -- produce -----------------------------------------------------------------------------------
 
