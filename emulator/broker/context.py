@@ -36,16 +36,14 @@ class BrokerContext:
         self, broker: int, kernel: Kernel, process: Process, config: KafkaConfig, profile: Profile
     ) -> None:
         self.broker, self.kernel, self.process = broker, kernel, process
+        self.emit: Callable[..., None] = kernel.emitter(broker)
+        """Put an event of this broker on the trace: its type and its fields."""
         self.config, self.profile = config, profile
         self.scheduler = KafkaScheduler(kernel, self.spawn)
 
     def now_ms(self) -> int:
         """Kafka's Time.milliseconds."""
         return self.kernel.now_ms()
-
-    def emit(self, event_type: Callable[..., Any], *fields: Any) -> None:
-        """Put an event of this broker on the trace."""
-        self.kernel.emit(event_type, self.broker, *fields)
 
     def failed(self, what: str, error: Exception) -> None:
         """A thread of Kafka logged an exception and goes on."""

@@ -417,11 +417,7 @@ class Partition:
         when acks=all and the ISR is too small. Parked requests are looked at outside the lock."""
         await self.lock.acquire_read()
         try:
-            log = self.leader_log
-            if log is None:
-                raise KafkaError(Errors.NOT_LEADER_OR_FOLLOWER)
-            if required_acks == -1 and len(self.isr) < self.min_insync_replicas:
-                raise KafkaError(Errors.NOT_ENOUGH_REPLICAS)
+            log = self._log_to_append_to(required_acks)
             if self._logs.slow:
                 await self._logs.append_delay()
             if self._resting:
@@ -437,10 +433,21 @@ class Partition:
             await self._delayed.check_and_complete_fetch(self.partition)
         return batch
 
+    def _log_to_append_to(self, required_acks: int) -> OffsetLog:
+        log = self.leader_log
+        if log is None:
+            raise KafkaError(Errors.NOT_LEADER_OR_FOLLOWER)
+        if required_acks == -1 and len(self.isr) < self.min_insync_replicas:
+            raise KafkaError(Errors.NOT_ENOUGH_REPLICAS)
+        return log
+
     def _appended(self, role: str, batches: tuple[Batch, ...], log: OffsetLog) -> None:
         epochs: tuple[EpochRun, ...] = ()
-        if any(batch.leader_epoch != self.leader_epoch for batch in batches):
-            epochs = tuple(EpochRun(b.leader_epoch, b.base_offset) for b in batches)
+        size = 0
+        for batch in batches:
+            size += batch.size
+            if batch.leader_epoch != self.leader_epoch and not epochs:
+                epochs = tuple(EpochRun(b.leader_epoch, b.base_offset) for b in batches)
         self._context.emit(
             events.RecordsAppended,
             self.partition,
@@ -448,7 +455,7 @@ class Partition:
             batches[0].base_offset,
             log.log_end_offset,
             self.leader_epoch,
-            sum(b.size for b in batches),
+            size,
             epochs,
         )
 
@@ -512,10 +519,9 @@ class Partition:
     def leader_log_or_error(self, current_leader_epoch: int) -> OffsetLog | Errors:
         """The leader's log; or the error of an epoch that is not mine, or of not leading
         (getLocalLog)."""
-        error = self.check_current_leader_epoch(current_leader_epoch)
-        if error is not Errors.NONE:
-            return error
-        log = self.leader_log
+        if current_leader_epoch not in (self.leader_epoch, -1):
+            return self.check_current_leader_epoch(current_leader_epoch)
+        log = self.log if self.leader_replica_id == self._context.broker else None
         return Errors.NOT_LEADER_OR_FOLLOWER if log is None else log
 
     def read_records(

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+import msgspec
+
 from emulator.broker.context import BrokerContext
 from emulator.broker.delayed import DelayedFetch, DelayedProduce, ProduceStatus
 from emulator.broker.fetch_session import CachedPartition, FetchContext
@@ -215,7 +217,8 @@ class ReplicaManager:
         update_state: bool,
     ) -> tuple[Fetched, int, bool]:
         """(answers in order, bytes found, whether a partition erred). All partitions are read
-        first, then the follower's state is updated for each."""
+        first, then the follower's state is updated for each; one that is none of the assigned
+        replicas gets no records (KAFKA-5758)."""
         left, at_least_one, readable, erred = max_bytes, True, 0, False
         wanted: list[FetchPartition] = []
         answers: list[FetchedPartition] = []
@@ -239,10 +242,13 @@ class ReplicaManager:
             if context.session is not None:
                 context.session.fetched_ms = now_ms
             for i, want in enumerate(wanted):
-                if answers[i].error is Errors.NONE:
-                    answers[i] = await self._update_follower_fetch_state(
-                        follower, want, answers[i], now_ms, leader_leos[i]
-                    )
+                answer, hosted = answers[i], self.partitions.get(want.partition)
+                if answer.error is not Errors.NONE:
+                    continue
+                if hosted is None or not await hosted.update_follower_fetch_state(
+                    follower, want.fetch_offset, want.log_start_offset, now_ms, leader_leos[i]
+                ):
+                    answers[i] = msgspec.structs.replace(answer, batches=())
         return tuple(answers), readable, erred
 
     def _read(
@@ -273,28 +279,14 @@ class ReplicaManager:
             batches = ()
         used = 0
         if batches:
-            used = sum(b.size for b in batches)
+            for batch in batches:
+                used += batch.size
             if batches[-1].next_offset < info.log_end_offset:
                 used = max(used, limit)
         answer = FetchedPartition(
             want.partition, Errors.NONE, info.high_watermark, info.log_start_offset, batches
         )
         return answer, info.log_end_offset, used
-
-    async def _update_follower_fetch_state(
-        self,
-        follower: int,
-        want: FetchPartition,
-        answer: FetchedPartition,
-        now_ms: int,
-        leader_leo: int,
-    ) -> FetchedPartition:
-        """A follower that is none of the assigned replicas gets no records (KAFKA-5758)."""
-        hosted = self.partitions.get(want.partition)
-        known = hosted is not None and await hosted.update_follower_fetch_state(
-            follower, want.fetch_offset, want.log_start_offset, now_ms, leader_leo
-        )
-        return answer if known else answer._replace(batches=())
 
     def _should_leader_throttle(self, hosted: Partition, follower: int) -> bool:
         """Throttled replicas that are out of sync may be left out; those in sync never

@@ -46,9 +46,11 @@ class Stream:
         self._state = seed & _MASK
 
     def bits(self) -> int:
-        """64 random bits."""
-        self._state = (self._state + _GOLDEN) & _MASK
-        return mix(self._state)
+        """64 random bits (`mix`, written out: every message draws)."""
+        self._state = z = (self._state + _GOLDEN) & _MASK
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+        return z ^ (z >> 31)
 
     def below(self, n: int) -> int:
         """A whole number in [0, n)."""

@@ -342,6 +342,19 @@ class Kernel:
         self.sink.append(event)
         return event
 
+    def emitter(self, broker: int) -> Callable[..., None]:
+        """`emit` for one broker, in one call."""
+        sink = self.sink
+
+        def emit(event_type: Callable[..., E], *fields: Any) -> None:
+            seq, current = sink.next_seq, self.current
+            thread = current.thread if current is not None else ""
+            event = event_type(seq, self.now, broker, thread, self.cause, *fields)
+            self.cause = seq
+            sink.append(event)
+
+        return emit
+
     def this_task(self) -> Task:
         """The thread that runs now."""
         assert isinstance(self.current, Task), "only a task can block"
@@ -412,18 +425,19 @@ class Kernel:
         """Run until `until_us`, or until `stop`, or (virtual time) until nothing can happen any
         more."""
         self._stopping = False
-        heap = self._heap
+        heap, ready, virtual = self._heap, self._ready, isinstance(self.clock, VirtualClock)
         while True:
-            self._drain()
+            if ready:
+                self._drain()
             if self._stopping:
                 return
             target = heap[0][0] if heap else NEVER
             if target > until_us:
                 target = until_us
-            if target == NEVER and isinstance(self.clock, VirtualClock):
+            if target == NEVER and virtual:
                 return
             self._advance(target)
-            if self.now >= until_us and not self._ready and not (heap and heap[0][0] <= self.now):
+            if self.now >= until_us and not ready and not (heap and heap[0][0] <= self.now):
                 return
 
     def _drain(self) -> None:

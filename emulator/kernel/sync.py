@@ -98,10 +98,11 @@ class RwLock:
     inside.
 
     As in Java's non-fair lock a reader that arrives while a writer is first in the queue waits
-    behind it.
+    behind it. `readable` says whether a read section that does not block can begin now: nobody
+    writes, no writer waits first.
     """
 
-    __slots__ = ("_kernel", "_queue", "_readers", "_writer", "_writes", "name")
+    __slots__ = ("_kernel", "_queue", "_readers", "_writer", "_writes", "name", "readable")
 
     def __init__(self, kernel: Kernel, name: str = "lock") -> None:
         self._kernel, self.name = kernel, name
@@ -109,17 +110,12 @@ class RwLock:
         self._writes = 0
         self._readers: dict[Task, int] = {}
         self._queue: deque[tuple[Task, bool]] = deque()
+        self.readable = True
 
     @property
     def write_owner(self) -> Task | None:
         """Who holds the lock for writing."""
         return self._writer
-
-    @property
-    def readable(self) -> bool:
-        """Whether a read section that does not block can begin now: nobody writes, no writer waits
-        first."""
-        return self._writer is None and not (self._queue and self._queue[0][1])
 
     async def pass_read(self) -> None:
         """Take the read lock and give it back: what follows, up to the next await, is a read
@@ -133,7 +129,7 @@ class RwLock:
         task = self._kernel.this_task()
         if task in self._readers or self._writer is task:
             self._readers[task] = self._readers.get(task, 0) + 1
-        elif self._writer is None and not (self._queue and self._queue[0][1]):
+        elif self.readable:
             self._readers[task] = 1
         else:
             await self._wait(task, exclusive=False)
@@ -144,6 +140,7 @@ class RwLock:
             self._writes += 1
         elif self._writer is None and not self._readers:
             self._writer, self._writes = task, 1
+            self.readable = False
         else:
             assert task not in self._readers, (
                 f"{task} would wait for itself: read lock held, write lock wanted"
@@ -153,6 +150,7 @@ class RwLock:
     async def _wait(self, task: Task, *, exclusive: bool) -> None:
         task.waiting_for = self.name
         self._queue.append((task, exclusive))
+        self._see_if_readable()
         while not (self._writer is task if exclusive else task in self._readers):
             await SUSPEND
 
@@ -172,6 +170,7 @@ class RwLock:
         self._writes -= 1
         if not self._writes:
             self._writer = None
+            self.readable = True
             if self._queue:
                 self._grant()
 
@@ -180,13 +179,17 @@ class RwLock:
         while self._queue and self._writer is None:
             task, exclusive = self._queue[0]
             if exclusive and self._readers:
-                return
+                break
             self._queue.popleft()
             if exclusive:
                 self._writer, self._writes = task, 1
             else:
                 self._readers[task] = 1
             self._kernel.make_ready(task)
+        self._see_if_readable()
+
+    def _see_if_readable(self) -> None:
+        self.readable = self._writer is None and not (self._queue and self._queue[0][1])
 
 
 class Monitor:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
+import msgspec
+
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
 
 
-class Batch(NamedTuple):
+class Batch(msgspec.Struct, frozen=True, gc=False):
     """Records appended together: offsets `base_offset` to `next_offset` - 1, `size` bytes."""
 
     base_offset: int
@@ -141,7 +143,7 @@ class OffsetLog:
         keep = bisect_left(self._bases, offset)
         if keep and self.batches[keep - 1].next_offset > offset:
             cut = self.batches[keep - 1]
-            self.batches[keep - 1] = cut._replace(next_offset=offset)
+            self.batches[keep - 1] = msgspec.structs.replace(cut, next_offset=offset)
         del self.batches[keep:], self._bases[keep:]
         self.log_end_offset = max(offset, self.log_start_offset)
         self.epochs.truncate_from_end(self.log_end_offset)

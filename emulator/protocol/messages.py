@@ -16,7 +16,7 @@ from emulator.model.offset_log import Batch
 from emulator.trace.values import PartitionState, TopicPartition
 
 
-class FetchPartition(NamedTuple):
+class FetchPartition(msgspec.Struct, frozen=True, gc=False):
     """One partition of a Fetch request."""
 
     partition: TopicPartition
@@ -40,7 +40,7 @@ class FetchRequest(msgspec.Struct, frozen=True):
     forgotten: tuple[TopicPartition, ...] = ()
 
 
-class FetchedPartition(NamedTuple):
+class FetchedPartition(msgspec.Struct, frozen=True, gc=False):
     """One partition of a Fetch response."""
 
     partition: TopicPartition
@@ -51,7 +51,10 @@ class FetchedPartition(NamedTuple):
 
     @property
     def size(self) -> int:
-        return sum(batch.size for batch in self.batches)
+        size = 0
+        for batch in self.batches:
+            size += batch.size
+        return size
 
 
 class FetchResponse(msgspec.Struct, frozen=True):
