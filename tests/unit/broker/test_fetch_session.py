@@ -13,6 +13,7 @@ from emulator.broker.fetch_session import (
     FetchSessions,
     next_epoch,
 )
+from emulator.broker.replica import Replica
 from emulator.model.errors import Errors
 from emulator.model.offset_log import Batch
 from emulator.protocol.messages import FetchedPartition, FetchPartition, FetchRequest, FetchResponse
@@ -82,7 +83,23 @@ def test_the_leader_reads_every_partition_of_the_session_named_or_not() -> None:
 def test_what_is_not_wanted_any_more_is_forgotten_at_both_ends() -> None:
     both = Both()
     both.fetch(want(0), want(1))
-    assert both.request(want(1)).forgotten == (PARTITIONS[0],)
+    request = both.request(want(1))
+    assert request.forgotten == (PARTITIONS[0],)
+    assert [w.partition for w in both.opened(request).in_turn()] == [PARTITIONS[1]]
+
+
+def test_what_is_woken_while_a_reader_waits_has_its_turn_if_that_is_still_to_come() -> None:
+    both = Both()
+    session = both.opened(both.request(want(0), want(1), want(2))).session
+    assert session is not None
+    first, second, third = session.partitions.values()
+    for cached in (first, third):
+        cached.rest(Replica(2))
+    turns = session.in_turn()
+    assert next(turns).partition == second.partition
+    first.wake()
+    third.wake()
+    assert [w.partition for w in turns] == [third.partition]
 
 
 def test_what_was_answered_moves_to_the_end_so_that_a_limit_starves_nobody() -> None:
