@@ -107,8 +107,8 @@ def command(
     _check_time_scale(loaded, zookeeper, time_scale)
     if twice and zookeeper != SIMULATED:
         raise UserError(f"--check compares runs in virtual time: --zookeeper {SIMULATED}")
-    number = _seed(seed)
-    console = Console(stderr=as_json, highlight=False, width=_width(as_json=as_json))
+    number = seed_of(seed)
+    console = Console(stderr=as_json, highlight=False, width=width_of(as_json=as_json))
     if not quiet:
         console.print(announcement(loaded.name, number, zookeeper, loaded.duration_us))
     words = _words(scenario, number, zookeeper, time_scale, sets or [])
@@ -173,7 +173,7 @@ def _check_time_scale(loaded: LoadedScenario, zookeeper: str, time_scale: int) -
         raise TooFast(time_scale, f"ZooKeeper's tick of {tick_ms} ms would be less than 1 ms")
 
 
-def _width(*, as_json: bool) -> int | None:
+def width_of(*, as_json: bool) -> int | None:
     """None: the terminal's own."""
     stream = sys.stderr if as_json else sys.stdout
     return None if stream.isatty() or "COLUMNS" in os.environ else WIDTH
@@ -185,7 +185,7 @@ def announcement(name: str, seed: int, zookeeper: str, duration_us: int) -> str:
     return f"seed {seed:#x}   {name}, {show_us(duration_us)}, {where}"
 
 
-def _seed(text: str | None) -> int:
+def seed_of(text: str | None) -> int:
     """Decimal or hexadecimal, 64 bits at most."""
     if text is None:
         return int.from_bytes(os.urandom(4))

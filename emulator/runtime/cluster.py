@@ -41,6 +41,7 @@ from emulator.protocol.messages import (
 from emulator.runtime.clients import Administrator, Bootstrap, Consumer, Producer, ProducerSettings
 from emulator.runtime.links import Stream
 from emulator.runtime.network import Break, Listener, MemoryNetwork
+from emulator.scenario.errors import UserError
 from emulator.scenario.schema import Scenario
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
@@ -206,6 +207,10 @@ class Cluster:
         self.brokers[broker].terminate()
 
     def start_again(self, broker: int, registered_ms: int | None) -> None:
+        """Two processes of one broker at a time are nobody's wish, unless the first is ending."""
+        node = self.brokers[broker]
+        if node.context.process.state != "dead" and not (node.shutting_down or node.exited):
+            raise UserError(f"start: broker {broker} runs already")
         self.on_start(broker, registered_ms)
 
     def cut(self, broker: int, peer: int | str, ways: Ways = "both") -> None:

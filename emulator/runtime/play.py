@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
+from emulator.faults.base import Stimulus
 from emulator.kernel.scheduler import Kernel
 from emulator.runtime.cluster import Cluster
 from emulator.runtime.latency import Latencies
@@ -142,11 +143,15 @@ class Run:
         step = self.scenario.steps[self.stretch]
         self.run_to(step.at_us)
         self.stretch += 1
-        self.world.chance.next_stretch()
-        self.cluster.apply(step.stimulus)
+        self.apply(step.stimulus)
         self.run_to(
             self.scenario.duration_us if self.over else self.scenario.steps[self.stretch].at_us
         )
+
+    def apply(self, stimulus: Stimulus) -> None:
+        """Do something to the cluster now; from here on everything is drawn anew."""
+        self.world.chance.next_stretch()
+        self.cluster.apply(stimulus)
 
     def run_to(self, at_us: int) -> None:
         """Let time go on to a moment since `up`."""

@@ -93,6 +93,8 @@ def _convert(item: Item, wanted: Any) -> Any:
     }
     if wanted in simple:
         return simple[wanted]()
+    if wanted == tuple[str, int]:
+        return _topic_partition(item)
     origin, arguments = get_origin(wanted), get_args(wanted)
     if origin in (Union, UnionType):
         return _one_of(item, arguments)
@@ -110,6 +112,17 @@ def _choice(item: Item, words: tuple[str, ...]) -> str:
     if text not in words:
         item.fail(f"one of {', '.join(words)} is wanted, not {text!r}")
     return text
+
+
+def _topic_partition(item: Item) -> tuple[str, int]:
+    """`orders-0` or `[orders, 0]`."""
+    parts = item.items() if item.is_list else []
+    if len(parts) == 2:
+        return parts[0].text(), parts[1].whole()
+    topic, dash, number = item.text().rpartition("-") if item.is_scalar else ("", "", "")
+    if not dash or not number.isdecimal():
+        item.fail("a partition is wanted: orders-0 or [orders, 0]")
+    return topic, int(number)
 
 
 def _one_of(item: Item, kinds: tuple[Any, ...]) -> Any:
@@ -138,12 +151,14 @@ def _check(item: Item, key: str, parameters: dict[str, Any], cluster: Cluster) -
     elif key == "server" and value not in (None, ZOOKEEPER):
         item.fail(f"the only server is {ZOOKEEPER}, not {value}")
     elif key == "assignment":
-        cluster.topics[str(topic)] = len(read_assignment(item, cluster))
+        partitions = cluster.topics.get(str(topic), 0)
+        cluster.topics[str(topic)] = partitions + len(read_assignment(item, cluster))
     elif key == "topic" and "assignment" not in parameters:
         cluster.check_topic(item, value)
     elif key in ("partition", "partitions"):
         for one in value if isinstance(value, tuple) else (value,):
-            cluster.check_partition(item, str(topic), one)
+            of, number = one if isinstance(one, tuple) else (str(topic), one)
+            cluster.check_partition(item, of, number)
     elif key == "acks" and value is not None:
         return _acks(item, value)
     elif key == "config":

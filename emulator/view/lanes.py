@@ -63,7 +63,7 @@ def render_lanes(
     choice = Choice(partition, actor, frozenset(kinds), from_us, to_us, detail, notes)
     derived = derive(events)
     found = rows(derived, choice)
-    return Lanes(found, lanes_of(found, derived), _gutters(derived, partition), derived, width)
+    return Lanes(found, lanes_of(found, derived), gutters_of(derived, partition), derived, width)
 
 
 # -- gutters: old metadata, processes that stand still ---------------------------------------------
@@ -87,7 +87,8 @@ def _inside(spans: list[tuple[int, int]], at_us: int) -> bool:
     return place >= 0 and at_us < spans[place][1]
 
 
-def _gutters(derived: Derived, only: TopicPartition | None) -> Gutters:
+def gutters_of(derived: Derived, only: TopicPartition | None = None) -> Gutters:
+    """When each broker's metadata was old, and its process stood still."""
     partitions = derived.partitions if only is None else (only,)
     old: dict[str, list[tuple[int, int]]] = {}
     for partition in partitions:
@@ -132,10 +133,13 @@ class Lanes:
         self.derived, self.width = derived, width
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        width = self.width or options.max_width
+        yield from self.sheet(options.max_width).lines()
+
+    def sheet(self, max_width: int) -> Sheet:
+        """What they are drawn on: the wide form where the columns have room for words."""
+        width = self.width or max_width
         column = min((width - TIME) // len(self.lanes), WIDEST)
-        sheet: Sheet = (Wide if column >= NARROWEST else Narrow)(self, width, column)
-        yield from sheet.lines()
+        return (Wide if column >= NARROWEST else Narrow)(self, width, column)
 
 
 class Sheet(ABC):
@@ -150,10 +154,14 @@ class Sheet(ABC):
         for number, row in enumerate(self.of.rows):
             if number % HEADER_EVERY == 0:
                 yield from self.header()
-            yield from self._banner(row) if row.banner else self.row(row)
-            if row.note:
-                yield Text(f" ✗ {row.note}", style="bold white on red", no_wrap=True)
+            yield from self.one(row)
         yield from self._legend()
+
+    def one(self, row: Row) -> Iterator[Text]:
+        """A row with all that belongs to it."""
+        yield from self._banner(row) if row.banner else self.row(row)
+        if row.note:
+            yield Text(f" ✗ {row.note}", style="bold white on red", no_wrap=True)
 
     @abstractmethod
     def header(self) -> Iterator[Text]:

@@ -79,7 +79,8 @@ class Row(msgspec.Struct):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """What the user wants to see; times are microseconds since the cluster was up."""
+    """What the user wants to see; times are microseconds since the cluster was up. `from_seq`: from
+    this event on; `details`: as many of them are rows of their own."""
 
     partition: TopicPartition | None = None
     actor: str | None = None
@@ -88,6 +89,8 @@ class Choice(msgspec.Struct, frozen=True):
     to_us: int | None = None
     detail: bool = False
     marked: Mapping[int, str] = {}
+    from_seq: int = 0
+    details: int = DETAILS
 
 
 def rows(derived: Derived, choice: Choice) -> list[Row]:
@@ -109,6 +112,12 @@ def rows(derived: Derived, choice: Choice) -> list[Row]:
     return _bursts(out)
 
 
+def tells_a_story(derived: Derived) -> bool:
+    """Is there anything in it that is always shown?"""
+    on = scene(derived)
+    return any(tell(event, on).level is Level.STORY for event in derived.events)
+
+
 def _weigh(told: list[Told], choice: Choice) -> None:
     """Raise to the story what was asked for, and details where they are few; lower clients where
     they are many.
@@ -117,7 +126,7 @@ def _weigh(told: list[Told], choice: Choice) -> None:
     if len(clients) > CLIENT_RESULTS and choice.actor != CLIENTS:
         for one in clients:
             one.level = Level.TRAFFIC
-    few = sum(one.level is Level.DETAIL for one in told) <= DETAILS
+    few = sum(one.level is Level.DETAIL for one in told) <= choice.details
     for one in told:
         asked = choice.detail or one.event.seq in choice.marked or one.event.kind in choice.kinds
         if asked or (few and one.level is Level.DETAIL):
@@ -141,7 +150,7 @@ def _chosen(derived: Derived, choice: Choice) -> Iterator[AnyEvent]:
     since = derived.origin_us + choice.from_us if choice.from_us is not None else 0
     until = _until(derived, choice)
     for event in derived.events:
-        if not since <= event.t <= until:
+        if not since <= event.t <= until or event.seq < choice.from_seq:
             continue
         if choice.kinds and event.kind not in choice.kinds:
             continue

@@ -1,0 +1,143 @@
+"""A stimulus as it is typed: `pause 2`, `cut 1 zookeeper`, `produce orders-0 5`.
+
+Any stimulus of the registry by its name, words for its fields in their order, `KEY=VALUE` for any
+field. Owns the spellings that are shorter than a scenario's; what a value may be is decided where
+scenarios are read (`parameters`). It must not know what is done with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from emulator.faults.base import Stimulus, stimuli
+from emulator.scenario.cluster import Cluster
+from emulator.scenario.document import read_document
+from emulator.scenario.errors import ScenarioError, UserError, instead_of
+from emulator.scenario.parameters import ZOOKEEPER, read_stimulus
+from emulator.scenario.schema import Scenario
+
+SHORT = {"crash": "kill", "cut": "cut_link", "delay": "delay_link"}
+"""Where the registry has no such name of its own."""
+
+_HAND_OVER, _PRODUCER = "send", "produce"
+_PARTITION = re.compile(r"(.+)-(\d+)")
+
+
+def cluster_of(scenario: Scenario, done: Iterable[Stimulus] = ()) -> Cluster:
+    """Who and what is there, with the topics of the scenario's steps and of what was done."""
+    cluster = Cluster(
+        scenario.boots, scenario.settings, scenario.broker_settings, scenario.zookeeper
+    )
+    for stimulus in (*(step.stimulus for step in scenario.steps), *done):
+        topic, assignment = (getattr(stimulus, name, None) for name in ("topic", "assignment"))
+        if topic is not None and assignment is not None:
+            cluster.topics[topic] = cluster.topics.get(topic, 0) + len(assignment)
+    return cluster
+
+
+def read_typed(words: list[str], cluster: Cluster) -> Stimulus:
+    """The stimulus that a line of words means. Raises UserError."""
+    name, *rest = words
+    known = stimuli()
+    name = SHORT.get(name, name) if name not in known else name
+    if name == _PRODUCER and not any(word.startswith("rate=") for word in rest):
+        name = _HAND_OVER
+    if name not in known:
+        raise UserError(f"there is no {name}; {instead_of(name, [*known, *SHORT])}")
+    values = _values(known[name], rest, cluster)
+    text = ", ".join(f"{_quoted(key)}: {value}" for key, value in values.items())
+    cluster = Cluster(
+        cluster.boots,
+        cluster.settings,
+        cluster.broker_settings,
+        cluster.zookeeper,
+        dict(cluster.topics),
+    )
+    try:
+        item = read_document(name, f"{{{name}: {{{text}}}}}" if values else f"{{{name}: }}")
+        return read_stimulus(name, item.mapping(), cluster)
+    except ScenarioError as error:
+        where = "" if error.key in ("", name) else f"{error.key.removeprefix(f'{name}.')}: "
+        raise UserError(f"{where}{error.problem}") from None
+
+
+def usage(name: str) -> str:
+    """`delay_link BROKER PEER DELAY_MS [KEY=VALUE...]`."""
+    fields = msgspec.structs.fields(stimuli()[name])
+    words = [
+        field.name.upper() if field.required else f"[{field.name.upper()}]" for field in fields
+    ]
+    return " ".join((name, *words))
+
+
+def _values(kind: type[Stimulus], words: list[str], cluster: Cluster) -> dict[str, str]:
+    """Each field's value as YAML."""
+    hints = get_type_hints(kind)
+    free = [field.name for field in msgspec.structs.fields(kind)]
+    values: dict[str, str] = {}
+    settings: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if equals and key in hints:
+            values[key] = _as_yaml(value, hints[key])
+        elif equals and "config" in hints:
+            settings[key] = value
+        else:
+            _positional(word, kind, hints, free, values, cluster)
+    if settings:
+        pairs = (f"{_quoted(key)}: {_quoted(value)}" for key, value in settings.items())
+        values["config"] = f"{{{', '.join(pairs)}}}"
+    return values
+
+
+def _positional(
+    word: str,
+    kind: type[Stimulus],
+    hints: dict[str, Any],
+    free: list[str],
+    values: dict[str, str],
+    cluster: Cluster,
+) -> None:
+    """A word without a key: for the next field that has no value yet."""
+    left = [key for key in free if key not in values]
+    if word == ZOOKEEPER and "server" in left:
+        values["server"] = word
+        return
+    if not left:
+        several = "assignment" if "assignment" in values else ""
+        if not several:
+            raise UserError(f"{word}: too much; {usage(str(kind.__struct_config__.tag))}")
+        values[several] = f"{values[several][:-1]}, {_as_yaml(word, tuple[int, ...])}]"
+        return
+    key, found = left[0], _PARTITION.fullmatch(word)
+    numbered = next((name for name in ("partitions", "partition") if name in left), "")
+    if key == "topic" and numbered and found and word not in cluster.topics:
+        values["topic"] = _quoted(found[1])
+        values[numbered] = f"[{found[2]}]" if numbered == "partitions" else found[2]
+    elif key == "config" and "assignment" in values:
+        values["assignment"] = f"{values['assignment'][:-1]}, {_as_yaml(word, tuple[int, ...])}]"
+    else:
+        values[key] = _as_yaml(word, hints[key])
+        if key == "topic" and "partitions" in free:
+            free.remove("partitions")  # all of them, unless they are given by name
+
+
+def _as_yaml(word: str, hint: Any) -> str:
+    """A list may be typed without its brackets: `1,2,3`."""
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    lists = [kind for kind in kinds if get_origin(kind) is tuple]
+    if word.startswith(("[", "{")) or not lists:
+        return word if word.startswith(("[", "{")) else _quoted(word)
+    inner = get_args(lists[0])[0]
+    several = get_origin(inner) is tuple and inner != tuple[str, int]
+    return f"[[{word}]]" if several else f"[{word}]"
+
+
+def _quoted(word: str) -> str:
+    """As YAML's double-quoted text, which every reader of single values takes as it is."""
+    return msgspec.json.encode(word).decode()
