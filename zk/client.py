@@ -214,8 +214,8 @@ class ZooKeeperClient:
 
     async def wait_until_connected(self) -> None:
         """Block until connected; SessionExpired or AuthFailed when that will not come about
-        (waitUntilConnected)."""
-        while not self.connected:
+        (waitUntilConnected). A client that is closed does not count as connected any more."""
+        while not self.connected or self._closed:
             if self._state is SessionState.AUTH_FAILED:
                 raise AuthFailed
             if self._state in (SessionState.EXPIRED, SessionState.CLOSED) or self._closed:

@@ -38,7 +38,12 @@ def _figures(summary: Summary) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column()
     table.add_column()
-    for name, text in (*_about_isr(summary), *_about_records(summary), *_about_run(summary)):
+    for name, text in (
+        *_about_isr(summary),
+        *_about_records(summary),
+        *_about_failures(summary),
+        *_about_run(summary),
+    ):
         table.add_row(name, Text(text))
     return table
 
@@ -86,7 +91,25 @@ def _about_records(s: Summary) -> list[tuple[str, str]]:
     errors = ", ".join(f"{name} {count}" for name, count in s.refused_by_error.items())
     lost = f"{s.lost} lost" + (f", with acks=1 {s.lost_acks_1}" if s.lost_acks_1 else "")
     refused = f"{s.refused} refused" + (f" ({errors})" if errors else "")
-    return [("records", f"{s.acknowledged} acknowledged, {refused}, {lost}")]
+    truncated = f", {s.records_truncated} truncated" if s.records_truncated else ""
+    return [("records", f"{s.acknowledged} acknowledged, {refused}, {lost}{truncated}")]
+
+
+def _about_failures(s: Summary) -> list[tuple[str, str]]:
+    """Nothing of a run in which nobody failed."""
+    unclean = f" ({s.unclean_elections} unclean)" if s.unclean_elections else ""
+    told = [
+        f"leader elections {s.leader_elections}{unclean}" if s.leader_elections else "",
+        f"controller elections {s.controller_elections}" if s.controller_elections > 1 else "",
+        f"sessions expired {s.sessions_expired}" if s.sessions_expired else "",
+        (
+            f"control requests refused {s.control_requests_refused}"
+            if s.control_requests_refused
+            else ""
+        ),
+    ]
+    text = ", ".join(filter(None, told))
+    return [("failures", text)] if text else []
 
 
 def _about_run(s: Summary) -> list[tuple[str, str]]:

@@ -157,10 +157,14 @@ class LiveWorld:
     # -- emulator.runtime.cluster.Surroundings ----------------------------------------------------
 
     def service_for(self, broker: int) -> Service:
+        """For a new process. Its link is that of the one before, cut or slow as that was left; but
+        nothing of a process that was killed while it stood still stands in its way."""
         client = f"broker-{broker}"
-        tap = self._taps.open(client, self._address)
-        self._tap_of[client] = tap
-        self._service.route(client, tap.address)
+        if client not in self._tap_of:
+            tap = self._tap_of[client] = self._taps.open(client, self._address)
+            self._service.route(client, tap.address)
+        self._service.gate(client).resume()
+        self.causes.forget(client)
         return _Logged(self, client)
 
     def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
@@ -185,8 +189,10 @@ class LiveWorld:
         return 1_600_000_000_000 + self.kernel.now // 1000
 
     def pause_process(self, process: Process) -> None:
+        """One that has ended cannot stand still."""
         process.pause()
-        self._service.gate(process.name).pause()
+        if process.state == "paused":
+            self._service.gate(process.name).pause()
 
     def resume_process(self, process: Process) -> None:
         self._service.gate(process.name).resume()

@@ -83,6 +83,10 @@ class LiveCauses:
         cause = self._kernel.cause
         self._to_apply[client].append(Flight(CLOSE, None, cause, passed=cause))
 
+    def forget(self, client: str) -> None:
+        """A new process of this name: what the old one did not get rid of will never pass."""
+        self._to_pass[client].clear()
+
     def on_request(self, at_us: int, client: str, request: Request | str) -> None:
         """A request passed on the wire: the client's next one that looks like it."""
         waiting = self._to_pass[client]
@@ -136,7 +140,7 @@ class LiveCauses:
 
     def answered(self, client: str, flight: Flight, reply: Reply) -> None:
         """What the owner does next is because of this reply."""
-        flight.lost = reply.code is Code.CONNECTION_LOSS
+        flight.lost = reply.code in (Code.CONNECTION_LOSS, Code.SESSION_EXPIRED)
         self._kernel.cause = max(flight.applied, flight.passed, flight.sent)
         request = flight.request
         if isinstance(request, _READS) and request.watch:

@@ -101,7 +101,12 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     lost: int
     lost_acks_1: int
     controller_elections: int
+    leader_elections: int
+    unclean_elections: int
+    sessions_expired: int
+    control_requests_refused: int
     truncations: int
+    records_truncated: int
     malformed_znodes: int
     failed_threads: int
     metrics: dict[str, dict[str, float]]
@@ -147,7 +152,12 @@ def summarize(run: Run, observed: Observed, findings: list[tuple[Expectation, Fi
         lost=records.lost(),
         lost_acks_1=records.lost(acks="1"),
         controller_elections=counts.controller_elections,
+        leader_elections=counts.leader_elections,
+        unclean_elections=counts.unclean_elections,
+        sessions_expired=len(observed.sessions.expired),
+        control_requests_refused=counts.control_requests_refused,
         truncations=observed.logs.truncations,
+        records_truncated=observed.logs.truncated,
         malformed_znodes=counts.malformed_znodes,
         failed_threads=counts.failed_threads,
         metrics=kafka_metrics(observed),

@@ -63,6 +63,7 @@ class Logs:
         self.of_partition: dict[TopicPartition, dict[int, ReplicaLog]] = {}
         self.writer: dict[TopicPartition, int] = {}
         self.truncations = 0
+        self.truncated = 0
 
     def of(self, name: TopicPartition, broker: int) -> ReplicaLog:
         """The replica's log; an empty one if nothing is known of it."""
@@ -93,6 +94,7 @@ class Logs:
 
     def on_log_truncated(self, event: e.LogTruncated) -> None:
         self.truncations += event.from_leo > event.to_offset
+        self.truncated += max(0, event.from_leo - event.to_offset)
         self.of(event.partition, event.broker).truncate(event.to_offset)
 
     def on_becomes_leader(self, event: e.BecomesLeader) -> None:

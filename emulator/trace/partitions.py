@@ -56,6 +56,15 @@ class Partition(msgspec.Struct):
                 found.append(state.isr)
         return found
 
+    @property
+    def leader_history(self) -> list[int]:
+        """The leaders in order (-1: none); a version that changed only the ISR is no new one."""
+        found: list[int] = []
+        for state in self.states:
+            if not found or found[-1] != state.leader:
+                found.append(state.leader)
+        return found
+
 
 Listener = Callable[[Partition, State], None]
 

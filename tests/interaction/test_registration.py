@@ -376,3 +376,11 @@ def test_garbage_in_a_configuration_is_reported_and_counts_as_none() -> None:
             << "malformed /config/topics/orders"
             << "config: {}"
         )
+
+
+def test_a_client_that_was_closed_lets_nobody_try_again() -> None:
+    """Its session still counts as connected until the server has answered."""
+    with Playbook() as play:
+        register(play)
+        play.client.close()
+        play << "closeSession" >> lost << "registration: SessionExpired SESSION_EXPIRED"

@@ -1,8 +1,8 @@
-"""`notifications: 2`, `isr changes: at least 30`, `failed isr updates: at most 1`, `conflicts:
-...`.
+"""`notifications: 2`, `isr changes: at least 30`, `leader elections: 1`, `records lost: 0` ...
 
 Held when the count is in the range. Unknown when no ISR ever changed and the range has 0 in it:
-then a count of 0 says nothing.
+then a count of 0 says nothing. `records lost` are acknowledged ones, with acks=all or acks=1, that
+the final leader does not have.
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ COUNTERS: dict[str, Callable[[Observed], int]] = {
     "controller elections": lambda o: o.counts.controller_elections,
     "versions never shown": lambda o: o.metadata.never_shown,
     "truncations": lambda o: o.logs.truncations,
+    "records truncated": lambda o: o.logs.truncated,
+    "records lost": lambda o: o.records.lost() + o.records.lost(acks="1"),
+    "leader elections": lambda o: o.counts.leader_elections,
+    "unclean elections": lambda o: o.counts.unclean_elections,
+    "sessions expired": lambda o: len(o.sessions.expired),
+    "notifications deleted unread": lambda o: o.counts.notifications_unread,
 }
 
 

@@ -37,6 +37,15 @@ def _isrs(text: str) -> tuple[tuple[int, ...], ...]:
     return tuple(_numbers(one) for one in text.split("->"))
 
 
+def _leaders(text: str) -> tuple[int, ...]:
+    """`none` is -1, as in the state znode."""
+    return tuple(-1 if word == "none" else int(word) for word in re.split(r"\s*->\s*", text))
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(0 if word == "gone" else int(word) for word in re.split(r"\s*->\s*", text))
+
+
 def _amount(text: str) -> Amount:
     low, *high = _numbers(text)
     if text.startswith("between"):
@@ -62,6 +71,9 @@ KINDS: dict[str, Kind] = {
     "isr": Kind(_ISR, _numbers),
     "members": Kind(_SET, lambda text: tuple(sorted(_numbers(text)))),
     "isrs": Kind(rf"{_ISR}(?:\s*->\s*{_ISR})*", _isrs),
+    "leader": Kind(r"none|\d+", lambda text: _leaders(text)[0]),
+    "leaders": Kind(r"(?:none|\d+)(?:\s*->\s*(?:none|\d+))*", _leaders),
+    "sizes": Kind(r"\d+(?:\s*->\s*(?:gone|\d+))*", _sizes),
     "amount": Kind(r"(?:at least |at most )?\d+|between \d+ and \d+", _amount),
     "duration": Kind(DURATION, duration_us),
     "error": Kind(r"[A-Z_]+", str),
@@ -112,6 +124,9 @@ def _shown(kind: str, words: Mapping[str, tuple[str, ...]]) -> str:
         "isr": "[1, 2]",
         "members": "{1, 2}",
         "isrs": "[1, 2] -> [1]",
+        "leader": "LEADER|none",
+        "leaders": "1 -> none -> 2",
+        "sizes": "1 -> 3 -> gone",
         "version": "vN",
         "duration": "5s",
         "amount": "N|at least N|at most N|between N and M",

@@ -16,6 +16,8 @@ from emulator.scenario.observed.fetches import Fetches
 from emulator.scenario.observed.isr_times import IsrTimes
 from emulator.scenario.observed.metadata import Metadata
 from emulator.scenario.observed.records import Records
+from emulator.scenario.observed.sessions import Sessions
+from emulator.scenario.observed.topics import Topics
 from emulator.trace.events import AnyEvent
 from emulator.trace.handlers import Dispatch
 from emulator.trace.logs import Logs
@@ -33,7 +35,9 @@ class Observed:
         self.logs = Logs()
         self.records = Records(self.logs, self.partitions)
         self.fetches = Fetches(self.logs)
-        self.counts = Counts()
+        self.topics = Topics()
+        self.sessions = Sessions()
+        self.counts = Counts(self.partitions)
         parts = (
             self.clock,
             self.partitions,
@@ -42,6 +46,8 @@ class Observed:
             self.logs,
             self.records,
             self.fetches,
+            self.topics,
+            self.sessions,
             self.counts,
         )
         self._dispatch = Dispatch(parts)

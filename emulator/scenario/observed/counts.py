@@ -1,8 +1,10 @@
-"""How often something happened: ISR changes, notifications, conflicts, elections.
+"""How often something happened: ISR changes, notifications, conflicts, elections, refusals.
 
 Owns plain counts, those of partitions by partition. `conflicts` are conditional writes that
 ZooKeeper answered with BadVersion; `failed_isr_updates` are ISR changes that the leader gave up
-because of one (FailedIsrUpdatesPerSec), which a lost reply alone does not cause.
+because of one (FailedIsrUpdatesPerSec), which a lost reply alone does not cause. An election is
+`unclean` when the new leader was not in the ISR before it; a notification goes `unread` when it is
+deleted by a controller that was just elected, which reads every state anyway.
 """
 
 from __future__ import annotations
@@ -10,15 +12,18 @@ from __future__ import annotations
 from collections import Counter
 
 from emulator.trace import events as e
+from emulator.trace.partitions import Partition, Partitions, State
 from emulator.trace.values import TopicPartition
 
 BAD_VERSION = -103
+_READING = "IsrChangeNotification"
 
 
 class Counts:
     """Counts since the beginning of the trace."""
 
-    def __init__(self) -> None:
+    def __init__(self, partitions: Partitions) -> None:
+        partitions.listen(self._state)
         self.events = 0
         self.shrinks: Counter[TopicPartition] = Counter()
         self.expands: Counter[TopicPartition] = Counter()
@@ -27,7 +32,11 @@ class Counts:
         self.notified: list[tuple[TopicPartition, ...]] = []
         self.conflicts = 0
         self.controller_elections = 0
-        self.leader_changes = 0
+        self.leader_elections = 0
+        self.unclean_elections = 0
+        self.notifications_unread = 0
+        self.control_requests_refused = 0
+        self._cleared: Counter[int] = Counter()
         self.malformed_znodes = 0
         self.failed_threads = 0
 
@@ -52,8 +61,23 @@ class Counts:
     def on_controller_elected(self, event: e.ControllerElected) -> None:
         self.controller_elections += 1
 
-    def on_becomes_leader(self, event: e.BecomesLeader) -> None:
-        self.leader_changes += event.leader_epoch > 0
+    def _state(self, partition: Partition, now: State) -> None:
+        """Somebody else leads than did before; the first leader of a partition is no election."""
+        before = partition.states[-2] if len(partition.states) > 1 else None
+        if before is None or now.leader < 0 or now.leader == before.leader:
+            return
+        self.leader_elections += 1
+        self.unclean_elections += now.leader not in before.isr
+
+    def on_isr_change_cleared(self, event: e.IsrChangeCleared) -> None:
+        self._cleared[event.broker] += len(event.paths)
+
+    def on_controller_event_processed(self, event: e.ControllerEventProcessed) -> None:
+        cleared = self._cleared.pop(event.broker, 0)
+        self.notifications_unread += cleared if event.event != _READING else 0
+
+    def on_control_request_refused(self, event: e.ControlRequestRefused) -> None:
+        self.control_requests_refused += 1
 
     def on_znode_malformed(self, event: e.ZnodeMalformed) -> None:
         self.malformed_znodes += 1

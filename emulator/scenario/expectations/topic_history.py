@@ -1,0 +1,38 @@
+"""`topic orders goes 1 -> 3 -> gone -> 2 partitions`, `topic orders is gone between 12s and 15s`.
+
+Held when the topic's znode had exactly these numbers of partitions, one after the other; `gone`
+when it was deleted (in that time). Unknown when there never was such a topic.
+"""
+
+from __future__ import annotations
+
+from emulator.scenario.expectations.base import Check, Finding
+from emulator.scenario.units import show_us
+
+GONE = 0
+
+
+class TopicHistory(Check):
+    """A topic's life."""
+
+    forms = (
+        "topic {topic} goes {sizes} partitions",
+        "topic {topic} is gone between {low_us:duration} and {high_us:duration}",
+    )
+    topic: str
+    sizes: tuple[int, ...] = ()
+    low_us = 0
+    high_us = 1 << 62
+
+    def at_end(self) -> Finding:
+        history = self.observed.topics.sizes(self.topic)
+        if not history:
+            return Finding(None, "there never was such a topic")
+        if self.sizes:
+            shown = " -> ".join(str(size) if size else "gone" for _, size in history)
+            return Finding(tuple(size for _, size in history) == self.sizes, shown)
+        gone = [self.observed.clock.since_up(t) for t, size in history if size == GONE]
+        if not gone:
+            return Finding(False, "it never was")
+        held = any(self.low_us <= t <= self.high_us for t in gone)
+        return Finding(held, "at " + ", ".join(map(show_us, gone)))

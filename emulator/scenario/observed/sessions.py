@@ -1,0 +1,27 @@
+"""ZooKeeper sessions of brokers that ran out, told from those that were closed.
+
+ZooKeeper logs the same `closeSession` for both; an orderly one was asked for, which the trace shows
+as its cause. A broker that never comes back does not learn that its session ended: the log does.
+"""
+
+from __future__ import annotations
+
+from emulator.trace import events as e
+
+_CLOSE = "closeSession"
+
+
+class Sessions:
+    """How many ran out, and of whom."""
+
+    def __init__(self) -> None:
+        self.expired: list[int] = []
+        self._asked: set[int] = set()
+
+    def on_zk_request(self, event: e.ZkRequest) -> None:
+        if event.op == _CLOSE:
+            self._asked.add(event.seq)
+
+    def on_zk_transaction(self, event: e.ZkTransaction) -> None:
+        if event.op == _CLOSE and event.broker and event.cause not in self._asked:
+            self.expired.append(event.broker)

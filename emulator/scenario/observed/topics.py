@@ -1,0 +1,64 @@
+"""Topics as ZooKeeper has them: how many partitions each has, and where their replicas are.
+
+Owns the history of each topic's znode, from the transactions; a topic that is deleted has no
+partitions from then on. Where a trace has no transactions there is no history.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from emulator.trace import events as e
+from emulator.trace.values import TopicPartition
+
+_TOPIC = re.compile(r"/brokers/topics/([^/]+)")
+
+
+class _Data(msgspec.Struct):
+    partitions: dict[int, tuple[int, ...]]
+
+
+class Version(msgspec.Struct):
+    """One version of a topic's znode from `t_us` on; without partitions: it is gone."""
+
+    t_us: int
+    replicas: dict[int, tuple[int, ...]]
+
+
+class Topics:
+    """All topics by name."""
+
+    def __init__(self) -> None:
+        self.versions: dict[str, list[Version]] = {}
+
+    def on_zk_transaction(self, event: e.ZkTransaction) -> None:
+        for op in event.ops or (event,):
+            found = _TOPIC.fullmatch(op.path or "")
+            if found is None or op.code or op.op not in ("create", "setData", "delete"):
+                continue
+            try:
+                data = msgspec.json.decode(op.data or "", type=_Data, strict=False)
+            except msgspec.DecodeError:
+                data = _Data({})
+            if data.partitions or op.op == "delete":
+                version = Version(event.t, data.partitions)
+                self.versions.setdefault(found[1], []).append(version)
+
+    def sizes(self, topic: str) -> list[tuple[int, int]]:
+        """(when, how many partitions from then on); what changed only replicas is left out."""
+        found: list[tuple[int, int]] = []
+        for version in self.versions.get(topic, ()):
+            if not found or found[-1][1] != len(version.replicas):
+                found.append((version.t_us, len(version.replicas)))
+        return found
+
+    def replica_history(self, name: TopicPartition) -> list[tuple[int, ...]]:
+        """The partition's assignments in order, while there was one."""
+        found: list[tuple[int, ...]] = []
+        for version in self.versions.get(name.topic, ()):
+            replicas = version.replicas.get(name.partition, ())
+            if replicas and (not found or found[-1] != replicas):
+                found.append(replicas)
+        return found
