@@ -20,6 +20,8 @@ from emulator.protocol.messages import (
     AdminResponse,
     AlterConfigsRequest,
     AlterPartitionReassignmentsRequest,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     CreatePartitionsRequest,
@@ -97,6 +99,7 @@ class KafkaApis:
             ControlledShutdownRequest: self._controlled_shutdown,
             OffsetsForLeaderEpochRequest: self._offsets_for_leader_epoch,
             ListOffsetsRequest: self._list_offsets,
+            ApiVersionsRequest: self._api_versions,
             MetadataRequest: self._metadata,
             CreateTopicsRequest: self._create_topics,
             CreatePartitionsRequest: self._create_partitions,
@@ -158,6 +161,9 @@ class KafkaApis:
             return
         offset = log.log_start_offset if request.earliest else log.log_end_offset
         connection.respond(ListOffsetsResponse(Errors.NONE, offset))
+
+    async def _api_versions(self, _: ApiVersionsRequest, connection: ServerConnection) -> None:
+        connection.respond(ApiVersionsResponse())
 
     async def _metadata(self, request: MetadataRequest, connection: ServerConnection) -> None:
         connection.respond(self._metadata_cache.metadata(request.topics))

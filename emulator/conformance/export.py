@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -256,35 +255,16 @@ _CONVERTERS: dict[type, Callable[[Any], Iterator[Fact]]] = {
 
 def _results(trace: Iterable[AnyEvent], up_us: int) -> list[ProduceResult]:
     """One line per record, at the round of its driver after the answer, as recordings have it."""
-    produced = [event for event in trace if isinstance(event, events.RecordsProduced)]
-    rounds = _rounds(produced)
     results: list[ProduceResult] = []
-    for event in produced:
-        results.extend(_records(event, rounds[event.client], up_us))
+    for event in trace:
+        if isinstance(event, events.RecordsProduced):
+            results.extend(_records(event, up_us))
     return sorted(results, key=lambda result: result.t)
 
 
-def _rounds(produced: Iterable[events.RecordsProduced]) -> dict[str, list[int]]:
-    """When each producer's driver handed records over, late as it was: then it also asked for
-    results."""
-    rounds: dict[str, set[int]] = {}
-    for event in produced:
-        rounds.setdefault(event.client, set()).add(event.handed_over)
-    return {client: sorted(times) for client, times in rounds.items()}
-
-
-def _records(
-    event: events.RecordsProduced, rounds: list[int], up_us: int
-) -> Iterator[ProduceResult]:
-    turn = bisect_left(rounds, event.t)
-    asked_us = rounds[turn] if turn < len(rounds) else event.t
+def _records(event: events.RecordsProduced, up_us: int) -> Iterator[ProduceResult]:
+    t = ((event.told or event.t) - up_us) // 1000
+    topic, partition = event.partition
     for n in range(event.count):
         offset = event.base_offset + n if event.base_offset >= 0 else None
-        yield ProduceResult(
-            (asked_us - up_us) // 1000,
-            event.partition.topic,
-            event.acks,
-            event.partition.partition,
-            event.result,
-            offset,
-        )
+        yield ProduceResult(t, topic, event.acks, partition, event.result, offset)

@@ -220,6 +220,14 @@ class ControlledShutdownResponse(msgspec.Struct, frozen=True):
     remaining: tuple[TopicPartition, ...] = ()
 
 
+class ApiVersionsRequest(msgspec.Struct, frozen=True):
+    """What can you do? The first request on a client's connection."""
+
+
+class ApiVersionsResponse(msgspec.Struct, frozen=True):
+    """All that is asked for here."""
+
+
 class MetadataRequest(msgspec.Struct, frozen=True):
     """All topics when `topics` is empty."""
 
@@ -295,6 +303,7 @@ Request = (
     | UpdateMetadataRequest
     | StopReplicaRequest
     | ControlledShutdownRequest
+    | ApiVersionsRequest
     | MetadataRequest
     | CreateTopicsRequest
     | CreatePartitionsRequest

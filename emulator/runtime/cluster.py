@@ -7,7 +7,6 @@ through `Surroundings`. Implements `emulator.faults.base.World`. Knows no scenar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -38,9 +37,10 @@ from emulator.protocol.messages import (
     ElectLeadersRequest,
     LiveBroker,
 )
-from emulator.runtime.clients import Administrator, Bootstrap, Consumer, Producer, ProducerSettings
+from emulator.runtime.clients import Administrator, Bootstrap, Consumer
 from emulator.runtime.links import Stream
 from emulator.runtime.network import Break, Listener, MemoryNetwork
+from emulator.runtime.producer import Producer, ProducerSettings
 from emulator.scenario.errors import UserError
 from emulator.scenario.schema import Scenario
 from emulator.trace import events
@@ -105,8 +105,8 @@ class Surroundings(Protocol):
         """How late a producer's driver hands a record over."""
         ...
 
-    def retry_jitter(self, producer: str) -> int:
-        """By how many thousandths a producer's next back-off is longer or shorter."""
+    def client_draw(self, purpose: str, actor: str) -> int:
+        """See emulator.runtime.producer.Draw."""
         ...
 
 
@@ -324,7 +324,7 @@ class Cluster:
             [TopicPartition(request.topic, n) for n in request.partitions],
             ProducerSettings(request.acks, request.record_bytes, request.client),
             self._surroundings.client_start_us(name),
-            partial(self._surroundings.retry_jitter, name),
+            self._surroundings.client_draw,
         )
         self._clients.append(producer)
         if isinstance(request, Produce):

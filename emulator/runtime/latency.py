@@ -148,6 +148,10 @@ TABLE: dict[str, Purpose] = {
     "producer_handover": Purpose(((0.0, 0), (0.8, 2000), (1.0, 20 * _MS))),
     # How long a producer backs off, in thousandths of what is due (RD_KAFKA_RETRY_JITTER_PERCENT).
     "retry_jitter": Purpose(((0.0, 800), (1.0, 1200))),
+    # The same before it connects again (rd_kafka_broker_update_reconnect_backoff).
+    "reconnect_jitter": Purpose(((0.0, 750), (1.0, 1500))),
+    # When a client's thread first looks for what has timed out; it does so every second.
+    "client_scan": Purpose(((0.0, 0), (1.0, 999 * _MS))),
 }
 
 

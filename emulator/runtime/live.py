@@ -14,12 +14,12 @@ from emulator.kernel.rng import Chance, Stream
 from emulator.kernel.scheduler import Process
 from emulator.model.errors import Errors
 from emulator.profiles.base import profiles
-from emulator.runtime.clients import NO_JITTER
 from emulator.runtime.cluster import Cluster
 from emulator.runtime.latency import Latencies
 from emulator.runtime.live_causes import CLOSE, CONNECT, LiveCauses
 from emulator.runtime.live_clock import LiveClock, LiveKernel
 from emulator.runtime.network import MemoryNetwork
+from emulator.runtime.producer import FIXED
 from emulator.runtime.server_log import ReplyLog, ServerLog
 from emulator.runtime.zk_observer import TracingObserver
 from emulator.scenario.schema import Scenario
@@ -248,8 +248,8 @@ class LiveWorld:
     def handover_jitter_us(self, producer: str) -> int:
         return 0
 
-    def retry_jitter(self, producer: str) -> int:
-        return NO_JITTER
+    def client_draw(self, purpose: str, actor: str) -> int:
+        return FIXED[purpose]
 
 
 class _Inbox:

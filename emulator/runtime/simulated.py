@@ -165,8 +165,8 @@ class SimulatedWorld:
     def handover_jitter_us(self, producer: str) -> int:
         return self.latencies("producer_handover", producer)
 
-    def retry_jitter(self, producer: str) -> int:
-        return self.latencies("retry_jitter", producer)
+    def client_draw(self, purpose: str, actor: str) -> int:
+        return self.latencies(purpose, actor)
 
     def close(self) -> None:
         """Take the world down."""

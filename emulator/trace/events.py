@@ -482,8 +482,8 @@ class RecordsProduced(Event, frozen=True, gc=False):
     """A producer has the result of `count` records of one partition: `ok` or the client library's
     error name.
 
-    `handed_over` is when the first of them was given to the client (microseconds); `base_offset` is
-    -1 on errors.
+    `handed_over` is when the first of them was given to the client (microseconds), `told` when its
+    driver next asks for results (0: there is none); `base_offset` is -1 on errors.
     """
 
     client: str
@@ -493,6 +493,7 @@ class RecordsProduced(Event, frozen=True, gc=False):
     base_offset: int
     count: int
     handed_over: int
+    told: int = 0
 
 
 class RecordsConsumed(Event, frozen=True, gc=False):

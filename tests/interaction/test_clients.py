@@ -6,10 +6,12 @@ from collections import deque
 from itertools import pairwise
 from typing import Any
 
-from emulator.kernel.scheduler import Kernel
+from emulator.kernel.scheduler import Kernel, Process
 from emulator.model.errors import Errors
 from emulator.model.offset_log import Batch
 from emulator.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
     FetchedPartition,
     FetchRequest,
     FetchResponse,
@@ -20,15 +22,10 @@ from emulator.protocol.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from emulator.protocol.transport import ServerConnection
-from emulator.runtime.clients import (
-    Bootstrap,
-    Consumer,
-    Producer,
-    ProducerSettings,
-    record_batch_size,
-)
-from emulator.runtime.network import Listener, MemoryNetwork
+from emulator.protocol.transport import Disconnected, ServerConnection
+from emulator.runtime.clients import Bootstrap, Consumer
+from emulator.runtime.network import Listener, MemoryConnection, MemoryNetwork
+from emulator.runtime.producer import Producer, ProducerSettings, record_batch_size
 from emulator.trace import events
 from emulator.trace.sink import Sink
 from tests.interaction.hosting import ORDERS_0, state_of
@@ -58,6 +55,8 @@ class OneBroker:
     def _receive(self, request: Any, connection: ServerConnection) -> None:
         now_ms = self.kernel.now // 1000
         match request:
+            case ApiVersionsRequest():
+                connection.respond(ApiVersionsResponse())
             case MetadataRequest():
                 self.seen.append(f"{now_ms} metadata")
                 states = (state_of(leader=self.leader),)
@@ -202,11 +201,49 @@ def test_acks_0_is_delivered_without_an_offset() -> None:
         assert [(r, o) for _, r, o, _ in cluster.results()] == [("ok", -1)]
 
 
-def test_what_is_not_answered_in_time_has_timed_out_and_a_late_answer_is_about_nothing() -> None:
+def test_a_request_that_is_not_answered_in_time_takes_the_connection_down() -> None:
+    """socket.max.fails 1: what came after it is tried again; what has timed out is not for long."""
+    with OneBroker(None, 7) as cluster:
+        producer = cluster.producer(message_timeout_ms=2000)
+        producer.hand_over(1)
+        cluster.run_ms(1500)
+        producer.hand_over(1)  # Behind the first in the broker's socket, where it stays.
+        cluster.run_ms(4500)
+        assert [line.split(" ", 1)[1] for line in cluster.take()] == ["produce 1", "produce 2"]
+        assert [(r, o) for _, r, o, _ in cluster.results()] == [("ok", 7), ("ok", 8)]
+
+
+def test_a_broker_that_stands_still_is_asked_for_nothing_more_and_what_waits_times_out() -> None:
     with OneBroker(None) as cluster:
-        cluster.producer(message_timeout_ms=2000).hand_over(1)
-        cluster.run_ms(5000)
-        assert [(at, r) for at, r, _, _ in cluster.results()] == [(2010, "MSG_TIMED_OUT")]
+        producer = cluster.producer(message_timeout_ms=2000)
+        producer.hand_over(1)
+        cluster.run_ms(10)
+        cluster.process.pause()
+        cluster.run_ms(1000)
+        producer.hand_over(1)
+        cluster.run_ms(4000)
+        assert [line.split(" ", 1)[1] for line in cluster.take()] == ["produce 1"]
+        told = [(at // 1000, r) for at, r, _, _ in cluster.results()]
+        assert told == [(2, "MSG_TIMED_OUT"), (3, "MSG_TIMED_OUT")]
+
+
+def test_who_cannot_be_reached_is_tried_less_and_less_often() -> None:
+    """rd_kafka_broker_update_reconnect_backoff."""
+    with OneBroker() as cluster:
+        tried: list[int] = []
+        producer = cluster.producer()
+        connect = cluster.network.connect_from
+
+        async def refused(process: Process, client: str, *rest: int) -> MemoryConnection:
+            if not client.endswith("produce"):
+                return await connect(process, client, *rest)
+            tried.append(cluster.kernel.now // 1000)
+            raise Disconnected("refused")
+
+        cluster.network.connect_from = refused  # type: ignore[method-assign]
+        producer.hand_over(1)
+        cluster.run_ms(4000)
+        assert [later - t for t, later in pairwise(tried)] == [100, 200, 400, 800, 1600]
 
 
 def test_records_wait_while_there_is_no_leader_and_time_out() -> None:
