@@ -31,6 +31,7 @@ def isr() -> None:
       isr run shrink-and-expand                        play one, on a real ZooKeeper
       isr run shrink-and-expand --zookeeper simulated  the same in virtual time
       isr show latest                                  see it again
+      isr play shrink-and-expand                       the same cluster by hand
 
     Every command that reports something takes --json: one JSON object on standard output,
     everything else on standard error.
