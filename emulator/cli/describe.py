@@ -33,11 +33,12 @@ def command(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="All of it as one JSON object.")] = False,
 ) -> None:
-    """Describe every partition at one moment of a run, in the manner of kafka-topics --describe.
+    """Describe every partition at one moment of a run.
 
-    AR, ISR, OSR, leader, epochs and zkVersion as ZooKeeper has them, as whoever is (or thinks to
-    be) controller has them, as the leader has them, and as each broker's metadata shows them; each
-    replica's own LEO and HW beside what its leader thinks. What differs is marked.
+    In the manner of kafka-topics --describe: AR, ISR, OSR, leader, epochs and zkVersion as
+    ZooKeeper has them, as whoever is (or thinks to be) controller has them, as the leader has them,
+    and as each broker's metadata shows them; each replica's own LEO and HW beside what its leader
+    thinks. What differs is marked.
     """
     try:
         stored = open_run(find_run(run))

@@ -53,12 +53,13 @@ def command(
         bool, typer.Option("--json", help="At the end, what was played as one JSON object.")
     ] = False,
 ) -> None:
-    """Play a scenario's cluster, topics and workload by hand, in virtual time.
+    """Play a scenario's cluster by hand, in virtual time.
 
-    Commands are typed at a prompt, or read from standard input, one a line; what happens grows
-    above it as lanes. What a scenario does to its cluster is left out: that is yours to do.
-    Everything typed is saved as a scenario that isr run plays, at every step of the way; undo takes
-    the last line back. Exit code 64 where standard input has a line that cannot be done.
+    Its topics and workload are there; what the scenario does to its cluster is left out: that is
+    yours to do. Commands are typed at a prompt, or read from standard input, one a line; what
+    happens grows above it as lanes. What was typed is saved as a scenario that isr run plays, line
+    by line; undo takes the last one back. Exit code 64 where standard input has a line that cannot
+    be done.
     """
     loaded = load(shipped.find(scenario), sets or ())
     number = seed_of(seed)

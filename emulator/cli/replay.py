@@ -31,12 +31,11 @@ def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)],
     as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
 ) -> None:
-    """Play a run again from its directory (scenario as read, settings, seed), and compare every
-    event.
+    """Play a run again, and compare every event.
 
-    A run in virtual time comes out the same to the last event; where it does not, the first event
-    that differs is told with those before it. A live run cannot repeat literally. Exit code 0: the
-    same; 1: it differs.
+    What its directory says is played: scenario as read, settings, seed. A run in virtual time comes
+    out the same to the last event; where it does not, the first event that differs is told with
+    those before it. A live run cannot repeat literally. Exit code 0: the same; 1: it differs.
     """
     directory = find_run(run)
     about = about_run(directory)
