@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from emulator.broker.admin import (
-    AdminManager,
-    BrokerConfigHandler,
-    DynamicConfigManager,
-    TopicConfigHandler,
-)
+from emulator.broker.admin import AdminManager
 from emulator.broker.apis import KafkaApis
 from emulator.broker.context import BrokerContext, KernelThreads, TraceProbe
 from emulator.broker.controlled_shutdown import ControlledShutdown
+from emulator.broker.dynamic_config import (
+    BrokerConfigHandler,
+    ConfigHandler,
+    DynamicConfigManager,
+    TopicConfigHandler,
+)
 from emulator.broker.fetcher import ReplicaFetcherManager
-from emulator.broker.log_manager import Disk, LogManager
+from emulator.broker.log_dirs import Disk
+from emulator.broker.log_manager import LogManager
 from emulator.broker.metadata_cache import MetadataCache
 from emulator.broker.quota import ReplicationQuotaManager
 from emulator.broker.replica_manager import ReplicaManager
@@ -36,6 +38,10 @@ from zk.kafka_zk_client import KafkaZkClient
 from zk.wire import Service
 
 
+class _Halted(Exception):
+    """The process has ended itself while it booted."""
+
+
 class Broker:
     """A KafkaServer in one process of the kernel."""
 
@@ -49,12 +55,15 @@ class Broker:
         host: str,
         port: int,
         wall_ms: Callable[[], int],
+        draw: Callable[[int], int],
         not_before_us: Mapping[str, int] | None = None,
     ) -> None:
         """`not_before_us` holds steps of the boot back until a moment (a recording gives that of
-        the registration); `wall_ms` is for time stamps inside znodes."""
+        the registration); `wall_ms` is for time stamps inside znodes; `draw` gives a number below
+        another."""
         self.context, self._service, self._network = context, service, network
         self._disk, self._host, self._port, self._wall_ms = disk, host, port, wall_ms
+        self._draw = draw
         self._not_before_us = dict(not_before_us or {})
         self.broker_epoch = -1
         self.started = False
@@ -92,10 +101,15 @@ class Broker:
         await self.context.kernel.sleep_until(self._not_before_us.get(name, 0))
 
     async def _startup(self) -> None:
+        """A start-up that fails is undone, and the process exits (KafkaServerStartable)."""
         try:
             await self._start_parts()
+        except _Halted:
+            return
         except ZooKeeperError as error:
             self.context.failed("startup", error)
+            self.shutting_down = True
+            await self._shutdown_parts()
 
     async def _start_parts(self) -> None:
         zk_client = self._zk_client = await self._connect()
@@ -118,7 +132,7 @@ class Broker:
             session_timeout_ms=config.zookeeper_session_timeout_ms,
             max_in_flight=config.zookeeper_max_in_flight_requests,
         )
-        await self.zk.wait_until_connected()
+        await self.zk.wait_until_connected(config.zookeeper_connection_timeout_ms)
         zk_client = KafkaZkClient(self.zk, self._wall_ms)
         await self._step("top_level_paths")
         await zk_client.create_top_level_paths()
@@ -140,9 +154,17 @@ class Broker:
         self._leader_quota = ReplicationQuotaManager(samples, window_ms)
         self._follower_quota = ReplicationQuotaManager(samples, window_ms)
         self._logs = LogManager(self.context, zk_client, self._disk)
+        if not self._logs.live_directories:
+            self.halt("no log directory can be written")
+            raise _Halted
         await self._step("replica_manager")
         self.replica_manager = ReplicaManager(
-            self.context, zk_client, self._logs, self.metadata_cache, self._leader_quota
+            self.context,
+            zk_client,
+            self._logs,
+            self.metadata_cache,
+            self._leader_quota,
+            self.halt,
         )
         self.replica_manager.fetchers = ReplicaFetcherManager(
             self.context, self._network, self.replica_manager.partitions.get, self._follower_quota
@@ -166,19 +188,13 @@ class Broker:
         await self._step("controller")
         self.controller = KafkaController(self.context, zk_client, self._network, self._register)
         self.controller.startup()
-        admin = AdminManager(self.context, zk_client, self.metadata_cache)
+        admin = AdminManager(self.context, zk_client, self.metadata_cache, self._draw)
         for topic in ("__consumer_offsets", "__transaction_state"):
             await self._step("coordinator")
             await zk_client.get_full_replica_assignment_for_topics([topic])
         await self._step("config")
-        quotas = (self._leader_quota, self._follower_quota)
         await DynamicConfigManager(
-            self.context,
-            zk_client,
-            {
-                "topics": TopicConfigHandler(self.broker, self._logs, *quotas),
-                "brokers": BrokerConfigHandler(self.broker, *quotas),
-            },
+            self.context, zk_client, self._config_handlers(self.controller)
         ).startup()
         assert self.replica_manager is not None
         controller = self.controller
@@ -195,23 +211,49 @@ class Broker:
         self.started = True
         self.context.emit(events.BrokerStarted)
 
+    def _config_handlers(self, controller: KafkaController) -> dict[str, ConfigHandler]:
+        quotas = (self._leader_quota, self._follower_quota)
+        return {
+            "topics": TopicConfigHandler(
+                self.broker, self._logs, *quotas, controller.enable_topic_unclean_leader_election
+            ),
+            "brokers": BrokerConfigHandler(
+                self.context, *quotas, controller.enable_default_unclean_leader_election
+            ),
+        }
+
     # -- the end -----------------------------------------------------------------------------------
 
     def terminate(self) -> None:
-        """SIGTERM: an orderly stop, in a thread of its own."""
-        if not self.shutting_down:
-            self.shutting_down = True
-            self.context.spawn("SIGTERM handler", self._shutdown())
+        """SIGTERM: an orderly stop, in a thread of its own; while it starts up, the end at once
+        (KafkaServerStartable.shutdown)."""
+        if self.shutting_down:
+            return
+        if not self.started:
+            self.halt("SIGTERM during start-up")
+            return
+        self.shutting_down = True
+        self.context.spawn("SIGTERM handler", self._shutdown())
 
     async def _shutdown(self) -> None:
-        """KafkaServer.shutdown: tell the controller, stop to serve, close the session, exit."""
+        """KafkaServer.shutdown: tell the controller, stop to serve, close the session, exit. What
+        goes wrong in one step does not keep the next from being done (CoreUtils.swallow)."""
         await self.context.kernel.checkpoint("shutdown.start")
         if self.replica_manager is not None:
             self.replica_manager.is_shutting_down = True
-        if self.started and self.context.config.controlled_shutdown_enable:
-            await ControlledShutdown(
-                self.context, self._require_zk_client(), self._network, lambda: self.broker_epoch
-            ).run()
+        if self.context.config.controlled_shutdown_enable:
+            try:
+                await ControlledShutdown(
+                    self.context,
+                    self._require_zk_client(),
+                    self._network,
+                    lambda: self.broker_epoch,
+                ).run()
+            except ZooKeeperError as error:
+                self.context.failed("controlled shutdown", error)
+        await self._shutdown_parts()
+
+    async def _shutdown_parts(self) -> None:
         await self._stop_serving()
         await self.context.kernel.checkpoint("shutdown.purgatories")
         if self.replica_manager is not None:
@@ -219,8 +261,8 @@ class Broker:
         await self.context.kernel.checkpoint("shutdown.parts")
         if self.controller is not None:
             await self.controller.shutdown()
-        assert self.zk is not None
-        self.zk.close()
+        if self.zk is not None:
+            self.zk.close()
         await self.context.kernel.checkpoint("shutdown.exit")
         self.exited = True
         self.context.emit(events.BrokerExited)
@@ -235,6 +277,11 @@ class Broker:
         self._network.stop_listening(self._port)
         await self._pool.shutdown()
         await self.context.scheduler.shutdown()
+
+    def halt(self, reason: str) -> None:
+        """Exit.halt: the process is gone where it stands."""
+        self.context.emit(events.BrokerHalted, reason)
+        self.crash()
 
     def _require_zk_client(self) -> KafkaZkClient:
         assert self._zk_client is not None

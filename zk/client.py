@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
-from zk.errors import AuthFailed, Code, MalformedZNode, SessionExpired
+from zk.errors import AuthFailed, Code, MalformedZNode, SessionExpired, ZooKeeperError
 from zk.ops import (
     EventType,
     Exists,
@@ -212,10 +212,17 @@ class ZooKeeperClient:
                 await self.wait_until_connected()
         return replies
 
-    async def wait_until_connected(self) -> None:
-        """Block until connected; SessionExpired or AuthFailed when that will not come about
-        (waitUntilConnected). A client that is closed does not count as connected any more."""
+    async def wait_until_connected(self, timeout_ms: int | None = None) -> None:
+        """Block until connected; SessionExpired or AuthFailed when that will not come about,
+        OPERATION_TIMEOUT when it has not within the time (waitUntilConnected). A client that is
+        closed does not count as connected any more."""
+        timer = None
+        expired: list[None] = []
+        if timeout_ms is not None:
+            timer = self._event_lane.call_later(timeout_ms * 1000, lambda: self._timed_out(expired))
         while not self.connected or self._closed:
+            if expired:
+                raise ZooKeeperError(Code.OPERATION_TIMEOUT)
             if self._state is SessionState.AUTH_FAILED:
                 raise AuthFailed
             if self._state in (SessionState.EXPIRED, SessionState.CLOSED) or self._closed:
@@ -223,6 +230,17 @@ class ZooKeeperClient:
             changed = self._threads.promise()
             self._waiting.append(changed)
             await changed.wait()
+        if timer is not None:
+            timer.cancel()
+
+    def _timed_out(self, expired: list[None]) -> None:
+        expired.append(None)
+        self._wake_waiting()
+
+    def _wake_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for promise in waiting:
+            promise.resolve(None)
 
     # -- handlers ----------------------------------------------------------------------------------
 
@@ -275,9 +293,7 @@ class ZooKeeperClient:
         """The session's state changed; after expiry a thread of its own sees to a new one."""
         self._state = state
         self._probe.session_state(state, self._session.session_id)
-        waiting, self._waiting = self._waiting, []
-        for promise in waiting:
-            promise.resolve(None)
+        self._wake_waiting()
         if state is SessionState.EXPIRED and not self._closed:
             self._threads.spawn("zk-session-expiry-handler0", self._reinitialize())
 

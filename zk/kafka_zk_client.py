@@ -224,7 +224,10 @@ class KafkaZkClient(ZkRequests):
 
     async def get_broker(self, broker: int) -> BrokerInfo | None:
         reply = await self.one(GetData(paths.broker_id(broker)))
-        return self._broker_info(broker, reply) if reply.code is Code.OK else None
+        if reply.code is Code.NO_NODE:
+            return None
+        expect_ok(reply, paths.broker_id(broker))
+        return self._broker_info(broker, reply)
 
     def _broker_info(self, broker: int, reply: Reply) -> BrokerInfo | None:
         return self._decoded(codec_admin.decode_broker, paths.broker_id(broker), reply.data)
@@ -309,7 +312,8 @@ class KafkaZkClient(ZkRequests):
         controller_epoch: int,
         epoch_zk_version: int,
     ) -> UpdateLeaderAndIsrResult:
-        """The controller's conditional writes, one fenced setData per partition (spec §2.5)."""
+        """The controller's conditional writes, one fenced setData per partition (spec §2.5). An
+        error of the whole batch is every partition's; ControllerMoved is raised."""
         writes = [
             SetData(
                 _state_path(p),
@@ -319,7 +323,11 @@ class KafkaZkClient(ZkRequests):
             for p, s in states.items()
         ]
         result = UpdateLeaderAndIsrResult({}, [])
-        replies = await self.fenced_batch(writes, epoch_zk_version)
+        try:
+            replies = await self.fenced_batch(writes, epoch_zk_version)
+        except ZooKeeperError as error:
+            result.finished.update(dict.fromkeys(states, error))
+            return result
         for (partition, state), reply in zip(states.items(), replies, strict=True):
             if reply.code is Code.OK:
                 assert reply.stat is not None
@@ -428,9 +436,15 @@ class KafkaZkClient(ZkRequests):
 
     async def get_preferred_replica_election(self) -> list[TopicPartition]:
         reply = await self.one(GetData(paths.PREFERRED_REPLICA_ELECTION))
-        if reply.code is not Code.OK:
+        if reply.code is Code.NO_NODE:
             return []
+        expect_ok(reply, paths.PREFERRED_REPLICA_ELECTION)
         return list(self._decoded(codec.decode_preferred_election, reply.data) or ())
+
+    async def create_preferred_replica_election(self, partitions: Iterable[TopicPartition]) -> Code:
+        """The command of a tool, never fenced."""
+        data = codec.encode_preferred_election(list(partitions))
+        return (await self.one(Create(paths.PREFERRED_REPLICA_ELECTION, data))).code
 
     async def delete_preferred_replica_election(self, epoch_zk_version: int) -> None:
         """Sent whether it exists or not, as Kafka does."""
@@ -460,29 +474,84 @@ class KafkaZkClient(ZkRequests):
     async def get_partition_reassignment(self) -> dict[TopicPartition, tuple[int, ...]]:
         """What the command znode asks for; nothing when it is absent or unreadable."""
         reply = await self.one(GetData(paths.REASSIGN_PARTITIONS))
-        if reply.code is not Code.OK:
+        if reply.code is Code.NO_NODE:
             return {}
+        expect_ok(reply, paths.REASSIGN_PARTITIONS)
         return self._decoded(codec_admin.decode_reassignment, reply.data) or {}
 
-    async def set_or_delete_partition_reassignment(
+    async def create_partition_reassignment(
+        self, moves: Mapping[TopicPartition, tuple[int, ...]]
+    ) -> Code:
+        """The command of a tool, never fenced."""
+        data = codec_admin.encode_reassignment(moves)
+        return (await self.one(Create(paths.REASSIGN_PARTITIONS, data))).code
+
+    async def set_or_create_partition_reassignment(
         self, left: Mapping[TopicPartition, tuple[int, ...]], epoch_zk_version: int
     ) -> None:
-        """Rewrite the command znode with what is left, or delete it when nothing is."""
-        path = paths.REASSIGN_PARTITIONS
-        if left:
-            data = codec_admin.encode_reassignment(left)
-            await self.fenced_batch([SetData(path, data, MATCH_ANY_VERSION)], epoch_zk_version)
-        else:
-            await self.delete_path(path, epoch_zk_version)
+        """Rewrite the command znode with what is left; on NONODE create it."""
+        path, data = paths.REASSIGN_PARTITIONS, codec_admin.encode_reassignment(left)
+        write = SetData(path, data, MATCH_ANY_VERSION)
+        reply = (await self.fenced_batch([write], epoch_zk_version))[0]
+        if reply.code is Code.NO_NODE:
+            reply = (await self.fenced_batch([Create(path, data)], epoch_zk_version))[0]
+        expect_ok(reply, path)
+
+    async def delete_partition_reassignment(self, epoch_zk_version: int) -> None:
+        """No move through the command znode is left."""
+        await self.delete_path(paths.REASSIGN_PARTITIONS, epoch_zk_version)
+
+    async def get_broker_ids_from_log_dir_events(
+        self, sequence_numbers: Sequence[str]
+    ) -> list[int]:
+        """Whose log directories failed; nodes that are gone or unreadable name nobody."""
+        where = [paths.log_dir_event_notification_sequence(n) for n in sequence_numbers]
+        replies = await self.batch([GetData(path) for path in where])
+        named: dict[int, None] = {}
+        for path, reply in zip(where, replies, strict=True):
+            if reply.code is Code.OK:
+                event = self._decoded(codec_admin.decode_log_dir_event, path, reply.data)
+                if event is not None:
+                    named[event.broker] = None
+            elif reply.code is not Code.NO_NODE:
+                raise ZooKeeperError(reply.code, path)
+        return list(named)
+
+    async def propagate_log_dir_event(self, broker: int) -> str:
+        """One sequential node that says that a log directory of `broker` failed; its path."""
+        data = codec_admin.encode_log_dir_event(codec_admin.LogDirEvent(broker))
+        prefix = paths.log_dir_event_notification_sequence()
+        reply = await self.one(Create(prefix, data, CreateMode.PERSISTENT_SEQUENTIAL))
+        expect_ok(reply, prefix)
+        return reply.path
 
     # -- configuration -----------------------------------------------------------------------------
 
     async def get_entity_configs(self, entity_type: str, entity: str) -> dict[str, str]:
         path = paths.config_entity(entity_type, entity)
         reply = await self.one(GetData(path))
-        if reply.code is not Code.OK:
+        if reply.code is Code.NO_NODE:
             return {}
+        expect_ok(reply, path)
         return self._decoded(codec_admin.decode_config, path, reply.data) or {}
+
+    async def get_topic_configs(
+        self, topics: Sequence[str]
+    ) -> dict[str, dict[str, str] | ZooKeeperError]:
+        """Each topic's overrides, read in one batch, or why they cannot be read (getLogConfigs)."""
+        where = [paths.config_entity("topics", t) for t in topics]
+        try:
+            replies = await self.batch([GetData(path) for path in where])
+        except ZooKeeperError as error:
+            return dict.fromkeys(topics, error)
+        found: dict[str, dict[str, str] | ZooKeeperError] = {}
+        for topic, path, reply in zip(topics, where, replies, strict=True):
+            if reply.code in (Code.OK, Code.NO_NODE):
+                data = reply.data if reply.code is Code.OK else None
+                found[topic] = self._decoded(codec_admin.decode_config, path, data) or {}
+            else:
+                found[topic] = ZooKeeperError(reply.code, path)
+        return found
 
     async def set_or_create_entity_configs(
         self, entity_type: str, entity: str, config: Mapping[str, str]

@@ -119,13 +119,24 @@ class ZkRequests:
             expect_ok(reply, path)
 
     async def delete_recursive(self, path: str, epoch_zk_version: int) -> None:
-        """Children first, each found by listing its parent, then the node; fenced."""
-        for child in sorted(await self.get_children(path)):
+        """Children first, each found by listing its parent, then the node; fenced. What is gone
+        already is no error, anything else is."""
+        reply = await self.one(GetChildren(path, watch=True))
+        if reply.code is Code.NO_NODE:
+            return
+        expect_ok(reply, path)
+        for child in sorted(reply.children):
             await self.delete_recursive(f"{path}/{child}", epoch_zk_version)
-        await self.delete_path(path, epoch_zk_version)
+        deleted = (await self._delete(path, epoch_zk_version))[0]
+        if deleted.code is not Code.NO_NODE:
+            expect_ok(deleted, path)
 
     async def delete_path(self, path: str, epoch_zk_version: int) -> None:
-        await self.fenced_batch([Delete(path, MATCH_ANY_VERSION)], epoch_zk_version)
+        """Fenced; what comes of it is not looked at."""
+        await self._delete(path, epoch_zk_version)
+
+    async def _delete(self, path: str, epoch_zk_version: int) -> list[Reply]:
+        return await self.fenced_batch([Delete(path, MATCH_ANY_VERSION)], epoch_zk_version)
 
 
 def reply_of(result: OpResult, zxid: int) -> Reply:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from emulator.broker.admin import AdminManager
 from emulator.broker.context import BrokerContext
+from emulator.broker.elect_leaders import ElectLeaders, OnResults
 from emulator.broker.fetch_session import FetchSessions
 from emulator.broker.metadata_cache import MetadataCache
 from emulator.broker.replica_manager import Fetched, Produced, ReplicaManager
@@ -27,6 +28,8 @@ from emulator.protocol.messages import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
+    ElectionResults,
+    ElectionType,
     ElectLeadersRequest,
     FetchRequest,
     FetchResponse,
@@ -49,7 +52,6 @@ from emulator.trace import events
 from emulator.trace.values import TopicPartition
 from zk.errors import ZooKeeperError
 
-OnResults = Callable[[dict[TopicPartition, Errors]], None]
 Handler = Callable[[Any, ServerConnection], Awaitable[None]]
 
 
@@ -65,8 +67,13 @@ class ControllerPort(Protocol):
         respond: Callable[[ControlledShutdownResponse], None],
     ) -> None: ...
 
+    def is_topic_queued_for_deletion(self, topic: str) -> bool: ...
+
     def elect_leaders(
-        self, partitions: tuple[TopicPartition, ...] | None, done: OnResults
+        self,
+        partitions: tuple[TopicPartition, ...],
+        election_type: ElectionType,
+        done: Callable[[ElectionResults], Awaitable[None]],
     ) -> None: ...
 
     def alter_partition_reassignments(
@@ -89,6 +96,7 @@ class KafkaApis:
         self._context, self._replicas = context, replica_manager
         self._metadata_cache, self._admin = metadata_cache, admin
         self._broker_epoch, self._controller = broker_epoch, controller
+        self._elections = ElectLeaders(context, metadata_cache)
         self._sessions = FetchSessions(context.config.max_incremental_fetch_session_cache_slots)
         self._handlers: dict[type, Handler] = {
             FetchRequest: self._fetch,
@@ -205,6 +213,7 @@ class KafkaApis:
         try:
             await self._replicas.maybe_update_metadata_cache(request)
             await self._admin.metadata_changed(s.partition for s in request.states)
+            await self._elections.metadata_changed(s.partition for s in request.states)
             error = Errors.NONE
         except KafkaError as failed:
             error = failed.error
@@ -238,10 +247,12 @@ class KafkaApis:
     async def _create_partitions(
         self, request: CreatePartitionsRequest, connection: ServerConnection
     ) -> None:
-        if self._controller.is_active:
-            await self._admin.create_partitions(request, connection.respond)
-        else:
+        if not self._controller.is_active:
             connection.respond(AdminResponse(Errors.NOT_CONTROLLER))
+        elif self._controller.is_topic_queued_for_deletion(request.topic):
+            connection.respond(AdminResponse(Errors.INVALID_TOPIC_EXCEPTION))
+        else:
+            await self._admin.create_partitions(request, connection.respond)
 
     async def _delete_topics(
         self, request: DeleteTopicsRequest, connection: ServerConnection
@@ -254,14 +265,21 @@ class KafkaApis:
     async def _elect_leaders(
         self, request: ElectLeadersRequest, connection: ServerConnection
     ) -> None:
-        def done(results: dict[TopicPartition, Errors]) -> None:
-            needed = [e for e in results.values() if e is not Errors.ELECTION_NOT_NEEDED]
-            connection.respond(AdminResponse(_first_error(needed)))
+        """For all partitions: those that needed none are not spoken of."""
+        everywhere = request.partitions is None
+        partitions = self._metadata_cache.partitions()
+        deadline_ms = self._context.now_ms() + request.timeout_ms
 
-        if self._controller.is_active:
-            self._controller.elect_leaders(request.partitions, done)
-        else:
-            connection.respond(AdminResponse(Errors.NOT_CONTROLLER))
+        def respond(results: dict[TopicPartition, Errors]) -> None:
+            unneeded = Errors.ELECTION_NOT_NEEDED if everywhere else Errors.NONE
+            told = [e for e in results.values() if e is not unneeded]
+            connection.respond(AdminResponse(_first_error(told)))
+
+        async def done(results: ElectionResults) -> None:
+            await self._elections.answer(results, deadline_ms, respond)
+
+        wanted = partitions if request.partitions is None else request.partitions
+        self._controller.elect_leaders(wanted, request.election_type, done)
 
     async def _alter_partition_reassignments(
         self, request: AlterPartitionReassignmentsRequest, connection: ServerConnection
@@ -269,10 +287,7 @@ class KafkaApis:
         def done(results: dict[TopicPartition, Errors]) -> None:
             connection.respond(AdminResponse(_first_error(results.values())))
 
-        if self._controller.is_active:
-            self._controller.alter_partition_reassignments(dict(request.targets), done)
-        else:
-            connection.respond(AdminResponse(Errors.NOT_CONTROLLER))
+        self._controller.alter_partition_reassignments(dict(request.targets), done)
 
     async def _alter_configs(
         self, request: AlterConfigsRequest, connection: ServerConnection

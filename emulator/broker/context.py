@@ -64,6 +64,18 @@ class BrokerContext:
         stops before it does."""
         return KafkaScheduler(self.kernel, self.spawn).schedule(name, body, period_ms, delay_ms)
 
+    def schedule_once(
+        self, name: str, body: Callable[[], Coroutine[Any, Any, None]], delay_ms: int
+    ) -> Task:
+        """A task of KafkaScheduler that runs once."""
+
+        async def run() -> None:
+            await self.kernel.sleep(delay_ms * 1000)
+            self.kernel.cause = -1
+            await body()
+
+        return self.spawn(f"kafka-scheduler/{name}", run())
+
 
 class KernelThreads:
     """`zk.client.Threads` on this kernel."""

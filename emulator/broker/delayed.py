@@ -37,10 +37,12 @@ class DelayedProduce(DelayedOperation):
         timeout_ms: int,
         statuses: dict[TopicPartition, ProduceStatus],
         find: FindPartition,
+        error_of_unhosted: Callable[[TopicPartition], Errors],
         respond: Callable[[tuple[ProducedPartition, ...]], None],
     ) -> None:
         super().__init__(timeout_ms)
         self._statuses, self._find, self._respond = statuses, find, respond
+        self._error_of_unhosted = error_of_unhosted
         for status in statuses.values():
             status.acks_pending = status.error is Errors.NONE
             if status.acks_pending:
@@ -50,8 +52,9 @@ class DelayedProduce(DelayedOperation):
         for partition, status in self._statuses.items():
             if status.acks_pending:
                 hosted = self._find(partition)
-                error: Errors | None = Errors.NOT_LEADER_OR_FOLLOWER
-                if hosted is not None:
+                if hosted is None:
+                    error: Errors | None = self._error_of_unhosted(partition)
+                else:
                     error = await hosted.check_enough_replicas_reach_offset(status.required_offset)
                 if error is not None:
                     status.acks_pending, status.error = False, error

@@ -19,7 +19,7 @@ from emulator.broker.quota import ReplicationQuotaManager
 from emulator.broker.truncation import offset_truncation_state
 from emulator.kernel.scheduler import Task
 from emulator.kernel.sync import Condition, Monitor, Promise
-from emulator.model.errors import Errors
+from emulator.model.errors import Errors, KafkaError
 from emulator.protocol.messages import (
     EpochEndOffset,
     EpochQuery,
@@ -404,7 +404,11 @@ class ReplicaFetcherThread:
         if hosted is None or hosted.log is None:
             return
         if answer.batches:
-            await hosted.append_records_to_follower(answer.batches)
+            try:
+                await hosted.append_records_to_follower(answer.batches)
+            except KafkaError:
+                self._mark_failed(answer.partition)
+                return
         hosted.update_follower_high_watermark(answer.high_watermark)
         if not answer.batches:
             return
@@ -425,11 +429,15 @@ class ReplicaFetcherThread:
         meanwhile."""
         state = self.partitions.get(partition)
         if state is not None and state.current_leader_epoch == asked_epoch:
-            del self.partitions[partition]
-            self._look_at_all = True
-            self._failed(partition)
+            self._mark_failed(partition)
         else:
             self._delay(partition, Errors.FENCED_LEADER_EPOCH.name)
+
+    def _mark_failed(self, partition: TopicPartition) -> None:
+        """It leaves this thread until the next LeaderAndIsr (markPartitionFailed, KIP-461)."""
+        self.partitions.pop(partition, None)
+        self._look_at_all = True
+        self._failed(partition)
 
     async def _handle_out_of_range(
         self, partition: TopicPartition, state: PartitionFetchState
@@ -450,6 +458,9 @@ class ReplicaFetcherThread:
                 offset = max(hosted.log.log_end_offset, start)
         except Disconnected:
             self._delay(partition, Errors.OFFSET_OUT_OF_RANGE.name)
+            return
+        except KafkaError:
+            self._mark_failed(partition)
             return
         self.moved_to(partition, offset)
         self.partitions[partition] = self.partitions.pop(partition)
@@ -506,7 +517,11 @@ class ReplicaFetcherThread:
     def _truncate_to_high_watermark(self, partition: TopicPartition) -> None:
         hosted, state = self._hosted(partition), self.partitions[partition]
         if hosted is not None and hosted.log is not None:
-            hosted.truncate_to(state.fetch_offset)
+            try:
+                hosted.truncate_to(state.fetch_offset)
+            except KafkaError:
+                self._mark_failed(partition)
+                return
             state.fetch_offset = min(state.fetch_offset, hosted.log.log_end_offset)
         state.truncating = False
 
@@ -548,7 +563,11 @@ class ReplicaFetcherThread:
             found = offset_truncation_state(
                 hosted.log, state.fetch_offset, answer.leader_epoch, answer.end_offset
             )
-            hosted.truncate_to(found.offset)
+            try:
+                hosted.truncate_to(found.offset)
+            except KafkaError:
+                self._mark_failed(query.partition)
+                return
             state.fetch_offset, state.truncating = found.offset, not found.done
 
     def _group_by_topic(self) -> None:

@@ -65,6 +65,14 @@ class MetadataCache:
         """Where to reach a broker, if the cache has it alive."""
         return self._brokers.get(broker)
 
+    def alive_brokers(self) -> list[int]:
+        """Ids of the brokers that the cache has alive, ascending."""
+        return sorted(self._brokers)
+
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """All partitions in the cache."""
+        return tuple(self._partitions)
+
     def partition(self, partition: TopicPartition) -> PartitionState | None:
         return self._partitions.get(partition)
 

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from emulator.broker.context import BrokerContext
 from emulator.broker.isr_store import IsrStore
+from emulator.broker.log_dirs import LogDirectory
 from emulator.broker.replica import (
     Replica,
     high_watermark_allowed,
@@ -43,7 +44,13 @@ class DelayedOperations(Protocol):
 class Logs(Protocol):
     """The broker's log directory (LogManager)."""
 
-    async def get_or_create(self, partition: TopicPartition, *, is_new: bool) -> OffsetLog: ...
+    async def get_or_create(
+        self, partition: TopicPartition, *, is_new: bool
+    ) -> tuple[OffsetLog, LogDirectory]: ...
+
+    def check(self, directory: LogDirectory) -> None:
+        """KafkaError(KAFKA_STORAGE_ERROR) where the directory cannot be written."""
+        ...
 
     async def append_delay(self) -> None:
         """What a slow disk costs per append."""
@@ -102,6 +109,7 @@ class Partition:
         self.removing_replicas: tuple[int, ...] = ()
         self.remotes: dict[int, Replica] = {}
         self.log: OffsetLog | None = None
+        self.directory: LogDirectory | None = None
         self.controller_epoch = 0
         self._resting: tuple[Resting, ...] = ()
 
@@ -148,6 +156,10 @@ class Partition:
         for fetch in resting:
             fetch.wake()
 
+    def go_offline(self) -> None:
+        """Its log directory failed: whoever fetches it is told so with the next fetch."""
+        self._stir()
+
     async def _lock_for_writing(self) -> None:
         if self._resting:
             self._stir()
@@ -176,6 +188,7 @@ class Partition:
         self.leader_epoch_start_offset = log.log_end_offset
         self.leader_epoch = state.leader_epoch
         self.zk_version = state.zk_version
+        self._check_writable()
         log.epochs.assign(state.leader_epoch, log.log_end_offset)
         is_new_leader = not self.is_leader
         now_ms = self._context.now_ms()
@@ -237,15 +250,24 @@ class Partition:
 
     async def _create_log_if_not_exists(self, state: PartitionState) -> OffsetLog:
         if self.log is None:
-            self.log = await self._logs.get_or_create(self.partition, is_new=state.is_new)
+            self.log, self.directory = await self._logs.get_or_create(
+                self.partition, is_new=state.is_new
+            )
         return self.log
+
+    def _check_writable(self) -> None:
+        """What follows writes to the log's directory."""
+        if self.directory is not None and self.directory.failed:
+            self._logs.check(self.directory)
 
     async def create_log_if_not_exists(self, *, is_new: bool) -> None:
         """Only the log: the leader is not known to be alive (KAFKA-1647)."""
         await self._lock_for_writing()
         try:
             if self.log is None:
-                self.log = await self._logs.get_or_create(self.partition, is_new=is_new)
+                self.log, self.directory = await self._logs.get_or_create(
+                    self.partition, is_new=is_new
+                )
         finally:
             self.lock.release_write()
 
@@ -420,6 +442,7 @@ class Partition:
             log = self._log_to_append_to(required_acks)
             if self._logs.slow:
                 await self._logs.append_delay()
+            self._check_writable()
             if self._resting:
                 self._stir()
             batch = log.append_as_leader(records, size, self.leader_epoch)
@@ -482,6 +505,7 @@ class Partition:
         assert log is not None
         if self._logs.slow:
             await self._logs.append_delay()
+        self._check_writable()
         log.append_as_follower(batches)
         self._appended("follower", batches, log)
 
@@ -503,6 +527,8 @@ class Partition:
         log = self.log
         assert log is not None
         before = log.log_end_offset
+        if offset < before:
+            self._check_writable()
         if log.truncate_to(offset):
             self._context.emit(events.LogTruncated, self.partition, before, log.log_end_offset)
 

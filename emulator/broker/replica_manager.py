@@ -18,6 +18,7 @@ from emulator.broker.fetch_session import CachedPartition, FetchContext
 from emulator.broker.fetcher import InitialFetchState, ReplicaFetcherManager
 from emulator.broker.isr_propagation import ISR_CHANGE_PROPAGATION_PERIOD_MS, IsrPropagation
 from emulator.broker.isr_store import ZkIsrStore
+from emulator.broker.log_dirs import LogDirectory
 from emulator.broker.log_manager import LogManager
 from emulator.broker.metadata_cache import MetadataCache
 from emulator.broker.partition import Partition
@@ -63,19 +64,23 @@ class ReplicaManager:
         logs: LogManager,
         metadata_cache: MetadataCache,
         leader_quota: ReplicationQuotaManager,
+        halt: Callable[[str], None],
     ) -> None:
+        """`halt` ends the process at once (Exit.halt)."""
         self._context, self._logs, self._metadata_cache = context, logs, metadata_cache
         self._leader_quota = leader_quota
         self.propagation = IsrPropagation(context, zk_client)
         self._store = ZkIsrStore(zk_client, self.propagation.record_isr_change)
         self.state_change_lock = Monitor(context.kernel, "replicaStateChangeLock")
         self.partitions: dict[TopicPartition, Partition] = {}
+        self.offline: dict[TopicPartition, None] = {}
         self.controller_epoch = 0
         self.fetchers: ReplicaFetcherManager | None = None
         self._produce_purgatory = Purgatory(context, "Produce")
         self._fetch_purgatory = Purgatory(context, "Fetch")
         self._checkpointing = False
         self.is_shutting_down = False
+        self._zk_client, self._halt = zk_client, halt
 
     async def startup(self) -> None:
         """The periodic tasks take their phase here, one shortly after the other (spec §4.1)."""
@@ -87,6 +92,7 @@ class ReplicaManager:
             self.propagation.maybe_propagate_isr_changes,
             ISR_CHANGE_PROPAGATION_PERIOD_MS,
         )
+        self._context.spawn("LogDirFailureHandler", self._handle_log_dir_failures())
 
     async def _maybe_shrink_isr(self) -> None:
         """One run of isr-expiration: every hosted partition, one after the other. An exception ends
@@ -133,7 +139,9 @@ class ReplicaManager:
             for p in request.partitions
         }
         if request.acks == -1 and any(s.error is Errors.NONE for s in statuses.values()):
-            parked = DelayedProduce(request.timeout_ms, statuses, self.partitions.get, respond)
+            parked = DelayedProduce(
+                request.timeout_ms, statuses, self.partitions.get, self._error_of_unhosted, respond
+            )
             await self._produce_purgatory.try_complete_else_watch(parked, list(statuses))
         else:
             respond(
@@ -154,8 +162,10 @@ class ReplicaManager:
         return ProduceStatus(batch.next_offset, batch.base_offset, Errors.NONE, acks_pending=False)
 
     def _error_of_unhosted(self, partition: TopicPartition) -> Errors:
-        """getPartitionOrException: known to the metadata cache but not here, or not known at
-        all."""
+        """getPartitionOrError: on a log directory that failed, known to the metadata cache but not
+        here, or not known at all."""
+        if partition in self.offline:
+            return Errors.KAFKA_STORAGE_ERROR
         if self._metadata_cache.partition(partition) is not None:
             return Errors.NOT_LEADER_OR_FOLLOWER
         return Errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -351,7 +361,7 @@ class ReplicaManager:
             hosted = self._get_or_create(state.partition)
             error = self._check_leader_epoch(hosted, state)
             errors[state.partition] = error
-            if error is Errors.NONE:
+            if hosted is not None and error is Errors.NONE:
                 accepted.append((hosted, state))
             else:
                 self._context.emit(
@@ -362,29 +372,48 @@ class ReplicaManager:
                     error.name,
                 )
         me = self._context.broker
-        await self._make_leaders([(p, s) for p, s in accepted if s.leader == me])
-        await self._make_followers([(p, s) for p, s in accepted if s.leader != me])
+        await self._make_leaders([(p, s) for p, s in accepted if s.leader == me], errors)
+        await self._make_followers([(p, s) for p, s in accepted if s.leader != me], errors)
+        self._mark_offline(s.partition for s in request.states if self._has_no_log(s.partition))
         self._start_high_watermark_checkpoint()
         assert self.fetchers is not None
         await self.fetchers.shutdown_idle_fetcher_threads()
         return LeaderAndIsrResponse(Errors.NONE, tuple(errors.items()))
 
-    def _get_or_create(self, partition: TopicPartition) -> Partition:
+    def _has_no_log(self, partition: TopicPartition) -> bool:
+        """A partition object was made, and its log could not be."""
         hosted = self.partitions.get(partition)
-        if hosted is None:
+        return hosted is not None and hosted.log is None
+
+    def _mark_offline(self, partitions: Iterable[TopicPartition]) -> None:
+        """HostedPartition.Offline: until the process ends."""
+        for partition in list(partitions):
+            hosted = self.partitions.pop(partition, None)
+            if hosted is not None:
+                hosted.go_offline()
+            self.offline[partition] = None
+
+    def _get_or_create(self, partition: TopicPartition) -> Partition | None:
+        """None: it is on a log directory that failed."""
+        hosted = self.partitions.get(partition)
+        if hosted is None and partition not in self.offline:
             hosted = Partition(self._context, partition, self._store, self, self._logs)
             self.partitions[partition] = hosted
         return hosted
 
-    def _check_leader_epoch(self, hosted: Partition, state: PartitionState) -> Errors:
+    def _check_leader_epoch(self, hosted: Partition | None, state: PartitionState) -> Errors:
         """Only a greater leader epoch is obeyed; an equal or lower one is ignored."""
+        if hosted is None:
+            return Errors.KAFKA_STORAGE_ERROR
         if state.leader_epoch <= hosted.leader_epoch:
             return Errors.STALE_CONTROLLER_EPOCH
         if self._context.broker not in state.replicas:
             return Errors.UNKNOWN_TOPIC_OR_PARTITION
         return Errors.NONE
 
-    async def _make_leaders(self, states: list[tuple[Partition, PartitionState]]) -> None:
+    async def _make_leaders(
+        self, states: list[tuple[Partition, PartitionState]], errors: dict[TopicPartition, Errors]
+    ) -> None:
         """Fetchers are stopped for the whole group before the first partition changes."""
         if not states:
             return
@@ -392,18 +421,26 @@ class ReplicaManager:
         await self.fetchers.remove_fetcher_for_partitions([p.partition for p, _ in states])
         for hosted, state in states:
             await self._context.kernel.checkpoint("make_leader")
-            await hosted.make_leader(state)
+            try:
+                await hosted.make_leader(state)
+            except KafkaError as failed:
+                errors[hosted.partition] = failed.error
 
-    async def _make_followers(self, states: list[tuple[Partition, PartitionState]]) -> None:
+    async def _make_followers(
+        self, states: list[tuple[Partition, PartitionState]], errors: dict[TopicPartition, Errors]
+    ) -> None:
         """Only when the new leader is alive in the metadata cache; otherwise the log is made and
         nothing else changes, and the answer says no error (KAFKA-4443)."""
         changed: list[Partition] = []
         for hosted, state in states:
             await self._context.kernel.checkpoint("make_follower")
-            if self._metadata_cache.alive_broker(state.leader) is None:
-                await hosted.create_log_if_not_exists(is_new=state.is_new)
-            elif await hosted.make_follower(state):
-                changed.append(hosted)
+            try:
+                if self._metadata_cache.alive_broker(state.leader) is None:
+                    await hosted.create_log_if_not_exists(is_new=state.is_new)
+                elif await hosted.make_follower(state):
+                    changed.append(hosted)
+            except KafkaError as failed:
+                errors[hosted.partition] = failed.error
         if not changed:
             return
         assert self.fetchers is not None
@@ -487,12 +524,14 @@ class ReplicaManager:
         await self.fetchers.remove_fetcher_for_partitions([s.partition for s in stopped])
         for wanted in stopped:
             if wanted.delete:
-                await self._delete(wanted.partition)
+                errors[wanted.partition] = await self._delete(wanted.partition)
             await self.check_and_complete_all(wanted.partition)
         return StopReplicaResponse(Errors.NONE, tuple(errors.items()))
 
     def _check_stop(self, wanted: StopReplicaPartition) -> Errors:
         """Deletion, requests without an epoch and a greater epoch are obeyed (KIP-570)."""
+        if wanted.partition in self.offline:
+            return Errors.KAFKA_STORAGE_ERROR
         hosted = self.partitions.get(wanted.partition)
         if (
             hosted is None
@@ -502,18 +541,54 @@ class ReplicaManager:
             return Errors.NONE
         return Errors.FENCED_LEADER_EPOCH
 
-    async def _delete(self, partition: TopicPartition) -> None:
+    async def _delete(self, partition: TopicPartition) -> Errors:
         """Drop the partition and its log."""
-        hosted = self.partitions.pop(partition, None)
+        hosted = self.partitions.get(partition)
+        if hosted is not None and hosted.directory is not None:
+            try:
+                self._logs.check(hosted.directory)
+            except KafkaError as failed:
+                return failed.error
+        self.partitions.pop(partition, None)
         if hosted is not None:
             await hosted.delete()
         self._logs.delete(partition)
+        return Errors.NONE
 
     async def shutdown(self) -> None:
         """Fetchers end, and the high watermarks are written down."""
         assert self.fetchers is not None
         await self.fetchers.shutdown()
         self._logs.checkpoint_high_watermarks()
+        self._logs.shutdown()
+
+    # -- log directories that fail -----------------------------------------------------------------
+
+    async def _handle_log_dir_failures(self) -> None:
+        """LogDirFailureHandler: a write to a directory has failed."""
+        while True:
+            directory = await self._logs.failures.take()
+            try:
+                await self._handle_log_dir_failure(directory)
+            except ZooKeeperError as error:
+                self._context.failed("log directory failure", error)
+
+    async def _handle_log_dir_failure(self, directory: LogDirectory) -> None:
+        """Its partitions go offline; the controller is told, unless this was the last one: that
+        halts the broker."""
+        await self.state_change_lock.enter()
+        try:
+            gone = [p for p, hosted in self.partitions.items() if hosted.directory is directory]
+            assert self.fetchers is not None
+            await self.fetchers.remove_fetcher_for_partitions(gone)
+            self._mark_offline(gone)
+        finally:
+            self.state_change_lock.leave()
+        self._context.emit(events.LogDirFailed, directory.number, tuple(gone))
+        if self._logs.handle_log_dir_failure(directory):
+            await self._zk_client.propagate_log_dir_event(self._context.broker)
+        else:
+            self._halt("all log directories have failed")
 
     def _refused(self, request: str, sender: int, sender_epoch: int) -> None:
         self._context.emit(

@@ -67,6 +67,9 @@ def _registered(event: events.BrokerRegistered) -> Iterator[Fact]:
 
 
 def _request(event: events.ZkRequest) -> Iterator[Fact]:
+    """Recordings have what passed at the brokers' taps."""
+    if not event.broker:
+        return
     fact = _fact(event, "zookeeper_request", op=event.op)
     for key in ("path", "watch", "version", "flags"):
         value = getattr(event, key)

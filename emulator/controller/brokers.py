@@ -94,7 +94,7 @@ class Brokers:
             await self._on_startup(new)
         if bounced:
             for broker in bounced:
-                del cached[broker]
+                cached.pop(broker)
             await self._on_failure(bounced)
             cached.update({b: live[b] for b in bounced})
             await self._on_startup(bounced)
@@ -106,6 +106,8 @@ class Brokers:
     async def _on_startup(self, brokers: Sequence[int]) -> None:
         """The others hear of the new ones; the new ones hear everything; their replicas go
         online."""
+        for broker in brokers:
+            self._context.replicas_on_offline_dirs.pop(broker, None)
         existing = [b for b in self._context.live_or_shutting_down if b not in brokers]
         await self._machinery.send_update_metadata(existing, ())
         await self._machinery.send_update_metadata(brokers, tuple(self._context.leadership))
@@ -113,19 +115,21 @@ class Brokers:
         await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
         await self._partitions.trigger_online_partition_state_change()
         await self._reassignments.resume(
-            lambda p: any(b in self._context.assignments[p].target_replicas for b in brokers)
+            lambda p: any(b in self._context.assignment(p).target_replicas for b in brokers)
         )
         await self._deletions.resume_for(dict.fromkeys(r.partition.topic for r in replicas))
         await self.watch(brokers)
 
     async def _on_failure(self, brokers: Sequence[int]) -> None:
         for broker in brokers:
+            self._context.replicas_on_offline_dirs.pop(broker, None)
             self._context.shutting_down.pop(broker, None)
-        await self._on_replicas_become_offline(self._context.replicas_on_brokers(brokers))
+        await self.on_replicas_become_offline(self._context.replicas_on_brokers(brokers))
         self.unwatch(brokers)
 
-    async def _on_replicas_become_offline(self, replicas: Sequence[PartitionAndReplica]) -> None:
-        """Leaderless partitions are elected, the replicas leave the ISR."""
+    async def on_replicas_become_offline(self, replicas: Sequence[PartitionAndReplica]) -> None:
+        """Leaderless partitions are elected, the replicas leave the ISR; of topics under deletion
+        they fail."""
         context = self._context
         leaderless = context.partitions_with_offline_leader()
         await self._partitions.handle_state_changes(leaderless, PartitionState.OFFLINE)

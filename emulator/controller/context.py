@@ -16,6 +16,7 @@ from zk.codec import LeaderIsrAndControllerEpoch, ReplicaAssignment
 
 INITIAL_CONTROLLER_EPOCH = 0
 INITIAL_CONTROLLER_EPOCH_ZK_VERSION = 0
+NO_REPLICAS = ReplicaAssignment(())
 
 
 class PartitionState(Enum):
@@ -64,6 +65,7 @@ class ControllerContext:
         self.partition_states: dict[TopicPartition, PartitionState] = {}
         self.replica_states: dict[PartitionAndReplica, ReplicaState] = {}
         self.being_reassigned: dict[TopicPartition, None] = {}
+        self.replicas_on_offline_dirs: dict[int, dict[TopicPartition, None]] = {}
         self.topics_to_be_deleted: dict[str, None] = {}
         self.topics_with_deletion_started: dict[str, None] = {}
         self.topics_ineligible_for_deletion: dict[str, None] = {}
@@ -78,14 +80,22 @@ class ControllerContext:
     def live(self) -> list[int]:
         return [b for b in self.live_brokers if b not in self.shutting_down]
 
-    def is_replica_online(self, broker: int) -> bool:
-        """Registered and not shutting down."""
-        return broker in self.live_brokers and broker not in self.shutting_down
+    def is_replica_online(self, broker: int, partition: TopicPartition) -> bool:
+        """Registered, not shutting down, and not on a log directory that failed."""
+        return broker not in self.shutting_down and self.is_there(broker, partition)
+
+    def is_there(self, broker: int, partition: TopicPartition) -> bool:
+        """As `is_replica_online`, brokers that shut down included."""
+        return broker in self.live_brokers and partition not in self.replicas_on_offline_dirs.get(
+            broker, ()
+        )
 
     # -- topics and partitions ---------------------------------------------------------------------
 
     def remove_topic(self, topic: str) -> None:
-        """Forget a topic that is gone."""
+        """Forget a topic that is gone; reassignments of it stay where they are, as in Kafka."""
+        self.topics_to_be_deleted.pop(topic, None)
+        self.topics_with_deletion_started.pop(topic, None)
         self.all_topics.pop(topic, None)
         for partition in [p for p in self.assignments if p.topic == topic]:
             for replica in self.assignments.pop(partition).replicas:
@@ -93,9 +103,16 @@ class ControllerContext:
             self.leadership.pop(partition, None)
             self.partition_states.pop(partition, None)
 
+    def assignment(self, partition: TopicPartition) -> ReplicaAssignment:
+        """Empty for a partition that is not known (partitionFullReplicaAssignment)."""
+        return self.assignments.get(partition, NO_REPLICAS)
+
     def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
-        assignment = self.assignments.get(partition)
-        return assignment.replicas if assignment is not None else ()
+        return self.assignment(partition).replicas
+
+    def assignment_of_topic(self, topic: str) -> dict[int, ReplicaAssignment]:
+        """A topic's znode as the cache has it, by partition number."""
+        return {p.partition: a for p, a in self.assignments.items() if p.topic == topic}
 
     def replicas_for_partitions(
         self, partitions: Iterable[TopicPartition]
@@ -134,7 +151,8 @@ class ControllerContext:
         online: list[PartitionAndReplica] = []
         offline: list[PartitionAndReplica] = []
         for replica in self.replicas_for_partitions(self.assignments):
-            (online if self.is_replica_online(replica.replica) else offline).append(replica)
+            there = self.is_replica_online(replica.replica, replica.partition)
+            (online if there else offline).append(replica)
         return online, offline
 
     def partitions_with_offline_leader(self) -> list[TopicPartition]:
@@ -142,7 +160,7 @@ class ControllerContext:
         return [
             p
             for p, s in self.leadership.items()
-            if not self.is_replica_online(s.leader_and_isr.leader)
+            if not self.is_replica_online(s.leader_and_isr.leader, p)
             and p.topic not in self.topics_to_be_deleted
         ]
 

@@ -6,12 +6,15 @@ Source: controller/KafkaController.scala@2.6.3 doControlledShutdown; spec §6.11
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from emulator.controller.context import (
     PartitionAndReplica,
     PartitionState,
     ReplicaState,
 )
 from emulator.controller.machinery import Machinery
+from emulator.controller.request_batch import ControllerBrokerRequestBatch
 from emulator.model.errors import Errors, KafkaError
 from emulator.trace.values import TopicPartition
 
@@ -22,7 +25,7 @@ class ControlledShutdowns:
     """What the controller does for brokers that announce their end."""
 
     def __init__(self, machinery: Machinery) -> None:
-        self._context, self._batch = machinery.context, machinery.batch
+        self._machinery, self._context = machinery, machinery.context
         self._partitions, self._replicas = machinery.partitions, machinery.replicas
 
     async def shut_down(self, broker: int, broker_epoch: int) -> tuple[TopicPartition, ...]:
@@ -42,17 +45,25 @@ class ControlledShutdowns:
         await self._partitions.handle_state_changes(
             led, PartitionState.ONLINE, self._partitions.controlled_shutdown_strategy
         )
-        self._batch.new_batch()
-        for partition in followed:
-            self._batch.add_stop_replica([broker], partition, delete=False)
-        await self._batch.send(self._context.epoch)
+        await self._machinery.send(lambda batch: self._stop(batch, broker, followed))
         leaving = [PartitionAndReplica(p, broker) for p in followed]
         await self._replicas.handle_state_changes(leaving, ReplicaState.OFFLINE)
         return tuple(
             p
             for p in self._context.leadership
-            if self._leads(broker, p) and len(self._context.replicas(p)) > 1
+            if self._leads(broker, p)
+            and len(self._context.replicas(p)) > 1
+            and p.topic not in self._context.topics_to_be_deleted
         )
+
+    def _stop(
+        self,
+        batch: ControllerBrokerRequestBatch,
+        broker: int,
+        followed: Sequence[TopicPartition],
+    ) -> None:
+        for partition in followed:
+            batch.add_stop_replica([broker], partition, delete=False)
 
     def _check(self, broker: int, broker_epoch: int) -> None:
         known = self._context.live_brokers.get(broker)

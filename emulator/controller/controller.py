@@ -13,8 +13,10 @@ from functools import partial
 from emulator.controller.brokers import Brokers
 from emulator.controller.controlled_shutdown import ControlledShutdowns
 from emulator.controller.elections import Elections
+from emulator.controller.errors import ControllerFailure
 from emulator.controller.event_manager import ControllerEvent, ControllerEventManager
 from emulator.controller.handlers import ChildChangeHandler, NodeChangeHandler
+from emulator.controller.log_dirs import LogDirectories
 from emulator.controller.machinery import Machinery
 from emulator.controller.ports import Host
 from emulator.controller.reassignment import Reassignments
@@ -26,6 +28,8 @@ from emulator.model.errors import Errors, KafkaError
 from emulator.protocol.messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
+    ElectionResults,
+    ElectionType,
     LeaderAndIsrResponse,
     StopReplicaResponse,
     UpdateMetadataResponse,
@@ -64,18 +68,26 @@ class KafkaController:
             leader_and_isr_answered=self._leader_and_isr_answered,
             update_metadata_answered=self._update_metadata_answered,
             deletion_answered=self._deletion_answered,
+            force_move=self._trigger_controller_move,
         )
         self.context = self.machinery.context
         self._shutdowns = ControlledShutdowns(self.machinery)
         self._deletions = TopicDeletionManager(self.machinery)
-        self._elections = Elections(self.machinery)
+        self._elections = Elections(
+            self.machinery,
+            lambda: self._put_if_active("ReplicaLeaderElection", self._elections.by_command),
+        )
         self._reassignments = Reassignments(
-            self.machinery, self._deletions, self._reassignment_isr_changed
+            self.machinery,
+            self._deletions,
+            self._reassignment_isr_changed,
+            lambda: self._put_if_active("ZkPartitionReassignment", self._reassignments.by_command),
         )
         self._topics = Topics(self.machinery, self._deletions, self._topic_modified)
         self.brokers = Brokers(
             self.machinery, self._deletions, self._reassignments, self._broker_modified
         )
+        self._log_dirs = LogDirectories(self.machinery, self.brokers)
         self._scheduled: list[Task] = []
         self._controller_handler = NodeChangeHandler(
             paths.CONTROLLER,
@@ -84,14 +96,7 @@ class KafkaController:
             changed=lambda: self._put("ControllerChange", self._maybe_resign),
         )
         self._child_handlers = self._make_child_handlers()
-        self._preferred_handler = NodeChangeHandler(
-            paths.PREFERRED_REPLICA_ELECTION,
-            created=lambda: self._put("ReplicaLeaderElection", self._process_preferred_election),
-        )
-        self._reassignment_handler = NodeChangeHandler(
-            paths.REASSIGN_PARTITIONS,
-            created=lambda: self._put("ZkPartitionReassignment", self._process_reassignment),
-        )
+        self._command_handlers = (self._elections.handler, self._reassignments.handler)
 
     def _make_child_handlers(self) -> list[ChildChangeHandler]:
         """One event for each znode whose children concern a controller."""
@@ -104,7 +109,7 @@ class KafkaController:
                 (
                     paths.LOG_DIR_EVENT_NOTIFICATION,
                     "LogDirEventNotification",
-                    self._process_log_dir_event_notification,
+                    self._log_dirs.on_notification,
                 ),
                 (
                     paths.ISR_CHANGE_NOTIFICATION,
@@ -130,12 +135,13 @@ class KafkaController:
 
     async def _process(self, event: ControllerEvent) -> None:
         """An exception is logged and the event is over, except that a newer controller makes this
-        one look."""
+        one look; what goes wrong then is logged as well."""
         try:
-            await event.process()
-        except ControllerMoved:
-            await self._maybe_resign()
-        except ZooKeeperError as error:
+            try:
+                await event.process()
+            except ControllerMoved:
+                await self._maybe_resign()
+        except (ZooKeeperError, ControllerFailure) as error:
             self._host.failed(event.name, error)
 
     # -- election ----------------------------------------------------------------------------------
@@ -165,7 +171,7 @@ class KafkaController:
             await self._on_controller_failover()
         except ControllerMoved:
             await self._maybe_resign()
-        except ZooKeeperError as error:
+        except (ZooKeeperError, ControllerFailure) as error:
             self._host.failed("election", error)
             await self._trigger_controller_move()
 
@@ -179,7 +185,8 @@ class KafkaController:
             await self._on_controller_resignation()
 
     async def _trigger_controller_move(self) -> None:
-        """Fail-over failed: give `/controller` up, with the version remembered before resigning."""
+        """Something is wrong with this controller: it gives `/controller` up, with the version
+        remembered before resigning. If that is fenced, another has it already."""
         current = await self._zk_client.get_controller_id()
         self.active_controller_id = NO_CONTROLLER if current is None else current
         if not self.is_active:
@@ -189,8 +196,8 @@ class KafkaController:
             self.active_controller_id = NO_CONTROLLER
             await self._on_controller_resignation()
             await self._zk_client.delete_controller(version)
-        except ControllerMoved:
-            await self._maybe_resign()
+        except ControllerMoved as moved:
+            self._host.failed("controller move", moved)
 
     # -- fail-over ---------------------------------------------------------------------------------
 
@@ -200,7 +207,7 @@ class KafkaController:
         client = self._zk_client.client
         for child_handler in self._child_handlers:
             client.register_child_handler(child_handler)
-        for handler in (self._preferred_handler, self._reassignment_handler):
+        for handler in self._command_handlers:
             await self._zk_client.register_and_check_existence(handler)
         version = self.context.epoch_zk_version
         log_dir_events = await self._zk_client.get_all_log_dir_event_notifications()
@@ -209,16 +216,15 @@ class KafkaController:
         await self._delete_isr_change_notifications(isr_changes)
         await self._initialize_controller_context()
         deletions = await self._zk_client.get_topic_deletions()
-        self._deletions.init(deletions, self._ineligible_for_deletion(deletions))
+        await self._deletions.init(deletions, self._ineligible_for_deletion(deletions))
         await self.machinery.send_update_metadata(self.context.live_or_shutting_down, ())
         await self.machinery.replicas.startup()
         await self.machinery.partitions.startup()
-        await self._process_reassignment()
-        await self._reassignments.resume(lambda _: True)
+        await self._reassignments.initialize()
         await self._deletions.resume()
-        await self._elect_as_commanded()
+        await self._elections.pending()
         if self._host.config.auto_leader_rebalance_enable:
-            self._schedule_auto_leader_rebalance()
+            self._schedule_auto_leader_rebalance(FIRST_REBALANCE_MS)
 
     def _ineligible_for_deletion(self, topics: Sequence[str]) -> list[str]:
         """Topics with a replica that is offline, or with a reassignment."""
@@ -227,15 +233,26 @@ class KafkaController:
         blocked |= {p.topic for p in self.context.being_reassigned}
         return [t for t in topics if t in blocked]
 
-    def _schedule_auto_leader_rebalance(self) -> None:
-        """auto-leader-rebalance-task: first after 5 s."""
+    def _schedule_auto_leader_rebalance(self, delay_ms: int) -> None:
+        """auto-leader-rebalance-task: once, and again when its event has been worked on."""
 
         async def put() -> None:
-            self._put_if_active("AutoPreferredReplicaLeaderElection", self._elections.rebalance)
+            self._put_if_active("AutoPreferredReplicaLeaderElection", self._rebalance)
 
-        period_ms = self._host.config.leader_imbalance_check_interval_seconds * 1000
-        task = self._host.schedule("auto-leader-rebalance-task", put, period_ms, FIRST_REBALANCE_MS)
-        self._scheduled.append(task)
+        task = self._host.schedule_once("auto-leader-rebalance-task", put, delay_ms)
+        self._scheduled = [task]
+
+    async def _rebalance(self) -> None:
+        try:
+            await self._elections.rebalance()
+        except (ControllerMoved, ZooKeeperError, ControllerFailure):
+            self._schedule_again()
+            raise
+        self._schedule_again()
+
+    def _schedule_again(self) -> None:
+        seconds = self._host.config.leader_imbalance_check_interval_seconds
+        self._schedule_auto_leader_rebalance(seconds * 1000)
 
     async def _initialize_controller_context(self) -> None:
         """Brokers, topics, assignments, states: all that ZooKeeper has."""
@@ -265,12 +282,12 @@ class KafkaController:
 
     async def _on_controller_resignation(self) -> None:
         """Handlers, timers, send threads and caches go; `/controller` is not deleted here (spec
-        §6.3)."""
+        §6.3). Runs at every expiry, also where there is nothing to resign from."""
         epoch = self.context.epoch
         client = self._zk_client.client
         for child_handler in self._child_handlers:
             client.unregister_child_handler(child_handler.path)
-        for handler in (self._preferred_handler, self._reassignment_handler):
+        for handler in self._command_handlers:
             client.unregister_change_handler(handler.path)
         self.brokers.unwatch_all()
         for partition in self.context.being_reassigned:
@@ -281,7 +298,8 @@ class KafkaController:
         self._scheduled.clear()
         await self.machinery.channels.shutdown()
         self.context.reset()
-        self._host.emit(events.ControllerResigned, epoch)
+        if epoch:
+            self._host.emit(events.ControllerResigned, epoch)
 
     # -- topics ------------------------------------------------------------------------------------
 
@@ -311,7 +329,7 @@ class KafkaController:
             if named:
                 await self._update_leadership_cache(named, "notification")
                 await self.machinery.send_update_metadata(self.context.live_or_shutting_down, named)
-        except ZooKeeperError:
+        except (ZooKeeperError, ControllerFailure):
             await self._delete_isr_change_notifications(numbers)
             raise
         await self._delete_isr_change_notifications(numbers)
@@ -323,35 +341,19 @@ class KafkaController:
             gone = tuple(paths.isr_change_notification_sequence(n) for n in numbers)
             self._host.emit(events.IsrChangeCleared, gone)
 
-    async def _process_log_dir_event_notification(self) -> None:
-        numbers = await self._zk_client.get_all_log_dir_event_notifications()
-        version = self.context.epoch_zk_version
-        await self._zk_client.delete_log_dir_event_notifications(numbers, version)
-
     # -- elections and reassignments ---------------------------------------------------------------
 
-    async def _process_preferred_election(self) -> None:
-        """The command znode: watch it, and do what it says if it is there."""
-        if not self.is_active:
-            return
-        if not await self._zk_client.register_and_check_existence(self._preferred_handler):
-            return
-        await self._elect_as_commanded()
+    def enable_topic_unclean_leader_election(self, topic: str) -> None:
+        """A topic's configuration allows unclean elections now."""
+        if self.is_active:
+            trigger = self.machinery.partitions.trigger_online_partition_state_change
+            self._put_if_active("TopicUncleanLeaderElectionEnable", partial(trigger, topic))
 
-    async def _elect_as_commanded(self) -> None:
-        """Elect, delete the command whether it was there or not, and look again (spec §2.12)."""
-        commanded = await self._zk_client.get_preferred_replica_election()
-        await self._elections.elect_preferred(commanded)
-        await self._zk_client.delete_preferred_replica_election(self.context.epoch_zk_version)
-        self._put("ReplicaLeaderElection", self._process_preferred_election)
-
-    async def _process_reassignment(self) -> None:
-        """The command znode of reassignments; new moves begin, then it is watched again."""
-        if not self.is_active:
-            return
-        if await self._zk_client.register_and_check_existence(self._reassignment_handler):
-            commanded = await self._zk_client.get_partition_reassignment()
-            await self._reassignments.start(dict(commanded))
+    def enable_default_unclean_leader_election(self) -> None:
+        """The broker's default allows unclean elections now."""
+        if self.is_active:
+            trigger = self.machinery.partitions.trigger_online_partition_state_change
+            self._put_if_active("UncleanLeaderElectionEnable", trigger)
 
     def _reassignment_isr_changed(self, partition: TopicPartition) -> None:
         self._put_if_active(
@@ -367,53 +369,73 @@ class KafkaController:
     ) -> None:
         """A broker is about to stop; answered when its turn in the queue has come."""
 
+        moved = ControlledShutdownResponse(Errors.STALE_CONTROLLER_EPOCH)
+
         async def process() -> None:
+            """Whatever is thrown is the answer (Try), even that a newer controller is there."""
             if not self.is_active:
-                respond(ControlledShutdownResponse(Errors.STALE_CONTROLLER_EPOCH))
+                respond(moved)
                 return
             try:
                 left = await self._shutdowns.shut_down(request.broker, request.broker_epoch)
                 respond(ControlledShutdownResponse(Errors.NONE, left))
             except KafkaError as failed:
                 respond(ControlledShutdownResponse(failed.error))
-            except (ControllerMoved, ZooKeeperError):
+            except ControllerMoved:
+                respond(moved)
+            except (ZooKeeperError, ControllerFailure) as error:
+                self._host.failed("ControlledShutdown", error)
                 respond(ControlledShutdownResponse(Errors.UNKNOWN_SERVER_ERROR))
-                raise
 
-        moved = ControlledShutdownResponse(Errors.STALE_CONTROLLER_EPOCH)
         self.events.put(ControllerEvent("ControlledShutdown", process, lambda: respond(moved)))
+
+    def is_topic_queued_for_deletion(self, topic: str) -> bool:
+        """Asked by a handler thread, between two of the controller's steps."""
+        return topic in self.context.topics_to_be_deleted
 
     def elect_leaders(
         self,
-        partitions: tuple[TopicPartition, ...] | None,
-        done: Callable[[dict[TopicPartition, Errors]], None],
+        partitions: tuple[TopicPartition, ...],
+        election_type: ElectionType,
+        done: Callable[[ElectionResults], Awaitable[None]],
     ) -> None:
-        """ElectLeaders (preferred) through the API."""
+        """ElectLeaders through the API."""
+        refused = ElectionResults({}, dict.fromkeys(partitions, Errors.NOT_CONTROLLER))
 
         async def process() -> None:
-            done(await self._elections.elect_preferred(partitions))
+            if self.is_active:
+                await done(await self._elections.by_request(partitions, election_type))
+            else:
+                await done(refused)
 
-        self._put_if_active("ReplicaLeaderElection", process)
+        def preempted() -> None:
+            self._host.spawn("zk-session-expiry-handler0", _completing(done, refused))
+
+        self.events.put(ControllerEvent("ReplicaLeaderElection", process, preempted))
 
     def alter_partition_reassignments(
         self,
         targets: Mapping[TopicPartition, tuple[int, ...] | None],
         done: Callable[[dict[TopicPartition, Errors]], None],
     ) -> None:
-        """AlterPartitionReassignments through the API."""
+        """AlterPartitionReassignments through the API. In 2.6 nobody is told when the event is
+        dropped."""
 
         async def process() -> None:
-            done(await self._reassignments.start_from_api(targets))
+            if self.is_active:
+                done(await self._reassignments.by_request(targets))
+            else:
+                done(dict.fromkeys(targets, Errors.NOT_CONTROLLER))
 
-        self._put_if_active("ApiPartitionReassignment", process)
+        self._put("ApiPartitionReassignment", process)
 
     # -- sessions ----------------------------------------------------------------------------------
 
     async def shutdown(self) -> None:
-        """The process ends: resign, without deleting `/controller`."""
-        self.events.stop()
-        if self.is_active:
-            await self._on_controller_resignation()
+        """The process ends: resign when the present event is done, without deleting
+        `/controller`."""
+        await self.events.close()
+        await self._on_controller_resignation()
 
     async def before_initializing_session(self) -> None:
         """The session has expired: whoever waits in the queue is told, and no event runs between
@@ -441,8 +463,10 @@ class KafkaController:
     # -- answers -----------------------------------------------------------------------------------
 
     def _leader_and_isr_answered(self, broker: int, response: LeaderAndIsrResponse) -> None:
-        """Only logged, and an event that finds no replica on a failed directory (spec §6.1)."""
-        self._put("LeaderAndIsrResponseReceived", _nothing)
+        self._put_if_active(
+            "LeaderAndIsrResponseReceived",
+            partial(self._log_dirs.on_leader_and_isr_response, broker, response),
+        )
 
     def _deletion_answered(self, broker: int, response: StopReplicaResponse) -> None:
         self._put_if_active(
@@ -456,3 +480,9 @@ class KafkaController:
 
 async def _nothing() -> None:
     return None
+
+
+async def _completing(
+    done: Callable[[ElectionResults], Awaitable[None]], results: ElectionResults
+) -> None:
+    await done(results)

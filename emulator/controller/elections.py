@@ -1,57 +1,148 @@
-"""Elections that nobody's failure calls for: by hand, and the automatic rebalance.
+"""Elections that nobody's failure calls for: by request, by the command znode, and the automatic
+rebalance.
 
-Owns which partitions qualify; the election itself is the partition state machine's.
-Source: controller/KafkaController.scala@2.6.3 onReplicaElection, processReplicaLeaderElection,
+Owns which partitions qualify and what is said of the others; the election itself is the partition
+state machine's. Source: controller/KafkaController.scala@2.6.3 onReplicaElection,
+processReplicaLeaderElection, fetchPendingPreferredReplicaElections,
 checkAndTriggerAutoLeaderRebalance; spec §6.12.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from enum import Enum
 
 from emulator.controller.context import PartitionState
+from emulator.controller.errors import IllegalState, StateChangeFailed
+from emulator.controller.handlers import NodeChangeHandler
 from emulator.controller.machinery import Machinery
+from emulator.controller.partition_state_machine import Election, Strategy
 from emulator.controller.rebalance import partitions_to_rebalance
 from emulator.model.errors import Errors
+from emulator.protocol.messages import ElectionResults, ElectionType
 from emulator.trace.values import TopicPartition
+from zk import paths
+from zk.errors import ControllerMoved
+
+
+class Trigger(Enum):
+    """Who wants an election (ElectionTrigger)."""
+
+    AUTO = "AutoTriggered"
+    ZK = "ZkTriggered"
+    ADMIN_CLIENT = "AdminClientTriggered"
 
 
 class Elections:
-    """Preferred elections."""
+    """Elections of preferred replicas, and unclean ones by hand."""
 
-    def __init__(self, machinery: Machinery) -> None:
+    def __init__(self, machinery: Machinery, look_again: Callable[[], None]) -> None:
+        """`look_again` queues another look at the command znode."""
         self._host, self._context = machinery.host, machinery.context
-        self._partitions = machinery.partitions
+        self._partitions, self._zk_client = machinery.partitions, machinery.zk_client
+        self._look_again = look_again
+        self.handler = NodeChangeHandler(paths.PREFERRED_REPLICA_ELECTION, created=look_again)
 
-    async def elect_preferred(
-        self, partitions: Sequence[TopicPartition] | None
-    ) -> dict[TopicPartition, Errors]:
-        """Per partition (None: all of them) what came of it; those that need none say so."""
-        context = self._context
-        wanted = list(context.assignments) if partitions is None else list(partitions)
-        results: dict[TopicPartition, Errors] = {}
-        elect = []
-        for partition in wanted:
-            state = context.leadership.get(partition)
-            if state is None or partition.topic in context.topics_to_be_deleted:
-                results[partition] = Errors.UNKNOWN_TOPIC_OR_PARTITION
-            elif state.leader_and_isr.leader == context.replicas(partition)[0]:
-                results[partition] = Errors.ELECTION_NOT_NEEDED
-            else:
-                elect.append(partition)
-        done = await self._partitions.handle_state_changes(
-            elect, PartitionState.ONLINE, self._partitions.preferred_strategy
-        )
-        for election in done:
-            elected = election.state is not None
-            results[election.partition] = (
-                Errors.NONE if elected else Errors.PREFERRED_LEADER_NOT_AVAILABLE
-            )
-        return results
+    async def by_request(
+        self, partitions: Sequence[TopicPartition], election_type: ElectionType
+    ) -> ElectionResults:
+        """ElectLeaders: who was elected, and why not."""
+        return await self._process(partitions, election_type, Trigger.ADMIN_CLIENT)
+
+    async def by_command(self) -> None:
+        """The command znode: watch it, and do what it says if it is there."""
+        if await self._zk_client.register_and_check_existence(self.handler):
+            commanded = await self._zk_client.get_preferred_replica_election()
+            await self._process(commanded, ElectionType.PREFERRED, Trigger.ZK)
+
+    async def pending(self) -> None:
+        """At fail-over: what the znode commands and is not done yet. The znode is deleted whether
+        it was there or not."""
+        commanded = await self._zk_client.get_preferred_replica_election()
+        left = [
+            p
+            for p in commanded
+            if (replicas := self._context.replicas(p))
+            and self._leader(p) != replicas[0]
+            and p.topic not in self._context.topics_to_be_deleted
+        ]
+        await self._on_replica_election(left, self._partitions.preferred_strategy, Trigger.ZK)
 
     async def rebalance(self) -> None:
-        """The timer's: only where the preferred replica is live and in the ISR, and not while a
-        reassignment runs."""
-        if not self._context.being_reassigned:
-            percentage = self._host.config.leader_imbalance_per_broker_percentage
-            await self.elect_preferred(partitions_to_rebalance(self._context, percentage))
+        """The timer's: one election for each broker that leads too little."""
+        percentage = self._host.config.leader_imbalance_per_broker_percentage
+        for candidates in partitions_to_rebalance(self._context, percentage):
+            strategy = self._partitions.preferred_strategy
+            await self._on_replica_election(candidates, strategy, Trigger.AUTO)
+
+    async def _process(
+        self, partitions: Sequence[TopicPartition], election_type: ElectionType, trigger: Trigger
+    ) -> ElectionResults:
+        errors: dict[TopicPartition, Errors] = {}
+        elect = []
+        for partition in partitions:
+            if partition not in self._context.assignments:
+                errors[partition] = Errors.UNKNOWN_TOPIC_OR_PARTITION
+            elif partition.topic in self._context.topics_to_be_deleted:
+                errors[partition] = Errors.INVALID_TOPIC_EXCEPTION
+            elif self._needs_election(partition, election_type):
+                elect.append(partition)
+            else:
+                errors[partition] = Errors.ELECTION_NOT_NEEDED
+        strategy = _STRATEGIES[election_type, trigger](self._partitions)
+        leaders = {}
+        for election in await self._on_replica_election(elect, strategy, trigger):
+            if election.state is None:
+                errors[election.partition] = _error(election, election_type)
+            else:
+                leaders[election.partition] = election.state.leader_and_isr.leader
+        return ElectionResults(leaders, errors)
+
+    def _needs_election(self, partition: TopicPartition, election_type: ElectionType) -> bool:
+        leader = self._leader(partition)
+        if election_type is ElectionType.PREFERRED:
+            return leader != self._context.replicas(partition)[0]
+        return leader not in self._context.live
+
+    def _leader(self, partition: TopicPartition) -> int:
+        """As cached; where there is none Kafka's look-up throws, and the event ends."""
+        state = self._context.leadership.get(partition)
+        if state is None:
+            raise IllegalState(f"nothing is known of the leader of {partition}")
+        return state.leader_and_isr.leader
+
+    async def _on_replica_election(
+        self, partitions: Sequence[TopicPartition], strategy: Strategy, trigger: Trigger
+    ) -> list[Election]:
+        """Elect; the command is over whatever came of it."""
+        try:
+            elections = await self._partitions.handle_state_changes(
+                partitions, PartitionState.ONLINE, strategy
+            )
+        except ControllerMoved:
+            await self._remove_command(trigger)
+            raise
+        await self._remove_command(trigger)
+        return elections
+
+    async def _remove_command(self, trigger: Trigger) -> None:
+        """removePartitionsFromPreferredReplicaElection: delete the znode, and look again."""
+        if trigger is Trigger.ZK:
+            version = self._context.epoch_zk_version
+            await self._zk_client.delete_preferred_replica_election(version)
+            self._look_again()
+
+
+_STRATEGIES: dict[tuple[ElectionType, Trigger], Callable[..., Strategy]] = {
+    (ElectionType.PREFERRED, Trigger.ZK): lambda machine: machine.preferred_strategy,
+    (ElectionType.PREFERRED, Trigger.ADMIN_CLIENT): lambda machine: machine.preferred_strategy,
+    (ElectionType.UNCLEAN, Trigger.ADMIN_CLIENT): lambda machine: machine.unclean_strategy,
+}
+
+
+def _error(election: Election, election_type: ElectionType) -> Errors:
+    if not isinstance(election.error, StateChangeFailed):
+        return Errors.UNKNOWN_SERVER_ERROR
+    if election_type is ElectionType.PREFERRED:
+        return Errors.PREFERRED_LEADER_NOT_AVAILABLE
+    return Errors.ELIGIBLE_LEADERS_NOT_AVAILABLE

@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 from emulator.controller.ports import Host
 from emulator.kernel.scheduler import Task
-from emulator.kernel.sync import Queue
+from emulator.kernel.sync import Promise, Queue
 from emulator.trace import events
+
+SHUTDOWN = "ShutdownEventThread"
 
 
 class ControllerEvent(NamedTuple):
@@ -36,16 +38,20 @@ class ControllerEventManager:
     def __init__(self, host: Host, process: Callable[[ControllerEvent], Awaitable[None]]) -> None:
         self._host, self._process = host, process
         self._queue: Queue[QueuedEvent] = Queue(host.kernel)
+        self._ended: Promise[None] = Promise(host.kernel)
         self._task: Task | None = None
 
     def start(self) -> None:
         self._task = self._host.spawn("controller-event-thread", self._run())
 
-    def stop(self) -> None:
-        """The thread ends where it stands; what is queued is dropped."""
-        if self._task is not None:
-            self._task.stop()
-        self._queue.clear()
+    async def close(self) -> None:
+        """Whoever waits is told, and the thread ends when it has finished the present event."""
+        if self._task is None:
+            return
+        for dropped in self.clear_and_put(ControllerEvent(SHUTDOWN, _nothing)):
+            if dropped.preempted is not None:
+                dropped.preempted()
+        await self._ended.wait()
 
     def put(self, event: ControllerEvent) -> None:
         """Behind everything that is queued."""
@@ -62,6 +68,9 @@ class ControllerEventManager:
         kernel = self._host.kernel
         while True:
             event, queued_us = await self._queue.take()
+            if event.name == SHUTDOWN:
+                self._ended.resolve(None)
+                return
             started_us = kernel.now
             await kernel.checkpoint("controller_event")
             await self._process(event)
@@ -71,3 +80,7 @@ class ControllerEventManager:
                 started_us - queued_us,
                 kernel.now - started_us,
             )
+
+
+async def _nothing() -> None:
+    return None

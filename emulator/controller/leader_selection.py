@@ -50,8 +50,10 @@ def preferred(
     assignment: Sequence[int], isr: Sequence[int], live: Collection[int]
 ) -> Elected | None:
     """The first of the assignment, if it is live and in the ISR."""
-    head = assignment[0]
-    return Elected(head, tuple(isr)) if head in live and head in isr else None
+    for head in assignment[:1]:
+        if head in live and head in isr:
+            return Elected(head, tuple(isr))
+    return None
 
 
 def controlled_shutdown(

@@ -1,15 +1,16 @@
-"""What all parts of a controller work with: context, state machines, request batch, channels.
+"""What all parts of a controller work with: context, state machines, request batches, channels.
 
-Owns nothing of its own but the one request that everybody sends. Source: the fields of
-controller/KafkaController.scala@2.6.3.
+Owns nothing of its own but how requests that belong to no transition are sent. Each state machine
+has a batch of its own, as in Kafka. Source: the fields of controller/KafkaController.scala@2.6.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from emulator.controller.channel_manager import ControllerChannelManager
 from emulator.controller.context import ControllerContext
+from emulator.controller.errors import IllegalState
 from emulator.controller.partition_state_machine import PartitionStateMachine
 from emulator.controller.ports import Host
 from emulator.controller.replica_state_machine import ReplicaStateMachine
@@ -36,27 +37,42 @@ class Machinery:
         leader_and_isr_answered: Callable[[int, LeaderAndIsrResponse], None],
         update_metadata_answered: Callable[[int, UpdateMetadataResponse], None],
         deletion_answered: Callable[[int, StopReplicaResponse], None],
+        force_move: Callable[[], Awaitable[None]],
     ) -> None:
+        """`force_move` gives `/controller` up (triggerControllerMove)."""
         self.host, self.zk_client = host, zk_client
         self.context = ControllerContext()
         self.channels = ControllerChannelManager(host, network)
-        self.batch = ControllerBrokerRequestBatch(
-            host,
-            self.context,
-            self.channels,
-            leader_and_isr_answered,
-            update_metadata_answered,
-            deletion_answered,
-        )
-        self.partitions = PartitionStateMachine(host, self.context, zk_client, self.batch)
-        self.replicas = ReplicaStateMachine(
-            host, self.context, zk_client, self.batch, self.partitions
-        )
+        self._force_move = force_move
+
+        def batch() -> ControllerBrokerRequestBatch:
+            return ControllerBrokerRequestBatch(
+                host,
+                self.context,
+                self.channels,
+                leader_and_isr_answered,
+                update_metadata_answered,
+                deletion_answered,
+            )
+
+        self.batch = batch()
+        self.partitions = PartitionStateMachine(host, self.context, zk_client, batch())
+        self.replicas = ReplicaStateMachine(host, self.context, zk_client, batch(), self.partitions)
+
+    async def send(self, fill: Callable[[ControllerBrokerRequestBatch], None]) -> None:
+        """One batch of the controller's own; where it cannot begin, the controller gives up
+        (handleIllegalState)."""
+        try:
+            self.batch.new_batch()
+            fill(self.batch)
+            await self.batch.send(self.context.epoch)
+        except IllegalState:
+            self.batch.clear()
+            await self._force_move()
+            raise
 
     async def send_update_metadata(
         self, brokers: Sequence[int], partitions: Iterable[TopicPartition]
     ) -> None:
         """One UpdateMetadata for these partitions (none: only live brokers and controller)."""
-        self.batch.new_batch()
-        self.batch.add_update_metadata(brokers, partitions)
-        await self.batch.send(self.context.epoch)
+        await self.send(lambda batch: batch.add_update_metadata(brokers, partitions))

@@ -11,13 +11,15 @@ from typing import NamedTuple
 
 from emulator.controller import leader_selection
 from emulator.controller.context import ControllerContext, PartitionState
+from emulator.controller.errors import ControllerFailure, StateChangeFailed
 from emulator.controller.leader_selection import Elected
 from emulator.controller.ports import Host
 from emulator.controller.request_batch import ControllerBrokerRequestBatch
+from emulator.controller.states import read_states
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
 from zk.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from zk.errors import Code, ControllerMoved, ZooKeeperError
+from zk.errors import Code, ZooKeeperError
 from zk.kafka_zk_client import KafkaZkClient
 
 VALID_PREVIOUS = {
@@ -36,7 +38,7 @@ class Election(NamedTuple):
 
     partition: TopicPartition
     state: LeaderIsrAndControllerEpoch | None
-    error: str = ""
+    error: Exception | None = None
 
 
 class PartitionStateMachine:
@@ -51,7 +53,7 @@ class PartitionStateMachine:
     ) -> None:
         self._host, self._context = host, context
         self._zk_client, self._batch = zk_client, batch
-        self._unclean_topics: dict[str, bool] = {}
+        self._unclean_topics: dict[str, bool | ZooKeeperError] = {}
 
     async def startup(self) -> None:
         """Take states from what was read, then bring online what is not."""
@@ -63,16 +65,17 @@ class PartitionStateMachine:
         state = self._context.leadership.get(partition)
         if state is None:
             return PartitionState.NEW
-        if self._context.is_replica_online(state.leader_and_isr.leader):
+        if self._context.is_replica_online(state.leader_and_isr.leader, partition):
             return PartitionState.ONLINE
         return PartitionState.OFFLINE
 
-    async def trigger_online_partition_state_change(self) -> None:
-        """Elect for every partition that is Offline or New."""
+    async def trigger_online_partition_state_change(self, topic: str | None = None) -> None:
+        """Elect for every partition (of the topic) that is Offline or New."""
         waiting = [
             p
             for p, s in self._context.partition_states.items()
             if s in (PartitionState.OFFLINE, PartitionState.NEW)
+            and topic in (None, p.topic)
             and p.topic not in self._context.topics_to_be_deleted
         ]
         await self.handle_state_changes(waiting, PartitionState.ONLINE, self.offline_strategy)
@@ -84,7 +87,8 @@ class PartitionStateMachine:
         strategy: Strategy | None = None,
     ) -> list[Election]:
         """Move partitions to `target`, and send what that calls for; invalid transitions are
-        skipped."""
+        skipped. What a transition that failed has left in the batch stays there: every later one
+        of this process fails at once (KAFKA-12315, never fixed in 2.6)."""
         if not partitions:
             return []
         try:
@@ -92,13 +96,9 @@ class PartitionStateMachine:
             elections = await self._do_handle_state_changes(partitions, target, strategy)
             await self._batch.send(self._context.epoch)
             return elections
-        except ControllerMoved:
-            self._batch.clear()
-            raise
-        except ZooKeeperError as error:
-            self._batch.clear()
+        except (ZooKeeperError, ControllerFailure) as error:
             self._host.failed(f"partitions to {target.value}", error)
-            return [Election(p, None, str(error)) for p in partitions]
+            return [Election(p, None, error) for p in partitions]
 
     async def _do_handle_state_changes(
         self,
@@ -142,17 +142,19 @@ class PartitionStateMachine:
         created."""
         states = {}
         for partition in partitions:
-            live = tuple(
-                b for b in self._context.replicas(partition) if self._context.is_replica_online(b)
-            )
+            live = self._online(partition)
             if live:
                 leader_and_isr = LeaderAndIsr(live[0], 0, live, 0)
                 states[partition] = LeaderIsrAndControllerEpoch(leader_and_isr, self._context.epoch)
         if not states:
             return []
-        replies = await self._zk_client.create_topic_partition_states_raw(
-            states, self._context.epoch_zk_version
-        )
+        try:
+            replies = await self._zk_client.create_topic_partition_states_raw(
+                states, self._context.epoch_zk_version
+            )
+        except ZooKeeperError as error:
+            self._host.failed("creation of partition states", error)
+            return []
         created = [p for p in states if replies[p].code is Code.OK]
         for partition in created:
             state = states[partition]
@@ -161,7 +163,7 @@ class PartitionStateMachine:
                 state.leader_and_isr.isr,
                 partition,
                 state,
-                self._context.assignments[partition],
+                self._context.assignment(partition),
                 is_new=True,
             )
         return created
@@ -186,43 +188,65 @@ class PartitionStateMachine:
 
     # -- elections ---------------------------------------------------------------------------------
 
+    def _online(self, partition: TopicPartition) -> tuple[int, ...]:
+        """Assigned replicas that are live, in order."""
+        online = self._context.is_replica_online
+        return tuple(b for b in self._context.replicas(partition) if online(b, partition))
+
     def offline_strategy(
         self, partition: TopicPartition, state: LeaderAndIsr
     ) -> tuple[Elected | None, tuple[int, ...]]:
         """For partitions without a live leader."""
-        assignment, live = self._context.replicas(partition), self._context.live
-        elected = leader_selection.offline(
-            assignment,
-            state.isr,
-            live,
-            unclean_allowed=self._unclean_topics.get(partition.topic, False),
+        live = self._online(partition)
+        allowed = self._unclean_topics.get(partition.topic)
+        if isinstance(allowed, Exception):
+            return None, live
+        return self._elect_offline(partition, state, unclean_allowed=bool(allowed)), live
+
+    def unclean_strategy(
+        self, partition: TopicPartition, state: LeaderAndIsr
+    ) -> tuple[Elected | None, tuple[int, ...]]:
+        """As `offline_strategy`, whatever the topic's configuration says (KIP-460)."""
+        live = self._online(partition)
+        return self._elect_offline(partition, state, unclean_allowed=True), live
+
+    def _elect_offline(
+        self, partition: TopicPartition, state: LeaderAndIsr, *, unclean_allowed: bool
+    ) -> Elected | None:
+        online = self._context.is_replica_online
+        assignment = self._context.replicas(partition)
+        live = [b for b in dict.fromkeys((*assignment, *state.isr)) if online(b, partition)]
+        return leader_selection.offline(
+            assignment, state.isr, live, unclean_allowed=unclean_allowed
         )
-        return elected, tuple(b for b in assignment if b in live)
 
     def preferred_strategy(
         self, partition: TopicPartition, state: LeaderAndIsr
     ) -> tuple[Elected | None, tuple[int, ...]]:
         """Back to the first of the assignment."""
         assignment = self._context.replicas(partition)
-        return leader_selection.preferred(assignment, state.isr, self._context.live), assignment
+        return leader_selection.preferred(
+            assignment, state.isr, self._online(partition)
+        ), assignment
 
     def controlled_shutdown_strategy(
         self, partition: TopicPartition, state: LeaderAndIsr
     ) -> tuple[Elected | None, tuple[int, ...]]:
         """Away from brokers that shut down."""
         assignment = self._context.replicas(partition)
-        live = self._context.live_or_shutting_down
+        there = tuple(b for b in assignment if self._context.is_there(b, partition))
         elected = leader_selection.controlled_shutdown(
-            assignment, state.isr, live, self._context.shutting_down
+            assignment, state.isr, there, self._context.shutting_down
         )
-        return elected, tuple(b for b in assignment if b in live)
+        return elected, there
 
     def reassign_strategy(
         self, partition: TopicPartition, state: LeaderAndIsr
     ) -> tuple[Elected | None, tuple[int, ...]]:
         """To one of the target replicas."""
-        target = self._context.assignments[partition].target_replicas
-        return leader_selection.reassign(target, state.isr, self._context.live), target
+        target = self._context.assignment(partition).target_replicas
+        live = [b for b in target if self._context.is_replica_online(b, partition)]
+        return leader_selection.reassign(target, state.isr, live), target
 
     async def _elect(
         self, partitions: Sequence[TopicPartition], strategy: Strategy
@@ -240,20 +264,20 @@ class PartitionStateMachine:
         self, partitions: Sequence[TopicPartition], strategy: Strategy
     ) -> tuple[list[Election], list[TopicPartition]]:
         """(finished, to try again): read the states, decide, write."""
-        found = await self._zk_client.get_topic_partition_states(partitions)
+        read = await read_states(self._zk_client, partitions, self._context.epoch)
+        finished = [Election(p, None, error) for p, error in read.failed.items()]
+        finished += [
+            Election(p, None, StateChangeFailed(f"{p} has no state")) for p in read.missing
+        ]
         if strategy == self.offline_strategy:
-            await self._collect_unclean_election_state(found)
-        finished = [Election(p, None, "no state") for p in partitions if p not in found]
+            await self._collect_unclean_election_state(read.found)
         writes: dict[TopicPartition, LeaderAndIsr] = {}
         recipients: dict[TopicPartition, tuple[int, ...]] = {}
-        for partition, state in found.items():
-            if state.controller_epoch > self._context.epoch:
-                finished.append(Election(partition, None, "a newer controller wrote it"))
-                continue
-            before = state.leader_and_isr
+        for partition, before in read.found.items():
             elected, recipients[partition] = strategy(partition, before)
             if elected is None:
-                finished.append(Election(partition, None, "no electable replica"))
+                nobody = StateChangeFailed(f"no electable replica for {partition}")
+                finished.append(Election(partition, None, nobody))
             else:
                 writes[partition] = LeaderAndIsr(
                     elected.leader, before.leader_epoch + 1, elected.isr, before.zk_version
@@ -266,17 +290,20 @@ class PartitionStateMachine:
         return finished, written.to_retry
 
     async def _collect_unclean_election_state(
-        self, found: Mapping[TopicPartition, LeaderIsrAndControllerEpoch]
+        self, found: Mapping[TopicPartition, LeaderAndIsr]
     ) -> None:
-        """Where no ISR member is live, the topic's configuration says if any replica will do."""
-        self._unclean_topics.clear()
-        for partition, state in found.items():
-            live = any(self._context.is_replica_online(b) for b in state.leader_and_isr.isr)
-            if not live and partition.topic not in self._unclean_topics:
-                config = await self._zk_client.get_entity_configs("topics", partition.topic)
-                default = str(self._host.config.unclean_leader_election_enable).lower()
-                allowed = config.get("unclean.leader.election.enable", default) == "true"
-                self._unclean_topics[partition.topic] = allowed
+        """Where no ISR member is live, the topic's configuration says if any replica will do; a
+        configuration that cannot be read forbids the election."""
+        online = self._context.is_replica_online
+        asked = [p.topic for p, s in found.items() if not any(online(b, p) for b in s.isr)]
+        configs = await self._zk_client.get_topic_configs(list(dict.fromkeys(asked)))
+        default = str(self._host.config.unclean_leader_election_enable).lower()
+        self._unclean_topics = {
+            topic: config
+            if isinstance(config, ZooKeeperError)
+            else config.get("unclean.leader.election.enable", default) == "true"
+            for topic, config in configs.items()
+        }
 
     def _finish(
         self,
@@ -285,10 +312,10 @@ class PartitionStateMachine:
         recipients: Iterable[int],
     ) -> Election:
         if isinstance(result, ZooKeeperError):
-            return Election(partition, None, str(result))
+            return Election(partition, None, result)
         state = LeaderIsrAndControllerEpoch(result, self._context.epoch)
         self.cache(partition, state, "elected")
         self._batch.add_leader_and_isr(
-            recipients, partition, state, self._context.assignments[partition], is_new=False
+            recipients, partition, state, self._context.assignment(partition), is_new=False
         )
         return Election(partition, state)

@@ -34,3 +34,7 @@ class Host(Protocol):
         period_ms: int,
         delay_ms: int = 0,
     ) -> Task: ...
+
+    def schedule_once(
+        self, name: str, body: Callable[[], Coroutine[Any, Any, None]], delay_ms: int
+    ) -> Task: ...

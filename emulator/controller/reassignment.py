@@ -6,13 +6,14 @@ are. Source: controller/KafkaController.scala@2.6.3 onPartitionReassignment; spe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from emulator.controller.context import (
     PartitionAndReplica,
     PartitionState,
     ReplicaState,
 )
+from emulator.controller.errors import ControllerFailure, IllegalState, StateChangeFailed
 from emulator.controller.handlers import NodeChangeHandler
 from emulator.controller.machinery import Machinery
 from emulator.controller.topic_deletion import TopicDeletionManager
@@ -20,6 +21,7 @@ from emulator.model.errors import Errors
 from emulator.trace.values import TopicPartition
 from zk import paths
 from zk.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch, ReplicaAssignment
+from zk.errors import ZooKeeperError
 
 _S = ReplicaState
 
@@ -44,67 +46,107 @@ class Reassignments:
         machinery: Machinery,
         deletions: TopicDeletionManager,
         isr_changed: Callable[[TopicPartition], None],
+        look_again: Callable[[], None],
     ) -> None:
-        """`isr_changed` is called when the state znode of a partition that moves changes."""
+        """`isr_changed` is called when the state znode of a partition that moves changes;
+        `look_again` queues another look at the command znode."""
         self._machinery = machinery
         self._context, self._zk_client = machinery.context, machinery.zk_client
-        self._batch = machinery.batch
         self._partitions, self._replicas = machinery.partitions, machinery.replicas
         self._deletions, self._isr_changed = deletions, isr_changed
+        self._look_again = look_again
+        self.handler = NodeChangeHandler(paths.REASSIGN_PARTITIONS, created=look_again)
 
-    async def start_from_api(
+    async def by_request(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> dict[TopicPartition, Errors]:
-        """The latest request counts: what the command znode says of these partitions goes."""
-        await self._remove_from_command_znode(targets)
-        return await self.start(targets)
-
-    async def start(
-        self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
-    ) -> dict[TopicPartition, Errors]:
-        """Begin each move that is valid (None cancels); per partition what came of it."""
+        """AlterPartitionReassignments (None cancels). The latest command counts: what the znode
+        says of these partitions goes."""
         results: dict[TopicPartition, Errors] = {}
+        moves: dict[TopicPartition, ReplicaAssignment] = {}
         for partition, target in targets.items():
-            results[partition] = await self._start(partition, target)
+            now = self._context.assignment(partition)
+            error = Errors.NONE if target is None else self._validate(now, target)
+            if error is not Errors.NONE:
+                results[partition] = error
+            elif target is None and not now.is_being_reassigned:
+                results[partition] = Errors.NO_REASSIGNMENT_IN_PROGRESS
+            else:
+                moves[partition] = assignment_towards(
+                    now, now.origin_replicas if target is None else target
+                )
+        await self._maybe_remove_from_command(lambda p, _: p in moves)
+        return results | await self._trigger(moves)
+
+    def _validate(self, now: ReplicaAssignment, target: tuple[int, ...]) -> Errors:
+        """Distinct brokers, and those that are added are live (validateReplicas)."""
+        if not target or len(set(target)) < len(target) or any(b < 0 for b in target):
+            return Errors.INVALID_REPLICA_ASSIGNMENT
+        live = self._context.live
+        if any(b not in live for b in assignment_towards(now, target).adding_replicas):
+            return Errors.INVALID_REPLICA_ASSIGNMENT
+        return Errors.NONE
+
+    async def by_command(self) -> list[TopicPartition]:
+        """The command znode: watch it, and begin what it says, without looking whether the brokers
+        are there; what cannot be begun is taken out of it. Returns the moves that were begun
+        (processZkPartitionReassignment)."""
+        if not await self._zk_client.register_and_check_existence(self.handler):
+            return []
+        commanded = await self._zk_client.get_partition_reassignment()
+        moves = {
+            p: assignment_towards(self._context.assignment(p), to) for p, to in commanded.items()
+        }
+        results = await self._trigger(moves)
+        failed = [p for p, error in results.items() if error is not Errors.NONE]
+        if failed:
+            await self._maybe_remove_from_command(lambda p, _: p in failed)
+        return [p for p in results if p not in failed]
+
+    async def _trigger(
+        self, moves: Mapping[TopicPartition, ReplicaAssignment]
+    ) -> dict[TopicPartition, Errors]:
+        """Begin them one after the other; per partition what came of it
+        (maybeTriggerPartitionReassignment)."""
+        results: dict[TopicPartition, Errors] = {}
+        for partition, assignment in moves.items():
+            deleted = partition.topic in self._context.topics_to_be_deleted
+            if deleted or not self._context.replicas(partition):
+                results[partition] = Errors.UNKNOWN_TOPIC_OR_PARTITION
+                continue
+            try:
+                await self._on_partition_reassignment(partition, assignment)
+                results[partition] = Errors.NONE
+            except (ZooKeeperError, ControllerFailure) as error:
+                self._machinery.host.failed(f"reassignment of {partition}", error)
+                results[partition] = Errors.UNKNOWN_SERVER_ERROR
         return results
 
-    async def _start(self, partition: TopicPartition, target: tuple[int, ...] | None) -> Errors:
-        now = self._context.assignments.get(partition)
-        if now is None or partition.topic in self._context.topics_to_be_deleted:
-            return Errors.UNKNOWN_TOPIC_OR_PARTITION
-        if target is None:
-            if not now.is_being_reassigned:
-                return Errors.NO_REASSIGNMENT_IN_PROGRESS
-            target = now.origin_replicas
-        elif not target or any(b not in self._context.live_brokers for b in target):
-            return Errors.INVALID_REPLICA_ASSIGNMENT
-        if not now.is_being_reassigned and target == now.replicas:
-            return Errors.NONE
-        await self._on_partition_reassignment(partition, assignment_towards(now, target))
-        return Errors.NONE
+    async def initialize(self) -> None:
+        """At fail-over: what the znode commands, then what was under way
+        (initializePartitionReassignments)."""
+        begun = await self.by_command()
+        await self.resume(lambda p: p not in begun)
 
     async def resume(self, wanted: Callable[[TopicPartition], bool]) -> None:
         """Look again at those under way that `wanted` picks (maybeResumeReassignments)."""
         for partition in list(self._context.being_reassigned):
             if wanted(partition):
-                await self._on_partition_reassignment(
-                    partition, self._context.assignments[partition]
-                )
+                now = self._context.assignment(partition)
+                await self._on_partition_reassignment(partition, now)
 
     async def isr_change(self, partition: TopicPartition) -> None:
         """The state znode of a partition that moves has changed: perhaps the new ones are in."""
-        assignment = self._context.assignments.get(partition)
-        if partition not in self._context.being_reassigned or assignment is None:
+        if partition not in self._context.being_reassigned:
             return
+        assignment = self._context.assignment(partition)
         if await self._is_complete(partition, assignment):
             await self._on_partition_reassignment(partition, assignment)
 
     async def _on_partition_reassignment(
         self, partition: TopicPartition, assignment: ReplicaAssignment
     ) -> None:
-        self._context.topics_ineligible_for_deletion.update(
-            {partition.topic: None} if partition.topic in self._context.topics_to_be_deleted else {}
-        )
+        self._deletions.mark_ineligible([partition.topic])
         await self._update_current_reassignment(partition, assignment)
         if await self._is_complete(partition, assignment):
             await self._complete(partition, assignment)
@@ -114,30 +156,22 @@ class Reassignments:
     async def _update_current_reassignment(
         self, partition: TopicPartition, assignment: ReplicaAssignment
     ) -> None:
-        """The topic's znode, the cache, and the watch of the state znode."""
-        if self._context.assignments[partition] != assignment:
+        """The topic's znode, the cache, replicas that an earlier move had begun to add, and the
+        watch of the state znode."""
+        before = self._context.assignment(partition)
+        if before != assignment:
             await self._write_topic(partition, assignment)
-            unneeded = [
-                b
-                for b in self._context.assignments[partition].replicas
-                if b not in assignment.replicas
-            ]
             self._context.assignments[partition] = assignment
+            unneeded = [b for b in before.replicas if b not in assignment.replicas]
             await self._stop_removed(partition, unneeded)
-        if partition not in self._context.being_reassigned:
-            self._context.being_reassigned[partition] = None
-            handler = NodeChangeHandler(
-                paths.topic_partition_state(*partition),
-                changed=lambda: self._isr_changed(partition),
-            )
-            self._zk_client.client.register_change_handler(handler)
+        handler = NodeChangeHandler(
+            paths.topic_partition_state(*partition), changed=lambda: self._isr_changed(partition)
+        )
+        self._zk_client.client.register_change_handler(handler)
+        self._context.being_reassigned[partition] = None
 
     async def _write_topic(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
-        topic = {
-            p.partition: a
-            for p, a in self._context.assignments.items()
-            if p.topic == partition.topic
-        }
+        topic = self._context.assignment_of_topic(partition.topic)
         topic[partition.partition] = assignment
         await self._zk_client.set_topic_assignment(
             partition.topic, topic, self._context.epoch_zk_version
@@ -162,50 +196,50 @@ class Reassignments:
     async def _bump_leader_epoch(
         self, partition: TopicPartition, assignment: ReplicaAssignment
     ) -> None:
-        """updateLeaderEpochAndSendRequest: until it is written, whoever else writes."""
-        while True:
-            found = await self._zk_client.get_topic_partition_states([partition])
-            state = found.get(partition)
-            if state is None or state.controller_epoch > self._context.epoch:
-                return
-            it = state.leader_and_isr
-            bumped = LeaderAndIsr(it.leader, it.leader_epoch + 1, it.isr, it.zk_version)
-            written = await self._zk_client.update_leader_and_isr(
-                {partition: bumped}, self._context.epoch, self._context.epoch_zk_version
+        """Until it is written, whoever else writes; then all replicas are told
+        (updateLeaderEpochAndSendRequest)."""
+        new: LeaderIsrAndControllerEpoch | None = None
+        while new is None:
+            new = await self._try_to_bump(partition)
+        self._partitions.cache(partition, new, "epoch bump")
+        bumped = new
+        await self._machinery.send(
+            lambda batch: batch.add_leader_and_isr(
+                assignment.replicas, partition, bumped, assignment, is_new=False
             )
-            result = written.finished.get(partition)
-            if isinstance(result, LeaderAndIsr):
-                new = LeaderIsrAndControllerEpoch(result, self._context.epoch)
-                self._partitions.cache(partition, new, "epoch bump")
-                await self._tell(assignment.replicas, partition, new, assignment)
-                return
-            if result is not None:
-                raise result
+        )
 
-    async def _tell(
-        self,
-        brokers: Sequence[int],
-        partition: TopicPartition,
-        state: LeaderIsrAndControllerEpoch,
-        assignment: ReplicaAssignment,
-    ) -> None:
-        self._batch.new_batch()
-        self._batch.add_leader_and_isr(brokers, partition, state, assignment, is_new=False)
-        await self._batch.send(self._context.epoch)
+    async def _try_to_bump(self, partition: TopicPartition) -> LeaderIsrAndControllerEpoch | None:
+        """One conditional write; None: somebody else wrote meanwhile (updateLeaderEpoch)."""
+        epoch = self._context.epoch
+        found = await self._zk_client.get_topic_partition_states([partition])
+        state = found.get(partition)
+        if state is None:
+            raise IllegalState(f"{partition} has no state whose leader epoch could be raised")
+        if state.controller_epoch > epoch:
+            raise StateChangeFailed(
+                f"{partition} was written by a controller of epoch {state.controller_epoch}"
+            )
+        it = state.leader_and_isr
+        bumped = LeaderAndIsr(it.leader, it.leader_epoch + 1, it.isr, it.zk_version)
+        written = await self._zk_client.update_leader_and_isr(
+            {partition: bumped}, epoch, self._context.epoch_zk_version
+        )
+        result = written.finished.get(partition)
+        if isinstance(result, ZooKeeperError):
+            raise result
+        return LeaderIsrAndControllerEpoch(result, epoch) if result is not None else None
 
     async def _complete(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
         """Phase B: the target is in sync; leadership moves, what is left over goes."""
-        target = assignment.target_replicas
         online = [PartitionAndReplica(partition, b) for b in assignment.adding_replicas]
         await self._replicas.handle_state_changes(online, _S.ONLINE)
-        done = ReplicaAssignment(target)
+        done = ReplicaAssignment(assignment.target_replicas)
         self._context.assignments[partition] = done
         await self._move_leader_if_required(partition, done)
         await self._stop_removed(partition, assignment.removing_replicas)
         await self._write_topic(partition, done)
-        self._zk_client.client.unregister_change_handler(paths.topic_partition_state(*partition))
-        await self._remove_from_command_znode([partition])
-        self._context.being_reassigned.pop(partition, None)
+        await self._forget(partition, done)
         everybody = self._context.live_or_shutting_down
         await self._machinery.send_update_metadata(everybody, [partition])
         await self._deletions.resume_for([partition.topic])
@@ -213,8 +247,11 @@ class Reassignments:
     async def _move_leader_if_required(
         self, partition: TopicPartition, assignment: ReplicaAssignment
     ) -> None:
-        leader = self._context.leadership[partition].leader_and_isr.leader
-        if leader in assignment.replicas and self._context.is_replica_online(leader):
+        state = self._context.leadership.get(partition)
+        if state is None:
+            raise IllegalState(f"nothing is known of the leader of {partition}")
+        leader = state.leader_and_isr.leader
+        if leader in assignment.replicas and self._context.is_replica_online(leader, partition):
             await self._bump_leader_epoch(partition, assignment)
             return
         await self._partitions.handle_state_changes(
@@ -231,13 +268,29 @@ class Reassignments:
         ):
             await self._replicas.handle_state_changes(gone, state)
 
-    async def _remove_from_command_znode(self, partitions: Iterable[TopicPartition]) -> None:
-        """If moves came through the command znode it is rewritten without them."""
+    async def _forget(self, partition: TopicPartition, done: ReplicaAssignment) -> None:
+        """It moves no more; a command that asked for just this is carried out
+        (removePartitionFromReassigningPartitions)."""
+        if partition not in self._context.being_reassigned:
+            raise IllegalState(f"{partition} is not being reassigned")
+        self._zk_client.client.unregister_change_handler(paths.topic_partition_state(*partition))
+        await self._maybe_remove_from_command(
+            lambda p, target: p == partition and target == done.replicas
+        )
+        del self._context.being_reassigned[partition]
+
+    async def _maybe_remove_from_command(
+        self, remove: Callable[[TopicPartition, tuple[int, ...]], bool]
+    ) -> None:
+        """If there is a command znode it is rewritten without these, or deleted when nothing is
+        left; then it is looked for again (maybeRemoveFromZkReassignment)."""
         if not await self._zk_client.path_exists(paths.REASSIGN_PARTITIONS):
             return
-        left = await self._zk_client.get_partition_reassignment()
-        for partition in partitions:
-            left.pop(partition, None)
-        await self._zk_client.set_or_delete_partition_reassignment(
-            left, self._context.epoch_zk_version
-        )
+        commanded = await self._zk_client.get_partition_reassignment()
+        left = {p: target for p, target in commanded.items() if not remove(p, target)}
+        version = self._context.epoch_zk_version
+        if left:
+            await self._zk_client.set_or_create_partition_reassignment(left, version)
+        else:
+            await self._zk_client.delete_partition_reassignment(version)
+            self._look_again()

@@ -12,25 +12,39 @@ from emulator.trace.values import TopicPartition
 
 def partitions_to_rebalance(
     context: ControllerContext, imbalance_percentage: int
-) -> list[TopicPartition]:
+) -> list[list[TopicPartition]]:
     """Per preferred broker: when the share of partitions that it should lead but does not is above
-    the limit, those whose preferred replica is live and in the ISR."""
+    the limit, those whose preferred replica is live and in the ISR. One election for each broker;
+    none while a reassignment runs. Topics under deletion do not count."""
     by_preferred: dict[int, list[TopicPartition]] = {}
     for partition, assignment in context.assignments.items():
-        if assignment.replicas:
+        if assignment.replicas and partition.topic not in context.topics_to_be_deleted:
             by_preferred.setdefault(assignment.replicas[0], []).append(partition)
-    candidates: list[TopicPartition] = []
-    for broker, partitions in by_preferred.items():
-        led_by_others = [
-            p
-            for p in partitions
-            if p in context.leadership and context.leadership[p].leader_and_isr.leader != broker
-        ]
-        if len(led_by_others) / len(partitions) > imbalance_percentage / 100:
-            candidates += [
-                p
-                for p in led_by_others
-                if context.is_replica_online(broker)
-                and broker in context.leadership[p].leader_and_isr.isr
-            ]
-    return candidates
+    return [
+        _candidates(context, broker, partitions, imbalance_percentage)
+        for broker, partitions in by_preferred.items()
+    ]
+
+
+def _candidates(
+    context: ControllerContext,
+    broker: int,
+    partitions: list[TopicPartition],
+    imbalance_percentage: int,
+) -> list[TopicPartition]:
+    """What moves to `broker`."""
+    led_by_others = [
+        p
+        for p in partitions
+        if p in context.leadership and context.leadership[p].leader_and_isr.leader != broker
+    ]
+    if len(led_by_others) / len(partitions) <= imbalance_percentage / 100:
+        return []
+    return [
+        p
+        for p in led_by_others
+        if not context.being_reassigned
+        and p.topic in context.all_topics
+        and context.is_replica_online(broker, p)
+        and broker in context.leadership[p].leader_and_isr.isr
+    ]

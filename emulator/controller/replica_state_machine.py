@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from emulator.controller.context import ControllerContext, PartitionAndReplica, ReplicaState
+from emulator.controller.errors import ControllerFailure
 from emulator.controller.leader_selection import NO_LEADER
 from emulator.controller.partition_state_machine import PartitionStateMachine
 from emulator.controller.ports import Host
 from emulator.controller.request_batch import ControllerBrokerRequestBatch
+from emulator.controller.states import read_states
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
 from zk.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch, ReplicaAssignment
-from zk.errors import ControllerMoved, ZooKeeperError
+from zk.errors import ZooKeeperError
 from zk.kafka_zk_client import KafkaZkClient
 
 _S = ReplicaState
@@ -80,7 +82,7 @@ class ReplicaStateMachine:
         self, replicas: Sequence[PartitionAndReplica], target: ReplicaState
     ) -> None:
         """Move replicas to `target`, grouped by broker, and send what that calls for in one
-        batch."""
+        batch. As with partitions, what a failed transition leaves in the batch stays there."""
         if not replicas:
             return
         try:
@@ -91,11 +93,7 @@ class ReplicaStateMachine:
             for broker, group in groups.items():
                 await self._do_handle_state_changes(broker, group, target)
             await self._batch.send(self._context.epoch)
-        except ControllerMoved:
-            self._batch.clear()
-            raise
-        except ZooKeeperError as error:
-            self._batch.clear()
+        except (ZooKeeperError, ControllerFailure) as error:
             self._host.failed(f"replicas to {target.value}", error)
 
     async def _do_handle_state_changes(
@@ -120,7 +118,7 @@ class ReplicaStateMachine:
             if target is _S.DELETION_STARTED:
                 self._batch.add_stop_replica([replica.replica], replica.partition, delete=True)
             elif target is _S.NON_EXISTENT:
-                now = self._context.assignments[replica.partition]
+                now = self._context.assignment(replica.partition)
                 self._context.assignments[replica.partition] = without(now, replica.replica)
             self._move(replica, target)
 
@@ -157,7 +155,7 @@ class ReplicaStateMachine:
         *,
         is_new: bool,
     ) -> None:
-        assignment = self._context.assignments[partition]
+        assignment = self._context.assignment(partition)
         self._batch.add_leader_and_isr(brokers, partition, state, assignment, is_new=is_new)
 
     def _to_online(self, replicas: Sequence[PartitionAndReplica]) -> None:
@@ -165,7 +163,7 @@ class ReplicaStateMachine:
         for replica in replicas:
             partition = replica.partition
             if self._context.replica_state(replica) is _S.NEW:
-                assignment = self._context.assignments[partition]
+                assignment = self._context.assignment(partition)
                 if replica.replica not in assignment.replicas:
                     self._context.assignments[partition] = ReplicaAssignment(
                         (*assignment.replicas, replica.replica),
@@ -212,9 +210,8 @@ class ReplicaStateMachine:
     ) -> tuple[dict[TopicPartition, LeaderIsrAndControllerEpoch], list[TopicPartition]]:
         """Read, decide, write. Where the replica is absent already nothing is written, but the
         cache entry gets this controller's epoch as the deciding one."""
-        found = await self._zk_client.get_topic_partition_states(partitions)
-        mine = {p: s for p, s in found.items() if s.controller_epoch <= self._context.epoch}
-        states = {p: s.leader_and_isr for p, s in mine.items()}
+        read = await read_states(self._zk_client, partitions, self._context.epoch)
+        states = read.found
         writes = {p: isr_without(s, broker) for p, s in states.items() if broker in s.isr}
         written = await self._zk_client.update_leader_and_isr(
             writes, self._context.epoch, self._context.epoch_zk_version

@@ -15,6 +15,7 @@ import msgspec
 
 from emulator.controller.channel_manager import ControllerChannelManager
 from emulator.controller.context import ControllerContext
+from emulator.controller.errors import IllegalState
 from emulator.controller.ports import Host
 from emulator.protocol.messages import (
     LeaderAndIsrRequest,
@@ -55,13 +56,17 @@ class ControllerBrokerRequestBatch:
         self._stop_replica: dict[int, dict[TopicPartition, StopReplicaPartition]] = {}
 
     def new_batch(self) -> None:
-        """A batch must start empty."""
-        assert not self._leader_and_isr, "the last batch's LeaderAndIsr requests were not sent"
-        assert not self._update_metadata_brokers, "the last batch's UpdateMetadata was not sent"
-        assert not self._stop_replica, "the last batch's StopReplica requests were not sent"
+        """A batch must start empty; IllegalState names what the last one has left."""
+        for left, name in (
+            (self._leader_and_isr, "LeaderAndIsr"),
+            (self._stop_replica, "StopReplica"),
+            (self._update_metadata_brokers, "UpdateMetadata"),
+        ):
+            if left:
+                raise IllegalState(f"the batch is not empty: {name} to {sorted(left)} was not sent")
 
     def clear(self) -> None:
-        """Drop what was gathered (the transition failed)."""
+        """Drop what was gathered."""
         self._leader_and_isr.clear()
         self._update_metadata.clear()
         self._update_metadata_brokers.clear()
@@ -111,10 +116,9 @@ class ControllerBrokerRequestBatch:
         for partition in partitions:
             state = self._context.leadership.get(partition)
             if state is not None:
-                assignment = self._context.assignments[partition]
-                offline = tuple(
-                    b for b in assignment.replicas if not self._context.is_replica_online(b)
-                )
+                assignment = self._context.assignment(partition)
+                online = self._context.is_replica_online
+                offline = tuple(b for b in assignment.replicas if not online(b, partition))
                 entry = _entry(partition, state, assignment)
                 if partition.topic in self._context.topics_to_be_deleted:
                     entry = msgspec.structs.replace(

@@ -15,7 +15,6 @@ from emulator.controller.machinery import Machinery
 from emulator.controller.topic_deletion import TopicDeletionManager
 from emulator.trace.values import TopicPartition
 from zk import paths
-from zk.codec import ReplicaAssignment
 
 
 class Topics:
@@ -64,17 +63,22 @@ class Topics:
         """A topic's znode changed: partitions that were not there before are created; those of a
         topic under deletion are taken back."""
         found = await self._zk_client.get_full_replica_assignment_for_topics([topic])
-        added = {p: a for p, a in found.items() if p not in self._context.assignments}
+        added = {p: a for p, a in found.items() if not self._context.replicas(p)}
         if topic in self._context.topics_to_be_deleted:
             if added:
-                await self._restore_partition_replica_assignment(topic)
+                await self._restore_partition_replica_assignment(topic, found)
         elif added:
             self._context.assignments.update(added)
             await self._on_new_partition_creation(list(added))
 
-    async def _restore_partition_replica_assignment(self, topic: str) -> None:
-        kept: dict[int, ReplicaAssignment] = {
-            p.partition: a for p, a in self._context.assignments.items() if p.topic == topic
+    async def _restore_partition_replica_assignment(
+        self, topic: str, found: Iterable[TopicPartition]
+    ) -> None:
+        """The topic's znode as it was before somebody added partitions while it is being deleted:
+        those whose znodes exist, as the cache has them."""
+        existing = await self._zk_client.get_children(paths.topic_partitions(topic))
+        kept = {
+            p.partition: self._context.assignment(p) for p in found if str(p.partition) in existing
         }
         await self._zk_client.set_topic_assignment(topic, kept, self._context.epoch_zk_version)
 
@@ -88,7 +92,9 @@ class Topics:
         await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
 
     async def on_deletion(self) -> None:
-        """Markers of deletion: those of topics that do not exist go, the others are queued."""
+        """Markers of deletion: those of topics that do not exist go, the others are queued. A topic
+        that moves is marked as ineligible before it is queued, which has no effect: only those that
+        were queued before are kept back (2.6.3, read from its bytecode)."""
         marked = await self._zk_client.get_topic_deletions()
         version = self._context.epoch_zk_version
         for topic in [t for t in marked if t not in self._context.all_topics]:
@@ -99,6 +105,5 @@ class Topics:
                 await self._zk_client.delete_topic_deletion(topic, version)
         elif known:
             moving = {p.topic for p in self._context.being_reassigned}
-            ineligible = {t: None for t in known if t in moving}
-            self._context.topics_ineligible_for_deletion.update(ineligible)
+            self._deletions.mark_ineligible([t for t in known if t in moving])
             await self._deletions.enqueue(known)

@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
+from typing import ClassVar, Literal
+
 from emulator.faults.base import Stimulus, World
 
 
 class CreateTopic(Stimulus, frozen=True, tag="create_topic"):
-    """CreateTopics: `assignment` lists each partition's replicas, the preferred leader first."""
+    """CreateTopics: `assignment` lists each partition's replicas, the preferred leader first;
+    without it the controller's broker assigns `num_partitions` and `replication_factor` (-1: its
+    defaults) as Kafka does."""
 
+    makes_topic: ClassVar[bool] = True
     topic: str
-    assignment: tuple[tuple[int, ...], ...]
+    assignment: tuple[tuple[int, ...], ...] = ()
     config: dict[str, str] = {}
+    num_partitions: int = -1
+    replication_factor: int = -1
 
     def apply(self, world: World) -> None:
         world.admin(self)
+
+    def enter_topics(self, topics: dict[str, int]) -> None:
+        topics[self.topic] = len(self.assignment) or max(self.num_partitions, 1)
 
 
 class AddPartitions(Stimulus, frozen=True, tag="add_partitions"):
-    """CreatePartitions: `assignment` lists the replicas of each further partition."""
+    """CreatePartitions: `assignment` lists the replicas of each further partition; without it the
+    topic is brought to `count` partitions in all."""
 
     topic: str
-    assignment: tuple[tuple[int, ...], ...]
+    assignment: tuple[tuple[int, ...], ...] = ()
+    count: int = -1
 
     def apply(self, world: World) -> None:
         world.admin(self)
+
+    def enter_topics(self, topics: dict[str, int]) -> None:
+        before = topics.get(self.topic, 0)
+        topics[self.topic] = max(before, before + len(self.assignment), self.count)
 
 
 class DeleteTopic(Stimulus, frozen=True, tag="delete_topic"):
@@ -42,7 +58,7 @@ class Reassign(Stimulus, frozen=True, tag="reassign"):
     topic: str
     partition: int
     replicas: tuple[int, ...] | None = None
-    through: str = "api"
+    through: Literal["api", "znode"] = "api"
 
     def apply(self, world: World) -> None:
         world.admin(self)
@@ -53,7 +69,17 @@ class PreferredElection(Stimulus, frozen=True, tag="preferred_election"):
     or [topic, 0]). `through`: `znode` writes the command znode instead."""
 
     partitions: tuple[tuple[str, int], ...] | None = None
-    through: str = "api"
+    through: Literal["api", "znode"] = "api"
+
+    def apply(self, world: World) -> None:
+        world.admin(self)
+
+
+class UncleanElection(Stimulus, frozen=True, tag="unclean_election"):
+    """ElectLeaders of any live replica where no ISR member is live, whatever the configuration
+    says (KIP-460); for all partitions unless some are named."""
+
+    partitions: tuple[tuple[str, int], ...] | None = None
 
     def apply(self, world: World) -> None:
         world.admin(self)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from functools import cache
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import msgspec
 
@@ -34,6 +34,17 @@ class World(Protocol):
     def kill(self, broker: int) -> None:
         """End a process as SIGKILL does."""
         ...
+
+    def lose(self, broker: int, what: str) -> None:
+        """A broker that has just been killed loses this of its disk: `nothing`, `unflushed`,
+        `disk`."""
+        ...
+
+    def fail_log_dir(self, broker: int, directory: int) -> None:
+        """Writes to a log directory of `broker` are errors."""
+        ...
+
+    def repair_log_dir(self, broker: int, directory: int) -> None: ...
 
     def terminate(self, broker: int) -> None:
         """Ask a process to end in an orderly way, as SIGTERM does."""
@@ -120,11 +131,16 @@ class World(Protocol):
 class Stimulus(
     msgspec.Struct, frozen=True, tag_field="do", forbid_unknown_fields=True, omit_defaults=True
 ):
-    """Something done to the cluster from outside."""
+    """Something done to the cluster from outside. `makes_topic`: its topic is not there before."""
+
+    makes_topic: ClassVar[bool] = False
 
     def apply(self, world: World) -> None:
         """Do it."""
         raise AssertionError(f"{type(self).__name__} does not say what it does")
+
+    def enter_topics(self, topics: dict[str, int]) -> None:
+        """Note topics that it makes, and the number of partitions that they have then."""
 
     def healed(self) -> Stimulus | None:
         """What undoes it (a scenario's `for: 6s`); None when nothing does."""

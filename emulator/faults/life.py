@@ -1,9 +1,11 @@
-"""Broker processes that end and begin: SIGKILL, SIGTERM, and a start.
+"""Broker processes that end and begin: SIGKILL, a machine that crashes, SIGTERM, and a start.
 
-A crash keeps what Kafka keeps: logs, epoch caches, and the high watermarks of the last checkpoint.
+A kill keeps what Kafka keeps: logs, epoch caches, and the high watermarks of the last checkpoint.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 from emulator.faults.base import Stimulus, World
 
@@ -15,6 +17,21 @@ class Kill(Stimulus, frozen=True, tag="kill"):
 
     def apply(self, world: World) -> None:
         world.kill(self.broker)
+
+    def healed(self) -> Stimulus:
+        return Start(self.broker)
+
+
+class Crash(Stimulus, frozen=True, tag="crash"):
+    """The machine is gone, and with it `lose`: nothing more than by `kill`; `unflushed` records
+    (behind the last flush: see log.flush.interval.messages); or the whole `disk`."""
+
+    broker: int
+    lose: Literal["nothing", "unflushed", "disk"] = "nothing"
+
+    def apply(self, world: World) -> None:
+        world.kill(self.broker)
+        world.lose(self.broker, self.lose)
 
     def healed(self) -> Stimulus:
         return Start(self.broker)

@@ -49,6 +49,8 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
     controlled_shutdown_max_retries: int
     controlled_shutdown_retry_backoff_ms: int
     unclean_leader_election_enable: bool
+    log_dirs: str
+    log_flush_interval_messages: int
     delete_topic_enable: bool
     replication_quota_window_num: int
     replication_quota_window_size_seconds: int
@@ -68,6 +70,11 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
         config.check()
         return config
 
+    @property
+    def log_directories(self) -> int:
+        """How many log directories there are; their names do not matter."""
+        return len(self.log_dirs.split(","))
+
     def check(self) -> None:
         """KafkaConfig.validateValues: what Kafka refuses to start with."""
         if self.replica_fetch_wait_max_ms > self.replica_lag_time_max_ms:
@@ -76,11 +83,14 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
             raise BadSetting(
                 "replica.fetch.wait.max.ms must not be above replica.socket.timeout.ms"
             )
+        if not all(name.strip() for name in self.log_dirs.split(",")):
+            raise BadSetting(f"log.dirs: {self.log_dirs!r} has a directory without a name")
         for name in (
             "num_io_threads",
             "num_network_threads",
             "num_replica_fetchers",
             "replica_lag_time_max_ms",
+            "log_flush_interval_messages",
         ):
             if getattr(self, name) < 1:
                 raise BadSetting(f"{name.replace('_', '.')} must be at least 1")
@@ -94,8 +104,10 @@ def property_names() -> dict[str, str]:
 _types = get_type_hints(KafkaConfig)
 
 
-def _parse(key: str, text: str) -> int | bool:
+def _parse(key: str, text: str) -> int | bool | str:
     wanted = _types[key.replace(".", "_")]
+    if wanted is str:
+        return str(text).strip()
     lowered = str(text).strip().lower()
     if wanted is bool:
         if lowered not in ("true", "false"):
@@ -111,6 +123,7 @@ TOPIC_PROPERTIES = frozenset(
     {
         "min.insync.replicas",
         "unclean.leader.election.enable",
+        "flush.messages",
         "leader.replication.throttled.replicas",
         "follower.replication.throttled.replicas",
     }
@@ -118,6 +131,10 @@ TOPIC_PROPERTIES = frozenset(
 """Topic settings that the emulator obeys; others are kept in ZooKeeper and have no effect."""
 
 DYNAMIC_BROKER_PROPERTIES = frozenset(
-    {"leader.replication.throttled.rate", "follower.replication.throttled.rate"}
+    {
+        "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
+        "unclean.leader.election.enable",
+    }
 )
 """Broker settings that can be altered while it runs, and that the emulator obeys."""

@@ -74,9 +74,11 @@ class OffsetLog:
         "_bases",
         "batches",
         "epochs",
+        "flush_interval_messages",
         "high_watermark",
         "log_end_offset",
         "log_start_offset",
+        "recovery_point",
     )
 
     def __init__(self, high_watermark: int = 0) -> None:
@@ -86,6 +88,12 @@ class OffsetLog:
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.high_watermark = high_watermark
+        self.recovery_point = 0
+        self.flush_interval_messages: int | None = None
+
+    def flush(self) -> None:
+        """Everything is on the disk now; what lies behind the recovery point is not."""
+        self.recovery_point = self.log_end_offset
 
     def append_as_leader(self, count: int, size: int, leader_epoch: int) -> Batch:
         """Append `count` new records; they get the next offsets."""
@@ -108,6 +116,9 @@ class OffsetLog:
         entries = self.epochs.entries
         if not entries or entries[-1].epoch < batch.leader_epoch:
             self.epochs.assign(batch.leader_epoch, batch.base_offset)
+        interval = self.flush_interval_messages
+        if interval is not None and self.log_end_offset - self.recovery_point >= interval:
+            self.flush()
 
     def read(self, from_offset: int, max_bytes: int, *, at_least_one: bool) -> tuple[Batch, ...]:
         """Whole batches from `from_offset` on that fit into `max_bytes` (a batch that is cut off is
@@ -148,6 +159,7 @@ class OffsetLog:
         self.log_end_offset = max(offset, self.log_start_offset)
         self.epochs.truncate_from_end(self.log_end_offset)
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
+        self.recovery_point = min(self.recovery_point, self.log_end_offset)
         return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
@@ -156,6 +168,7 @@ class OffsetLog:
         self._bases.clear()
         self.epochs = EpochCache()
         self.log_start_offset = self.log_end_offset = self.high_watermark = offset
+        self.recovery_point = offset
 
     def maybe_increment_high_watermark(self, new: int) -> bool:
         """Raise the high watermark to `new`; it never goes down this way, and never past the log's

@@ -39,6 +39,8 @@ PROFILE = Profile(
             "controlled.shutdown.max.retries": "3",
             "controlled.shutdown.retry.backoff.ms": "5000",
             "unclean.leader.election.enable": "false",
+            "log.dirs": "/tmp/kafka-logs",
+            "log.flush.interval.messages": "9223372036854775807",
             "delete.topic.enable": "true",
             "replication.quota.window.num": "11",
             "replication.quota.window.size.seconds": "1",

@@ -7,6 +7,7 @@ codes.
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import NamedTuple
 
 import msgspec
@@ -243,12 +244,15 @@ class MetadataResponse(msgspec.Struct, frozen=True):
 
 
 class CreateTopicsRequest(msgspec.Struct, frozen=True):
-    """One topic with an explicit assignment: partition n has the replicas `assignment[n]`."""
+    """One topic: partition n has the replicas `assignment[n]`; without an assignment the broker
+    makes one (-1: its defaults)."""
 
     topic: str
     assignment: tuple[tuple[int, ...], ...]
     config: tuple[tuple[str, str], ...]
     timeout_ms: int = 60000
+    num_partitions: int = -1
+    replication_factor: int = -1
 
 
 class AlterConfigsRequest(msgspec.Struct, frozen=True):
@@ -260,11 +264,13 @@ class AlterConfigsRequest(msgspec.Struct, frozen=True):
 
 
 class CreatePartitionsRequest(msgspec.Struct, frozen=True):
-    """Further partitions of one topic, each with its replicas."""
+    """Further partitions of one topic, each with its replicas; or, without an assignment, as many
+    partitions as `count` says in all."""
 
     topic: str
     assignment: tuple[tuple[int, ...], ...]
     timeout_ms: int = 60000
+    count: int = -1
 
 
 class DeleteTopicsRequest(msgspec.Struct, frozen=True):
@@ -274,10 +280,26 @@ class DeleteTopicsRequest(msgspec.Struct, frozen=True):
     timeout_ms: int = 60000
 
 
+class ElectionType(Enum):
+    """ElectLeaders v1: the first of the assignment, or anybody who is live (KIP-460)."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
 class ElectLeadersRequest(msgspec.Struct, frozen=True):
-    """Preferred elections; None: for all partitions."""
+    """Elections by hand; None: for all partitions."""
 
     partitions: tuple[TopicPartition, ...] | None
+    election_type: ElectionType = ElectionType.PREFERRED
+    timeout_ms: int = 60000
+
+
+class ElectionResults(NamedTuple):
+    """What the controller says of an ElectLeaders request: who was elected, and why not."""
+
+    leaders: dict[TopicPartition, int]
+    errors: dict[TopicPartition, Errors]
 
 
 class AlterPartitionReassignmentsRequest(msgspec.Struct, frozen=True):

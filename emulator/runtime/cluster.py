@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 
 from emulator.broker.context import BrokerContext
-from emulator.broker.log_manager import Disk
+from emulator.broker.log_dirs import Disk
 from emulator.faults.admin import (
     AddPartitions,
     BrokerConfig,
@@ -21,6 +21,7 @@ from emulator.faults.admin import (
     PreferredElection,
     Reassign,
     TopicConfig,
+    UncleanElection,
 )
 from emulator.faults.base import Stimulus, Ways
 from emulator.faults.clients import Consume, Produce, Send
@@ -34,10 +35,12 @@ from emulator.protocol.messages import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
+    ElectionType,
     ElectLeadersRequest,
     LiveBroker,
 )
 from emulator.runtime.clients import Administrator, Bootstrap, Consumer
+from emulator.runtime.commands import CommandZnodes
 from emulator.runtime.links import Stream
 from emulator.runtime.network import Break, Listener, MemoryNetwork
 from emulator.runtime.producer import Producer, ProducerSettings
@@ -61,8 +64,8 @@ _ZOOKEEPER_WAYS: dict[str, tuple[ZkWay, ...]] = {
 class Surroundings(Protocol):
     """What a world gives a cluster beside the kernel and the network."""
 
-    def service_for(self, broker: int) -> Service:
-        """ZooKeeper as this broker reaches it."""
+    def service_for(self, client: str) -> Service:
+        """ZooKeeper as this process (`broker-1`) reaches it."""
         ...
 
     def wall_ms(self) -> int:
@@ -101,6 +104,10 @@ class Surroundings(Protocol):
         """How long a new client needs to get going."""
         ...
 
+    def draw_assignment(self, below: int) -> int:
+        """A number below another, for a topic whose replicas nobody chose."""
+        ...
+
     def handover_jitter_us(self, producer: str) -> int:
         """How late a producer's driver hands a record over."""
         ...
@@ -132,6 +139,7 @@ class Cluster:
         live = [LiveBroker(b, HOST, FIRST_PORT + b) for b in ids]
         self._bootstrap = Bootstrap(kernel, network, live)
         self._admin = Administrator(self._bootstrap, kernel.process("admin"))
+        self._commands = CommandZnodes(kernel, profile, surroundings)
 
     # -- brokers ----------------------------------------------------------------------------------
 
@@ -144,12 +152,13 @@ class Cluster:
         context = BrokerContext(broker, self.kernel, process, config, self._profile)
         node = Broker(
             context,
-            self._surroundings.service_for(broker),
+            self._surroundings.service_for(process.name),
             self.network,
-            self._disks.setdefault(broker, Disk()),
+            self._disks.setdefault(broker, Disk(config.log_directories)),
             host=HOST,
             port=FIRST_PORT + broker,
             wall_ms=self._surroundings.wall_ms,
+            draw=self._surroundings.draw_assignment,
             not_before_us=not_before_us,
         )
         listener = Listener(process, config.num_network_threads, node.receive)
@@ -202,6 +211,15 @@ class Cluster:
     def kill(self, broker: int) -> None:
         node = self.brokers[broker]
         node.crash()
+
+    def lose(self, broker: int, what: str) -> None:
+        self._disks[broker].lose(what)
+
+    def fail_log_dir(self, broker: int, directory: int) -> None:
+        self._disks[broker].directories[directory].failed = True
+
+    def repair_log_dir(self, broker: int, directory: int) -> None:
+        self._disks[broker].directories[directory].failed = False
 
     def terminate(self, broker: int) -> None:
         self.brokers[broker].terminate()
@@ -287,8 +305,14 @@ class Cluster:
     def admin(self, request: Stimulus) -> None:
         done = self._returned(self.kernel.cause)
         match request:
-            case CreateTopic(topic, assignment, config):
-                create = CreateTopicsRequest(topic, assignment, tuple(config.items()))
+            case CreateTopic(topic, assignment, config, partitions, factor):
+                create = CreateTopicsRequest(
+                    topic,
+                    assignment,
+                    tuple(config.items()),
+                    num_partitions=partitions,
+                    replication_factor=factor,
+                )
                 self._admin.ask_controller(create, done)
             case TopicConfig(topic, config):
                 alter = AlterConfigsRequest("topics", topic, tuple(config.items()))
@@ -296,18 +320,24 @@ class Cluster:
             case BrokerConfig(broker, config):
                 alter = AlterConfigsRequest("brokers", str(broker), tuple(config.items()))
                 self._admin.alter_configs(alter, broker, done)
-            case AddPartitions(topic, assignment):
-                self._admin.ask_controller(CreatePartitionsRequest(topic, assignment), done)
+            case AddPartitions(topic, assignment, count):
+                more = CreatePartitionsRequest(topic, assignment, count=count)
+                self._admin.ask_controller(more, done)
             case DeleteTopic(topic):
                 self._admin.ask_controller(DeleteTopicsRequest(topic), done)
             case Reassign(topic, partition, replicas, "api"):
                 targets = ((TopicPartition(topic, partition), replicas),)
                 self._admin.ask_controller(AlterPartitionReassignmentsRequest(targets), done)
-            case PreferredElection(partitions, "api"):
-                named = None
-                if partitions is not None:
-                    named = tuple(TopicPartition(t, n) for t, n in partitions)
-                self._admin.ask_controller(ElectLeadersRequest(named), done)
+            case Reassign(topic, partition, replicas):
+                self._commands.reassign(TopicPartition(topic, partition), replicas, done)
+            case PreferredElection(partitions, "znode"):
+                self._commands.elect_preferred(_named(partitions), done)
+            case PreferredElection(partitions):
+                elect = ElectLeadersRequest(_named(partitions))
+                self._admin.ask_controller(elect, done)
+            case UncleanElection(partitions):
+                elect = ElectLeadersRequest(_named(partitions), ElectionType.UNCLEAN)
+                self._admin.ask_controller(elect, done)
             case _:
                 raise AssertionError(f"no client can send {request.name}")
 
@@ -353,3 +383,9 @@ def _directions(broker: int, peer: int | str, ways: Ways) -> list[tuple[str, str
     here, there = f"broker-{broker}", peer if isinstance(peer, str) else f"broker-{peer}"
     both = {"to_peer": (here, there), "from_peer": (there, here)}
     return list(both.values()) if ways == "both" else [both[ways]]
+
+
+def _named(
+    partitions: tuple[tuple[str, int], ...] | None,
+) -> tuple[TopicPartition, ...] | None:
+    return None if partitions is None else tuple(TopicPartition(t, n) for t, n in partitions)

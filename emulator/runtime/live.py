@@ -156,10 +156,9 @@ class LiveWorld:
 
     # -- emulator.runtime.cluster.Surroundings ----------------------------------------------------
 
-    def service_for(self, broker: int) -> Service:
+    def service_for(self, client: str) -> Service:
         """For a new process. Its link is that of the one before, cut or slow as that was left; but
         nothing of a process that was killed while it stood still stands in its way."""
-        client = f"broker-{broker}"
         if client not in self._tap_of:
             tap = self._tap_of[client] = self._taps.open(client, self._address)
             self._service.route(client, tap.address)
@@ -244,6 +243,9 @@ class LiveWorld:
 
     def client_start_us(self, client: str) -> int:
         return 0
+
+    def draw_assignment(self, below: int) -> int:
+        return self.chance.stream("assignment", "admin").below(below)
 
     def handover_jitter_us(self, producer: str) -> int:
         return 0

@@ -91,7 +91,7 @@ class SimulatedWorld:
 
     # -- emulator.runtime.cluster.Surroundings ----------------------------------------------------
 
-    def service_for(self, broker: int) -> Service:
+    def service_for(self, client: str) -> Service:
         return self.ensemble
 
     def wall_ms(self) -> int:
@@ -161,6 +161,9 @@ class SimulatedWorld:
 
     def client_start_us(self, client: str) -> int:
         return self.latencies("client_start", client)
+
+    def draw_assignment(self, below: int) -> int:
+        return self.chance.stream("assignment", "admin").below(below)
 
     def handover_jitter_us(self, producer: str) -> int:
         return self.latencies("producer_handover", producer)

@@ -44,6 +44,13 @@ class Cluster:
             item.fail(f"there is no broker {broker}; the cluster has {known}")
         return broker
 
+    def check_directory(self, item: Item, broker: int, directory: int) -> None:
+        """The number of a log directory that the broker has."""
+        settings = {**self.settings, **self.broker_settings.get(broker, {})}
+        count = len(settings.get("log.dirs", "").split(","))
+        if directory >= count:
+            item.fail(f"broker {broker} has no log directory {directory}; log.dirs names {count}")
+
     def check_topic(self, item: Item, topic: str) -> str:
         """The name of a topic that there is."""
         if topic not in self.topics:
@@ -123,29 +130,32 @@ def read_topics(item: Item | None, cluster: Cluster) -> list[Step]:
         keys = value.mapping(("partitions", "replication", "config"))
         if "partitions" not in keys:
             value.fail("partitions is missing: a number, or a list of each one's replicas")
-        assignment = _assignment(keys["partitions"], keys.get("replication"), cluster)
-        cluster.topics[name] = len(assignment)
         config = topic_settings(keys.get("config"))
-        steps.append(Step(0, CreateTopic(name, assignment, config)))
+        create = _create(name, config, keys["partitions"], keys.get("replication"), cluster)
+        create.enter_topics(cluster.topics)
+        steps.append(Step(0, create))
     return steps
 
 
-def _assignment(
-    partitions: Item, replication: Item | None, cluster: Cluster
-) -> tuple[tuple[int, ...], ...]:
+def _create(
+    name: str,
+    config: dict[str, str],
+    partitions: Item,
+    replication: Item | None,
+    cluster: Cluster,
+) -> CreateTopic:
+    """With the replicas listed, or with counts: then the controller's broker assigns them."""
     if partitions.is_list:
         if replication is not None:
             replication.fail("partitions already lists the replicas")
-        return read_assignment(partitions, cluster)
+        return CreateTopic(name, read_assignment(partitions, cluster), config)
     count, brokers = partitions.whole(least=1), cluster.brokers
     factor = replication.whole(least=1) if replication else 1
     if count > PARTITIONS_MAX:
         partitions.fail(f"at most {PARTITIONS_MAX} partitions, not {count}")
     if replication and factor > len(brokers):
         replication.fail(f"{factor} is above the number of brokers, {len(brokers)}")
-    return tuple(
-        tuple(brokers[(p + r) % len(brokers)] for r in range(factor)) for p in range(count)
-    )
+    return CreateTopic(name, (), config, count, factor)
 
 
 def read_assignment(item: Item, cluster: Cluster) -> tuple[tuple[int, ...], ...]:

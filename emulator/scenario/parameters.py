@@ -22,6 +22,9 @@ from emulator.scenario.settings import dynamic_settings, topic_settings
 
 ZOOKEEPER = "zookeeper"
 _BROKER_FIELDS = frozenset({"broker", "peer", "replicas", "brokers"})
+_POSITIVE = frozenset(
+    {"rate", "batch", "records", "record_bytes", "num_partitions", "replication_factor", "count"}
+)
 _ACKS = {"0": "0", "1": "1", "all": "all", "-1": "all"}
 
 
@@ -51,11 +54,12 @@ def read_stimulus(name: str, keys: dict[str, Item], cluster: Cluster) -> Stimulu
     _supply(kind, fields, parameters, cluster)
     _check_given(value, name, fields, parameters)
     for key, item in given.items():
-        parameters[key] = _check(item, key, parameters, cluster)
+        parameters[key] = _check(item, key, kind, parameters, cluster)
     stimulus = kind(**parameters)
     wrong = stimulus.wrong()
     if wrong is not None:
         value.fail(wrong)
+    stimulus.enter_topics(cluster.topics)
     return stimulus
 
 
@@ -141,31 +145,37 @@ def _one_of(item: Item, kinds: tuple[Any, ...]) -> Any:
 # -- what a field's name says ----------------------------------------------------------------------
 
 
-def _check(item: Item, key: str, parameters: dict[str, Any], cluster: Cluster) -> Any:
+def _check(
+    item: Item, key: str, kind: type[Stimulus], parameters: dict[str, Any], cluster: Cluster
+) -> Any:
     value, topic = parameters[key], parameters.get("topic")
     if key in _BROKER_FIELDS:
         for one in value if isinstance(value, tuple) else (value,):
             _check_broker(item, one, cluster)
         if key == "peer" and value == parameters.get("broker"):
             item.fail("a broker has no link to itself")
-    elif key == "server" and value not in (None, ZOOKEEPER):
-        item.fail(f"the only server is {ZOOKEEPER}, not {value}")
+    elif key == "directory":
+        cluster.check_directory(item, parameters["broker"], value)
     elif key == "assignment":
-        partitions = cluster.topics.get(str(topic), 0)
-        cluster.topics[str(topic)] = partitions + len(read_assignment(item, cluster))
-    elif key == "topic" and "assignment" not in parameters:
+        read_assignment(item, cluster)
+    elif key == "topic" and not kind.makes_topic:
         cluster.check_topic(item, value)
-    elif key in ("partition", "partitions"):
+    elif key in ("partition", "partitions") and value is not None:
         for one in value if isinstance(value, tuple) else (value,):
             of, number = one if isinstance(one, tuple) else (str(topic), one)
             cluster.check_partition(item, of, number)
-    elif key == "acks" and value is not None:
-        return _acks(item, value)
     elif key == "config":
         return topic_settings(item) if topic is not None else dynamic_settings(item)
-    elif key in ("rate", "batch", "records", "record_bytes") and value <= 0:
+    return _check_plain(item, key, value)
+
+
+def _check_plain(item: Item, key: str, value: Any) -> Any:
+    """What can be seen without the cluster."""
+    if key == "server" and value not in (None, ZOOKEEPER):
+        item.fail(f"the only server is {ZOOKEEPER}, not {value}")
+    if key in _POSITIVE and value <= 0:
         item.fail("more than 0")
-    return value
+    return _acks(item, value) if key == "acks" and value is not None else value
 
 
 def _acks(item: Item, value: str) -> str:

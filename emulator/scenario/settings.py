@@ -64,7 +64,8 @@ def check_values(
     profile: Profile, settings: Mapping[str, str], where: Item, from_options: Mapping[str, str]
 ) -> None:
     """Every value is one that the setting can have, and they go together."""
-    static = {k: v for k, v in settings.items() if k not in DYNAMIC_BROKER_PROPERTIES}
+    only_dynamic = DYNAMIC_BROKER_PROPERTIES - set(property_names())
+    static = {k: v for k, v in settings.items() if k not in only_dynamic}
     try:
         KafkaConfig.of(profile.defaults, static)
     except BadSetting as error:

@@ -159,6 +159,12 @@ class BrokerExited(Event, frozen=True, gc=False):
     """The process has ended in an orderly way."""
 
 
+class BrokerHalted(Event, frozen=True, gc=False):
+    """The process ended itself at once (Exit.halt), for this reason; its session runs out."""
+
+    reason: str
+
+
 class ThreadFailed(Event, frozen=True, gc=False):
     """A thread of Kafka caught an exception, logged it and went on: what it was doing, and the
     error."""
@@ -346,6 +352,13 @@ class StopReplicaIgnored(Event, frozen=True, gc=False):
     error: str
 
 
+class LogDirFailed(Event, frozen=True, gc=False):
+    """The broker serves a log directory no more; these partitions were in it."""
+
+    directory: int
+    partitions: tuple[TopicPartition, ...]
+
+
 class BecomesLeader(Event, frozen=True, gc=False):
     """makeLeader is done."""
 
@@ -460,6 +473,14 @@ class ReplicaStateChanged(Event, frozen=True, gc=False):
     to_state: str
 
 
+class ReplicasOffline(Event, frozen=True, gc=False):
+    """The controller learnt from a LeaderAndIsr answer that these replicas of `replica` are on a
+    log directory that failed."""
+
+    replica: int
+    partitions: tuple[TopicPartition, ...]
+
+
 class ControlRequestSent(Event, frozen=True, gc=False):
     """A send thread of the controller wrote a request to broker `to`; `attempt` counts from 1."""
 
@@ -521,6 +542,7 @@ AnyEvent = (
     | BrokerRegistered
     | BrokerStarted
     | BrokerExited
+    | BrokerHalted
     | ThreadFailed
     | RecordsAppended
     | FollowerStateUpdated
@@ -539,6 +561,7 @@ AnyEvent = (
     | LeaderAndIsrIgnored
     | StopReplica
     | StopReplicaIgnored
+    | LogDirFailed
     | BecomesLeader
     | BecomesFollower
     | MetadataCacheUpdated
@@ -551,6 +574,7 @@ AnyEvent = (
     | BrokerChange
     | PartitionStateChanged
     | ReplicaStateChanged
+    | ReplicasOffline
     | ControlRequestSent
     | IsrChangeCleared
     | RecordsProduced

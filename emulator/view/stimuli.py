@@ -16,6 +16,7 @@ from emulator.trace.events import AnyEvent, Stimulus
 _UNDONE_BY = {
     "pause": ("resume",),
     "kill": ("registered", "broker_starting"),
+    "fail_log_dir": ("repair_log_dir",),
     "crash": ("registered", "broker_starting"),
     "terminate": ("registered", "broker_starting"),
     "cut_link": ("heal_link",),
@@ -54,6 +55,8 @@ _PAST = {
     "start_zookeeper": "started again",
     "slow_follower": "slow follower",
     "slow_disk": "slow disk",
+    "fail_log_dir": "log directory failed",
+    "repair_log_dir": "log directory repaired",
 }
 
 SILENT = frozenset({"up", "start", "registered", "exited"})
@@ -97,7 +100,8 @@ def describe(event: Stimulus) -> str:
     name = event.do.replace("_", " ")
     if event.do == "create_topic":
         replicas = " ".join(",".join(map(str, ids)) for ids in values.pop("assignment", ()))
-        return f"create topic {values.pop('topic', '?')} on {replicas}{_rest(values)}"
+        on = f" on {replicas}" if replicas else ""
+        return f"create topic {values.pop('topic', '?')}{on}{_rest(values)}"
     if event.do in CLIENTS:
         return f"{name} {_where(values)}{_rest(values)}"
     return f"{_PAST.get(event.do, name)}{_rest(values)}"

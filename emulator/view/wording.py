@@ -216,6 +216,18 @@ def _is_up(event: e.BrokerStarted, on: Scene) -> Told:
     return Told(event, lane_of(event), "is up", tone="life")
 
 
+@tells(e.BrokerHalted)
+def _halted(event: e.BrokerHalted, on: Scene) -> Told:
+    return Told(event, lane_of(event), "halts", event.reason, tone="refused")
+
+
+@tells(e.LogDirFailed)
+def _log_dir_failed(event: e.LogDirFailed, on: Scene) -> Told:
+    gone = ", ".join(map(str, event.partitions)) or "nothing in it"
+    text = f"log directory {event.directory} is offline"
+    return Told(event, lane_of(event), text, gone, tone="refused")
+
+
 # -- the leader ------------------------------------------------------------------------------------
 
 
@@ -482,6 +494,12 @@ def _replica_state(event: e.ReplicaStateChanged, on: Scene) -> Told:
     steps = f"{event.from_state.removesuffix('Replica')} → {event.to_state.removesuffix('Replica')}"
     text = f"{on.name(event.partition)}replica {event.replica} {steps}"
     return Told(event, CONTROLLER, text, "", Level.TRAFFIC)
+
+
+@tells(e.ReplicasOffline)
+def _replicas_offline(event: e.ReplicasOffline, on: Scene) -> Told:
+    named = ", ".join(map(str, event.partitions))
+    return Told(event, CONTROLLER, f"replicas of {event.replica} are offline", named)
 
 
 @tells(e.ControlRequestSent)

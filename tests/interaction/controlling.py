@@ -73,7 +73,7 @@ class Controlling(Playbook):
         context.leadership.update(leadership)
         for partition, state in leadership.items():
             context.assignments[partition] = ReplicaAssignment(replicas)
-            online = context.is_replica_online(state.leader_and_isr.leader)
+            online = context.is_replica_online(state.leader_and_isr.leader, partition)
             context.partition_states[partition] = (
                 PartitionState.ONLINE if online else PartitionState.OFFLINE
             )

@@ -11,7 +11,8 @@ from typing import Any
 
 from emulator.broker.fetch_session import FullFetch
 from emulator.broker.fetcher import ReplicaFetcherManager
-from emulator.broker.log_manager import Disk, LogManager
+from emulator.broker.log_dirs import Disk
+from emulator.broker.log_manager import LogManager
 from emulator.broker.metadata_cache import MetadataCache
 from emulator.broker.partition import Partition
 from emulator.broker.quota import ReplicationQuotaManager
@@ -66,7 +67,12 @@ class Hosting(Playbook):
         self.logs = LogManager(self.context, self.zk, self.disk)
         self.metadata_cache = MetadataCache(self.context)
         self.replicas = ReplicaManager(
-            self.context, self.zk, self.logs, self.metadata_cache, self.leader_quota
+            self.context,
+            self.zk,
+            self.logs,
+            self.metadata_cache,
+            self.leader_quota,
+            lambda reason: self.say(f"halts: {reason}"),
         )
         self.fetchers = ReplicaFetcherManager(
             self.context, self.network, self.replicas.partitions.get, self.follower_quota

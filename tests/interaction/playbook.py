@@ -39,10 +39,22 @@ from emulator.protocol.messages import (
 from emulator.protocol.transport import Disconnected
 from emulator.trace.sink import Sink
 from tests.interaction.lines import line_of_event, line_of_message, line_of_request
+from zk import codec
 from zk.client import ZooKeeperClient
+from zk.codec import ReplicaAssignment
 from zk.errors import Code, ControllerMoved, ZooKeeperError
 from zk.kafka_zk_client import KafkaZkClient
-from zk.ops import EventType, OpResult, Reply, SessionState, Stat, WatchedEvent
+from zk.ops import (
+    Create,
+    EventType,
+    Multi,
+    OpResult,
+    Reply,
+    SessionState,
+    SetData,
+    Stat,
+    WatchedEvent,
+)
 from zk.ops import Request as ZkRequest
 from zk.wire import Listener, OnReply
 
@@ -222,6 +234,16 @@ class Playbook:
                 self.nothing_else()
         finally:
             self.kernel.close()
+
+    def topic_written(self) -> dict[int, ReplicaAssignment]:
+        """The assignment in the topic's znode that the oldest open request writes."""
+        request = self.zookeeper.open[0][1]
+        (op,) = [
+            op
+            for op in (request.ops if isinstance(request, Multi) else (request,))
+            if isinstance(op, Create | SetData)
+        ]
+        return codec.decode_topic(op.path, op.data)
 
     # -- the stage ---------------------------------------------------------------------------------
 

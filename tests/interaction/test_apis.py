@@ -11,7 +11,9 @@ from emulator.broker.apis import KafkaApis
 from emulator.broker.request_handlers import RequestHandlerPool
 from emulator.protocol.messages import (
     AlterConfigsRequest,
+    CreatePartitionsRequest,
     CreateTopicsRequest,
+    DeleteTopicsRequest,
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -25,8 +27,21 @@ from emulator.protocol.messages import (
     UpdateMetadataRequest,
 )
 from emulator.protocol.messages import EpochQuery as Query
+from tests.interaction.controlling import registration
 from tests.interaction.hosting import CONTROLLER_EPOCH, LIVE, ORDERS_0, ORDERS_1, Hosting, state_of
-from tests.interaction.playbook import Incoming, Playbook, after_ms, created, no_node, ok, reply
+from tests.interaction.playbook import (
+    Incoming,
+    Playbook,
+    after_ms,
+    children,
+    created,
+    data,
+    no_node,
+    ok,
+    reply,
+)
+from zk import codec
+from zk.codec import ReplicaAssignment
 from zk.errors import Code
 
 BROKER_EPOCH = 50
@@ -63,10 +78,14 @@ def line_of(response: Any) -> str:
 
 
 class NotAsked:
-    """The controller in this process: only whether it is active matters here."""
+    """The controller in this process: only whether it is active matters here, and which topics
+    are going."""
 
     def __init__(self, is_active: bool) -> None:
         self.is_active = is_active
+
+    def is_topic_queued_for_deletion(self, topic: str) -> bool:
+        return topic == "going"
 
 
 class Serving(Hosting):
@@ -78,13 +97,19 @@ class Serving(Hosting):
             self.context,
             self.replicas,
             self.metadata_cache,
-            AdminManager(self.context, self.zk, self.metadata_cache),
+            AdminManager(self.context, self.zk, self.metadata_cache, self._draw),
             lambda: BROKER_EPOCH,
             NotAsked(is_controller),
         )
+        self.draws: list[int] = []
         self.pool = RequestHandlerPool(self.context, self.apis.handle)
         self.pool.start()
         self.settle()
+
+    def _draw(self, below: int) -> int:
+        drawn = self.draws.pop(0)
+        assert drawn < below
+        return drawn
 
 
 def request(what: Request, name: str = "answer") -> Incoming:
@@ -303,13 +328,128 @@ def test_a_created_topic_without_a_leader_times_out() -> None:
         play << "answer: REQUEST_TIMED_OUT"
 
 
-@pytest.mark.parametrize("assignment", [((1, 1),), ((),), ((1, 2), (2, 2))])
-def test_replicas_twice_or_not_at_all_are_refused_before_anything_is_asked(
+@pytest.mark.parametrize("assignment", [((1, 1),), ((1, 2), (2, 2)), ((1, 2), (3,))])
+def test_replicas_twice_and_different_numbers_of_them_are_refused(
     assignment: tuple[tuple[int, ...], ...],
 ) -> None:
+    """After ZooKeeper was asked whether the topic is there (validateTopicCreate)."""
     with Serving(is_controller=True) as play:
         play >> request(CreateTopicsRequest("new", assignment, ()))
-        play << "answer: INVALID_REPLICA_ASSIGNMENT"
+        play << "exists /brokers/topics/new" >> no_node << "answer: INVALID_REPLICA_ASSIGNMENT"
+
+
+def test_a_topic_that_exists_is_refused_whatever_its_assignment() -> None:
+    with Serving(is_controller=True) as play:
+        play >> request(CreateTopicsRequest("new", ((1, 1),), ()))
+        play << "exists /brokers/topics/new" >> ok() << "answer: TOPIC_ALREADY_EXISTS"
+
+
+def test_brokers_that_nobody_knows_are_not_refused() -> None:
+    """Unlike when partitions are added (AdminManager.scala@2.6.3 createTopics says so)."""
+    with Serving(is_controller=True) as play:
+        (
+            play
+            >> request(CreateTopicsRequest("new", ((7, 8),), (), timeout_ms=0))
+            << "exists /brokers/topics/new"
+            >> no_node
+            << "set /config/topics/new at v-1"
+            >> ok()
+            << "create /brokers/topics/new"
+            >> created("/brokers/topics/new")
+            << "answer: REQUEST_TIMED_OUT"
+        )
+
+
+def test_an_assignment_that_nobody_gave_is_drawn_among_the_live_brokers() -> None:
+    with Serving(is_controller=True) as play:
+        play.draws = [1, 0]
+        create = CreateTopicsRequest("new", (), (), 0, num_partitions=4, replication_factor=2)
+        (
+            play
+            >> request(create)
+            << "exists /brokers/topics/new"
+            >> no_node
+            << "set /config/topics/new at v-1"
+            >> ok()
+            << "create /brokers/topics/new"
+        )
+        found = play.topic_written()
+        assert [found[n].replicas for n in range(4)] == [(2, 3), (3, 1), (1, 2), (2, 1)]
+        play >> created("/brokers/topics/new") << "answer: REQUEST_TIMED_OUT"
+
+
+@pytest.mark.parametrize(
+    ("partitions", "factor", "error"),
+    [(0, 1, "INVALID_PARTITIONS"), (1, 4, "INVALID_REPLICATION_FACTOR")],
+)
+def test_counts_that_cannot_be_are_refused(partitions: int, factor: int, error: str) -> None:
+    with Serving(is_controller=True) as play:
+        play.draws = [0, 0]
+        create = CreateTopicsRequest(
+            "new", (), (), num_partitions=partitions, replication_factor=factor
+        )
+        play >> request(create) << f"answer: {error}"
+
+
+def test_an_assignment_and_counts_exclude_each_other() -> None:
+    with Serving(is_controller=True) as play:
+        create = CreateTopicsRequest("new", ((1, 2),), (), num_partitions=1)
+        play >> request(create) << "answer: INVALID_REQUEST"
+
+
+# -- partitions that are added ---------------------------------------------------------------------
+
+
+def adds(play: Serving, what: CreatePartitionsRequest, *now: ReplicaAssignment) -> Serving:
+    """The broker has read who is registered (1 and 2), and what the topic has."""
+    play >> request(what) << "getChildren /brokers/ids" >> children("1", "2")
+    play << "getData /brokers/ids/1" << "getData /brokers/ids/2"
+    play >> registration(1) >> registration(2) << "getData /brokers/topics/orders"
+    play >> data(codec.encode_topic(dict(enumerate(now))))
+    return play
+
+
+@pytest.mark.parametrize("added", [((1, 2, 3),), ((1, 1),), ((1, 3),)])
+def test_added_partitions_have_as_many_replicas_each_once_and_registered(
+    added: tuple[tuple[int, ...], ...],
+) -> None:
+    with Serving(is_controller=True) as play:
+        what = CreatePartitionsRequest("orders", added)
+        adds(play, what, ReplicaAssignment((1, 2))) << "answer: INVALID_REPLICA_ASSIGNMENT"
+
+
+def test_nothing_is_added_while_a_partition_moves() -> None:
+    with Serving(is_controller=True) as play:
+        what = CreatePartitionsRequest("orders", ((1, 2),))
+        moving = ReplicaAssignment((1, 2), (2,), ())
+        adds(play, what, moving) << "answer: REASSIGNMENT_IN_PROGRESS"
+
+
+def test_a_count_goes_on_where_the_first_partition_began() -> None:
+    with Serving(is_controller=True) as play:
+        what = CreatePartitionsRequest("orders", (), 0, count=3)
+        adds(play, what, ReplicaAssignment((2, 1)))
+        found = play.topic_written()
+        assert [found[n].replicas for n in range(3)] == [(2, 1), (1, 2), (2, 1)]
+        play << "set /brokers/topics/orders at v-1" >> ok() << "answer: REQUEST_TIMED_OUT"
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_count_that_adds_nothing_is_refused(count: int) -> None:
+    with Serving(is_controller=True) as play:
+        what = CreatePartitionsRequest("orders", (), count=count)
+        adds(play, what, ReplicaAssignment((2, 1))) << "answer: INVALID_PARTITIONS"
+
+
+def test_nothing_is_added_to_a_topic_that_is_going() -> None:
+    with Serving(is_controller=True) as play:
+        play >> request(CreatePartitionsRequest("going", ((1, 2),)))
+        play << "answer: INVALID_TOPIC_EXCEPTION"
+
+
+def test_topics_are_not_deleted_where_that_is_disabled() -> None:
+    with Serving(is_controller=True, delete_topic_enable="false") as play:
+        play >> request(DeleteTopicsRequest("orders")) << "answer: TOPIC_DELETION_DISABLED"
 
 
 def test_a_topics_configuration_is_read_merged_written_and_announced() -> None:

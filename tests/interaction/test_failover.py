@@ -28,7 +28,7 @@ from tests.interaction.playbook import (
     thread,
     watch,
 )
-from zk.errors import Code
+from zk.errors import Code, SessionExpired
 from zk.ops import SessionState
 
 RUN = "[create ephemeral /controller: broker 1, set /controller_epoch at v{}: {}]"
@@ -407,5 +407,7 @@ def test_a_controller_whose_session_ends_while_it_waits_does_not_act_under_the_n
             >> lost
         )
         play.zookeeper.connects = False
-        play >> session_is(SessionState.EXPIRED) << "an election: SessionExpired SESSION_EXPIRED"
+        play >> session_is(SessionState.EXPIRED)
+        failed = {ORDERS_0: SessionExpired()}
+        play << f"an election: UpdateLeaderAndIsrResult(finished={failed}, to_retry=[])"
         play << "closeSession"

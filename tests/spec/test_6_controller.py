@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from emulator.faults.admin import AddPartitions, CreateTopic
+from emulator.faults.admin import CreateTopic
 from emulator.faults.clients import Produce
 from emulator.faults.life import Kill, Terminate
 from emulator.faults.link import CutLink, HealLink
@@ -33,8 +33,8 @@ def test_6_7_a_new_partition_is_led_by_its_first_live_replica_with_all_live_ones
 def test_6_7_replicas_that_are_not_there_are_left_out_of_a_new_isr() -> None:
     with Emulated(1, 2, 3, zookeeper_session_timeout_ms=6000) as cluster:
         cluster.topic("orders", (1, 2)).do(Kill(2)).run_ms(9000).now_on()
-        cluster.do(AddPartitions("orders", ((2, 3, 1),))).run_ms(3000)
-        added = cluster.state(ORDERS_0._replace(partition=1)).leader_and_isr
+        cluster.do(CreateTopic("bills", ((2, 3, 1),))).run_ms(3000)
+        added = cluster.state(ORDERS_0._replace(topic="bills")).leader_and_isr
         assert (added.leader, added.isr) == (3, (3, 1))
 
 

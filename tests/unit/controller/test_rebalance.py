@@ -19,6 +19,7 @@ def cluster(
     context.live_brokers = {b: (LiveBroker(b, f"host-{b}", 9092), 1) for b in live}
     for number, leader in enumerate(leaders):
         partition = TopicPartition("t", number)
+        context.all_topics["t"] = None
         context.assignments[partition] = ReplicaAssignment((1, 2))
         state = LeaderAndIsr(leader, 4, isr, 5)
         context.leadership[partition] = LeaderIsrAndControllerEpoch(state, 7)
@@ -26,7 +27,8 @@ def cluster(
 
 
 def numbers(context: ControllerContext, percentage: int = 10) -> list[int]:
-    return [p.partition for p in partitions_to_rebalance(context, percentage)]
+    groups = partitions_to_rebalance(context, percentage)
+    return [p.partition for group in groups for p in group]
 
 
 @pytest.mark.parametrize(
@@ -57,9 +59,31 @@ def test_one_that_is_shutting_down_is_left_alone() -> None:
 def test_every_preferred_broker_is_judged_by_itself() -> None:
     context = cluster(*[1] * 20, 2)
     other = TopicPartition("u", 0)
+    context.all_topics["u"] = None
     context.assignments[other] = ReplicaAssignment((2, 1))
     context.leadership[other] = LeaderIsrAndControllerEpoch(LeaderAndIsr(1, 4, (1, 2), 5), 7)
-    assert partitions_to_rebalance(context, 10) == [other]
+    assert partitions_to_rebalance(context, 10) == [[], [other]]
+
+
+def test_topics_under_deletion_count_for_nothing() -> None:
+    context = cluster(*[2] * 1, *[1] * 9)
+    going = TopicPartition("going", 0)
+    context.assignments[going] = ReplicaAssignment((1, 2))
+    context.leadership[going] = LeaderIsrAndControllerEpoch(LeaderAndIsr(2, 4, (1, 2), 5), 7)
+    context.topics_to_be_deleted["going"] = None
+    assert numbers(context) == []
+
+
+def test_nothing_moves_while_a_reassignment_runs() -> None:
+    context = cluster(2, 2)
+    context.being_reassigned[TopicPartition("t", 0)] = None
+    assert numbers(context) == []
+
+
+def test_one_on_a_log_directory_that_failed_is_left_alone() -> None:
+    context = cluster(2, 2)
+    context.replicas_on_offline_dirs[1] = {TopicPartition("t", 0): None}
+    assert numbers(context) == [1]
 
 
 def test_a_partition_without_a_known_leader_does_not_count_as_led_by_others() -> None:

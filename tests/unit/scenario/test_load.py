@@ -64,7 +64,7 @@ def test_everything_is_on_one_time_line() -> None:
     scenario = read(FULL)
     assert [(step.at_us / 1e6, step.stimulus, step.fault) for step in scenario.steps] == [
         (0, admin.CreateTopic("orders", ((1, 2, 3),), {"min.insync.replicas": "2"}), False),
-        (0, admin.CreateTopic("bills", ((1, 2), (2, 3), (3, 1), (1, 2))), False),
+        (0, admin.CreateTopic("bills", num_partitions=4, replication_factor=2), False),
         (2, clients.Produce("orders", (0,), 20.0, "1"), False),
         (3, clients.Consume("bills", (0, 1, 2, 3)), False),
         (5, pause.Pause(broker=2), True),
