@@ -20,6 +20,7 @@ from emulator.broker.dynamic_config import (
     TopicConfigHandler,
 )
 from emulator.broker.fetcher import ReplicaFetcherManager
+from emulator.broker.log_dir_failure import LogDirFailureHandler
 from emulator.broker.log_dirs import Disk
 from emulator.broker.log_manager import LogManager
 from emulator.broker.metadata_cache import MetadataCache
@@ -164,13 +165,15 @@ class Broker:
             self._logs,
             self.metadata_cache,
             self._leader_quota,
-            self.halt,
         )
         self.replica_manager.fetchers = ReplicaFetcherManager(
             self.context, self._network, self.replica_manager.partitions.get, self._follower_quota
         )
         await self._step("replica_manager_startup")
         await self.replica_manager.startup()
+        LogDirFailureHandler(
+            self.context, zk_client, self._logs, self.replica_manager, self.halt
+        ).start()
 
     async def _register(self) -> None:
         """Create `/brokers/ids/<id>` under the present session; its czxid is the broker epoch."""

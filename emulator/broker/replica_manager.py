@@ -64,9 +64,7 @@ class ReplicaManager:
         logs: LogManager,
         metadata_cache: MetadataCache,
         leader_quota: ReplicationQuotaManager,
-        halt: Callable[[str], None],
     ) -> None:
-        """`halt` ends the process at once (Exit.halt)."""
         self._context, self._logs, self._metadata_cache = context, logs, metadata_cache
         self._leader_quota = leader_quota
         self.propagation = IsrPropagation(context, zk_client)
@@ -80,7 +78,6 @@ class ReplicaManager:
         self._fetch_purgatory = Purgatory(context, "Fetch")
         self._checkpointing = False
         self.is_shutting_down = False
-        self._zk_client, self._halt = zk_client, halt
 
     async def startup(self) -> None:
         """The periodic tasks take their phase here, one shortly after the other (spec §4.1)."""
@@ -92,7 +89,6 @@ class ReplicaManager:
             self.propagation.maybe_propagate_isr_changes,
             ISR_CHANGE_PROPAGATION_PERIOD_MS,
         )
-        self._context.spawn("LogDirFailureHandler", self._handle_log_dir_failures())
 
     async def _maybe_shrink_isr(self) -> None:
         """One run of isr-expiration: every hosted partition, one after the other. An exception ends
@@ -562,33 +558,17 @@ class ReplicaManager:
         self._logs.checkpoint_high_watermarks()
         self._logs.shutdown()
 
-    # -- log directories that fail -----------------------------------------------------------------
-
-    async def _handle_log_dir_failures(self) -> None:
-        """LogDirFailureHandler: a write to a directory has failed."""
-        while True:
-            directory = await self._logs.failures.take()
-            try:
-                await self._handle_log_dir_failure(directory)
-            except ZooKeeperError as error:
-                self._context.failed("log directory failure", error)
-
-    async def _handle_log_dir_failure(self, directory: LogDirectory) -> None:
-        """Its partitions go offline; the controller is told, unless this was the last one: that
-        halts the broker."""
+    async def take_offline(self, directory: LogDirectory) -> tuple[TopicPartition, ...]:
+        """A log directory has failed: its partitions are not served any more."""
         await self.state_change_lock.enter()
         try:
             gone = [p for p, hosted in self.partitions.items() if hosted.directory is directory]
             assert self.fetchers is not None
             await self.fetchers.remove_fetcher_for_partitions(gone)
             self._mark_offline(gone)
+            return tuple(gone)
         finally:
             self.state_change_lock.leave()
-        self._context.emit(events.LogDirFailed, directory.number, tuple(gone))
-        if self._logs.handle_log_dir_failure(directory):
-            await self._zk_client.propagate_log_dir_event(self._context.broker)
-        else:
-            self._halt("all log directories have failed")
 
     def _refused(self, request: str, sender: int, sender_epoch: int) -> None:
         self._context.emit(

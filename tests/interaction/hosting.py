@@ -11,6 +11,7 @@ from typing import Any
 
 from emulator.broker.fetch_session import FullFetch
 from emulator.broker.fetcher import ReplicaFetcherManager
+from emulator.broker.log_dir_failure import LogDirFailureHandler
 from emulator.broker.log_dirs import Disk
 from emulator.broker.log_manager import LogManager
 from emulator.broker.metadata_cache import MetadataCache
@@ -72,6 +73,12 @@ class Hosting(Playbook):
             self.logs,
             self.metadata_cache,
             self.leader_quota,
+        )
+        self.log_dir_failures = LogDirFailureHandler(
+            self.context,
+            self.zk,
+            self.logs,
+            self.replicas,
             lambda reason: self.say(f"halts: {reason}"),
         )
         self.fetchers = ReplicaFetcherManager(
