@@ -1,0 +1,348 @@
+"""What the spec says in sections 6.12 to 6.14: elections by hand, reassignments, deletions, and
+what a fail-over finds of them."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from emulator.faults.admin import (
+    AddPartitions,
+    CreateTopic,
+    DeleteTopic,
+    PreferredElection,
+    Reassign,
+    TopicConfig,
+    UncleanElection,
+)
+from emulator.faults.life import Kill, Start
+from emulator.faults.link import CutLink, HealLink
+from emulator.faults.pause import Pause, Resume
+from emulator.trace import events
+from emulator.trace.values import TopicPartition
+from tests.spec.emulated import ORDERS_0, Emulated
+
+SESSION_MS = 6000
+UNCLEAN = "unclean.leader.election.enable"
+
+
+def returned(cluster: Emulated) -> list[str]:
+    """What the clients that asked for something were told."""
+    return [e.result for e in cluster.seen(events.StimulusReturned)]
+
+
+def failures(cluster: Emulated) -> list[str]:
+    return [f"{e.what}: {e.error}" for e in cluster.seen(events.ThreadFailed)]
+
+
+def znodes(cluster: Emulated, path: str) -> list[str]:
+    """The transactions that touched this znode."""
+    seen = cluster.seen(events.ZkTransaction)
+    return [op.op for e in seen for op in (e.ops or (e,)) if op.path == path]
+
+
+# -- elections -------------------------------------------------------------------------------------
+
+
+def fallen(cluster: Emulated) -> Emulated:
+    """orders-0 of [3, 2] is led by 2, since 3 died and came back."""
+    cluster.topic("orders", (3, 2)).do(Kill(3)).run_ms(9000).do(Start(3)).run_ms(8000)
+    assert cluster.state().leader_and_isr.leader == 2
+    return cluster.now_on()
+
+
+@pytest.mark.parametrize("through", ["api", "znode"])
+def test_6_12_a_preferred_election_gives_leadership_back_to_the_first_replica(through: str) -> None:
+    with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
+        fallen(cluster).do(PreferredElection((("orders", 0),), through)).run_ms(1500)
+        it = cluster.state().leader_and_isr
+        assert (it.leader, it.isr) == (3, (2, 3))
+        assert returned(cluster) == ["NONE"]
+        command = znodes(cluster, "/admin/preferred_replica_election")
+        assert command == (["create", "delete"] if through == "znode" else [])
+
+
+def test_6_12_the_command_znode_is_watched_again_after_it_was_deleted() -> None:
+    with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
+        cluster.topic("orders", (3, 2)).now_on()
+        for _ in range(3):
+            cluster.do(PreferredElection(None, "znode")).run_ms(1000)
+        assert returned(cluster) == ["NONE"] * 3
+        assert znodes(cluster, "/admin/preferred_replica_election") == ["create", "delete"] * 3
+
+
+def test_6_12_a_command_while_the_last_one_is_there_meets_its_znode() -> None:
+    with Emulated(1, 2, 3, zookeeper_session_timeout_ms=30_000) as cluster:
+        cluster.topic("orders", (3, 2)).now_on().do(Pause(1))
+        cluster.do(PreferredElection(None, "znode")).run_ms(500)
+        cluster.do(PreferredElection(None, "znode")).run_ms(500)
+        assert returned(cluster) == ["NONE", "NODE_EXISTS"]
+        cluster.do(Resume(1)).run_ms(1000)
+        assert znodes(cluster, "/admin/preferred_replica_election") == ["create", "delete"]
+
+
+def test_6_12_success_is_told_only_when_the_brokers_own_metadata_shows_the_leader() -> None:
+    with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
+        fallen(cluster).do(PreferredElection((("orders", 0),))).run_ms(1500)
+        (told,) = cluster.seen(events.StimulusReturned)
+        shown = [
+            e
+            for e in cluster.seen(events.MetadataCacheUpdated, broker=1)
+            if any(s.leader == 3 for s in e.states)
+        ]
+        assert shown and shown[0].seq < told.seq
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        (PreferredElection((("orders", 7),)), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (PreferredElection((("orders", 0),)), "ELECTION_NOT_NEEDED"),
+        (PreferredElection(), "NONE"),
+        (UncleanElection((("orders", 0),)), "ELECTION_NOT_NEEDED"),
+    ],
+)
+def test_6_12_elections_that_are_not_to_be_are_answered_with_why(
+    asked: PreferredElection | UncleanElection, answer: str
+) -> None:
+    with Emulated() as cluster:
+        cluster.topic("orders", (1, 2)).now_on().do(asked).run_ms(1000)
+        assert returned(cluster) == [answer]
+
+
+def test_6_12_a_preferred_replica_that_is_not_there_cannot_be_elected() -> None:
+    with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
+        cluster.topic("orders", (3, 2)).do(Kill(3)).run_ms(9000).now_on()
+        cluster.do(PreferredElection((("orders", 0),))).run_ms(1000)
+        assert returned(cluster) == ["PREFERRED_LEADER_NOT_AVAILABLE"]
+
+
+def stranded(cluster: Emulated) -> Emulated:
+    """The only ISR member of orders-0 is dead; 3 lives and lacks records."""
+    cluster.topic("orders", (2, 3)).do(Pause(3)).send().run_ms(4000).do(Resume(3), Kill(2))
+    cluster.run_ms(9000)
+    assert cluster.state().leader_and_isr.leader == -1
+    return cluster.now_on()
+
+
+def test_6_12_an_unclean_election_by_hand_elects_who_is_live() -> None:
+    with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
+        stranded(cluster).do(UncleanElection((("orders", 0),))).run_ms(1500)
+        it = cluster.state().leader_and_isr
+        assert (it.leader, it.isr) == (3, (3,))
+        assert returned(cluster) == ["NONE"]
+
+
+def test_6_12_where_nobody_is_live_there_is_nobody_to_be_elected() -> None:
+    with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
+        cluster.topic("orders", (2,)).do(Kill(2)).run_ms(9000).now_on()
+        cluster.do(UncleanElection((("orders", 0),))).run_ms(1000)
+        assert returned(cluster) == ["ELIGIBLE_LEADERS_NOT_AVAILABLE"]
+
+
+def test_6_7_who_enables_unclean_elections_for_a_topic_gets_one_at_once() -> None:
+    """KAFKA-6526: without a change of controller."""
+    with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
+        stranded(cluster).do(TopicConfig("orders", {UNCLEAN: "true"})).run_ms(2000)
+        assert cluster.state().leader_and_isr.isr == (3,)
+        (event,) = cluster.seen(
+            events.ControllerEventProcessed, event="TopicUncleanLeaderElectionEnable"
+        )
+        assert event.broker == 1
+
+
+def test_6_12_leadership_goes_back_by_itself_when_the_timer_comes() -> None:
+    settings = {
+        "auto_leader_rebalance_enable": "true",
+        "leader_imbalance_check_interval_seconds": 10,
+        "zookeeper_session_timeout_ms": SESSION_MS,
+    }
+    with Emulated(1, 2, 3, **settings) as cluster:
+        fallen(cluster)
+        cluster.run_until(lambda: cluster.state().leader_and_isr.leader == 3)
+        name = "AutoPreferredReplicaLeaderElection"
+        cluster.run_ms(21_000)
+        times = [e.t // 1000 for e in cluster.seen(events.ControllerEventQueued, event=name)]
+        assert all(abs(b - a - 10_000) < 200 for a, b in itertools.pairwise(times))
+
+
+# -- reassignments ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("through", ["api", "znode"])
+def test_6_13_a_partition_moves_and_what_it_left_is_deleted(through: str) -> None:
+    with Emulated() as cluster:
+        cluster.topic("orders", (1, 2)).send(3).run_ms(500).now_on()
+        cluster.do(Reassign("orders", 0, (3, 2), through)).run_ms(5000)
+        it = cluster.state().leader_and_isr
+        assert (it.leader, set(it.isr)) == (3, {2, 3})
+        assert ORDERS_0 not in cluster.world.cluster._disks[1].logs
+        assert returned(cluster) == ["NONE"]
+        command = znodes(cluster, "/admin/reassign_partitions")
+        assert command == (["create", "delete"] if through == "znode" else [])
+        assert not failures(cluster)
+
+
+def test_6_13_a_reassignment_that_is_under_way_is_cancelled() -> None:
+    with Emulated() as cluster:
+        cluster.topic("orders", (1, 2)).send(3).do(Pause(3)).now_on()
+        cluster.do(Reassign("orders", 0, (3, 2))).run_ms(1000)
+        moving = cluster.node(1).controller.context.assignments[ORDERS_0]
+        assert (moving.replicas, moving.adding_replicas) == ((3, 2, 1), (3,))
+        cluster.do(Reassign("orders", 0, None)).run_ms(1000).do(Resume(3)).run_ms(3000)
+        now = cluster.node(1).controller.context.assignments[ORDERS_0]
+        assert (now.replicas, now.is_being_reassigned) == ((2, 1), False)
+        assert set(cluster.state().leader_and_isr.isr) == {1, 2}
+        assert returned(cluster) == ["NONE", "NONE"]
+
+
+def test_4_4_the_replica_of_a_cancelled_reassignment_stays_behind() -> None:
+    """KAFKA-13972, repaired in 3.4.1: the StopReplica carries the epoch that it has already."""
+    with Emulated() as cluster:
+        cluster.topic("orders", (1, 2)).send(3).do(Pause(3)).now_on()
+        cluster.do(Reassign("orders", 0, (3, 2))).run_ms(1000)
+        cluster.do(Reassign("orders", 0, None)).run_ms(1000).do(Resume(3)).run_ms(3000)
+        ignored = cluster.seen(events.StopReplicaIgnored, broker=3, delete=True)
+        assert [e.error for e in ignored] == ["FENCED_LEADER_EPOCH"]
+        assert ORDERS_0 in cluster.world.cluster._disks[3].logs
+
+
+def test_6_13_a_new_target_replaces_the_old_one_and_its_replicas() -> None:
+    with Emulated(1, 2, 3, 4) as cluster:
+        cluster.topic("orders", (1, 2)).do(Pause(3)).now_on()
+        cluster.do(Reassign("orders", 0, (3, 2))).run_ms(1000)
+        cluster.do(Reassign("orders", 0, (4, 2))).run_ms(4000).do(Resume(3)).run_ms(3000)
+        it = cluster.state().leader_and_isr
+        assert (it.leader, set(it.isr)) == (4, {2, 4})
+        assert not failures(cluster)
+
+
+@pytest.mark.parametrize("through", ["api", "znode"])
+def test_6_13_a_new_controller_goes_on_with_what_was_under_way(through: str) -> None:
+    """The watch on the state znode is its own: it hears of the new replica in the ISR."""
+    with Emulated(1, 2, 3, 4, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
+        cluster.topic("orders", (2, 3)).send().run_ms(500).now_on()
+        cluster.do(CutLink(2, 4)).do(Reassign("orders", 0, (4, 3), through)).run_ms(1500)
+        cluster.do(Kill(1)).run_ms(9000).do(HealLink(2, 4)).run_ms(9000)
+        it = cluster.state().leader_and_isr
+        assert (it.leader, set(it.isr)) == (4, {3, 4})
+        command = znodes(cluster, "/admin/reassign_partitions")
+        assert command == (["create", "delete"] if through == "znode" else [])
+
+
+@pytest.mark.parametrize(
+    ("replicas", "answer"),
+    [
+        ((), "INVALID_REPLICA_ASSIGNMENT"),
+        ((2, 2), "INVALID_REPLICA_ASSIGNMENT"),
+        ((9,), "INVALID_REPLICA_ASSIGNMENT"),
+        (None, "NO_REASSIGNMENT_IN_PROGRESS"),
+    ],
+)
+def test_6_13_targets_that_cannot_be_are_refused(
+    replicas: tuple[int, ...] | None, answer: str
+) -> None:
+    with Emulated() as cluster:
+        cluster.topic("orders", (1, 2)).now_on().do(Reassign("orders", 0, replicas)).run_ms(1000)
+        assert returned(cluster) == [answer]
+
+
+def test_6_13_a_dead_replica_may_stay_but_none_may_be_added() -> None:
+    """Only those that are added have to be live (validateReplicas)."""
+    with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
+        cluster.topic("orders", (1, 2)).do(Kill(2)).run_ms(9000).now_on()
+        cluster.do(Reassign("orders", 0, (1, 2, 3))).run_ms(3000)
+        cluster.topic("bills", (1, 3)).do(Reassign("bills", 0, (2, 1))).run_ms(1000)
+        assert returned(cluster) == ["NONE", "NONE", "INVALID_REPLICA_ASSIGNMENT"]
+
+
+def test_6_13_through_the_znode_nobody_asks_whether_the_brokers_are_there() -> None:
+    with Emulated() as cluster:
+        cluster.topic("orders", (1, 2)).now_on()
+        cluster.do(Reassign("orders", 0, (9, 2), "znode")).run_ms(2000)
+        assert znodes(cluster, "/admin/reassign_partitions") == ["create"]
+        assert cluster.node(1).controller.context.assignments[ORDERS_0].adding_replicas == (9,)
+        cluster.do(Reassign("orders", 0, None)).run_ms(2000)
+        assert znodes(cluster, "/admin/reassign_partitions") == ["create", "delete"]
+
+
+def test_6_13_what_cannot_begin_is_taken_out_of_the_command() -> None:
+    with Emulated() as cluster:
+        cluster.now_on().do(Reassign("nothing", 0, (1, 2), "znode")).run_ms(1000)
+        assert znodes(cluster, "/admin/reassign_partitions") == ["create", "delete"]
+        cluster.topic("orders", (1, 2)).now_on()
+        cluster.do(Reassign("orders", 0, (3, 2), "znode")).run_ms(4000)
+        assert cluster.state().leader_and_isr.leader == 3, "the znode is watched again"
+
+
+def test_6_13_no_partition_is_added_while_another_moves() -> None:
+    with Emulated() as cluster:
+        cluster.topic("orders", (1, 2)).do(Pause(3)).now_on()
+        cluster.do(Reassign("orders", 0, (3, 2))).run_ms(800)
+        cluster.do(AddPartitions("orders", ((1, 2),))).run_ms(800)
+        assert returned(cluster) == ["NONE", "REASSIGNMENT_IN_PROGRESS"]
+
+
+# -- topics ----------------------------------------------------------------------------------------
+
+
+def test_6_14_a_deletion_goes_on_under_the_next_controller() -> None:
+    with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
+        cluster.topic("orders", (2, 3)).now_on().do(CutLink(1, 3)).do(DeleteTopic("orders"))
+        cluster.run_ms(1000).do(Kill(1)).run_ms(12_000)
+        assert znodes(cluster, "/brokers/topics/orders") == ["delete"]
+        for broker in (2, 3):
+            assert ORDERS_0 not in cluster.world.cluster._disks[broker].logs
+
+
+def test_6_14_a_topic_with_a_dead_replica_waits_for_it() -> None:
+    with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
+        cluster.topic("orders", (2, 3)).do(Kill(3)).run_ms(9000).now_on()
+        cluster.do(DeleteTopic("orders")).run_ms(3000)
+        assert znodes(cluster, "/brokers/topics/orders") == []
+        cluster.do(Start(3)).run_ms(8000)
+        assert znodes(cluster, "/brokers/topics/orders") == ["delete"]
+        assert ORDERS_0 not in cluster.world.cluster._disks[3].logs
+
+
+def test_6_14_a_deletion_whose_broker_dies_meanwhile_is_begun_again_when_it_is_back() -> None:
+    with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
+        cluster.topic("orders", (2, 3)).now_on().do(CutLink(1, 3)).do(DeleteTopic("orders"))
+        cluster.run_ms(1000).do(Kill(3), HealLink(1, 3)).run_ms(9000)
+        assert znodes(cluster, "/brokers/topics/orders") == []
+        cluster.do(Start(3)).run_ms(8000)
+        assert znodes(cluster, "/brokers/topics/orders") == ["delete"]
+
+
+def test_6_14_a_topic_that_is_deleted_can_be_created_again() -> None:
+    with Emulated() as cluster:
+        cluster.topic("orders", (1, 2)).send(3).run_ms(300)
+        cluster.do(DeleteTopic("orders")).run_ms(2000).do(CreateTopic("orders", ((2, 3),)))
+        cluster.run_ms(1000)
+        assert cluster.offsets(2) == (0, 0)
+        assert cluster.state().leader_and_isr.leader == 2
+
+
+def test_partitions_are_assigned_by_the_broker_where_nobody_says_how() -> None:
+    with Emulated() as cluster:
+        cluster.do(CreateTopic("many", num_partitions=6, replication_factor=2)).run_ms(1500)
+        states = [cluster.state(TopicPartition("many", n)).leader_and_isr for n in range(6)]
+        leaders = [s.leader for s in states]
+        assert leaders[:3] == leaders[3:]
+        assert sorted(leaders[:3]) == [1, 2, 3]
+        assert all(len(s.isr) == 2 for s in states)
+        cluster.do(AddPartitions("many", count=8)).run_ms(1500)
+        assert len({s.leader for s in states}) == 3
+        assert cluster.state(TopicPartition("many", 7)).leader_and_isr.leader in (1, 2, 3)
+
+
+def test_where_an_assignment_begins_is_drawn_from_the_seed() -> None:
+    def first(seed: int) -> tuple[int, ...]:
+        with Emulated(seed=seed) as cluster:
+            cluster.do(CreateTopic("many", num_partitions=1, replication_factor=3)).run_ms(1000)
+            return cluster.state(TopicPartition("many", 0)).leader_and_isr.isr
+
+    drawn = [first(seed) for seed in (1, 2, 3, 4)]
+    assert drawn == [first(seed) for seed in (1, 2, 3, 4)]
+    assert len(set(drawn)) > 1
