@@ -22,6 +22,11 @@ class CreateTopic(Stimulus, frozen=True, tag="create_topic"):
     def apply(self, world: World) -> None:
         world.admin(self)
 
+    def wrong(self) -> str | None:
+        if self.assignment and max(self.num_partitions, self.replication_factor) > 0:
+            return "an assignment, or num_partitions and replication_factor"
+        return None
+
     def enter_topics(self, topics: dict[str, int]) -> None:
         topics[self.topic] = len(self.assignment) or max(self.num_partitions, 1)
 
@@ -36,6 +41,11 @@ class AddPartitions(Stimulus, frozen=True, tag="add_partitions"):
 
     def apply(self, world: World) -> None:
         world.admin(self)
+
+    def wrong(self) -> str | None:
+        if bool(self.assignment) == (self.count > 0):
+            return "either an assignment or a count is wanted"
+        return None
 
     def enter_topics(self, topics: dict[str, int]) -> None:
         before = topics.get(self.topic, 0)
@@ -62,6 +72,11 @@ class Reassign(Stimulus, frozen=True, tag="reassign"):
 
     def apply(self, world: World) -> None:
         world.admin(self)
+
+    def wrong(self) -> str | None:
+        if self.replicas is None and self.through == "znode":
+            return "a reassignment is cancelled through the API"
+        return None
 
 
 class PreferredElection(Stimulus, frozen=True, tag="preferred_election"):

@@ -35,7 +35,7 @@ class World(Protocol):
         """End a process as SIGKILL does."""
         ...
 
-    def lose(self, broker: int, what: str) -> None:
+    def lose_from_disk(self, broker: int, what: str) -> None:
         """A broker that has just been killed loses this of its disk: `nothing`, `unflushed`,
         `disk`."""
         ...

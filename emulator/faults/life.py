@@ -31,7 +31,7 @@ class Crash(Stimulus, frozen=True, tag="crash"):
 
     def apply(self, world: World) -> None:
         world.kill(self.broker)
-        world.lose(self.broker, self.lose)
+        world.lose_from_disk(self.broker, self.lose)
 
     def healed(self) -> Stimulus:
         return Start(self.broker)

@@ -212,7 +212,7 @@ class Cluster:
         node = self.brokers[broker]
         node.crash()
 
-    def lose(self, broker: int, what: str) -> None:
+    def lose_from_disk(self, broker: int, what: str) -> None:
         self._disks[broker].lose(what)
 
     def fail_log_dir(self, broker: int, directory: int) -> None:
