@@ -21,7 +21,7 @@ from emulator.scenario.errors import ScenarioError, UserError, instead_of
 from emulator.scenario.parameters import ZOOKEEPER, read_stimulus
 from emulator.scenario.schema import Scenario
 
-SHORT = {"crash": "kill", "cut": "cut_link", "delay": "delay_link"}
+SHORT = {"cut": "cut_link", "delay": "delay_link"}
 """Where the registry has no such name of its own."""
 
 _HAND_OVER, _PRODUCER = "send", "produce"

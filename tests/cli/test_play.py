@@ -102,7 +102,7 @@ def test_heal_takes_what_it_names_or_everything(play: Play) -> None:
     code, _, _ = play("pause 2", "cut 1 zookeeper", "crash 3", "heal zookeeper", "heal", "run 1s")
     assert code == 0
     done = Path("tried-by-hand.yaml").read_text()
-    order = ("pause", "cut_link", "kill", "heal_link", "resume", "start")
+    order = ("pause", "cut_link", "crash", "heal_link", "resume", "start")
     places = [done.index(f"{name}:") for name in order]
     assert places == sorted(places)
 

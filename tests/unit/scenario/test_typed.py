@@ -14,7 +14,7 @@ from emulator.faults.admin import (
 )
 from emulator.faults.base import Stimulus, stimuli
 from emulator.faults.clients import Consume, Produce, ProduceStop, Send
-from emulator.faults.life import Kill, Start, Terminate
+from emulator.faults.life import Crash, Kill, Start, Terminate
 from emulator.faults.link import CutLink, DelayLink, HealLink
 from emulator.faults.pause import Pause, Resume
 from emulator.faults.slow import SlowDisk, SlowFollower
@@ -39,7 +39,7 @@ TYPED: dict[str, Stimulus] = {
     "pause zookeeper": Pause(None, "zookeeper"),
     "resume broker=2": Resume(2),
     "kill 1": Kill(1),
-    "crash 1": Kill(1),
+    "crash 1": Crash(1),
     "terminate 1": Terminate(1),
     "start 1": Start(1),
     "cut 1 zookeeper": CutLink(1, "zookeeper"),
