@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from emulator.faults.base import Stimulus, World
+from emulator.faults.drawing import Draw
 
 
 class CreateTopic(Stimulus, frozen=True, tag="create_topic"):
@@ -18,6 +19,14 @@ class CreateTopic(Stimulus, frozen=True, tag="create_topic"):
     config: dict[str, str] = {}
     num_partitions: int = -1
     replication_factor: int = -1
+
+    weight = 2
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        topic, factor = draw.new_topic(), draw.between(1, min(3, len(draw.brokers)))
+        draw.topics[topic] = [draw.replicas(factor) for _ in range(draw.between(1, 4))]
+        return cls(topic, tuple(draw.topics[topic]))
 
     def apply(self, world: World) -> None:
         world.admin(self)
@@ -39,6 +48,18 @@ class AddPartitions(Stimulus, frozen=True, tag="add_partitions"):
     assignment: tuple[tuple[int, ...], ...] = ()
     count: int = -1
 
+    weight = 2
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus | None:
+        topic = draw.topic
+        if topic is None:
+            return None
+        factor = len(draw.topics[topic][0])
+        added = [draw.replicas(factor) for _ in range(draw.between(1, 2))]
+        draw.topics[topic] += added
+        return cls(topic, tuple(added))
+
     def apply(self, world: World) -> None:
         world.admin(self)
 
@@ -57,6 +78,16 @@ class DeleteTopic(Stimulus, frozen=True, tag="delete_topic"):
 
     topic: str
 
+    weight = 1
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus | None:
+        topic = draw.topic
+        if topic is None or len(draw.topics) < 2:
+            return None
+        del draw.topics[topic]
+        return cls(topic)
+
     def apply(self, world: World) -> None:
         world.admin(self)
 
@@ -69,6 +100,18 @@ class Reassign(Stimulus, frozen=True, tag="reassign"):
     partition: int
     replicas: tuple[int, ...] | None = None
     through: Literal["api", "znode"] = "api"
+
+    weight = 4
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus | None:
+        topic = draw.topic
+        if topic is None:
+            return None
+        partition = draw.below(len(draw.topics[topic]))
+        if draw.chance(15):
+            return cls(topic, partition)
+        return cls(topic, partition, draw.replicas(draw.between(1, min(3, len(draw.brokers)))))
 
     def apply(self, world: World) -> None:
         world.admin(self)
@@ -96,6 +139,12 @@ class UncleanElection(Stimulus, frozen=True, tag="unclean_election"):
 
     partitions: tuple[tuple[str, int], ...] | None = None
 
+    weight = 3
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        return cls()
+
     def apply(self, world: World) -> None:
         world.admin(self)
 
@@ -105,6 +154,17 @@ class TopicConfig(Stimulus, frozen=True, tag="topic_config"):
 
     topic: str
     config: dict[str, str]
+
+    weight = 1
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus | None:
+        topic = draw.topic
+        if topic is None:
+            return None
+        if draw.chance(30):
+            return cls(topic, {"unclean.leader.election.enable": "true"})
+        return cls(topic, {"min.insync.replicas": str(draw.between(1, 2))})
 
     def apply(self, world: World) -> None:
         world.admin(self)

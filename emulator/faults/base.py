@@ -15,6 +15,7 @@ from typing import ClassVar, Literal, Protocol
 
 import msgspec
 
+from emulator.faults.drawing import Draw
 from zk.wire import When
 
 Ways = Literal["both", "to_peer", "from_peer"]
@@ -51,7 +52,11 @@ class World(Protocol):
         ...
 
     def start_again(self, broker: int, registered_ms: int | None) -> None:
-        """A new process of a broker whose last one ended."""
+        """A new process of a broker whose last one ended, or is about to."""
+        ...
+
+    def runs(self, broker: int) -> bool:
+        """Whether a process of the broker is there."""
         ...
 
     def cut(self, broker: int, peer: int | str, ways: Ways = "both") -> None:
@@ -149,6 +154,22 @@ class Stimulus(
     def wrong(self) -> str | None:
         """What is wrong with its parameters taken together, for whoever wrote them."""
         return None
+
+    weight: ClassVar[int] = 0
+    """How often random worlds do it, beside the others; 0: never."""
+
+    lasts_ms: ClassVar[tuple[int, int]] = (100, 15_000)
+    """How long it lasts in a random world, where something heals it."""
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus | None:
+        """One for a random world; None when the cluster has nothing to do it to."""
+        return None
+
+    def holds(self) -> tuple[object, ...]:
+        """What it has in its hands until it is healed: nothing else that holds the same is done
+        meanwhile."""
+        return (self.name,)
 
     @property
     def needs_own_server(self) -> bool:

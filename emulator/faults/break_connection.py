@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from emulator.faults.base import Stimulus, World
+from emulator.faults.drawing import Draw, link_between
 from zk.wire import When
 
 Kind = Literal[
@@ -30,6 +31,22 @@ class BreakConnection(Stimulus, frozen=True, tag="break_connection"):
     request: Kind | None = None
     late_ms: int = 0
     count: int = 1
+
+    weight = 8
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus | None:
+        broker = draw.broker
+        peer = draw.peer_of(broker)
+        kinds: tuple[Kind | None, ...] = (None, *get_args(Kind))
+        when: When = draw.one_of(("before", "after"))
+        late_ms = draw.spread(10, 4000) if when == "after" and draw.chance(40) else 0
+        if peer is None:
+            return None
+        return cls(broker, peer, when, draw.one_of(kinds), late_ms, draw.between(1, 3))
+
+    def holds(self) -> tuple[object, ...]:
+        return (self.name, *link_between(self.broker, self.peer))
 
     def apply(self, world: World) -> None:
         world.break_connection(

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Literal
 
 from emulator.faults.base import Stimulus, World
+from emulator.faults.drawing import Draw
 from zk.wire import When
 
 Op = Literal["create", "delete", "setData", "multi", "exists", "getData", "getChildren2", "sync"]
@@ -20,6 +21,17 @@ class DropConnection(Stimulus, frozen=True, tag="drop_connection"):
     when: When
     op: Op | None = None
     count: int = 1
+
+    weight = 6
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        ops: tuple[Op | None, ...] = (None, "setData", "multi", "create", "delete", "getData")
+        when: When = draw.one_of(("before", "after"))
+        return cls(draw.broker, when, draw.one_of(ops), draw.between(1, 3))
+
+    def holds(self) -> tuple[object, ...]:
+        return (self.name, self.broker)
 
     def apply(self, world: World) -> None:
         world.drop_connection(self.broker, self.when, self.op, self.count)

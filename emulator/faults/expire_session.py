@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from emulator.faults.base import Stimulus, World
+from emulator.faults.drawing import Draw
 
 
 class ExpireSession(Stimulus, frozen=True, tag="expire_session"):
@@ -10,6 +11,12 @@ class ExpireSession(Stimulus, frozen=True, tag="expire_session"):
     when it reconnects, a second or two later, and opens another; that is its healing."""
 
     broker: int
+
+    weight = 6
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        return cls(draw.broker)
 
     def apply(self, world: World) -> None:
         world.expire_session(self.broker)

@@ -8,12 +8,22 @@ from __future__ import annotations
 from typing import Literal
 
 from emulator.faults.base import Stimulus, World
+from emulator.faults.drawing import Draw
 
 
 class Kill(Stimulus, frozen=True, tag="kill"):
     """The process is gone between two instructions (SIGKILL)."""
 
     broker: int
+
+    weight = 4
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        return cls(draw.broker)
+
+    def holds(self) -> tuple[object, ...]:
+        return ("process", self.broker)
 
     def apply(self, world: World) -> None:
         world.kill(self.broker)
@@ -42,6 +52,15 @@ class Terminate(Stimulus, frozen=True, tag="terminate"):
 
     broker: int
 
+    weight = 4
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        return cls(draw.broker)
+
+    def holds(self) -> tuple[object, ...]:
+        return ("process", self.broker)
+
     def apply(self, world: World) -> None:
         world.terminate(self.broker)
 
@@ -51,10 +70,14 @@ class Terminate(Stimulus, frozen=True, tag="terminate"):
 
 class Start(Stimulus, frozen=True, tag="start"):
     """A new process on the same disk. `registered_ms` is when its registration is to be created,
-    in milliseconds since the cluster was up, where that is given (a recording gives it)."""
+    in milliseconds since the cluster was up, where that is given (a recording gives it). `if_down`:
+    a broker that runs is left alone."""
 
     broker: int
     registered_ms: int | None = None
+    if_down: bool = False
 
     def apply(self, world: World) -> None:
+        if self.if_down and world.runs(self.broker):
+            return
         world.start_again(self.broker, self.registered_ms)

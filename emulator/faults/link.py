@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from emulator.faults.base import Stimulus, Ways, World
+from emulator.faults.drawing import Draw, link_between
 
 
 class CutLink(Stimulus, frozen=True, tag="cut_link"):
@@ -12,6 +13,18 @@ class CutLink(Stimulus, frozen=True, tag="cut_link"):
     broker: int
     peer: int | str
     ways: Ways = "both"
+
+    weight = 6
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus | None:
+        broker = draw.broker
+        peer = draw.peer_of(broker)
+        ways: Ways = draw.one_of(("both", "both", "to_peer", "from_peer"))
+        return None if peer is None else cls(broker, peer, ways)
+
+    def holds(self) -> tuple[object, ...]:
+        return link_between(self.broker, self.peer)
 
     def apply(self, world: World) -> None:
         world.cut(self.broker, self.peer, self.ways)
@@ -37,6 +50,17 @@ class DelayLink(Stimulus, frozen=True, tag="delay_link"):
     peer: int | str
     delay_ms: int
 
+    weight = 4
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus | None:
+        broker = draw.broker
+        peer = "zookeeper" if draw.chance(40) else draw.peer_of(broker)
+        return None if peer is None else cls(broker, peer, draw.spread(1, 3000))
+
+    def holds(self) -> tuple[object, ...]:
+        return link_between(self.broker, self.peer)
+
     def apply(self, world: World) -> None:
         world.delay(self.broker, self.peer, self.delay_ms)
 
@@ -48,6 +72,15 @@ class CutZookeeperLink(Stimulus, frozen=True, tag="cut_zookeeper_link"):
     """Bytes stop between a broker and ZooKeeper."""
 
     broker: int
+
+    weight = 6
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        return cls(draw.broker)
+
+    def holds(self) -> tuple[object, ...]:
+        return link_between(self.broker, "zookeeper")
 
     def apply(self, world: World) -> None:
         world.cut(self.broker, "zookeeper")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from emulator.faults.base import Stimulus, Ways, World
+from emulator.faults.drawing import Draw, link_between
 
 
 class LinkLatency(Stimulus, frozen=True, tag="link_latency"):
@@ -16,6 +17,19 @@ class LinkLatency(Stimulus, frozen=True, tag="link_latency"):
     typical_ms: int
     high_ms: int
     ways: Ways = "both"
+
+    weight = 4
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus | None:
+        broker = draw.broker
+        peer = "zookeeper" if draw.chance(40) else draw.peer_of(broker)
+        low, typical, high = sorted(draw.spread(1, 2000) for _ in range(3))
+        ways: Ways = draw.one_of(("both", "both", "to_peer", "from_peer"))
+        return None if peer is None else cls(broker, peer, low, typical, high, ways)
+
+    def holds(self) -> tuple[object, ...]:
+        return (self.name, *link_between(self.broker, self.peer))
 
     def apply(self, world: World) -> None:
         times = self.low_ms, self.typical_ms, self.high_ms

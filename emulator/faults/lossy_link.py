@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from emulator.faults.base import Stimulus, Ways, World
+from emulator.faults.drawing import Draw, link_between
 
 
 class LossyLink(Stimulus, frozen=True, tag="lossy_link"):
@@ -13,6 +14,19 @@ class LossyLink(Stimulus, frozen=True, tag="lossy_link"):
     peer: int | str
     loss: float
     ways: Ways = "both"
+
+    weight = 4
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus | None:
+        broker = draw.broker
+        peer = "zookeeper" if draw.chance(40) else draw.peer_of(broker)
+        ways: Ways = draw.one_of(("both", "both", "to_peer", "from_peer"))
+        loss = draw.one_of((0.01, 0.1, 0.4))
+        return None if peer is None else cls(broker, peer, loss, ways)
+
+    def holds(self) -> tuple[object, ...]:
+        return (self.name, *link_between(self.broker, self.peer))
 
     def apply(self, world: World) -> None:
         world.lose(self.broker, self.peer, self.ways, self.loss)

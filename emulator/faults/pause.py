@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from emulator.faults.base import Stimulus, World
+from emulator.faults.drawing import Draw
 
 
 class Pause(Stimulus, frozen=True, tag="pause"):
@@ -11,6 +12,15 @@ class Pause(Stimulus, frozen=True, tag="pause"):
 
     broker: int | None = None
     server: str | None = None
+
+    weight = 6
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        return cls(server="zookeeper") if draw.chance(15) else cls(draw.broker)
+
+    def holds(self) -> tuple[object, ...]:
+        return ("process", self.target)
 
     @property
     def target(self) -> int | str:

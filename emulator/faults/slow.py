@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from emulator.faults.base import Stimulus, World
+from emulator.faults.drawing import Draw
 
 
 class SlowFollower(Stimulus, frozen=True, tag="slow_follower"):
@@ -11,6 +12,15 @@ class SlowFollower(Stimulus, frozen=True, tag="slow_follower"):
 
     broker: int
     bytes_per_s: int
+
+    weight = 3
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        return cls(draw.broker, draw.spread(200, 100_000))
+
+    def holds(self) -> tuple[object, ...]:
+        return (self.name, self.broker)
 
     def apply(self, world: World) -> None:
         world.limit_bandwidth(self.broker, self.bytes_per_s)
@@ -25,6 +35,15 @@ class SlowDisk(Stimulus, frozen=True, tag="slow_disk"):
 
     broker: int
     ms_per_append: int
+
+    weight = 2
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        return cls(draw.broker, draw.spread(1, 300))
+
+    def holds(self) -> tuple[object, ...]:
+        return (self.name, self.broker)
 
     def apply(self, world: World) -> None:
         world.slow_disk(self.broker, self.ms_per_append)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from emulator.faults.base import Stimulus, Ways, World
+from emulator.faults.drawing import Draw, link_between
 
 
 class SlowLink(Stimulus, frozen=True, tag="slow_link"):
@@ -14,6 +15,18 @@ class SlowLink(Stimulus, frozen=True, tag="slow_link"):
     peer: int
     bytes_per_s: int
     ways: Ways = "both"
+
+    weight = 2
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus | None:
+        broker = draw.broker
+        peer = draw.peer_of(broker)
+        ways: Ways = draw.one_of(("both", "both", "to_peer", "from_peer"))
+        return None if peer is None else cls(broker, peer, draw.spread(500, 100_000), ways)
+
+    def holds(self) -> tuple[object, ...]:
+        return (self.name, *link_between(self.broker, self.peer))
 
     def apply(self, world: World) -> None:
         world.narrow(self.broker, self.peer, self.ways, self.bytes_per_s)

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from emulator.faults.base import Stimulus, World
+from emulator.faults.drawing import Draw
 
 
 class StopZookeeper(Stimulus, frozen=True, tag="stop_zookeeper"):
     """The server is gone (SIGKILL): connections break and are refused; what it answered is in its
     log."""
+
+    weight = 2
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        return cls()
+
+    def holds(self) -> tuple[object, ...]:
+        return ("process", "zookeeper")
 
     def apply(self, world: World) -> None:
         world.stop_zookeeper()

@@ -38,7 +38,7 @@ def hazards() -> tuple[Hazard, ...]:
     package = importlib.import_module("emulator.hazards")
     for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
         importlib.import_module(f"{package.__name__}.{module}")
-    return tuple(kind() for kind in Hazard.__subclasses__())
+    return tuple(sorted((kind() for kind in Hazard.__subclasses__()), key=lambda h: h.name))
 
 
 def recognise(violation: Violation, events: Sequence[AnyEvent]) -> str:

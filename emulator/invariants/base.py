@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import ClassVar
 
@@ -41,6 +41,7 @@ class Invariant:
     """One predicate, held against one trace."""
 
     liveness: ClassVar[bool] = False
+    """Judged at the end, from what `lacking` says then."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -51,8 +52,20 @@ class Invariant:
     def begin(self) -> None:
         """Make what it keeps."""
 
-    def at_end(self, now_us: int) -> None:
-        """The trace is over; liveness is judged here."""
+    def lacking(self) -> Iterator[Violation]:
+        """Liveness: what has not come about yet."""
+        return iter(())
+
+    def violation(
+        self,
+        text: str,
+        before: int,
+        after: int,
+        partition: TopicPartition | None = None,
+        broker: int = 0,
+    ) -> Violation:
+        """One of this invariant."""
+        return Violation(name_of(type(self)), text, (before, after), partition, broker)
 
     def violated(
         self,
@@ -65,8 +78,7 @@ class Invariant:
         """It does not hold: said once for a partition and a broker, since the rest follows."""
         if (partition, broker) not in self._said:
             self._said.add((partition, broker))
-            facts = (before, after)
-            self.violations.append(Violation(name_of(type(self)), text, facts, partition, broker))
+            self.violations.append(self.violation(text, before, after, partition, broker))
 
 
 def name_of(kind: type[Invariant]) -> str:
@@ -91,16 +103,17 @@ class Monitor:
     otherwise it keeps its own.
     """
 
-    def __init__(self, facts: Facts | None = None, *, liveness: bool = False) -> None:
+    def __init__(
+        self, facts: Facts | None = None, *, safety: bool = True, liveness: bool = False
+    ) -> None:
         self.facts = facts or Facts()
-        kinds = (k for k in invariants().values() if liveness or not k.liveness)
-        self.held = [kind(self.facts) for kind in kinds]
+        wanted = {False: safety, True: liveness}
+        self.held = [k(self.facts) for k in invariants().values() if wanted[k.liveness]]
         first = self.facts.parts if facts is None else self.facts.own_parts
-        self._dispatch = Dispatch((*first, *self.held))
-        self._now_us = 0
+        self.parts: tuple[object, ...] = (*first, *self.held)
+        self._dispatch = Dispatch(self.parts)
 
     def __call__(self, event: AnyEvent) -> None:
-        self._now_us = event.t
         self._dispatch(event)
 
     @property
@@ -109,11 +122,18 @@ class Monitor:
         every = [violation for one in self.held for violation in one.violations]
         return sorted(every, key=lambda violation: violation.facts[1])
 
+    def lacking(self) -> list[Violation]:
+        """What the liveness among them still miss."""
+        return [violation for one in self.held for violation in one.lacking()]
+
+    @property
+    def converged(self) -> bool:
+        """All that the liveness among them want has come about."""
+        return not any(True for one in self.held for _ in one.lacking())
+
     def at_end(self) -> list[Violation]:
         """The trace is over: liveness is judged too."""
-        for one in self.held:
-            one.at_end(self._now_us)
-        return self.violations
+        return [*self.violations, *self.lacking()]
 
 
 def check(events: Iterable[AnyEvent], *, liveness: bool = False) -> list[Violation]:

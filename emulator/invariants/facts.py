@@ -70,6 +70,101 @@ class Views:
             self.all.get(event.partition, {}).pop(event.broker, None)
 
 
+class Znode(msgspec.Struct):
+    """A znode's data, and the event that wrote it."""
+
+    data: str
+    seq: int
+
+
+class _Topic(msgspec.Struct):
+    partitions: dict[str, tuple[int, ...]]
+
+
+class Znodes:
+    """What ZooKeeper has below `/brokers/ids`, `/admin`, `/isr_change_notification`, of topics
+    (without partitions), and `/controller`."""
+
+    def __init__(self) -> None:
+        self.all: dict[str, Znode] = {}
+
+    def below(self, parent: str) -> list[str]:
+        """Paths of children, in order of their names."""
+        return sorted(p for p in self.all if p.rpartition("/")[0] == parent)
+
+    def assignments(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """Every partition's replicas, as the topics' znodes have them."""
+        found = {}
+        for path in self.below("/brokers/topics"):
+            topic = path.rpartition("/")[2]
+            try:
+                partitions = msgspec.json.decode(self.all[path].data, type=_Topic).partitions
+            except msgspec.DecodeError:
+                continue
+            for number, replicas in partitions.items():
+                found[TopicPartition(topic, int(number))] = replicas
+        return found
+
+    def on_zk_transaction(self, event: e.ZkTransaction) -> None:
+        for path in event.removed:
+            self.all.pop(path, None)
+        for op in event.ops or (event,):
+            path = op.path or ""
+            if op.code or not path.startswith(_KEPT) or "/partitions" in path:
+                continue
+            if op.op == "delete":
+                self.all.pop(path, None)
+            elif op.op in ("create", "setData"):
+                self.all[path] = Znode(op.data or "", event.seq)
+
+
+_KEPT = (
+    "/brokers/ids/",
+    "/brokers/topics/",
+    "/controller",
+    "/admin/",
+    "/isr_change_notification/",
+)
+
+
+class Caches:
+    """What metadata caches and the active controller hold: the entry and the event that put it
+    there."""
+
+    def __init__(self) -> None:
+        self.started: dict[int, int] = {}
+        self.metadata: dict[int, dict[TopicPartition, tuple[PartitionState, int]]] = {}
+        self.live: dict[int, tuple[tuple[int, ...], int]] = {}
+        self.controller, self.elected_seq = 0, -1
+        self.states: dict[TopicPartition, e.ControllerCacheUpdated] = {}
+
+    def on_broker_starting(self, event: e.BrokerStarting) -> None:
+        self.started[event.broker] = event.seq
+        self.metadata[event.broker] = {}
+        self.live[event.broker] = (), -1
+
+    def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
+        cache = self.metadata.setdefault(event.broker, {})
+        for state in event.states:
+            cache[state.partition] = state, event.seq
+        for name in event.removed:
+            cache.pop(name, None)
+        self.live[event.broker] = tuple(sorted(event.live_brokers)), event.seq
+
+    def on_controller_elected(self, event: e.ControllerElected) -> None:
+        self.controller, self.elected_seq = event.broker, event.seq
+        self.states.clear()
+
+    def on_controller_resigned(self, event: e.ControllerResigned) -> None:
+        if event.broker == self.controller:
+            self.controller, self.elected_seq = 0, event.seq
+            self.states.clear()
+
+    def on_controller_cache_updated(self, event: e.ControllerCacheUpdated) -> None:
+        if event.broker == self.controller:
+            self.states[event.partition] = event
+
+
 class CommittedLog(msgspec.Struct):
     """The records below the highest high watermark that a leader had, and the event that set it."""
 
@@ -130,6 +225,8 @@ class Facts:
         self.partitions = partitions or Partitions()
         self.logs = logs or Logs()
         self.views = Views()
+        self.znodes = Znodes()
+        self.caches = Caches()
         self.committed = Committed(self.partitions, self.logs, self.views)
 
     @property
@@ -140,4 +237,4 @@ class Facts:
     @property
     def own_parts(self) -> tuple[object, ...]:
         """Those that are never somebody else's."""
-        return (self.views, self.committed)
+        return (self.views, self.znodes, self.caches, self.committed)

@@ -17,14 +17,14 @@ class HwNeverDecreases(Invariant):
         self._last[event.partition, event.broker] = event.hw, event.seq
 
     def on_hw_advanced(self, event: e.HwAdvanced) -> None:
-        if event.role != "leader":
-            return
         key = event.partition, event.broker
         hw, seq = self._last.get(key, (-1, -1))
-        if event.hw < hw:
-            text = f"the leader's high watermark goes from {hw} to {event.hw}"
-            self.violated(text, seq, event.seq, event.partition, event.broker)
         if event.hw > event.leo:
             text = f"the high watermark {event.hw} is beyond the log's end {event.leo}"
+            self.violated(text, seq, event.seq, event.partition, event.broker)
+        if event.role != "leader":
+            return
+        if event.hw < hw:
+            text = f"the leader's high watermark goes from {hw} to {event.hw}"
             self.violated(text, seq, event.seq, event.partition, event.broker)
         self._last[key] = event.hw, event.seq

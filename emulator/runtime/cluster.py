@@ -7,6 +7,7 @@ through `Surroundings`. Implements `emulator.faults.base.World`. Knows no scenar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -225,11 +226,23 @@ class Cluster:
         self.brokers[broker].terminate()
 
     def start_again(self, broker: int, registered_ms: int | None) -> None:
-        """Two processes of one broker at a time are nobody's wish, unless the first is ending."""
+        """Two processes of one broker at a time are nobody's wish: one that is about to end is
+        followed by the next when it has."""
         node = self.brokers[broker]
-        if node.context.process.state != "dead" and not (node.shutting_down or node.exited):
+        process = node.context.process
+        if process.state == "dead":
+            self.on_start(broker, registered_ms)
+        elif node.shutting_down:
+            process.on_death = partial(self._started_when_dead, broker, registered_ms)
+        else:
             raise UserError(f"start: broker {broker} runs already")
-        self.on_start(broker, registered_ms)
+
+    def runs(self, broker: int) -> bool:
+        return self._process(broker).state != "dead"
+
+    def _started_when_dead(self, broker: int, registered_ms: int | None, process: Process) -> None:
+        self.network.process_died(process)
+        self.kernel.world.lane("world").post(partial(self.on_start, broker, registered_ms))
 
     def cut(self, broker: int, peer: int | str, ways: Ways = "both") -> None:
         if isinstance(peer, str):

@@ -138,12 +138,16 @@ class Run:
         """All stimuli were applied."""
         return self.stretch >= len(self.scenario.steps)
 
-    def next_stretch(self) -> None:
-        """Apply the next stimulus, and run until just before the one after it (or to the end)."""
+    def next_stimulus(self) -> None:
+        """Run until the next stimulus, and apply it."""
         step = self.scenario.steps[self.stretch]
         self.run_to(step.at_us)
         self.stretch += 1
         self.apply(step.stimulus)
+
+    def next_stretch(self) -> None:
+        """Apply the next stimulus, and run until just before the one after it (or to the end)."""
+        self.next_stimulus()
         self.run_to(
             self.scenario.duration_us if self.over else self.scenario.steps[self.stretch].at_us
         )

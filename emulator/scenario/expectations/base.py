@@ -47,6 +47,11 @@ class Check:
         for name, value in arguments.items():
             setattr(self, name, value)
 
+    @property
+    def parts(self) -> tuple[object, ...]:
+        """What has to hear events for it, in order."""
+        return (self,)
+
     def at_end(self) -> Finding:
         """The answer, when the run is over."""
         raise AssertionError(f"{type(self).__name__} has no answer")
@@ -106,7 +111,7 @@ class Judge:
         """`observed` must hear each event before this does."""
         self.expectations = tuple(expectations)
         self.checks = [checks()[e.check](e.arguments, observed) for e in self.expectations]
-        self._dispatch = Dispatch(self.checks)
+        self._dispatch = Dispatch(part for check in self.checks for part in check.parts)
 
     def __call__(self, event: AnyEvent) -> None:
         self._dispatch(event)

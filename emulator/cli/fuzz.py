@@ -1,0 +1,164 @@
+"""`isr fuzz`: random worlds, seed after seed, until one fails."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from emulator.cli.run import orderly_end, seed_of
+from emulator.explore.fuzz import Tally, trials
+from emulator.explore.kept import keep, replay_command
+from emulator.explore.trial import Failure, Trial
+from emulator.scenario.errors import UserError
+from emulator.scenario.units import BadDuration, duration_us
+
+CLEAN, FAILED, UNKNOWN = 0, 1, 2
+PLAIN_EVERY_S = 10.0
+FAILURES_SHOWN = 6
+
+
+def command(
+    runs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="How many seeds; 100 if nothing is said.")
+    ] = None,
+    for_time: Annotated[
+        str | None, typer.Option("--time", metavar="TIME", help="For how long, such as 60s.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, metavar="K", help="Processes.")] = 1,
+    seed: Annotated[
+        str | None, typer.Option(metavar="S", help="The first seed, decimal or 0x...; else drawn.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where a failing run goes: DIR/fuzz/TIME-SEED.")
+    ] = Path("runs"),
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Go on after a failure; the first one is kept.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+) -> None:
+    """Play random worlds in virtual time, and hold every invariant against them.
+
+    Each seed draws a cluster, topics, clients, settings and a schedule of faults; then everything
+    is healed, and the cluster must converge: the controller knows what ZooKeeper has, every broker
+    shows it, no notification is left, every replica is back in the ISR. What Kafka 2.6 itself gets
+    wrong is counted by name. Anything else is a failure of ours: its world is kept as a run
+    directory, and the last lines printed are its seed and the command that plays it again.
+
+    Exit code 0: no failure of ours; 1: one; 2: broken off before one was found.
+    """
+    first = seed_of(seed)
+    tally, line = Tally(), _Line(runs)
+    print(f"seeds from {first:#x}", file=sys.stderr)
+    broken_off = False
+    try:
+        with orderly_end():
+            number = runs if runs is not None or for_time is not None else 100
+            for trial in trials(first, number, _seconds(for_time), jobs):
+                tally.take(trial)
+                line.show(tally)
+                if trial.ours and not keep_going:
+                    break
+    except KeyboardInterrupt:
+        broken_off = True
+    line.end()
+    kept = keep(tally.failed[0], out) if tally.failed else None
+    if as_json:
+        typer.echo(msgspec.json.encode(_json(tally, first, kept, broken_off=broken_off)))
+    else:
+        _report(tally, kept, broken_off=broken_off)
+    raise typer.Exit(FAILED if tally.failed else UNKNOWN if broken_off else CLEAN)
+
+
+def _seconds(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        return duration_us(text) / 1_000_000
+    except BadDuration as error:
+        raise UserError(f"--time {text}: {error}") from None
+
+
+class _Line:
+    """The progress line: redrawn on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, runs: int | None) -> None:
+        self._of = "" if runs is None else f" of {runs}"
+        self._in_place = sys.stderr.isatty()
+        self._told_s = time.monotonic()
+
+    def show(self, tally: Tally) -> None:
+        now_s = time.monotonic()
+        if now_s - self._told_s < (0.2 if self._in_place else PLAIN_EVERY_S):
+            return
+        self._told_s = now_s
+        text = f"{tally.trials}{self._of} seeds, {tally.trials / tally.seconds:.1f} per second, "
+        text += f"{tally.events:,} events, {len(tally.failed)} failed, "
+        text += f"{tally.hazards.total()} with a hazard of Kafka's"
+        start, end = ("\r", "\x1b[K") if self._in_place else ("", "\n")
+        print(f"{start}{text}{end}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._in_place:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _report(tally: Tally, kept: Path | None, *, broken_off: bool) -> None:
+    rate = tally.trials / tally.seconds
+    said = ", broken off" if broken_off else ""
+    typer.echo(
+        f"{tally.trials} seeds in {tally.seconds:.1f} s ({rate:.2f} per second), "
+        f"{tally.events:,} events, {tally.virtual_us / 1e6:,.0f} s of virtual time{said}"
+    )
+    for name, count in sorted(tally.hazards.items()):
+        typer.echo(f"{name}: {count} seeds, such as {tally.examples[name]:#x}")
+    if kept is None:
+        typer.echo("no failure")
+        return
+    typer.echo(f"{len(tally.failed)} failed: {', '.join(f'{t.seed:#x}' for t in tally.failed)}")
+    trial = tally.failed[0]
+    for failure in trial.ours[:FAILURES_SHOWN]:
+        typer.echo(f"  {_told(failure)}")
+    if len(trial.ours) > FAILURES_SHOWN:
+        typer.echo(f"  and {len(trial.ours) - FAILURES_SHOWN} more")
+    typer.echo(f"run directory  {kept}")
+    typer.echo(f"seed           {trial.seed:#x}")
+    typer.echo(f"repeat it      {replay_command(kept, trial.seed)}")
+
+
+def _told(failure: Failure) -> str:
+    where = " ".join(
+        word
+        for word in (failure.partition, f"broker {failure.broker}" if failure.broker else "")
+        if word
+    )
+    return f"{failure.what}{f' ({where})' if where else ''}: {failure.text}"
+
+
+def _json(tally: Tally, first: int, kept: Path | None, *, broken_off: bool) -> dict[str, Any]:
+    """`first_seed`, `seeds`, `seconds`, `seeds_per_second`, `events`, `virtual_ms`, `hazards` (name
+    to count), `failed` (each with its seed and failures), `broken_off`, `run_directory`,
+    `repeat` (null without a failure)."""
+    failed = [_failed_json(trial) for trial in tally.failed]
+    repeat = None if kept is None else replay_command(kept, tally.failed[0].seed)
+    return {
+        "first_seed": first,
+        "seeds": tally.trials,
+        "seconds": round(tally.seconds, 3),
+        "seeds_per_second": round(tally.trials / tally.seconds, 3),
+        "events": tally.events,
+        "virtual_ms": tally.virtual_us // 1000,
+        "hazards": dict(sorted(tally.hazards.items())),
+        "failed": failed,
+        "broken_off": broken_off,
+        "run_directory": None if kept is None else str(kept),
+        "repeat": repeat,
+    }
+
+
+def _failed_json(trial: Trial) -> dict[str, Any]:
+    return {"seed": trial.seed, "failures": msgspec.to_builtins(trial.ours)}

@@ -1,0 +1,1 @@
+"""Searching: worlds drawn at random, played, judged by invariants, and made small."""

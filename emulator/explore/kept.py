@@ -1,0 +1,55 @@
+"""A failing world on disk: a run directory like any other, so that it can be played, shown and
+asked.
+
+Owns what is written for which kind of failure: a run without end leaves its scenario only. It
+prints nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from emulator.explore.trial import ENDLESS, Trial
+from emulator.explore.worlds import draw_world
+from emulator.hazards.base import recognise
+from emulator.runtime.perform import SIMULATED, PlayFailed, Request, perform
+from emulator.runtime.run_directory import SCENARIO, RunDirectory
+from emulator.scenario.errors import UserError
+from emulator.scenario.load import loads
+
+NAME = "fuzz"
+
+
+def keep(trial: Trial, base: Path) -> Path:
+    """Play a failing seed again, with a run directory; the directory."""
+    text = draw_world(trial.seed)
+    if any(failure.what == ENDLESS for failure in trial.failures):
+        return _only_described(text, trial.seed, base)
+    try:
+        scenario = loads(text, NAME)
+    except UserError:
+        return _only_described(text, trial.seed, base)
+    request = Request(
+        scenario=scenario,
+        seed=trial.seed,
+        zookeeper=SIMULATED,
+        base=base,
+        repeat=f"isr fuzz --seed {trial.seed:#x} --runs 1",
+        recognise=recognise,
+    )
+    try:
+        return perform(request).directory
+    except PlayFailed as failed:
+        return (failed.kept or base).parent
+
+
+def _only_described(text: str, seed: int, base: Path) -> Path:
+    directory = RunDirectory.create(base, NAME, seed, datetime.now(UTC))
+    directory.describe(text, {"scenario": NAME, "seed": seed, "zookeeper": SIMULATED})
+    return directory.path
+
+
+def replay_command(directory: Path, seed: int) -> str:
+    """The command that plays it as any scenario."""
+    return f"isr run {directory / SCENARIO} --seed {seed:#x} --zookeeper {SIMULATED}"

@@ -1,0 +1,157 @@
+"""One random world, played and judged in memory.
+
+Owns what counts as a failure: an invariant that broke and is no known hazard of Kafka's, a cluster
+that did not converge, a run without end, an exception. The play stops when the cluster has
+converged; nothing is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import msgspec
+
+from emulator.explore.worlds import draw_world, healed_us
+from emulator.hazards.base import recognise
+from emulator.invariants.base import Monitor, Violation
+from emulator.runtime.play import Run
+from emulator.runtime.simulated import SimulatedWorld
+from emulator.scenario.load import loads
+from emulator.trace.sink import Sink
+
+EVENTS_MAX = 1_000_000
+WALL_S_MAX = 120
+SLICE_US = 1_000_000
+ENDLESS = "a run without end"
+
+
+class Endless(Exception):
+    """A run that does not end: too many events, or too much time on the wall clock."""
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """One thing that went wrong; `hazard`: what Kafka itself gets wrong there (empty: the fault is
+    ours)."""
+
+    what: str
+    text: str
+    hazard: str = ""
+    partition: str = ""
+    broker: int = 0
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """What came of one seed; times in microseconds of the world, `wall_ms` on the wall clock."""
+
+    seed: int
+    failures: tuple[Failure, ...]
+    events: int
+    virtual_us: int
+    wall_ms: int
+    digest: str = ""
+
+    @property
+    def ours(self) -> tuple[Failure, ...]:
+        """Failures that no hazard of Kafka's explains."""
+        return tuple(failure for failure in self.failures if not failure.hazard)
+
+
+def try_seed(seed: int, *, digest: bool = False) -> Trial:
+    """Draw a world and play it."""
+    return try_world(draw_world(seed), seed, digest=digest)
+
+
+def try_world(text: str, seed: int, *, digest: bool = False) -> Trial:
+    """Play a world's scenario under a seed."""
+    began = time.monotonic()
+    sink, monitor = Sink(), Monitor(liveness=True)
+    sink.listen(monitor)
+    sink.listen(_bound)
+    failures: list[Failure] = []
+    try:
+        with _alarm():
+            world = SimulatedWorld(loads(text, "random", f"random-{seed:#x}.yaml"), seed, sink)
+            try:
+                _play(world, monitor, healed_us(text))
+            finally:
+                world.close()
+    except Exception as error:  # noqa: BLE001
+        failures.append(_failed(error))
+    else:
+        failures += [_broken(violation, sink.events) for violation in monitor.lacking()]
+    failures[:0] = [_broken(violation, sink.events) for violation in monitor.violations]
+    return Trial(
+        seed,
+        tuple(failures),
+        len(sink.events),
+        sink.events[-1].t if sink.events else 0,
+        int((time.monotonic() - began) * 1000),
+        _digest(sink.events) if digest else "",
+    )
+
+
+def _play(world: SimulatedWorld, monitor: Monitor, healed_at_us: int) -> None:
+    """From boot until the healed cluster has converged, or the time is over."""
+    run = Run(world)
+    run.bring_up()
+    end_us = world.scenario.duration_us
+    at_us = 0
+    while at_us < end_us and not (at_us > healed_at_us and monitor.converged):
+        at_us = min(at_us + SLICE_US, end_us)
+        while not run.over and run.scenario.steps[run.stretch].at_us <= at_us:
+            run.next_stimulus()
+        run.run_to(at_us)
+
+
+def _bound(event: Any) -> None:
+    if event.seq >= EVENTS_MAX:
+        raise Endless(f"more than {EVENTS_MAX:,} events")
+
+
+@contextmanager
+def _alarm() -> Iterator[None]:
+    """A loop that emits nothing is ended too."""
+
+    def ring(_number: int, _frame: FrameType | None) -> None:
+        raise Endless(f"no end within {WALL_S_MAX} s on the wall clock")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(WALL_S_MAX)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _failed(error: Exception) -> Failure:
+    """Where it was raised, and what it says."""
+    inner: BaseException = getattr(error, "error", error)
+    frames = traceback.extract_tb(inner.__traceback__)
+    where = f"{frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else "?"
+    what = ENDLESS if isinstance(inner, Endless) else "an exception"
+    return Failure(what, f"{type(inner).__name__} at {where}: {error}")
+
+
+def _broken(violation: Violation, events: list[Any]) -> Failure:
+    return Failure(
+        violation.invariant,
+        violation.text,
+        recognise(violation, events),
+        str(violation.partition or ""),
+        violation.broker,
+    )
+
+
+def _digest(events: list[Any]) -> str:
+    found = hashlib.sha256()
+    for event in events:
+        found.update(msgspec.json.encode(event))
+    return found.hexdigest()

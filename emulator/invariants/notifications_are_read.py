@@ -1,0 +1,66 @@
+"""A notification is deleted when the controller has read the states that it names, not before."""
+
+from __future__ import annotations
+
+import msgspec
+
+from emulator.invariants.base import Invariant
+from emulator.trace import events as e
+from emulator.trace.values import TopicPartition
+
+_PREFIX = "/isr_change_notification/"
+
+
+class _Named(msgspec.Struct):
+    topic: str
+    partition: int
+
+
+class _Notification(msgspec.Struct):
+    partitions: tuple[_Named, ...] = ()
+
+
+class NotificationsAreRead(Invariant):
+    """A notification is deleted when the controller has read the states that it names, not before
+    (L4); a controller that was just elected deletes them unread, and reads everything."""
+
+    def begin(self) -> None:
+        self._pending: dict[str, tuple[tuple[TopicPartition, ...], int]] = {}
+        self._fresh = True
+
+    def on_controller_elected(self, event: e.ControllerElected) -> None:
+        self._fresh = True
+
+    def on_controller_event_processed(self, event: e.ControllerEventProcessed) -> None:
+        """Whoever was elected while it worked on an event has done all that belongs to that."""
+        if event.broker == self.facts.caches.controller:
+            self._fresh = False
+
+    def on_zk_transaction(self, event: e.ZkTransaction) -> None:
+        for op in event.ops or (event,):
+            path = op.path or ""
+            if op.code or not path.startswith(_PREFIX):
+                continue
+            if op.op == "create":
+                self._pending[path] = _partitions(op.data), event.seq
+            elif op.op == "delete" and path in self._pending:
+                self._deleted(path, event)
+
+    def _deleted(self, path: str, event: e.ZkTransaction) -> None:
+        named, created = self._pending.pop(path)
+        if self._fresh:
+            return
+        for name in named:
+            known = self.facts.caches.states.get(name)
+            exists = self.facts.partitions.of(name).now is not None
+            if exists and (known is None or known.seq < created):
+                text = f"{path} is deleted, and the controller has not read {name} since"
+                self.violated(text, created, event.seq, name, event.broker)
+
+
+def _partitions(data: str | None) -> tuple[TopicPartition, ...]:
+    try:
+        found = msgspec.json.decode(data or "", type=_Notification)
+    except msgspec.DecodeError:
+        return ()
+    return tuple(TopicPartition(p.topic, p.partition) for p in found.partitions)

@@ -1,0 +1,59 @@
+"""`the cluster converges`: at the end everybody knows what ZooKeeper has, and nothing is left to
+do.
+
+What that means in particular is said by the invariants of liveness. Where nothing was done to the
+cluster there is nothing to converge from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from emulator.invariants.base import Monitor, Violation
+from emulator.invariants.facts import Facts
+from emulator.scenario.expectations.base import Check, Finding
+from emulator.scenario.observed import Observed
+from emulator.trace import events as e
+
+
+class Converges(Check):
+    """Held when all that the liveness invariants ask for has come about by the end."""
+
+    forms = ("the cluster converges",)
+
+    def __init__(self, arguments: Mapping[str, Any], observed: Observed) -> None:
+        super().__init__(arguments, observed)
+        facts = Facts(observed.partitions, observed.logs)
+        self.monitor = Monitor(facts, safety=False, liveness=True)
+        self._starts = self._elections = 0
+
+    @property
+    def parts(self) -> tuple[object, ...]:
+        return (*self.monitor.parts, self)
+
+    def on_broker_starting(self, event: e.BrokerStarting) -> None:
+        self._starts += 1
+
+    def on_controller_elected(self, event: e.ControllerElected) -> None:
+        self._elections += 1
+
+    @property
+    def _disturbed(self) -> bool:
+        """Somebody had to be told something new."""
+        facts = self.monitor.facts
+        changed = any(len(p.states) > 1 or p.deleted for p in facts.partitions.all.values())
+        return changed or self._elections > 1 or self._starts > len(facts.caches.started)
+
+    def at_end(self) -> Finding:
+        lacking = self.monitor.lacking()
+        if lacking:
+            return Finding(False, f"{len(lacking)} things are missing, such as: {told(lacking[0])}")
+        return Finding(True if self._disturbed else None, "all of it has come about")
+
+
+def told(violation: Violation) -> str:
+    """Where it is, and what."""
+    where = str(violation.partition) if violation.partition else ""
+    at = f"broker {violation.broker}:" if violation.broker else ""
+    return " ".join(word for word in (where, at, violation.text) if word)

@@ -1,0 +1,101 @@
+"""Random worlds as `isr fuzz` plays them: nothing of ours fails, the same everywhere, and what is
+broken on purpose is found, kept and played again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from emulator.broker import partition
+from emulator.cli import execute
+from emulator.explore.trial import EVENTS_MAX, Endless, Trial, try_seed, try_world
+from emulator.explore.worlds import draw_world
+from emulator.hazards.base import recognise
+from emulator.runtime.perform import SIMULATED, Request, perform
+from emulator.scenario.load import loads
+
+SEEDS = 4
+TRY = "import sys; from emulator.explore.trial import try_seed; print(*(try_seed(int(s), "
+TRY += "digest=True).digest for s in sys.argv[1:]))"
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_nothing_of_ours_fails(seed: int) -> None:
+    assert try_seed(seed).ours == ()
+
+
+def test_a_seed_is_the_same_run_in_processes_that_hash_differently() -> None:
+    seeds = ("0", "1", "2")
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", TRY, *seeds],
+            env={**os.environ, "PYTHONHASHSEED": hashing},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout.strip()
+        for hashing in ("0", "7")
+    }
+    assert outputs == {" ".join(try_seed(int(s), digest=True).digest for s in seeds)}
+
+
+def test_a_world_played_as_a_scenario_is_the_same_run(tmp_path: Path) -> None:
+    tried = try_seed(3)
+    scenario = loads(draw_world(3), "drawn")
+    performed = perform(
+        Request(scenario=scenario, seed=3, zookeeper=SIMULATED, base=tmp_path, recognise=recognise)
+    )
+    assert performed.summary.verdict in ("held", "unknown")
+    assert performed.events[tried.events - 1].t == tried.virtual_us
+
+
+def broken_high_watermark(leo: int, *_: object) -> int:
+    """The high watermark waits for nobody."""
+    return leo
+
+
+def test_what_is_broken_on_purpose_is_found_kept_and_played_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(partition, "high_watermark_allowed", broken_high_watermark)
+    runs = str(tmp_path)
+    assert execute(["fuzz", "--seed", "0", "--runs", "20", "--out", runs]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2].startswith("seed           0x")
+    assert lines[-1].startswith("repeat it      isr run ")
+    command = lines[-1].removeprefix("repeat it      isr ").split()
+    assert execute([*command, "--quiet", "--out", runs]) == 1
+    assert "BROKEN    hw within isr" in capsys.readouterr().out
+
+
+def test_it_says_what_it_did_as_json(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    arguments = ["fuzz", "--seed", "0x1", "--runs", "2", "--jobs", "2", "--json"]
+    assert execute([*arguments, "--out", str(tmp_path)]) == 0
+    said = msgspec.json.decode(capsysbinary.readouterr().out)
+    assert (said["first_seed"], said["seeds"], said["failed"]) == (1, 2, [])
+    assert said["events"] == sum(try_seed(seed).events for seed in (1, 2))
+
+
+def test_a_run_without_end_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emulator.explore.trial.EVENTS_MAX", 100)
+    failures = try_seed(0).ours
+    assert [failure.what for failure in failures] == ["a run without end"]
+    assert EVENTS_MAX > 100
+    assert issubclass(Endless, Exception)
+
+
+def test_a_world_that_cannot_be_read_is_a_failure_and_no_crash() -> None:
+    trial: Trial = try_world(draw_world(0).replace("brokers: [", "brokers: [9, 9, "), 0)
+    assert [failure.what for failure in trial.ours] == ["an exception"]
+
+
+def test_a_mistake_in_the_time_is_the_users(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["fuzz", "--time", "soon"]) == 64
+    assert "--time soon" in capsys.readouterr().err

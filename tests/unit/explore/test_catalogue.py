@@ -1,0 +1,16 @@
+"""The document of the invariants is made from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from emulator.explore.catalogue import document
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "invariants.md"
+
+
+def test_the_document_is_made_from_the_invariants() -> None:
+    made = document()
+    assert DOCUMENT.read_text(encoding="utf-8") == made, (
+        "python -m emulator.explore.catalogue > docs/invariants.md"
+    )
