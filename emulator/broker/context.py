@@ -140,10 +140,13 @@ def describe(request: Request) -> tuple[str, str, int, str]:
     return name_of(request), request.path, _version(request), _payload(request)
 
 
+_VERSIONED = (SetData, Delete, Check)
+
+
 def _version(request: object) -> int:
-    return request.version if isinstance(request, SetData | Delete | Check) else -1
+    return request.version if isinstance(request, _VERSIONED) else -1
 
 
 def _payload(request: object) -> str:
-    data = request.data if isinstance(request, SetData | Create) else None
+    data = request.data if isinstance(request, (SetData, Create)) else None
     return data.decode("utf-8", "replace") if data else ""

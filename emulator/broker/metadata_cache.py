@@ -1,7 +1,9 @@
 """What this broker tells clients: partitions and live brokers as the controller last sent them.
 
-Copy-on-write: a snapshot is replaced whole; the newest accepted request wins, without comparing
-epochs or versions. Source: server/MetadataCache.scala@2.6.3; spec §4.5.
+Changed in one piece, under a lock for writing (Kafka copies and replaces a snapshot, which comes to
+the same where nothing runs in between); what was told last is kept until then. The newest accepted
+request wins, without comparing epochs or versions.
+Source: server/MetadataCache.scala@2.6.3; spec §4.5.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ class MetadataCache:
         self._context = context
         self._lock = RwLock(context.kernel, "partitionMetadataLock")
         self._partitions: dict[TopicPartition, PartitionState] = {}
+        self._told: dict[tuple[str, ...], tuple[PartitionState, ...]] = {}
         self._brokers: dict[int, LiveBroker] = {}
         self.controller_id: int | None = None
 
@@ -41,14 +44,14 @@ class MetadataCache:
     def _merge(self, states: tuple[PartitionState, ...]) -> tuple[TopicPartition, ...]:
         if not states:
             return ()
-        merged, removed = dict(self._partitions), []
+        partitions, removed = self._partitions, []
+        self._told.clear()
         for state in states:
             if state.leader == LEADER_DURING_DELETE:
-                merged.pop(state.partition, None)
+                partitions.pop(state.partition, None)
                 removed.append(state.partition)
             else:
-                merged[state.partition] = state
-        self._partitions = merged
+                partitions[state.partition] = state
         return tuple(removed)
 
     def _emit(self, request: UpdateMetadataRequest, removed: tuple[TopicPartition, ...]) -> None:
@@ -82,9 +85,14 @@ class MetadataCache:
 
     def metadata(self, topics: tuple[str, ...]) -> MetadataResponse:
         """The answer to a Metadata request: leader and ISR as this cache has them, stale or not."""
-        wanted = frozenset(topics)
+        partitions = self._told.get(topics)
+        if partitions is None:
+            wanted = frozenset(topics)
+            partitions = self._told[topics] = tuple(
+                s for p, s in self._partitions.items() if not wanted or p.topic in wanted
+            )
         return MetadataResponse(
             tuple(self._brokers.values()),
             -1 if self.controller_id is None else self.controller_id,
-            tuple(s for p, s in self._partitions.items() if not wanted or p.topic in wanted),
+            partitions,
         )

@@ -342,6 +342,20 @@ class Partition:
 
     # -- the ISR -----------------------------------------------------------------------------------
 
+    @property
+    def has_all_in_step(self) -> bool:
+        """Whether nobody can be out of sync, and the lock is free: a look would find nothing."""
+        if not self.lock.readable:
+            return False
+        me, log = self._context.broker, self.log
+        if log is None or self.leader_replica_id != me:
+            return True
+        remotes, end = self.remotes, log.log_end_offset
+        for broker in self.isr:
+            if broker != me and remotes[broker].log_end_offset != end:
+                return False
+        return True
+
     async def maybe_shrink_isr(self) -> None:
         """Remove who is out of sync: check under the read lock, again under the write lock, and
         write; the high watermark may go up, since the ISR may be down to one."""

@@ -95,7 +95,8 @@ class ReplicaManager:
         this run."""
         try:
             for partition in list(self.partitions.values()):
-                await partition.maybe_shrink_isr()
+                if not partition.has_all_in_step:
+                    await partition.maybe_shrink_isr()
         except ZooKeeperError as error:
             self._context.failed("isr-expiration", error)
 

@@ -6,7 +6,7 @@ are in `producer`. Owns no rule of Kafka's brokers. Source: librdkafka's CONFIGU
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from emulator.kernel.scheduler import Kernel, Process
 from emulator.model.errors import Errors
@@ -48,6 +48,7 @@ class ClusterView:
         self._bootstrap, self._process = bootstrap, process
         self._kernel = bootstrap.kernel
         self.leaders: dict[TopicPartition, LiveBroker] = {}
+        self._taken: MetadataResponse | None = None
         self.controller: LiveBroker | None = None
         self._connections: dict[tuple[str, int], MemoryConnection] = {}
         self._next = 0
@@ -97,13 +98,31 @@ class ClusterView:
         assert isinstance(answer, MetadataResponse)
         where = {b.broker: b for b in answer.brokers}
         self.controller = where.get(answer.controller_id)
+        if self._takes(answer):
+            self._take(answer, where)
+        return True
+
+    def _takes(self, answer: MetadataResponse) -> bool:
+        """Whether it says anything new: a broker that was not updated tells the very same."""
+        taken, self._taken = self._taken, answer
+        return (
+            taken is None
+            or answer.partitions is not taken.partitions
+            or answer.brokers != taken.brokers
+        )
+
+    def _take(self, answer: MetadataResponse, where: Mapping[int, LiveBroker]) -> None:
         for state in answer.partitions:
             leader = where.get(state.leader)
             if leader is None:
                 self.leaders.pop(state.partition, None)
             else:
                 self.leaders[state.partition] = leader
-        return True
+
+    def forget(self, partition: TopicPartition) -> None:
+        """Its leader is another by now, or gone."""
+        self.leaders.pop(partition, None)
+        self._taken = None
 
 
 class Consumer:
@@ -127,7 +146,7 @@ class Consumer:
                     await self._kernel.sleep(RECONNECT_BACKOFF_MS * 1000)
                 continue
             if not await self._fetch(leader):
-                self._view.leaders.pop(self.partition, None)
+                self._view.forget(self.partition)
                 await self._kernel.sleep(RECONNECT_BACKOFF_MS * 1000)
 
     async def _fetch(self, leader: LiveBroker) -> bool:

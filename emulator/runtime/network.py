@@ -159,6 +159,11 @@ class MemoryNetwork:
         """Records reach process `to` no faster than this; 0: no limit."""
         self._bytes_per_s[to] = bytes_per_s
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether any process has a narrow way in."""
+        return bool(self._bytes_per_s)
+
     def transfer_us(self, to: str, size: int) -> int:
         """How long a narrow way into `to` is taken by `size` bytes, waiting for its turn
         included."""
@@ -359,7 +364,7 @@ class MemoryConnection:
         us = network.latency("net_response", self.client) + way.delay_us
         if way.disturbed:
             us += way.disturbance_us(response, network.kernel.now)
-        if isinstance(response, FetchResponse):
+        if network.is_narrow and isinstance(response, FetchResponse):
             size = sum(p.size for p in response.partitions)
             us += network.transfer_us(self.client_process.name, size)
         at = max(self._returns_us, network.kernel.now + us)

@@ -18,6 +18,7 @@ import msgspec
 from emulator.faults.base import Stimulus
 from emulator.kernel.scheduler import Kernel
 from emulator.runtime.cluster import Cluster
+from emulator.runtime.collector import rare_collections
 from emulator.runtime.latency import Latencies
 from emulator.runtime.live import LiveWorld
 from emulator.runtime.simulated import SimulatedWorld
@@ -219,7 +220,8 @@ def _simulated(scenario: Scenario, options: PlayOptions, sink: Sink, began: floa
     if options.on_progress is not None:
         _tick(world, options.on_progress)
     try:
-        return _outcome(world, began, interrupted=_interrupted(Run(world)))
+        with rare_collections():
+            return _outcome(world, began, interrupted=_interrupted(Run(world)))
     finally:
         world.close()
 

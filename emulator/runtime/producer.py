@@ -259,7 +259,7 @@ class Producer:
         elif produced.error in RETRIABLE:
             moved = produced.error in LEADER_MOVED
             if moved:
-                self.view.leaders.pop(produced.partition, None)
+                self.view.forget(produced.partition)
                 self.refresh()
             self.retry(batches, produced.error.name, counted=not moved)
         else:

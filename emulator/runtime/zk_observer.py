@@ -26,6 +26,9 @@ from zk.ops import (
     name_of,
 )
 
+_WATCHING = (GetData, Exists, GetChildren)
+_VERSIONED = (SetData, Delete, Check)
+
 
 def broker_of(client: str) -> int:
     """`broker-2` is 2; a client that is no broker is 0."""
@@ -53,7 +56,7 @@ class TracingObserver:
                 broker,
                 name_of(request),
                 request.path,
-                request.watch if isinstance(request, GetData | Exists | GetChildren) else None,
+                request.watch if isinstance(request, _WATCHING) else None,
                 _version(request),
                 _flags(request),
             )
@@ -77,7 +80,7 @@ class TracingObserver:
 
 
 def _version(request: object) -> int | None:
-    return request.version if isinstance(request, SetData | Delete | Check) else None
+    return request.version if isinstance(request, _VERSIONED) else None
 
 
 def _flags(request: object) -> str | None:
