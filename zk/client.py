@@ -147,7 +147,7 @@ class ZooKeeperClient:
 
     @property
     def connected(self) -> bool:
-        return self._state is SessionState.CONNECTED
+        return self._session.linked and not self._closed
 
     # -- requests ----------------------------------------------------------------------------------
 

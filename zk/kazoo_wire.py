@@ -231,7 +231,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
     def _connect_attempt(self, host: str, hostip: str, port: int, retry: KazooRetry) -> object:
         """One connection from its beginning to its end (kazoo's has its loop in here)."""
         retry.reset()  # no back-off: the Java client always waits as long
-        self._socket = None
+        self._socket, self.session.linked = None, False
         self.gate.enter(self)
         try:
             self._open(host, hostip, port)
@@ -371,7 +371,7 @@ class KazooSession:
         self.pending: deque[_Entry] = deque()
         self.generation = 1
         self.over: Code | None = None
-        self.abandoned = False
+        self.abandoned = self.linked = False
         self._lane, self._listener, self._gate = lane, listener, gate
         self._chroot = servers.chroot
         self._state: SessionState | None = None
@@ -432,7 +432,7 @@ class KazooSession:
 
     def connected(self, session_id: int, last_zxid: int) -> Iterable[bytes]:
         """The server answered the handshake; the SetWatches messages that must go out first."""
-        self.session_id = session_id
+        self.session_id, self.linked = session_id, True
         self._turn(SessionState.CONNECTED)
         watches = [(kind, path) for kind, paths in self._watches.items() for path in paths]
         for at in range(0, len(watches), _SET_WATCHES_MAX):

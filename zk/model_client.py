@@ -42,6 +42,9 @@ from zk.wire import Lane, Listener, OnReply, Timer, Way
 SPIN_DELAY_US = 1_000_000
 """StaticHostProvider.next: the sleep before a server is tried again that was tried last."""
 
+CLEANUP_US = 100_000
+"""ClientCnxnSocketNIO.cleanup sleeps before what was sent or waits is told that it is lost."""
+
 EARLY_PING_US = 1_000_000
 MAX_SEND_PING_INTERVAL_US = 10_000_000
 
@@ -60,6 +63,7 @@ class Phase(Enum):
     """Where ClientCnxn's send thread stands."""
 
     SLEEPING = auto()
+    CLEANING = auto()
     CONNECTING = auto()
     CONNECTED = auto()
     EXPIRED = auto()
@@ -135,6 +139,7 @@ class ModelSession:
         self._session_id = 0
         self._phase = Phase.SLEEPING
         self._closing = False
+        self.linked = False
         self._told_connected = False
         self._ever_connected = False
         self._last_zxid = 0
@@ -206,6 +211,7 @@ class ModelSession:
     def _connect(self) -> None:
         if self._phase is not Phase.SLEEPING or self._closing:
             return
+        self.linked = False
         self._last_sent_us = self._last_heard_us = self._now_us()
         self._from_server = Pipe(self._link, self._lane, Way.TO_CLIENT, self._receive)
         self._to_server = self._server.accept(self._link, self._from_server, self._on_pass)
@@ -223,17 +229,17 @@ class ModelSession:
             self._on_expired()
             return
         self._phase = Phase.CONNECTED
-        self._told_connected = True
+        self.linked = self._told_connected = True
         self._session_id = answer.session_id
         self._set_timeouts(answer.timeout_ms)
         set_watches = self._watches.request(self._last_zxid)
         if set_watches is not None:
             self._send(set_watches, _ignore)
+        self._listener.on_state(SessionState.CONNECTED)
         outgoing, self._outgoing = self._outgoing, deque()
         for packet, on_reply in outgoing:
             self._send(packet, on_reply)
         self._arm()
-        self._listener.on_state(SessionState.CONNECTED)
 
     def _on_expired(self) -> None:
         """Event first, then the requests that had waited (ClientCnxn.onConnected, cleanup)."""
@@ -241,7 +247,7 @@ class ModelSession:
         self._hang_up()
         waiting, self._outgoing = self._outgoing, deque()
         self._listener.on_state(SessionState.EXPIRED)
-        self._fail(waiting, Code.SESSION_EXPIRED)
+        self._lane.call_later(CLEANUP_US, partial(self._fail, waiting, Code.SESSION_EXPIRED))
 
     def _set_timeouts(self, timeout_ms: int) -> None:
         """ClientCnxn.onConnected: read time-out 2T/3, ping when half of that went by in silence."""
@@ -264,9 +270,15 @@ class ModelSession:
             self._to_server = None
 
     def _disconnect(self) -> None:
-        """Everything on its way answers CONNECTION_LOSS, then the state changes, then it sleeps and
-        tries again (ClientCnxn.cleanAndNotifyState, startConnect)."""
+        """Everything on its way answers CONNECTION_LOSS, and what came meanwhile; then the state
+        changes, then it sleeps and tries again (ClientCnxn.cleanAndNotifyState, startConnect)."""
         self._hang_up()
+        self._phase = Phase.CLEANING
+        self._lane.call_later(CLEANUP_US, self._clean_up)
+
+    def _clean_up(self) -> None:
+        if self._phase is not Phase.CLEANING:
+            return
         self._phase = Phase.SLEEPING
         lost = self._pending + self._outgoing
         self._pending, self._outgoing = deque(), deque()
@@ -298,7 +310,7 @@ class ModelSession:
     def _end(self) -> None:
         if self._phase in _OVER:
             return
-        self._phase = Phase.CLOSED
+        self._phase, self.linked = Phase.CLOSED, False
         self._hang_up()
         waiting = self._pending + self._outgoing
         self._pending, self._outgoing = deque(), deque()

@@ -71,6 +71,12 @@ class Session(Protocol):
         """0 until the server has answered the first connect."""
         ...
 
+    @property
+    def linked(self) -> bool:
+        """Whether ZooKeeper.getState says CONNECTED: still so when the connection is lost, until
+        the next attempt begins (ClientCnxn startConnect). A request made meanwhile waits for it."""
+        ...
+
     def submit(self, request: Request, on_reply: OnReply) -> None: ...
 
     def close(self) -> None:

@@ -307,6 +307,10 @@ class _LoggedSession:
     def session_id(self) -> int:
         return self._session.session_id
 
+    @property
+    def linked(self) -> bool:
+        return self._session.linked
+
     def submit(self, request: Request, on_reply: OnReply) -> None:
         session_id = self._session.session_id
         flight = self._world.causes.submitted(self._client, request)

@@ -70,6 +70,13 @@ class ScriptedSession:
     def __init__(self, zookeeper: ScriptedZooKeeper, session_id: int, lane: Lane) -> None:
         self._zookeeper, self.session_id, self.lane = zookeeper, session_id, lane
         self.listener: Listener | None = None
+        self.linked = False
+
+    def turn(self, state: SessionState) -> None:
+        """The session's state; one that is disconnected is connecting again."""
+        assert self.listener is not None
+        self.linked = state is SessionState.CONNECTED
+        self.listener.on_state(state)
 
     def submit(self, request: ZkRequest, on_reply: OnReply) -> None:
         self._zookeeper.submitted(self, request, on_reply)
@@ -97,7 +104,7 @@ class ScriptedZooKeeper:
         session.listener = listener
         self.sessions.append(session)
         if self.connects:
-            lane.post(lambda: listener.on_state(SessionState.CONNECTED))
+            lane.post(lambda: session.turn(SessionState.CONNECTED))
         return session
 
     def submitted(self, session: ScriptedSession, request: ZkRequest, on_reply: OnReply) -> None:
@@ -382,9 +389,7 @@ def session_is(state: SessionState) -> Incoming:
 
     def tell(play: Playbook) -> None:
         session = play.zookeeper.sessions[-1]
-        listener = session.listener
-        assert listener is not None
-        session.lane.post(lambda: listener.on_state(state))
+        session.lane.post(lambda: session.turn(state))
 
     return tell
 

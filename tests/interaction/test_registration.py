@@ -183,6 +183,22 @@ def test_only_what_lost_its_connection_is_sent_again_after_the_reconnection() ->
         ]
 
 
+def test_until_the_next_attempt_to_connect_the_client_says_that_it_is_connected() -> None:
+    """ZooKeeper.getState: what was lost is sent again at once, and waits in the client."""
+    with Playbook() as play:
+        (
+            play
+            >> thread("a write", play.zk.batch([SetData("/a", b"", 0)]))
+            << "set /a at v0"
+            >> lost
+            << "set /a at v0"
+            >> session_is(SessionState.DISCONNECTED)
+            >> lost
+            >> session_is(SessionState.CONNECTED)
+            << "set /a at v0"
+        )
+
+
 def test_an_answer_other_than_connection_loss_is_never_retried() -> None:
     with Playbook() as play:
         play >> thread("a write", play.zk.batch([SetData("/a", b"", 0)])) << "set /a at v0"

@@ -184,7 +184,7 @@ def test_the_server_may_expire_a_session_by_itself(world: World, a: Client, b: C
     a.ask(Create("/e", b"", EPHEMERAL))
     b.ask(Exists("/e", watch=True))
     world.service.expire("a")
-    world.run_ms(10)
+    world.run_ms(150)
     assert b.take() == ["NodeDeleted /e"]
     assert a.take() == ["Disconnected"]
     world.run_ms(2000)
@@ -207,7 +207,7 @@ class TestDroppedConnections:
         a.submit(Exists("/x"))
         a.submit(SetData("/x", b"1", 0))
         a.submit(Exists("/x"))
-        world.run_ms(10)
+        world.run_ms(150)
         assert a.take() == [
             "exists /x OK",
             "setData /x CONNECTION_LOSS",
@@ -326,7 +326,7 @@ class TestServerStops:
         self, world: World, a: Client
     ) -> None:
         world.service.stop()
-        world.run_ms(100)
+        world.run_ms(150)
         a.take()
         a.submit(Exists("/x"))
         world.run_ms(1600)

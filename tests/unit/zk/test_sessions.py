@@ -237,8 +237,27 @@ class TestPauses:
             "Expired",
             "create /while-away SESSION_EXPIRED",
         ]
-        assert a.when_ms["Disconnected"] == woke_ms
-        assert 1000 <= a.when_ms["Expired"] - woke_ms <= 2000
+        assert a.when_ms["Disconnected"] == woke_ms + 100
+        assert 1100 <= a.when_ms["Expired"] - woke_ms <= 2100
+        assert a.when_ms["create /while-away SESSION_EXPIRED"] == a.when_ms["Expired"] + 100
+
+    def test_until_it_tries_again_a_client_says_that_it_is_connected(self, world: World) -> None:
+        """ZooKeeper.getState; what it is given then waits for the next connection, or its end."""
+        a = world.client("a", timeout_ms=6000)
+        a.lane.pause()
+        world.run_ms(4100)
+        a.lane.resume()
+        world.run_ms(300)
+        assert a.take() == ["Disconnected"]
+        assert a.session.linked
+        a.submit(Exists("/x"))
+        world.run_ms(1299)
+        assert a.session.linked
+        assert a.take() == []
+        world.run_ms(2)
+        assert not a.session.linked
+        world.run_ms(100)
+        assert a.take() == ["SyncConnected", "exists /x NO_NODE"]
 
     def test_a_pause_below_the_read_time_out_is_not_noticed(self, world: World) -> None:
         a = world.client("a", timeout_ms=6000)
