@@ -126,7 +126,8 @@ class Table:
         self._saved = True
 
     def _grow(self) -> None:
-        for text in self._growing.new_lines(self.hand.events, self.console.width):
+        marked = {one.facts[1]: f"{one.invariant}: {one.text}" for one in self.hand.violations}
+        for text in self._growing.new_lines(self.hand.events, self.console.width, marked):
             self.console.print(text)
 
     # -- time --------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from emulator.faults.base import Stimulus
+from emulator.invariants.base import Monitor, Violation
 from emulator.runtime.play import Run
 from emulator.runtime.simulated import SimulatedWorld
 from emulator.scenario.schema import Scenario, Step
@@ -48,7 +49,8 @@ class ByHand:
         self._begin()
 
     def _begin(self) -> None:
-        self._sink = Sink()
+        self._sink, self._monitor = Sink(), Monitor()
+        self._sink.listen(self._monitor)
         self._world = SimulatedWorld(self.scenario, self.seed, self._sink)
         self._run = Run(self._world)
         self._due = list(self.scenario.steps)
@@ -62,6 +64,11 @@ class ByHand:
     @property
     def events(self) -> Sequence[AnyEvent]:
         return self._sink.events
+
+    @property
+    def violations(self) -> list[Violation]:
+        """Invariants that did not hold so far."""
+        return self._monitor.violations
 
     @property
     def now_us(self) -> int:

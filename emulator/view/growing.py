@@ -6,7 +6,7 @@ drawn is the business of `rows` and `lanes`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
@@ -28,11 +28,14 @@ class Growing:
         self._lanes: list[str] = []
         self._since_header = HEADER_EVERY
 
-    def new_lines(self, events: Sequence[AnyEvent], width: int) -> Iterator[Text]:
+    def new_lines(
+        self, events: Sequence[AnyEvent], width: int, marked: Mapping[int, str] | None = None
+    ) -> Iterator[Text]:
         """What has happened since the last time; the columns' names now and then, and whenever
-        they are others."""
+        they are others. `marked`: events to mark, with why."""
         derived = derive(events)
-        found = rows(derived, Choice(from_seq=self.from_seq, details=DETAILS))
+        choice = Choice(from_seq=self.from_seq, details=DETAILS, marked=marked or {})
+        found = rows(derived, choice)
         self.from_seq = events[-1].seq + 1 if events else 0
         lanes = [
             lane for lane in lanes_of(found, derived) if lane != CLIENTS or _room(derived, width)
@@ -41,8 +44,16 @@ class Growing:
             self._lanes, self._since_header = lanes, HEADER_EVERY
         drawn = Lanes(found, self._lanes, gutters_of(derived), derived, None).sheet(width)
         for row in found:
+            if not row.cells.keys() - {CLIENTS}:
+                self._without_column(row)
             if row.banner or row.fold or row.cells.keys() & set(self._lanes):
                 yield from self._row(drawn, row)
+
+    def _without_column(self, row: Row) -> None:
+        """What a client is refused is said across the table where it has no column."""
+        cell = row.cells.get(CLIENTS)
+        if cell is not None and cell.tone == "refused" and CLIENTS not in self._lanes:
+            row.banner = f"clients: {cell.headline}, {cell.numbers}"
 
     def _row(self, drawn: Sheet, row: Row) -> Iterator[Text]:
         if self._since_header >= HEADER_EVERY:
@@ -57,6 +68,7 @@ class Growing:
 
 
 def _room(derived: Derived, width: int) -> bool:
-    """Is the table still wide with a column more, for the clients?"""
-    columns = len(derived.brokers) + 3
-    return (width - TIME) // columns >= NARROWEST
+    """Would a column more, for the clients, change nothing about the form of the table?"""
+    columns = len(derived.brokers) + 2
+    wide = [(width - TIME) // count >= NARROWEST for count in (columns, columns + 1)]
+    return wide[0] == wide[1]
