@@ -176,6 +176,63 @@ def test_a_run_that_is_killed_leaves_a_trace_and_no_server() -> None:
     assert [e.isr for e in events if e.kind == "isr_updated"] == [(1, 2)]
 
 
+STRUCK = {
+    "stands still": "[{at: 1s, pause: {server: zookeeper}}]",
+    "is gone": "[{at: 1s, stop_zookeeper: }]",
+    "was started again": "[{at: 1s, stop_zookeeper: , for: 1s}, {at: 3s, expire_session: 2}]",
+}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("server_is", STRUCK)
+def test_a_run_that_is_ended_while_its_server_is_struck_takes_it_away(
+    server_is: str, number: signal.Signals
+) -> None:
+    Path("struck.yaml").write_text(f"faults: {STRUCK[server_is]}\nrun: 10min\n")
+    process = _started("struck.yaml")
+    started = _until_struck(process, STRUCK[server_is].count("at:") + ("for:" in STRUCK[server_is]))
+    servers = [pid for pid in started if "java" in _command(pid)]
+    assert len(servers) == (server_is != "is gone")
+    assert all(_stands_still(pid) == (server_is == "stands still") for pid in servers)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == (2 if number is signal.SIGINT else -number), err
+    assert all(gone(pid) for pid in started)
+
+
+def _until_struck(process: subprocess.Popen[str], faults: int) -> set[int]:
+    """As the trace tells it when there is a progress line; the processes that the run has."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "under-replicated" not in line:
+            continue
+        told = Path("runs/latest/trace.ndjson").read_text().splitlines()
+        if sum('"kind":"stimulus"' in line for line in told) == faults + 1:
+            return children(process.pid)
+    raise AssertionError("the run ended before its faults")
+
+
+def _command(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text()
+
+
+def _stands_still(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+def test_a_server_that_ends_by_itself_ends_the_run() -> None:
+    """As one does whose disk is full."""
+    process = _started("long.yaml")
+    started = _until_a_follower_is_out(process)
+    (server,) = (pid for pid in started if "java" in _command(pid))
+    os.kill(server, signal.SIGKILL)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 70
+    assert "Traceback" not in err
+    assert err.splitlines()[-1].startswith("isr: the ZooKeeper server has ended: ")
+    assert all(gone(pid) for pid in started)
+
+
 def _started(scenario: str) -> subprocess.Popen[str]:
     arguments = ("run", scenario, "--time-scale", "4", "--json")
     return subprocess.Popen(
