@@ -111,7 +111,8 @@ class Reassign(Stimulus, frozen=True, tag="reassign"):
         partition = draw.below(len(draw.topics[topic]))
         if draw.chance(15):
             return cls(topic, partition)
-        return cls(topic, partition, draw.replicas(draw.between(1, min(3, len(draw.brokers)))))
+        replicas = draw.replicas(draw.between(1, min(3, len(draw.brokers))))
+        return cls(topic, partition, replicas, "znode" if draw.chance(30) else "api")
 
     def apply(self, world: World) -> None:
         world.admin(self)
@@ -129,6 +130,13 @@ class PreferredElection(Stimulus, frozen=True, tag="preferred_election"):
     partitions: tuple[tuple[str, int], ...] | None = None
     through: Literal["api", "znode"] = "api"
 
+    weight = 3
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        through: Literal["api", "znode"] = draw.one_of(("api", "znode"))
+        return cls(through=through)
+
     def apply(self, world: World) -> None:
         world.admin(self)
 
@@ -139,11 +147,12 @@ class UncleanElection(Stimulus, frozen=True, tag="unclean_election"):
 
     partitions: tuple[tuple[str, int], ...] | None = None
 
-    weight = 3
+    weight = 1
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus:
-        return cls()
+    def drawn(cls, draw: Draw) -> Stimulus | None:
+        topic = draw.topic
+        return None if topic is None else cls(((topic, draw.below(len(draw.topics[topic]))),))
 
     def apply(self, world: World) -> None:
         world.admin(self)

@@ -8,6 +8,7 @@ by commas.
 from __future__ import annotations
 
 from emulator.faults.base import Stimulus, World
+from emulator.faults.drawing import Draw
 
 
 class FailLogDir(Stimulus, frozen=True, tag="fail_log_dir"):
@@ -15,6 +16,16 @@ class FailLogDir(Stimulus, frozen=True, tag="fail_log_dir"):
 
     broker: int
     directory: int = 0
+
+    weight = 1
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        """The only one there is: its broker halts, and finds it repaired when it starts."""
+        return cls(draw.broker)
+
+    def holds(self) -> tuple[object, ...]:
+        return (self.name, self.broker)
 
     def apply(self, world: World) -> None:
         world.fail_log_dir(self.broker, self.directory)

@@ -19,7 +19,7 @@ from emulator.hazards.base import recognise
 from emulator.runtime.perform import SIMULATED, Request, perform
 from emulator.scenario.load import loads
 
-SEEDS = 4
+SEEDS = 24
 TRY = "import sys; from emulator.explore.trial import try_seed; print(*(try_seed(int(s), "
 TRY += "digest=True).digest for s in sys.argv[1:]))"
 
