@@ -16,6 +16,7 @@ tried.
     new = "QUIET_MS = 4_000"
     tests = ["tests/recordings/test_flapping.py"]       # pytest's ids, and options such as -k
     command = ["isr", "conform", "tests/recordings/x"]  # instead of tests: noticed by exit code 1
+    seeds = 25                                          # instead: so many seeds of isr fuzz, from 0
     timeout = 120                                       # seconds, 300 where nothing is said
 """
 
@@ -60,11 +61,12 @@ class Mutation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     new: str
     tests: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
+    seeds: int = 0
     timeout: int = TIMEOUT_S
 
     def __post_init__(self) -> None:
-        if bool(self.tests) == bool(self.command):
-            raise Unusable(f"{self.name}: give either tests or a command")
+        if [bool(self.tests), bool(self.command), self.seeds > 0].count(True) != 1:
+            raise Unusable(f"{self.name}: give either tests or a command or seeds")
         if self.old == self.new:
             raise Unusable(f"{self.name}: old and new are the same")
 
@@ -73,8 +75,9 @@ class Mutation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.tests:
             pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-o", "cache_dir=.pytest_cache"]
             return [*pytest, *self.tests]
-        beside = Path(sys.executable).parent / self.command[0]
-        return [str(beside) if beside.exists() else self.command[0], *self.command[1:]]
+        command = self.command or ("isr", "fuzz", "--seed", "0", "--runs", str(self.seeds))
+        beside = Path(sys.executable).parent / command[0]
+        return [str(beside) if beside.exists() else command[0], *command[1:]]
 
 
 class MutationList(msgspec.Struct, forbid_unknown_fields=True):

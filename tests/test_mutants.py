@@ -132,3 +132,14 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
     )
     assert done.stdout.splitlines()[-1] == "interrupted"
     assert [path.name for path in tmp_path.iterdir()] == ["project"]
+
+
+def test_seeds_are_tried_by_isr_fuzz() -> None:
+    tried = mutation("planted", seeds=7).argv()
+    assert Path(tried[0]).name == "isr"
+    assert tried[1:] == ["fuzz", "--seed", "0", "--runs", "7"]
+
+
+def test_one_of_tests_command_and_seeds() -> None:
+    with pytest.raises(Unusable):
+        mutation("both", seeds=7, tests=("tests/test_three.py",))

@@ -1,0 +1,51 @@
+"""What takes longer: a thousand random worlds, and one that is large and lasts an hour."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.explore.fuzz import Tally, trials
+from emulator.invariants.base import Monitor
+from emulator.runtime.play import PlayOptions, play
+from emulator.scenario.load import loads
+from emulator.trace.sink import Sink
+
+pytestmark = pytest.mark.soak
+
+SEEDS = 1_000
+LARGE = """
+about: Seven brokers with two hundred partitions, for an hour; one thing or other is always wrong.
+cluster:
+  brokers: 7
+  config: {replica.lag.time.max.ms: 10000, num.replica.fetchers: 2}
+topics:
+  orders: {partitions: 200, replication: 3}
+workload:
+  - {produce: orders, rate: 0.02, acks: all, from: 10s, until: 55min}
+faults:
+  - {at: 5min, pause: {broker: 2}, for: 30s}
+  - {at: 12min, kill: {broker: 3}, for: 2min}
+  - {at: 20min, cut_zookeeper_link: {broker: 4}, for: 40s}
+  - {at: 27min, terminate: {broker: 1}, for: 1min}
+  - {at: 35min, cut_link: {broker: 5, peer: 6}, for: 1min}
+  - {at: 42min, expire_session: {broker: 7}}
+  - {at: 48min, pause: {server: zookeeper}, for: 10s}
+run: 60min
+expect: [the cluster converges]
+"""
+
+
+def test_a_thousand_worlds_without_a_failure_of_ours() -> None:
+    tally = Tally()
+    for trial in trials(0, SEEDS, None, jobs=2):
+        tally.take(trial)
+    assert [(t.seed, t.ours) for t in tally.failed] == []
+    assert tally.trials == SEEDS
+
+
+def test_seven_brokers_with_two_hundred_partitions_for_an_hour() -> None:
+    sink, monitor = Sink(), Monitor(liveness=True)
+    sink.listen(monitor)
+    outcome = play(loads(LARGE, "large"), PlayOptions(seed=1), sink)
+    assert monitor.at_end() == []
+    assert outcome.virtual_us >= 3_600_000_000
