@@ -16,7 +16,7 @@ from math import isqrt
 from emulator.kernel.rng import Chance
 from emulator.kernel.scheduler import Task
 
-VERSION = 5
+VERSION = 6
 _BUCKETS = 256
 _USUAL = 1000
 
@@ -145,7 +145,10 @@ TABLE: dict[str, Purpose] = {
     "speed": Purpose(((0.0, 600), (0.5, 1000), (1.0, 1500))),
     # Clients: how long one needs to get going, how late its driver hands a record over.
     "client_start": Purpose(((0.0, 20 * _MS), (0.8, 150 * _MS), (1.0, 220 * _MS))),
-    "producer_handover": Purpose(((0.0, 0), (0.8, 2000), (1.0, 20 * _MS))),
+    # In 24,383 recorded rounds of drivers.
+    "producer_handover": Purpose(
+        ((0.0, 100), (0.5, 1400), (0.9, 3300), (0.99, 6500), (1.0, 24 * _MS))
+    ),
     # How long a producer backs off, in thousandths of what is due (RD_KAFKA_RETRY_JITTER_PERCENT).
     "retry_jitter": Purpose(((0.0, 800), (1.0, 1200))),
     # The same before it connects again (rd_kafka_broker_update_reconnect_backoff).

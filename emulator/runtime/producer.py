@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import attrgetter
 
 from emulator.kernel.scheduler import Process
@@ -139,7 +140,7 @@ class Producer:
         self._lane = process.lane(name)
         self._stopped = False
         self._refreshing = False
-        self._round_us = 0
+        self._round: _Round | None = None
         process.spawn(f"{name}-metadata", self._refresh_for_ever())
         self._lane.call_later(draw("client_scan", name) + SCAN_US, self._scan_leaderless)
 
@@ -152,8 +153,9 @@ class Producer:
     async def _drive(self, per_second: float, batch: int, jitter_us: Callable[[], int]) -> None:
         start, k = self._kernel.now, 0
         while not self._stopped:
-            self._round_us = start + int(k * 1_000_000 / per_second) + jitter_us()
-            await self._kernel.sleep_until(self._round_us)
+            self._round = _Round(start + int(k * 1_000_000 / per_second), jitter_us)
+            await self._kernel.sleep_until(self._round.due_us)
+            await self._kernel.sleep_until(self._round.at_us)
             self._kernel.cause = -1
             if not self._stopped:
                 self.hand_over(batch)
@@ -284,7 +286,9 @@ class Producer:
         return min(backoff_ms * jitter, longest_us)
 
     def report(self, batches: list[PendingBatch], result: str, base_offset: int) -> None:
-        told_us = self._round_us if self._round_us >= self._kernel.now else 0
+        told_us = 0
+        if batches and self._round and not self._stopped:
+            told_us = self._round.at_us
         for batch in batches:
             self._kernel.emit(
                 events.RecordsProduced,
@@ -300,6 +304,17 @@ class Producer:
             )
             if base_offset >= 0:
                 base_offset += batch.records
+
+
+class _Round:
+    """A driver's next round: how late it is, is drawn when somebody needs to know."""
+
+    def __init__(self, due_us: int, jitter_us: Callable[[], int]) -> None:
+        self.due_us, self._jitter_us = due_us, jitter_us
+
+    @cached_property
+    def at_us(self) -> int:
+        return self.due_us + self._jitter_us()
 
 
 @dataclass(slots=True, eq=False)
