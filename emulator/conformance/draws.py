@@ -21,7 +21,7 @@ Score: TypeAlias = tuple[int, int]
 
 PATIENCE = 40
 """So many draws of one leg that lead nowhere, then an earlier one is blamed."""
-HASTE = 8
+HASTE = 6
 """After so many already, where the leg went better after other legs before, or all is one."""
 NOWHERE: Score = (-1, 0)
 
@@ -92,9 +92,9 @@ def party_of(actor: str) -> str:
     return f"{'broker' if kind == 'controller' else kind}-{number}"
 
 
-def back_from(leg: int, stream: Stream) -> int:
-    """Which earlier leg to blame: mostly the last one, each one before it half as often."""
-    back = 1
-    while back < leg and stream.below(2):
-        back += 1
-    return leg - back
+def back_from(leg: int, stream: Stream, vain: int) -> int:
+    """Which earlier leg to blame: the last one first; the more often this one was left in vain, the
+    further back the cause may lie (how fast a broker is, or the phase of a task, is drawn in its
+    boot)."""
+    reach = min(leg, 1 << min(vain // 2, 16))
+    return leg - 1 - stream.below(reach) if leg else 0

@@ -12,10 +12,10 @@ from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from emulator.conformance.compare import TOLERANCE_MS, first_unequal
-from emulator.conformance.delays import Delays, StopWatch, delays_of
+from emulator.conformance.delays import StopWatch, delays_of
 from emulator.conformance.points import PRODUCED, StateWrite, Timed
 from emulator.conformance.prefix import GRACE_MS, HARD, SOFT, Disagreement, Prefix, RealCourse
 from emulator.conformance.producers import STALL_MS
@@ -54,6 +54,7 @@ class Partial:
         self._acknowledged = Acknowledged()
         self._stop_watch = StopWatch()
         self._states_seen: Counter[str] = Counter()
+        self._delays_seen = 0
         self._delay: tuple[str, int] | None = None
         """The first that is too far from the recorded one."""
 
@@ -62,9 +63,10 @@ class Partial:
         self._prefix.run.grow(piece)
         self._acknowledged.grow(piece.results)
         self._stop_watch.go_on(piece)
-        delays, self._stop_watch.out = self._stop_watch.out, {}
+        delays = self._stop_watch.out
         if self._delay is None:
-            self._delay = next(self._too_far(delays), None)
+            self._delay = next(self._too_far(islice(delays.items(), self._delays_seen, None)), None)
+        self._delays_seen = len(delays)
 
     def contradiction(self, until_ms: int) -> Contradiction | None:
         """In anything, by then."""
@@ -111,9 +113,9 @@ class Partial:
                 return Disagreement(until_ms, PRODUCED, lane, ours[1], theirs[1])
         return None
 
-    def _too_far(self, delays: Delays) -> Iterator[tuple[str, int]]:
+    def _too_far(self, delays: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
         """Delays so far from the recorded ones that reruns would not come near them."""
-        for what, ms in delays.items():
+        for what, ms in delays:
             if abs(ms - self.real.delays.get(what, ms)) > TOLERANCE_MS:
                 yield what, ms
 

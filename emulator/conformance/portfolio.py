@@ -1,7 +1,8 @@
 """Several guided searches side by side and one after the other, until one finds or time is up.
 
 How long a search takes varies tenfold with its seed, so each gets a number of draws and then gives
-way to the next. Owns the budget, the processes (none is left), and the count of draws. This module
+way to the next: mostly few, now and then more (Luby's sequence, which is never much worse than
+the best fixed number). Owns the budget, the processes (none is left), and the count of draws. This module
 must not know how a search goes about it.
 """
 
@@ -21,7 +22,8 @@ from emulator.conformance.forks import Child
 from emulator.conformance.search import Found, Goal, Missed, Search
 from emulator.conformance.walk import Leg
 
-DRAWS_PER_SEARCH = 500
+DRAWS_PER_SEARCH = 60
+"""Of a short search; longer ones get 2, 4, 8 ... times as many."""
 _TOLD_EVERY_S = 0.2
 _DRAW = struct.Struct("<IHB")
 """Which search, which leg, and whether the draw got through; written at once, so never torn."""
@@ -86,6 +88,12 @@ class Budget:
     draws_per_search: int = DRAWS_PER_SEARCH
 
 
+def luby(n: int) -> int:
+    """The nth of 1, 1, 2, 1, 1, 2, 4, 1, 1, 2, 1, 1, 2, 4, 8 ..."""
+    k = n.bit_length()
+    return 1 << (k - 1) if n == (1 << k) - 1 else luby(n - (1 << (k - 1)) + 1)
+
+
 class Portfolio:
     """The searches of one goal."""
 
@@ -138,7 +146,8 @@ class Portfolio:
         def on_draw(leg: int, through: bool) -> None:  # noqa: FBT001
             os.write(self._writes, _DRAW.pack(number, leg, through))
 
-        return Search(self._goal, number, self._budget.draws_per_search, on_draw).run()
+        limit = self._budget.draws_per_search * luby(number)
+        return Search(self._goal, number, limit, on_draw).run()
 
     def _missed(self, outcome: Missed) -> None:
         score = self._nearest.score if self._nearest else NOWHERE

@@ -25,6 +25,9 @@ from emulator.conformance.prefix import Disagreement
 from emulator.conformance.walk import Leg, Walk, legs_of
 from emulator.kernel.rng import Choice, Stream, mix
 
+UNFITTED_EVERY = 4
+"""Every so many searches one trusts no fit of phases: what stands alone may be late by chance."""
+
 OnDraw: TypeAlias = Callable[[int, bool], object]
 """Told of each draw: its leg, and whether it got through."""
 
@@ -96,6 +99,8 @@ class Memory:
     """By leg, the streams of the last draw that got through."""
     records: dict[int, Score] = field(default_factory=dict)
     """By leg, how far runs came that had a draw there."""
+    vain: dict[int, int] = field(default_factory=dict)
+    """By leg, how often it was left since runs last came further from there."""
     furthest: tuple[Score, dict[Choice, int]] = (NOWHERE, {})
     """How far a run came at all, and under which choices."""
 
@@ -146,17 +151,27 @@ class Search:
                         return outcome
                     tried.learn(draw, score, memory.spent, party, memory.asked[number])
         self._remember(number, tried)
-        return self._back(back_from(number, self._stream()), tried.best_score, party)
+        return self._back(self._blamed(number), tried.best_score, party)
 
     def _tried(self, walk: Walk) -> Tried:
         number, memory = walk.taken, self.memory
-        fixed = fitted(self.goal.phases, self.seed) if not number else {}
+        is_fitted = not number and self.seed % UNFITTED_EVERY
+        fixed = fitted(self.goal.phases, self.seed) if is_fitted else {}
         record = memory.records.get(number, NOWHERE)
         return Tried(walk.leg.stretches, fixed, memory.best.get(number), record)
 
+    def _blamed(self, number: int) -> int:
+        """Which leg to go back to; that this one was left in vain is noted."""
+        vain = self.memory.vain.get(number, 0)
+        self.memory.vain[number] = vain + 1
+        return back_from(number, self._stream(), vain)
+
     def _remember(self, number: int, tried: Tried) -> None:
         memory = self.memory
-        memory.records[number] = max(memory.records.get(number, NOWHERE), tried.best_score)
+        record = memory.records.get(number, NOWHERE)
+        if tried.best_score > record:
+            memory.records[number] = tried.best_score
+            memory.vain[number] = 0
         if tried.best is not None:
             memory.best[number] = tried.best
 
@@ -182,7 +197,7 @@ class Search:
         examined = self.goal.reference.examine(walk.whole())
         if any(examined.differences.values()):
             self.memory.came((walk.taken, 0), walk.choices)
-            return self._back(back_from(walk.taken, self._stream()), (walk.taken, 0), "")
+            return self._back(self._blamed(walk.taken), (walk.taken, 0), "")
         return Found(self.seed, walk.choices)
 
     def _back(self, to: int, score: Score, party: str) -> _Back:

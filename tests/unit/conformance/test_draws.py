@@ -90,11 +90,12 @@ def test_nothing_before_the_boot_can_be_blamed() -> None:
     assert not boot.is_exhausted
 
 
-def test_near_legs_are_blamed_most_and_every_earlier_one_sometimes() -> None:
+def test_the_leg_before_is_blamed_first_and_all_of_them_when_that_was_in_vain() -> None:
     stream = Stream(1)
-    blamed = [back_from(4, stream) for _ in range(400)]
-    assert set(blamed) == {0, 1, 2, 3}
-    assert blamed.count(3) > blamed.count(2) > blamed.count(0) - 20
+    assert {back_from(6, stream, vain=0) for _ in range(50)} == {5}
+    assert {back_from(6, stream, vain=2) for _ in range(50)} == {4, 5}
+    assert {back_from(6, stream, vain=9) for _ in range(200)} == {0, 1, 2, 3, 4, 5}
+    assert back_from(0, stream, vain=0) == 0
 
 
 def test_threads_and_connections_belong_to_their_process() -> None:
