@@ -2,8 +2,8 @@
 
 How long a search takes varies tenfold with its seed, so each gets a number of draws and then gives
 way to the next: mostly few, now and then more (Luby's sequence, which is never much worse than
-the best fixed number). Owns the budget, the processes (none is left), and the count of draws. This module
-must not know how a search goes about it.
+the best fixed number). Owns the budget, the processes (none is left), and the count of draws. This
+module must not know how a search goes about it.
 """
 
 from __future__ import annotations
