@@ -6,6 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+import msgspec
+
+from emulator.hazards.base import recognise
+from emulator.invariants.base import check
 from emulator.runtime.play import PlayOptions, play
 from emulator.scenario.load import loads
 from emulator.trace import events as e
@@ -123,6 +127,15 @@ def test_a_late_copy_of_an_update_metadata_takes_a_broker_back() -> None:
     assert shown[0] == 0
     assert shown[-2] > 0
     assert shown[-1] == 0
+    assert known_hazards(events) == {"late UpdateMetadata"}
+
+
+def known_hazards(events: Events) -> set[str]:
+    """What is behind the invariants that these events break; empty words: a fault of ours."""
+    whole = [msgspec.structs.replace(one, seq=n) for n, one in enumerate(events)]
+    moved = {one.seq: n for n, one in enumerate(events)}
+    whole = [msgspec.structs.replace(one, cause=moved.get(one.cause, -1)) for one in whole]
+    return {recognise(violation, whole) for violation in check(whole)}
 
 
 def test_a_request_that_is_not_answered_in_time_goes_out_anew_and_both_copies_arrive() -> None:
