@@ -313,7 +313,7 @@ class ReplicaFetcherThread:
         self, named: tuple[FetchPartition, ...], forgotten: tuple[TopicPartition, ...]
     ) -> None:
         response = await self._fetch_from_leader(named, forgotten)
-        if response is None:
+        if response is None or not response.partitions:
             return
         await self._map_lock.enter()
         try:

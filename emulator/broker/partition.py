@@ -7,7 +7,9 @@ Source: cluster/Partition.scala@2.6.3; spec §3.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 from emulator.broker.context import BrokerContext
 from emulator.broker.isr_store import IsrStore
@@ -76,7 +78,7 @@ class Resting(Protocol):
     def wake(self) -> None: ...
 
 
-class ReadInfo(NamedTuple):
+class ReadInfo(msgspec.Struct, frozen=True, gc=False):
     """What a read found (LogReadInfo): offsets as they were before the read."""
 
     batches: tuple[Batch, ...]

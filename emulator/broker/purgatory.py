@@ -8,6 +8,7 @@ server/DelayedOperation.scala@2.6.3.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from functools import partial
 from operator import attrgetter
 
 from emulator.broker.context import BrokerContext
@@ -94,7 +95,7 @@ class Purgatory:
             return True
         if not operation.completed:
             operation._timer = self._lane.call_later(
-                operation.delay_ms * 1000, lambda: self._expired.put(operation)
+                operation.delay_ms * 1000, partial(self._expired.put, operation)
             )
         return False
 

@@ -293,7 +293,7 @@ class Lane:
         """Run `action` at `at_us` of the world's clock, or as soon as the process runs after it."""
         kernel = self.process.kernel
         timer = Action(self, action, kernel.cause)
-        kernel.call_at(max(at_us, kernel.now), timer)
+        kernel.call_at(max(kernel.now, at_us), timer)
         return timer
 
 
@@ -401,7 +401,7 @@ class Kernel:
             process.hold(item)
         elif process.sluggish_until > self.now:
             at = item.not_before(self.now + process.wake_delay(item.thread))
-            self._push(at, item)
+            self.call_at(at, item)
         else:
             self._ready.append(item)
 
@@ -411,9 +411,6 @@ class Kernel:
 
     def call_at(self, at_us: int, item: Runnable) -> None:
         """Let `item` run at `at_us`."""
-        self._push(at_us, item)
-
-    def _push(self, at_us: int, item: Runnable) -> None:
         self._count += 1
         heapq.heappush(self._heap, (at_us, self._count, item))
 

@@ -109,7 +109,7 @@ class RwLock:
         self._writer: Task | None = None
         self._writes = 0
         self._readers: dict[Task, int] = {}
-        self._queue: deque[tuple[Task, bool]] = deque()
+        self._queue: list[tuple[Task, bool]] = []
         self.readable = True
 
     @property
@@ -180,7 +180,7 @@ class RwLock:
             task, exclusive = self._queue[0]
             if exclusive and self._readers:
                 break
-            self._queue.popleft()
+            self._queue.pop(0)
             if exclusive:
                 self._writer, self._writes = task, 1
             else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -271,12 +272,19 @@ class MemoryConnection:
             if how is not None:
                 self._break(how, request)
                 return
-        self._pass(self._there, lambda: self._to_server(request))
+        if self._there.cut:
+            self._there.held.append(partial(self._to_server, request))
+        else:
+            self._to_server(request)
 
     def _break(self, how: Break, request: Request) -> None:
         """See `Break`."""
         if how.when == "after":
-            self._pass(self._there, lambda: self._to_server(request, how.late_us))
+            pass_on = partial(self._to_server, request, how.late_us)
+            if self._there.cut:
+                self._there.held.append(pass_on)
+            else:
+                pass_on()
         if how.when == "after" and not how.late_us:
             self._unanswered = request
         else:
@@ -308,13 +316,6 @@ class MemoryConnection:
 
     # -- bytes in flight --------------------------------------------------------------------------
 
-    @staticmethod
-    def _pass(way: Way, then: Callable[[], None]) -> None:
-        if way.cut:
-            way.held.append(then)
-        else:
-            then()
-
     def _to_server(self, request: Request, late_us: int = 0) -> None:
         network, way = self._network, self._there
         us = network.latency("net_request", self.client) + way.delay_us + late_us
@@ -322,7 +323,7 @@ class MemoryConnection:
             us += way.disturbance_us(request, network.kernel.now)
         at = max(self._arrives_us, network.kernel.now + us)
         self._arrives_us = at
-        self._lane.call_at(at, lambda: self._arrived(request))
+        self._lane.call_at(at, partial(self._arrived, request))
 
     def _arrived(self, request: Request) -> None:
         """The broker's network thread has read it; the next is read when this one is answered."""
@@ -349,7 +350,10 @@ class MemoryConnection:
         if self._unanswered is not None and self._served is self._unanswered:
             self.reset()
             return
-        self._pass(self._back, lambda: self._to_client(response))
+        if self._back.cut:
+            self._back.held.append(partial(self._to_client, response))
+        else:
+            self._to_client(response)
         self._served = None
         if self._backlog:
             kernel = self._network.kernel
@@ -369,7 +373,7 @@ class MemoryConnection:
             us += network.transfer_us(self.client_process.name, size)
         at = max(self._returns_us, network.kernel.now + us)
         self._returns_us = at
-        self._client_lane.call_at(at, lambda: self._answered(response))
+        self._client_lane.call_at(at, partial(self._answered, response))
 
     def _answered(self, response: Any) -> None:
         if self._answer_to:
