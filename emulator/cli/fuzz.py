@@ -39,6 +39,9 @@ def command(
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="Go on after a failure; the first one is kept.")
     ] = False,
+    small: Annotated[
+        bool, typer.Option("--shrink", help="Leave out of a failing world what it fails without.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
 ) -> None:
     """Play random worlds in virtual time, and hold every invariant against them.
@@ -66,7 +69,7 @@ def command(
     except KeyboardInterrupt:
         broken_off = True
     line.end()
-    kept = keep(tally.failed[0], out) if tally.failed else None
+    kept = keep(tally.failed[0], out, small=small) if tally.failed else None
     if as_json:
         typer.echo(msgspec.json.encode(_json(tally, first, kept, broken_off=broken_off)))
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from emulator.explore.shrink import shrink
 from emulator.explore.trial import ENDLESS, Trial
 from emulator.explore.worlds import draw_world
 from emulator.hazards.base import recognise
@@ -21,9 +22,12 @@ from emulator.scenario.load import loads
 NAME = "fuzz"
 
 
-def keep(trial: Trial, base: Path) -> Path:
-    """Play a failing seed again, with a run directory; the directory."""
+def keep(trial: Trial, base: Path, *, small: bool = False) -> Path:
+    """Play a failing seed again, with a run directory; the directory. `small`: leave out what it
+    fails without."""
     text = draw_world(trial.seed)
+    if small:
+        text = shrink(text, trial.seed)
     if any(failure.what == ENDLESS for failure in trial.failures):
         return _only_described(text, trial.seed, base)
     try:

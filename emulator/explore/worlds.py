@@ -51,6 +51,11 @@ def draw_world(seed: int) -> str:
         "run": _time(safety_ms + LIVENESS_MS),
         "expect": [SETTLED],
     }
+    return written(world)
+
+
+def written(world: Entry) -> str:
+    """A world as a scenario file has it."""
     return str(yaml.safe_dump(world, sort_keys=False, default_flow_style=None, width=100))
 
 

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 
 from emulator.broker import partition
 from emulator.cli import execute
+from emulator.explore.shrink import shrink
 from emulator.explore.trial import EVENTS_MAX, Endless, Trial, try_seed, try_world
 from emulator.explore.worlds import draw_world
 from emulator.hazards.base import recognise
@@ -71,6 +73,18 @@ def test_what_is_broken_on_purpose_is_found_kept_and_played_again(
     command = lines[-1].removeprefix("repeat it      isr ").split()
     assert execute([*command, "--quiet", "--out", runs]) == 1
     assert "BROKEN    hw within isr" in capsys.readouterr().out
+
+
+def test_a_failing_world_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition, "high_watermark_allowed", broken_high_watermark)
+    before = draw_world(0)
+    assert "hw within isr" in {failure.what for failure in try_world(before, 0).ours}
+    after = shrink(before, 0)
+    assert "hw within isr" in {failure.what for failure in try_world(after, 0).ours}
+    small, large = yaml.safe_load(after), yaml.safe_load(before)
+    assert small["faults"] == []
+    assert len(small["workload"]) == 1 < len(large["workload"])
+    assert len(small["topics"]) == 1
 
 
 def test_it_says_what_it_did_as_json(
