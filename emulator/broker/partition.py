@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 
 from emulator.broker.context import BrokerContext
+from emulator.broker.fetch_session import CachedPartition
 from emulator.broker.isr_store import IsrStore
 from emulator.broker.log_dirs import LogDirectory
 from emulator.broker.replica import (
@@ -24,7 +25,6 @@ from emulator.kernel.scheduler import BASE_MS
 from emulator.kernel.sync import RwLock
 from emulator.model.errors import Errors, KafkaError
 from emulator.model.offset_log import Batch, EpochEntry, OffsetLog
-from emulator.protocol.messages import FetchPartition
 from emulator.trace import events
 from emulator.trace.values import EpochRun, Lagging, PartitionState, TopicPartition
 from zk.codec import LeaderAndIsr
@@ -64,20 +64,6 @@ class Logs(Protocol):
     def min_insync_replicas(self, topic: str) -> int: ...
 
 
-class Resting(Protocol):
-    """A follower's fetch of this partition that tells nothing but its time
-    (`fetch_session.CachedPartition`)."""
-
-    request: FetchPartition
-    high_watermark: int
-    log_start_offset: int
-    replica: Replica | None
-
-    def rest(self, replica: Replica) -> None: ...
-
-    def wake(self) -> None: ...
-
-
 class ReadInfo(msgspec.Struct, frozen=True, gc=False):
     """What a read found (LogReadInfo): offsets as they were before the read."""
 
@@ -113,7 +99,7 @@ class Partition:
         self.log: OffsetLog | None = None
         self.directory: LogDirectory | None = None
         self.controller_epoch = 0
-        self._resting: tuple[Resting, ...] = ()
+        self._resting: tuple[CachedPartition, ...] = ()
 
     @property
     def is_leader(self) -> bool:
@@ -127,7 +113,7 @@ class Partition:
 
     # -- fetches that tell nothing new -------------------------------------------------------------
 
-    def let_rest(self, follower: int, fetch: Resting) -> None:
+    def let_rest(self, follower: int, fetch: CachedPartition) -> None:
         """Stop to look at a follower's fetches if all that they change is when they came: it stands
         in the ISR at the leader's LEO, and was told the high watermark."""
         log, replica, request = self.leader_log, self.remotes.get(follower), fetch.request

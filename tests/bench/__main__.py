@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from tests.bench import isr_updates, many_brokers, virtual_time
+from tests.bench import isr_updates, large_cluster, many_brokers, virtual_time
 from tests.bench.figures import Figure, show
 
 # The brokers come first: memory that was used before would be used again, and not be counted.
@@ -20,6 +20,8 @@ MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
     "updates": lambda: [isr_updates.many_in_flight(n) for n in (10, 100)],
     "shrink": lambda: [isr_updates.shrink_pass()],
     "virtual": virtual_time.figures,
+    "large": large_cluster.change_figures,
+    "growth": large_cluster.growth_figures,
 }
 
 

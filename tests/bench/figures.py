@@ -61,7 +61,7 @@ def _ratio(one: Figure) -> str:
     if one.ratio is None:
         return "" if one.ok else "too much"
     wanted = "" if one.least is None else f" (≥ {one.least:g})"
-    return f"{one.ratio:.2g}{wanted}"
+    return f"{one.ratio:,.0f}{wanted}" if one.ratio >= 100 else f"{one.ratio:.2g}{wanted}"
 
 
 def _scope(one: Figure) -> str:

@@ -1,5 +1,4 @@
-"""The simulated world: how many traced events per second, how much faster than the clock, and what
-a partition replica takes of memory.
+"""The simulated world: how many traced events per second, and how much faster than the clock.
 
 Held against a heap of call-backs that do nothing, popped one by one in the same run: what any
 discrete-event simulation in this language pays before it does anything.
@@ -8,115 +7,132 @@ discrete-event simulation in this language pays before it does anything.
 from __future__ import annotations
 
 import heapq
-import subprocess
-import sys
 import time
+from typing import NamedTuple
 
+from emulator.invariants.base import Monitor
+from emulator.runtime.collector import rare_collections
 from emulator.runtime.play import Run
 from emulator.runtime.simulated import SimulatedWorld
 from emulator.trace.sink import Sink
 from tests.bench.figures import Figure
 from tests.bench.live_cluster import scenario
-from tests.bench.many_brokers import resident_kb
 
 CALLBACKS = 300_000
 PENDING = 1_000
-PARTITIONS, RATE, VIRTUAL_S = 30, 10, 60
-FEW, MANY = 300, 3_000
+TURNS = 3
+PARTITIONS = 30
+LEAST_EVENTS, LEAST_FASTER = 0.05, 500
 
 RUN = """\
 cluster: {{brokers: 3, config: {{replica.lag.time.max.ms: 10000}}}}
 topics: {{orders: {{partitions: {partitions}, replication: 3}}}}
 workload: [{{produce: orders, rate: {rate}, from: 2s, until: {until}s}}]
-faults: [{{at: 15s, pause: {{broker: 2}}, for: 20s}}]
+faults: [{{at: 15s, pause: {{broker: 2}}, for: 15s}}]
 run: {run}s
 """
-IDLE = """\
-cluster: {{brokers: 3}}
-topics: {{orders: {{partitions: {partitions}, replication: 3}}}}
-run: {run}s
-"""
+
+
+class Load(NamedTuple):
+    """How much is written: records per second to each partition, for how long."""
+
+    rate: float
+    run_s: int
+    scope: str
+
+    @property
+    def text(self) -> str:
+        until = self.run_s - 2
+        return RUN.format(partitions=PARTITIONS, rate=self.rate, until=until, run=self.run_s)
+
+
+BUSY = Load(10, 60, "10 records/s to each partition")
+STEADY = Load(round(10 / PARTITIONS, 4), 300, "10 records/s in all")
 
 
 def bare_heap() -> float:
     """Call-backs per second: popped, called, and one more pushed."""
     heap = [(number, number, _nothing) for number in range(PENDING)]
     heapq.heapify(heap)
-    began = time.perf_counter()
+    began = time.process_time()
     for number in range(CALLBACKS):
         at, _, call = heapq.heappop(heap)
         call()
         heapq.heappush(heap, (at + PENDING, number, _nothing))
-    return CALLBACKS / (time.perf_counter() - began)
+    return CALLBACKS / (time.process_time() - began)
 
 
 def _nothing() -> None:
     pass
 
 
-def simulate(text: str) -> tuple[int, float, float]:
-    """(traced events, virtual seconds, real seconds), from boot to end."""
+class Played(NamedTuple):
+    """One run, from boot to end; processor time."""
+
+    events: int
+    virtual_s: float
+    real_s: float
+
+
+def simulate(load: Load, *, watched: bool) -> Played:
+    """With all invariants listening, if it is watched."""
     sink = Sink()
-    world = SimulatedWorld(scenario(text), 1, sink)
-    began = time.perf_counter()
-    Run(world).play()
-    took = time.perf_counter() - began
+    if watched:
+        sink.listen(Monitor())
+    world = SimulatedWorld(scenario(load.text), 1, sink)
+    with rare_collections():
+        began = time.process_time()
+        Run(world).play()
+        took = time.process_time() - began
     virtual_s = world.kernel.now / 1e6
     world.close()
-    return len(sink.events), virtual_s, took
+    return Played(len(sink.events), virtual_s, took)
 
 
 def figures() -> list[Figure]:
-    text = RUN.format(partitions=PARTITIONS, rate=RATE, until=VIRTUAL_S - 2, run=VIRTUAL_S)
     heap = bare_heap()
-    runs = [simulate(text) for _ in range(2)]
-    events, virtual_s, took = min(runs, key=lambda run: run[2])
+    played = {
+        (load, watched): min(
+            (simulate(load, watched=watched) for _ in range(TURNS)), key=lambda run: run.real_s
+        )
+        for load in (BUSY, STEADY)
+        for watched in (True, False)
+    }
     heap = max(heap, bare_heap())
-    scope = (
-        f"3 brokers, {PARTITIONS} partitions × 3 replicas, {RATE} records/s to each partition, "
-        f"acks 1, a follower paused for 20 s, {events} events"
-    )
     return [
-        Figure(
-            what="simulated: traced events",
-            value=events / took,
-            unit="/s",
-            scope=scope,
-            against="call-backs per second of a bare heap",
-            of=heap,
-        ),
-        Figure(what="virtual against real time", value=virtual_s / took, unit="×", scope=scope),
-        _memory(),
+        _events(BUSY, played[BUSY, True], heap, "all invariants listen", LEAST_EVENTS),
+        _events(BUSY, played[BUSY, False], heap, "nobody listens", None),
+        _faster(STEADY, played[STEADY, True], LEAST_FASTER),
+        _faster(BUSY, played[BUSY, True], None),
     ]
 
 
-def _memory() -> Figure:
-    """Between two clusters, each in a process of its own, without a trace."""
-    few, many = (_resident_kb_of(partitions) for partitions in (FEW, MANY))
-    replicas = 3 * (MANY - FEW)
-    return Figure(
-        what="memory per partition replica",
-        value=(many - few) / replicas,
-        unit="KB",
-        scope=f"3 brokers, idle, {MANY} against {FEW} partitions × 3 replicas; resident, no trace; "
-        "with its part of ZooKeeper, controller and metadata caches",
+def _scope(load: Load, played: Played) -> str:
+    return (
+        f"3 brokers, {PARTITIONS} partitions × 3 replicas, {load.scope}, acks 1, a follower "
+        f"paused for 15 s, {played.events:,} events"
     )
 
 
-def _resident_kb_of(partitions: int) -> int:
-    command = [sys.executable, "-m", "tests.bench.virtual_time", str(partitions)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True)
-    return int(told.stdout)
+def _events(load: Load, played: Played, heap: float, listening: str, least: float | None) -> Figure:
+    return Figure(
+        what=f"simulated: traced events, {listening}",
+        value=played.events / played.real_s,
+        unit="/s",
+        scope=_scope(load, played),
+        against="call-backs per second of a bare heap",
+        of=heap,
+        least=least,
+    )
 
 
-def grown(partitions: int) -> int:
-    """Kilobytes resident with an idle cluster of so many partitions."""
-    sink = Sink()
-    sink.close()  # the trace is somebody else's memory
-    world = SimulatedWorld(scenario(IDLE.format(partitions=partitions, run=10)), 1, sink)
-    Run(world).play()
-    return resident_kb()
-
-
-if __name__ == "__main__":
-    print(grown(int(sys.argv[1])))
+def _faster(load: Load, played: Played, least: float | None) -> Figure:
+    return Figure(
+        what="virtual against real time",
+        value=played.virtual_s,
+        unit="s",
+        scope=f"{_scope(load, played)}, all invariants listen",
+        against="seconds of processor time",
+        of=played.real_s,
+        least=least,
+    )
