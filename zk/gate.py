@@ -68,6 +68,15 @@ class Gate:
             self._lock.wait()
         return waited
 
+    def enter_if_open(self) -> bool:
+        """Take the lock if that needs no waiting, and nothing is paused or cut."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        if self._paused or self.is_cut:
+            self._lock.release()
+            return False
+        return True
+
     def leave(self) -> None:
         self._lock.release()
 

@@ -7,8 +7,9 @@ makes four selectors and as many system calls per request. So we keep its client
 handshake, and replace the loop inside one connection (`_connect_attempt`), with the rules and times
 of the Java client (ClientCnxn.java@3.5.9), and the handler, whose waiting is done at a `Gate`.
 
-Threads: one of kazoo's per session does all of its input and output; the owner's thread only puts
-requests into a deque and wakes it. Whatever the owner is told goes through `Lane.post`, in the
+Threads: one of kazoo's per session does its input and output. The owner's thread puts requests into
+a deque, and where that thread only waits it sends them itself, inside the gate; otherwise it wakes
+it. Whatever the owner is told goes through `Lane.post`, in the
 order in which it came from the server. Knows no emulator.
 """
 
@@ -36,8 +37,8 @@ from kazoo.retry import ForceRetryError, KazooRetry
 from zk import jute
 from zk.client_times import ClientTimes
 from zk.errors import Code
-from zk.expiry import Expiries
 from zk.gate import Gate
+from zk.link_watch import CHUNK, LinkWatch
 from zk.ops import (
     EventType,
     Exists,
@@ -55,7 +56,6 @@ _log = logging.getLogger("zk.kazoo_wire")
 _log.addHandler(logging.NullHandler())  # a dropped connection is told to the owner, not to stderr
 
 _Sockets = list[socket.socket]
-_CHUNK = 64 * 1024
 _SET_WATCHES_MAX = 1000  # paths in one SetWatches; the Java client counts 128 KB
 
 
@@ -70,6 +70,7 @@ class _Handler:
     def __init__(self, gate: Gate, thread_name: str) -> None:
         self.gate, self._thread_name = gate, thread_name
         self.connection: _Connection
+        self.watch: LinkWatch | None = None
         self._ended = threading.Event()
         self.sleep_func = self._ended.wait
         self.thread: threading.Thread
@@ -133,19 +134,15 @@ class _Handler:
         return 0 if self.gate.is_cut else found
 
     def _poll(self, link: socket.socket, events: int, timeout_s: float) -> tuple[int, bool]:
-        waker = self.connection._read_sock
-        with select.epoll() as poll:  # not poll(2), which looks at its sockets again after a stop
-            poll.register(waker, select.EPOLLIN)
-            if not self.gate.is_cut:
-                poll.register(link, events)
-            self.gate.leave()
-            try:
-                ready = dict(poll.poll(max(0.0, timeout_s)))
-            finally:
-                paused = self.gate.enter(self.connection)
-        if waker.fileno() in ready:
-            waker.recv(_CHUNK)
-        return ready.get(link.fileno(), 0), paused
+        if self.watch is None:
+            self.watch = LinkWatch(link, self.connection._read_sock)
+        self.watch.expect(0 if self.gate.is_cut else events)
+        self.gate.leave()
+        try:
+            ready = self.watch.poll(max(0.0, timeout_s))
+        finally:
+            paused = self.gate.enter(self.connection)
+        return ready, paused
 
 
 class _Client(KazooClient):  # type: ignore[misc]
@@ -194,10 +191,24 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         except (OSError, AttributeError):
             pass  # it has ended, or so many wake-ups wait that one more says nothing
 
-    def wake_if_asleep(self) -> None:
-        if self._asleep:
+    def send_or_wake(self) -> None:
+        """The owner's thread, when something was queued: while the connection's own thread only
+        waits it goes out at once, which saves a change of threads."""
+        if self._asleep and not self._sent_by_owner():
             self._asleep = False
             self.wake()
+
+    def _sent_by_owner(self) -> bool:
+        if not self.gate.enter_if_open():
+            return False
+        try:
+            self._encode_queue()
+            self._send()
+        except OSError:
+            pass  # the connection's thread will find the same
+        finally:
+            self.gate.leave()
+        return not self._out and not self.session.queue
 
     def hang_up(self) -> None:
         """Any thread that holds the gate: end the TCP connection without a word of ZooKeeper's."""
@@ -246,10 +257,16 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
             _log.info("connection of session %#x ended: %s", self.session.session_id, error)
             self.session.lose_connection()
         finally:
-            if self._socket is not None:
-                self._socket.close()
+            self._let_go_of_the_link()
             self.gate.leave()
         return STOP_CONNECTING if self.client._stopped.is_set() else None
+
+    def _let_go_of_the_link(self) -> None:
+        if self.handler.watch is not None:
+            self.handler.watch.close()
+            self.handler.watch = None
+        if self._socket is not None:
+            self._socket.close()
 
     def _open(self, host: str, hostip: str, port: int) -> None:
         read_timeout_ms, _ = self._connect(host, hostip, port)
@@ -276,8 +293,10 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
             self._asleep = True
             patience_s = 0 if session.queue else self._until_next()
             events = select.EPOLLIN | select.EPOLLOUT if self._out else select.EPOLLIN
-            found = self.handler.wait(self._socket, events, patience_s)
-            self._asleep = False
+            try:
+                found = self.handler.wait(self._socket, events, patience_s)
+            finally:
+                self._asleep = False
             if found & ~select.EPOLLOUT:
                 self._receive()
 
@@ -319,7 +338,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
 
     def _receive(self) -> None:
         try:
-            chunk = self._socket.recv(_CHUNK)
+            chunk = self._socket.recv(CHUNK)
         except BlockingIOError:
             return
         if not chunk:
@@ -365,7 +384,9 @@ class KazooSession:
         listener: Listener,
         gate: Gate,
         times: ClientTimes,
+        soon: Callable[[Callable[[], None]], None],
     ) -> None:
+        self._soon = soon
         self.timeout_ms, self.times, self.session_id = timeout_ms, times, 0
         self.queue: deque[_Entry] = deque()
         self.pending: deque[_Entry] = deque()
@@ -392,6 +413,11 @@ class KazooSession:
         self._client._connection = self._handler.connection = self._connection
         self._client.start_async()
 
+    @property
+    def password(self) -> bytes:
+        """The server's proof that a client may take this session over."""
+        return bytes(self._client._session_passwd)
+
     # ---- the owner's side ----
 
     def submit(self, request: Request, on_reply: OnReply) -> None:
@@ -400,7 +426,7 @@ class KazooSession:
             self.answer(entry, Reply(self.over or Code.CONNECTION_LOSS))
             return
         self.queue.append(entry)
-        self._connection.wake_if_asleep()
+        self._soon(self._connection.send_or_wake)
         if entry.generation != self.generation:  # it ended beside us: whoever pops it answers it
             self._drain(self.queue, Code.SESSION_EXPIRED)
 
@@ -521,59 +547,8 @@ class KazooSession:
             tell(what)
 
 
-class KazooService:
-    """A real ZooKeeper service, as the processes of one run reach it (`zk.wire.Service`)."""
-
-    def __init__(self, address: Address, times: ClientTimes | None = None) -> None:
-        self._address, self._times = address, times or ClientTimes()
-        self._gates: dict[str, Gate] = {}
-        self._routes: dict[str, Address] = {}
-        self._sessions: list[tuple[str, KazooSession]] = []
-        self.expiries = Expiries(address)
-
-    def gate(self, client: str) -> Gate:
-        """The gate of one process, for all sessions that it has or will have."""
-        return self._gates.setdefault(client, Gate())
-
-    def route(self, client: str, servers: Address) -> None:
-        """Let a process's future sessions go through `servers` (a tap); the chroot stays ours."""
-        self._routes[client] = msgspec.structs.replace(servers, chroot=self._address.chroot)
-
-    def open_session(
-        self, client: str, timeout_ms: int, lane: Lane, listener: Listener
-    ) -> KazooSession:
-        """If the server grants another time-out than `timeout_ms`, SessionTimeoutClamped is raised
-        on the lane; `zk.server.require_session_timeout` tells it beforehand."""
-        servers = self._routes.get(client, self._address)
-        gate, times = self.gate(client), self._times
-        session = KazooSession(servers, f"zk-{client}", timeout_ms, lane, listener, gate, times)
-        self._sessions = [
-            (who, one) for who, one in self._sessions if one.over is None or not one.join(0)
-        ]
-        self._sessions.append((client, session))
-        return session
-
-    def expire(self, client: str) -> None:
-        """Have the server end the sessions of a process now; the process learns it by itself."""
-        for who, session in self._sessions:
-            if who == client and session.session_id and session.over is None:
-                password = session._client._session_passwd
-                self.expiries.expire(session.session_id, password, session.timeout_ms)
-
-    def close(self, timeout_s: float = 10.0, grace_s: float = 2.0) -> None:
-        """Sessions that are being closed may end in order, so that the server removes their
-        ephemerals; then abandon what is left, and wait until all threads are gone."""
-        self.expiries.close()
-        until = time.monotonic() + grace_s
-        sessions = [session for _, session in self._sessions]
-        for session in sessions:
-            if session.closing:
-                session.join(max(0.0, until - time.monotonic()))
-        for session in sessions:
-            if session.over is None:
-                session.abandon()
-        late = [session for session in sessions if not session.join(timeout_s)]
-        assert not late, f"{len(late)} ZooKeeper sessions did not end within {timeout_s} s"
+def _no_reply(_: Reply) -> None:
+    raise AssertionError("closeSession has no reply of its own")
 
 
 def _reconnect_retry(times: ClientTimes, sleep: Callable[[float], bool]) -> KazooRetry:
@@ -582,10 +557,6 @@ def _reconnect_retry(times: ClientTimes, sleep: Callable[[float], bool]) -> Kazo
     delay_s = times.reconnect_wait_ms / 1000 + half_s
     jitter = half_s / delay_s
     return KazooRetry(-1, delay=delay_s, backoff=1, max_jitter=jitter, sleep_func=sleep)
-
-
-def _no_reply(_: Reply) -> None:
-    raise AssertionError("closeSession has no reply of its own")
 
 
 def _raise(error: Exception) -> NoReturn:

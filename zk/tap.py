@@ -12,7 +12,7 @@ import selectors
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import Protocol
@@ -71,6 +71,11 @@ class _Reader:
         self._from_client, self._from_server = bytearray(), bytearray()
         self._connected = self._answered = self._blind = False
         self._pending: deque[_Asked] = deque()
+
+    @property
+    def loses_an_answer(self) -> bool:
+        """One of the answers that are still to come is not to pass."""
+        return any(asked.answer_is_lost for asked in self._pending)
 
     def sent(self, data: bytes) -> None:
         self._read(self._from_client, data, self._request)
@@ -159,22 +164,29 @@ class _Flow:
     def due_us(self) -> int | None:
         return self._waiting[0][0] if self._waiting else None
 
-    def take_in(self, now_us: int, delay_us: int) -> None:
-        """Raises OSError when the source was reset."""
+    def take_in(self, now_us: int, delay_us: int) -> bytes:
+        """What came. Raises OSError when the source was reset."""
         try:
             data = self.source.recv(_CHUNK)
         except BlockingIOError:
-            return
+            return b""
         if not data:
             self._ended = True
-            return
-        try:
-            self._read(data)
-        except _Break as here:
-            data, self.breaks = data[: here.kept], True
+            return b""
         self._held += len(data)
         self._last_due_us = max(self._last_due_us, now_us + delay_us)
         self._waiting.append((self._last_due_us, data))
+        return data
+
+    def read(self, data: bytes) -> None:
+        """Read along; where the connection is to break, the last bytes do not all pass."""
+        try:
+            self._read(data)
+        except _Break as here:
+            self.breaks = True
+            if self._waiting and self._waiting[-1][1] is data:
+                self._waiting[-1] = (self._last_due_us, data[: here.kept])
+                self._held -= len(data) - here.kept
 
     def pass_on(self, now_us: int) -> None:
         """Send what is due; behind the last byte, its end. Raises OSError."""
@@ -198,7 +210,7 @@ class _Line:
     """One connection of the client's and its twin to the server."""
 
     def __init__(self, tap: Tap, client: socket.socket, server: socket.socket) -> None:
-        reader = _Reader(tap)
+        reader = self._reader = _Reader(tap)
         self.tap, self.sockets = tap, (client, server)
         self.flows = (
             _Flow(Way.TO_SERVER, client, server, reader.sent),
@@ -217,10 +229,23 @@ class _Line:
                 events |= selectors.EVENT_WRITE
         return events
 
+    @property
+    def holds_something(self) -> bool:
+        """There are bytes that may go on at a later time only."""
+        return any(flow.due_us is not None for flow in self.flows)
+
     def next_due_us(self) -> int | None:
         """When the oldest of what is delayed may go on."""
         flows = [flow for flow in self.flows if flow.way not in self.tap.cut_ways]
         return min((flow.due_us for flow in flows if flow.due_us is not None), default=None)
+
+    def _taken_in(self, flow: _Flow, now_us: int) -> bytes:
+        return flow.take_in(now_us, self.tap.delay_us + self.tap.drawn_us(flow.way))
+
+    @property
+    def _may_break(self) -> bool:
+        """A message may come that must not pass."""
+        return self.tap.drops_something or self._reader.loses_an_answer
 
     def move(self, readable: socket.socket | None) -> bool:
         """Let bytes flow; False when the connection is over."""
@@ -229,9 +254,13 @@ class _Line:
             for flow in self.flows:
                 if flow.way in self.tap.cut_ways:
                     continue
-                if flow.source is readable:
-                    flow.take_in(now_us, self.tap.delay_us + self.tap.drawn_us(flow.way))
+                data = self._taken_in(flow, now_us) if flow.source is readable else b""
+                if data and self._may_break:
+                    flow.read(data)
+                    data = b""
                 flow.pass_on(now_us)
+                if data:
+                    flow.read(data)  # behind it: whoever waits for these bytes has them by now
         except OSError:
             return False
         return not all(flow.finished for flow in self.flows)
@@ -291,6 +320,10 @@ class Tap:
     def _order_drops(self, when: When, kind: str | None, count: int) -> None:
         self._drops = [*self._drops, *[(when, kind)] * count] if count else []
 
+    @property
+    def drops_something(self) -> bool:
+        return bool(self._drops)
+
     def take_drop(self, request: Request | str) -> When | None:
         """Whether this request is one to break the connection at."""
         for drop in self._drops:
@@ -334,6 +367,8 @@ class Taps:
         self._selector = selectors.DefaultSelector()
         self._taps: list[Tap] = []
         self._lines: dict[socket.socket, _Line] = {}
+        self._watched: dict[socket.socket, int] = {}
+        self._delayed: dict[_Line, None] = {}
         self._orders: deque[tuple[Callable[[], None], Future[None]]] = deque()
         self._waker, self._wake = socket.socketpair()
         self._waker.setblocking(False)
@@ -388,6 +423,7 @@ class Taps:
             self._taps.remove(tap)
             self.hang_up(tap)
             self._watch(tap.listener, 0)
+            del self._watched[tap.listener]
             tap.listener.close()
 
     def _add(self, tap: Tap) -> None:
@@ -404,7 +440,7 @@ class Taps:
             while self._open:
                 for key, events in self._selector.select(self._patience_s()):
                     self._on_ready(key, events)
-                for line in self._delayed():
+                for line in list(self._delayed):
                     self._move(line)
         finally:
             self._end()
@@ -424,12 +460,8 @@ class Taps:
                 if tap.listener is end and tap.lets_in:
                     self._accept(tap)
 
-    def _delayed(self) -> Iterator[_Line]:
-        for tap in self._taps:
-            yield from [line for line in tap.lines if line.next_due_us() is not None]
-
     def _patience_s(self) -> float | None:
-        dues = [due for line in self._delayed() if (due := line.next_due_us()) is not None]
+        dues = [due for line in self._delayed if (due := line.next_due_us()) is not None]
         return max(0.0, (min(dues) - self._now_us()) / 1e6) if dues else None
 
     def _accept(self, tap: Tap) -> None:
@@ -454,23 +486,31 @@ class Taps:
             return
         for end in line.sockets:
             self._watch(end, line.events_of(end))
+        if line.holds_something:
+            self._delayed[line] = None
+        else:
+            self._delayed.pop(line, None)
 
     def _hang_up(self, line: _Line) -> None:
         if line in line.tap.lines:
             line.tap.lines.remove(line)
+            self._delayed.pop(line, None)
             for end in line.sockets:
                 self._watch(end, 0)
-                del self._lines[end]
+                del self._lines[end], self._watched[end]
                 end.close()
 
     def _watch(self, end: socket.socket, events: int) -> None:
-        key = self._selector.get_map().get(end)
-        if key is None and events:
+        watched = self._watched.get(end, 0)
+        if watched == events:
+            return
+        if not watched:
             self._selector.register(end, events)
-        elif key is not None and not events:
+        elif not events:
             self._selector.unregister(end)
-        elif key is not None and key.events != events:
+        else:
             self._selector.modify(end, events)
+        self._watched[end] = events
 
 
 def _carry_out(order: Callable[[], None], done: Future[None]) -> None:

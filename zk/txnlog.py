@@ -7,6 +7,7 @@ killed, or is writing) ends the log without an error; anything else wrong raises
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 import zlib
@@ -22,7 +23,6 @@ _MAGIC = b"ZKLG"
 _VERSION = 2
 _FILE_HEADER = 16  # magic, version, database id
 _END_OF_RECORD = 0x42
-_PART = 16 * 1024
 _RECORD = struct.Struct("!qi")  # checksum, length
 _HEADER = struct.Struct("!qiqqi")  # session, cxid, zxid, time, type
 
@@ -60,26 +60,44 @@ def read_file(path: Path) -> Iterator[Entry]:
 
 class LogTail:
     """Follows the log of a server that is running: each `read` has what was added since. What the
-    server has answered is in its log. Cheap enough to be asked after every reply."""
+    server has answered is in its log. Cheap enough to be asked after every reply: the file is
+    mapped (the server lays it out in advance, 64 MB of zeros), so that looking at it is no system
+    call."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._names: list[str] = []
-        self._files: list[Path] = []
+        self._behind: list[Path] = []
+        self._path: Path | None = None
+        self._log: mmap.mmap | bytes = b""
         self._at = _FILE_HEADER
 
+    def read_up_to(self, zxid: int) -> Iterator[Entry]:
+        """The new entries, this one among them if it is there at all. It mostly stands in what is
+        mapped: only otherwise the folder is looked at. Raises Malformed."""
+        last = 0
+        for entry in self._mapped():
+            last = entry.transaction.zxid
+            yield entry
+        if last < zxid:
+            yield from self.read()
+
     def read(self) -> Iterator[Entry]:
-        """The new entries. Raises Malformed."""
+        """All new entries. Raises Malformed."""
         self._look_for_files()
-        while self._files:
-            yield from self._rest(self._files[0])
-            if len(self._files) == 1:
-                return
-            self._files.pop(0)
-            self._at = _FILE_HEADER
+        yield from self._rest()
+        while self._behind:
+            self._path, self._at = self._behind.pop(0), _FILE_HEADER
+            yield from self._rest()
+
+    def close(self) -> None:
+        """Let go of the file; nothing is read after this."""
+        if isinstance(self._log, mmap.mmap):
+            self._log.close()
+        self._log, self._path = b"", None
 
     def _look_for_files(self) -> None:
-        """The file that is being read, and those behind it."""
+        """Those behind the file that is being read."""
         try:
             with os.scandir(self._folder) as folder:
                 names = [entry.name for entry in folder]
@@ -88,33 +106,23 @@ class LogTail:
         if names != self._names:
             self._names = names
             files = sorted(self._folder.glob("log.*"), key=_first_zxid)
-            reading = self._files[0] if self._files else None
-            self._files = files[files.index(reading) if reading in files else 0 :]
+            self._behind = files[files.index(self._path) + 1 if self._path in files else 0 :]
 
-    def _rest(self, path: Path) -> Iterator[Entry]:
-        """A part at a time: behind the last record there may be a megabyte of zeros."""
-        log, size = os.open(path, os.O_RDONLY), _PART
-        try:
-            while data := os.pread(log, size, self._at):
-                at = 0
-                while record := _record(data, at):
-                    at += _RECORD.size + len(record) + 1
-                    yield decode_entry(record)
-                self._at += at
-                wanted = _length_at(data, at)
-                if len(data) < size or not wanted or (not at and wanted <= size):
-                    return
-                size = max(_PART, wanted)
-        finally:
-            os.close(log)
+    def _rest(self) -> Iterator[Entry]:
+        """Of the file that is being read, as long as it is now."""
+        if self._path is not None:
+            path = self._path
+            self.close()
+            self._path = path
+            with path.open("rb") as file:
+                if os.fstat(file.fileno()).st_size > 0:
+                    self._log = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            yield from self._mapped()
 
-
-def _length_at(data: bytes, at: int) -> int:
-    """Of the whole record here, as far as its head can be read; 0 at the padding."""
-    if at + _RECORD.size > len(data):
-        return _PART
-    _, length = _RECORD.unpack_from(data, at)
-    return int(length) and _RECORD.size + int(length) + 1
+    def _mapped(self) -> Iterator[Entry]:
+        while record := _record(self._log, self._at):
+            self._at += _RECORD.size + len(record) + 1
+            yield decode_entry(record)
 
 
 def _first_zxid(path: Path) -> int:
@@ -124,7 +132,7 @@ def _first_zxid(path: Path) -> int:
         raise Malformed(f"{path}: no zxid in its name") from error
 
 
-def _record(data: bytes, at: int) -> bytes | None:
+def _record(data: bytes | mmap.mmap, at: int) -> bytes | None:
     """The record at this position; None at the padding, or where it was not written whole."""
     if at + _RECORD.size > len(data):
         return None

@@ -27,7 +27,7 @@ from emulator.trace.events import AnyEvent, Stimulus, StimulusReturned, ThreadFa
 from emulator.trace.sink import Sink
 from zk.client_times import ClientTimes
 from zk.errors import Code
-from zk.kazoo_wire import KazooService
+from zk.kazoo_service import KazooService
 from zk.ops import Reply, Request, SessionState, WatchedEvent
 from zk.server import (
     EmbeddedServer,
@@ -72,7 +72,7 @@ class LiveWorld:
         whose = self._client_of
         self.causes = LiveCauses(self.kernel, TracingObserver(self.kernel, whose), whose)
         times = ClientTimes().divided_by(time_scale)
-        self._service = KazooService(self._address, times)
+        self._service = KazooService(self._address, times, self.kernel.soon)
         self._taps = Taps(_Inbox(self.clock, self.causes), self.clock.now_us)
         self._tap_of: dict[str, Tap] = {}
         self.log: ServerLog | ReplyLog = (
@@ -144,6 +144,7 @@ class LiveWorld:
         """Sessions end, those of paused processes too, then taps, server and tasks; nothing stays
         behind, and nothing of ours in ZooKeeper that a session owns. The trace ends before."""
         self.log.poll()
+        self.log.close()
         self.kernel.sink.close()
         self.cluster.close()
         for process in self.kernel.processes.values():

@@ -24,7 +24,11 @@ class LiveClock:
         self._scale = scale
         self._began_ns = time.monotonic_ns()
         self._inbox: deque[Callable[[], None]] = deque()
-        self._filled = threading.Event()
+        self._filled = threading.Lock()
+        """Held while there is nothing new: what fills the inbox lets it go (an Event would make a
+        lock of its own at every wait, and a hand-over would feel it)."""
+        self._filled.acquire()
+        self._before_waiting: dict[Callable[[], None], None] = {}
         self.on_idle: Callable[[int], None] | None = None
 
     def now_us(self) -> int:
@@ -34,22 +38,34 @@ class LiveClock:
     def put(self, action: Callable[[], None]) -> None:
         """Any thread: have the kernel's thread do this."""
         self._inbox.append(action)
-        self._filled.set()
+        self._wake()
+
+    def before_waiting(self, action: Callable[[], None]) -> None:
+        """The kernel's thread: do this once, when there is nothing else to be done."""
+        self._before_waiting[action] = None
 
     def put_aside(self, action: Callable[[], None]) -> None:
         """Any thread: the same, but it is worth no waking up: when the kernel's thread does so for
         something else, or looks around."""
         self._inbox.append(action)
 
+    def _wake(self) -> None:
+        """Any thread: end the kernel's wait, or the next one."""
+        try:
+            self._filled.release()
+        except RuntimeError:
+            pass  # it has been woken already
+
     def wait(self, until_us: int) -> int:
         """Sleep until then, or until something is in the inbox; never long, so that signals and
         progress get their turn."""
+        while self._before_waiting:
+            self._before_waiting.popitem()[0]()
         now = self.now_us()
         pause_us = min(until_us - now, LONGEST_WAIT_US * self._scale)
         if pause_us > 0 and not self._inbox:
-            self._filled.wait(pause_us / self._scale / 1_000_000)
+            self._filled.acquire(timeout=pause_us / self._scale / 1_000_000)
             now = self.now_us()
-        self._filled.clear()
         if self.on_idle is not None:
             self.on_idle(now)
         return now
@@ -68,6 +84,13 @@ class LiveKernel(Kernel):
         super().__init__(sink, clock)
         self._live_clock = clock
         self._thread = threading.get_ident()
+
+    def soon(self, action: Callable[[], None]) -> None:
+        """The kernel's thread: do this before it waits, or at once while others wait for it."""
+        if self._ready:
+            action()
+        else:
+            self._live_clock.before_waiting(action)
 
     def post(self, item: Runnable) -> None:
         """From another thread the item goes through the inbox and has no cause of its own."""

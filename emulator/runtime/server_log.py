@@ -7,6 +7,7 @@ caused it. Knows ZooKeeper's structs and the observer, no brokers.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from emulator.kernel.scheduler import Kernel
@@ -24,7 +25,7 @@ from zk.ops import (
     Transaction,
     name_of,
 )
-from zk.txnlog import LogTail
+from zk.txnlog import Entry, LogTail
 from zk.wire import Observer
 
 _WRITES = (Create, Delete, SetData, Multi)
@@ -39,14 +40,21 @@ class ServerLog:
 
     def poll(self) -> None:
         """Put what was added on the trace."""
-        for entry in self._tail.read():
-            self._read_up_to = entry.transaction.zxid
-            self._observer.on_transaction(self._kernel.now, entry.transaction)
+        self._tell(self._tail.read())
 
     def replied(self, session_id: int, request: Request, reply: Reply) -> None:
         """A reply arrived: what it answers is in the log by now."""
         if isinstance(request, _WRITES) and not 0 < reply.zxid <= self._read_up_to:
-            self.poll()
+            self._tell(self._tail.read_up_to(reply.zxid) if reply.zxid > 0 else self._tail.read())
+
+    def close(self) -> None:
+        """Nothing is read any more."""
+        self._tail.close()
+
+    def _tell(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self._read_up_to = entry.transaction.zxid
+            self._observer.on_transaction(self._kernel.now, entry.transaction)
 
 
 class ReplyLog:
@@ -58,6 +66,9 @@ class ReplyLog:
 
     def poll(self) -> None:
         """Nothing to read."""
+
+    def close(self) -> None:
+        """Nothing to close."""
 
     def replied(self, session_id: int, request: Request, reply: Reply) -> None:
         """A reply arrived: a write that was applied was a transaction."""

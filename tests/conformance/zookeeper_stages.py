@@ -19,7 +19,7 @@ from tests.live.zk.owner import PATIENCE_S, Owner
 from tests.unit.zk.virtual_lane import VirtualClock, VirtualLane
 from zk.client_times import ClientTimes
 from zk.ensemble import Ensemble
-from zk.kazoo_wire import KazooService
+from zk.kazoo_service import KazooService
 from zk.ops import (
     Create,
     CreateMode,
@@ -454,6 +454,7 @@ class Real(Stage):
 
     def close(self) -> None:
         self._service.close()
+        self._log.close()
 
     def open_session(self, player: Player) -> Session:
         return self._service.open_session(player.name, self._timeout_ms, self._owner, player)

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from tests.live.zk.owner import PATIENCE_S, QUICK, TICK_MS, Deaf, Owner
-from zk.kazoo_wire import KazooService
+from zk.kazoo_service import KazooService
 from zk.server import Address, EmbeddedServer, ensure_chroot
 from zk.tap import Tap, Taps
 

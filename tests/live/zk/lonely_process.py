@@ -10,7 +10,7 @@ import sys
 import threading
 
 from tests.live.zk.owner import QUICK, Owner, connect
-from zk.kazoo_wire import KazooService
+from zk.kazoo_service import KazooService
 from zk.ops import Create, CreateMode, GetData, SessionState, WatchedEvent
 from zk.server import parse_address
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 from zk.client_times import ClientTimes
 from zk.errors import Code
-from zk.kazoo_wire import KazooService, KazooSession
+from zk.kazoo_service import KazooService
+from zk.kazoo_wire import KazooSession
 from zk.ops import Reply, Request, SessionState, WatchedEvent
 from zk.wire import Session, Timer
 

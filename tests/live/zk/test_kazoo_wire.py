@@ -12,7 +12,8 @@ import pytest
 
 from tests.live.zk.owner import QUICK, T_MS, TICK_MS, Owner, another_session, connect
 from zk.errors import Code
-from zk.kazoo_wire import KazooService, KazooSession, _Entry
+from zk.kazoo_service import KazooService
+from zk.kazoo_wire import KazooSession, _Entry
 from zk.ops import (
     Create,
     CreateMode,

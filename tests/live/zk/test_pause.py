@@ -16,7 +16,8 @@ from typing import Protocol
 import pytest
 
 from tests.live.zk.owner import PATIENCE_S, T_MS, TICK_MS, Owner, connect
-from zk.kazoo_wire import KazooService, KazooSession
+from zk.kazoo_service import KazooService
+from zk.kazoo_wire import KazooSession
 from zk.ops import (
     Create,
     CreateMode,

@@ -13,7 +13,7 @@ import pytest
 
 from tests.live.zk.owner import PATIENCE_S, Owner, connect
 from zk.errors import Code
-from zk.kazoo_wire import KazooService
+from zk.kazoo_service import KazooService
 from zk.ops import (
     Check,
     Create,

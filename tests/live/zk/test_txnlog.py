@@ -11,7 +11,7 @@ import pytest
 
 from tests.live.zk.owner import QUICK, Owner, connect
 from zk.jute import Malformed
-from zk.kazoo_wire import KazooService
+from zk.kazoo_service import KazooService
 from zk.ops import (
     Check,
     Create,
