@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import msgspec
 
@@ -101,9 +102,11 @@ class LiveCauses:
                 self._to_apply[client].append(flight)
 
     def on_transaction(self, at_us: int, transaction: Transaction) -> None:
-        """The server logged a transaction: its session's next write that can be it."""
+        """The server logged a transaction: its session's next write that can be it, of those whose
+        answer was lost only where no other is on its way."""
         waiting = self._to_apply[self._client_of(transaction.session_id)]
-        flight = _take(waiting, lambda one: _can_be(one.request, transaction))
+        fits = partial(_fits, transaction)
+        flight = _take(waiting, lambda one: not one.lost and fits(one)) or _take(waiting, fits)
         cause = flight.passed if flight is not None else -1
         tell = self._observer.on_transaction
         seq = self._told(self._server, cause, lambda: tell(at_us, transaction))
@@ -166,6 +169,10 @@ def _take(waiting: deque[Flight], fits: Callable[[Flight], bool]) -> Flight | No
                 waiting.popleft()
             return flight
     return None
+
+
+def _fits(transaction: Transaction, flight: Flight) -> bool:
+    return _can_be(flight.request, transaction)
 
 
 def _can_be(request: Request | str, transaction: Transaction) -> bool:

@@ -177,6 +177,9 @@ def test_an_isr_update_whose_connection_is_lost_is_made_once(
     told = played(zookeeper, f"{drop}, {FOLLOWER_OUT}")
     shrunk = ["setData", *KEPT, *finds_out, "isr [1, 2] v1"]
     assert told.of(1)[: len(shrunk)] == shrunk
+    sent = [one.seq for one in told.events if list(_lines(one)) == ["setData"]]
+    (made,) = (one for one in told.logged("setData") if one.path == STATE and one.version == 1)
+    assert made.cause == sent[when == "before"]
     assert told.versions_written[0] == 1
     assert told.versions_written == sorted(set(told.versions_written))
 
