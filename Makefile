@@ -11,13 +11,15 @@ ARGS =
 # pytest's exit code 5, no test found, is a failure unless ARGS chose the tests.
 OR_NONE = $(if $(strip $(ARGS)),|| test $$? = 5)
 JOBS = 2
+# Recordings of real Kafka, for `make fidelity`.
+RECORDINGS = $(or $(wildcard ../shared/recordings),tests/recordings)
 
 export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo test test-quick test-live test-shared check check-format check-lint \
-        check-types check-imports check-house format bench mutants soak lock clean
+        check-types check-imports check-house format fidelity bench mutants soak lock clean
 
 help: ## This list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | \
@@ -61,6 +63,9 @@ check-house: setup
 format: setup ## Format, and repair what the linter can
 	.venv/bin/ruff format
 	.venv/bin/ruff check --fix
+
+fidelity: setup ## Play all recordings, and write docs/fidelity.md
+	$(PYTHON_BIN) -m tests.fidelity $(RECORDINGS) $(ARGS)
 
 bench: setup ## Measure, and print ratios
 	$(PYTHON_BIN) -m tests.bench $(ARGS)

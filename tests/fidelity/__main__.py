@@ -1,0 +1,125 @@
+"""`make fidelity`: plays every recording of one version, and writes docs/fidelity.md.
+
+The folder given holds `kafka-<version>/<recording>/`, and perhaps, of scripts that were recorded
+several times, `repeats/kafka-<version>/<script>/<n>/`. The page is written again after each recording, so that what is known is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from emulator.conformance import player
+from emulator.conformance.against import Near, near
+from emulator.conformance.compare import Examined, Reference, Verdict, conclude
+from emulator.conformance.guided import Guided, guided
+from emulator.conformance.portfolio import Budget, Progress
+from emulator.conformance.recording import Recording, read_recording
+from emulator.runtime import latency
+from tests.fidelity.table import Row, Scope, page
+
+ROOT = Path(__file__).resolve().parents[2]
+NOT_TO_BE_MATCHED = ("shrink-storm",)
+"""Recorded for its figures (the recordings' README): which of its partitions lost a race."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fidelity", description=__doc__)
+    parser.add_argument("recordings", type=Path, help="folder with kafka-<version>/<recording>/")
+    parser.add_argument("--version", default="2.6.3")
+    parser.add_argument("--seeds", type=int, default=60)
+    parser.add_argument("--budget", type=float, default=120.0, metavar="SECONDS")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--only", nargs="*", default=[], help="recordings by name")
+    parser.add_argument("--into", type=Path, default=ROOT / "docs" / "fidelity.md")
+    asked = parser.parse_args()
+    rows: list[Row] = []
+    scripts: list[tuple[str, Near]] = []
+
+    def write() -> None:
+        scope = Scope(
+            asked.seeds, asked.budget, asked.jobs, latency.VERSION, commit(), os.getloadavg()[1]
+        )
+        asked.into.write_text(page(scope, rows, scripts))
+
+    single = asked.recordings / f"kafka-{asked.version}"
+    repeats = asked.recordings / "repeats" / f"kafka-{asked.version}"
+    for folder in folders(single, asked.only):
+        if folder.name not in NOT_TO_BE_MATCHED:
+            rows.append(held(folder, folder.name, asked, search=False))
+            write()
+    for script in folders(repeats, asked.only):
+        reals = folders(script, [])
+        told(f"{script.name}: against {len(reals)} real runs")
+        scripts.append((script.name, together(reals, asked)))
+        for real in reals:
+            rows.append(held(real, f"{script.name}/{real.name}", asked, search=True))
+            write()
+    return 0
+
+
+def commit() -> str:
+    command = ["git", "describe", "--always", "--dirty"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return ran.stdout.strip()
+
+
+def folders(parent: Path, only: list[str]) -> list[Path]:
+    if not parent.exists():
+        return []
+    found = sorted(path for path in parent.iterdir() if path.is_dir())
+    return [path for path in found if not only or path.name in only]
+
+
+def told(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def held(folder: Path, name: str, asked: argparse.Namespace, *, search: bool) -> Row:
+    """One recording under blind seeds, and searched for where these do not match it."""
+    reference = Reference(replace(read_recording(folder), name=name))
+    script = player.script_of(reference.real)
+    verdict = blind(reference, script, asked)
+    found = None
+    if search or not verdict.matched:
+        found = searched(reference, script, asked)
+    told(f"{name}: {verdict.seeds_agreeing} of {verdict.seeds} agree, matched: {verdict.matched}")
+    return Row(name, verdict, found)
+
+
+def blind(reference: Reference, script: player.Script, asked: argparse.Namespace) -> Verdict:
+    def look(_: int, run: Recording) -> Examined:
+        return reference.examine(run)
+
+    seeds = range(1, asked.seeds + 1)
+    seen = dict(player.blind_plays(script, seeds, look, asked.jobs))
+    return conclude(reference, [seen[seed] for seed in seeds])
+
+
+def searched(reference: Reference, script: player.Script, asked: argparse.Namespace) -> Guided:
+    def look(_: object, run: Recording) -> Examined:
+        return reference.examine(run)
+
+    def quiet(_: Progress) -> None:
+        pass
+
+    budget = Budget(asked.budget, asked.jobs)
+    result = guided(reference, script, budget, look, quiet)
+    progress = result.progress
+    told(f"  guided: {result.found}, {progress.total} draws, {progress.seconds:.0f} s")
+    return result
+
+
+def together(reals: list[Path], asked: argparse.Namespace) -> Near:
+    recordings = [read_recording(real) for real in reals]
+    scripts = [player.script_of(recording) for recording in recordings]
+    seeds = max(1, asked.seeds // len(reals))
+    return near(recordings, scripts, seeds, asked.jobs, lambda _: None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
