@@ -1,7 +1,8 @@
 """`make fidelity`: plays every recording of one version, and writes docs/fidelity.md.
 
 The folder given holds `kafka-<version>/<recording>/`, and perhaps, of scripts that were recorded
-several times, `repeats/kafka-<version>/<script>/<n>/`. The page is written again after each recording, so that what is known is there.
+several times, `repeats/kafka-<version>/<script>/<n>/`. The page is written again after each
+recording, so that what is known is there.
 """
 
 from __future__ import annotations

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 from emulator.conformance.against import Near
 from emulator.conformance.compare import Timing, Verdict
 from emulator.conformance.distance import NEAR_ENOUGH
 from emulator.conformance.guided import Guided
+
+WIDTH = 120
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,15 @@ def page(scope: Scope, rows: Sequence[Row], scripts: Sequence[tuple[str, Near]])
 def _head(scope: Scope) -> Iterator[str]:
     yield "# Fidelity"
     yield ""
-    yield f"Made by `make fidelity` from plays of ours in virtual time, at commit {scope.commit} with"
-    yield f"latencies of version {scope.latencies}: {scope.seeds} blind seeds for each recording; where"
-    yield "these do not match it, and for every run of a script that was recorded several times, a guided"
-    yield f"search of at most {scope.budget_s:.0f} s with {scope.jobs} processes (load of the machine at"
-    yield f"the end: {scope.load:.0f}). *Matched* is what the judge says (`isr conform`); *agree*: in"
-    yield "points 1, 3 and 4 together."
+    yield from wrap(
+        f"Made by `make fidelity` from plays of ours in virtual time, at commit {scope.commit} with"
+        f" latencies of version {scope.latencies}: {scope.seeds} blind seeds for each recording;"
+        " where these do not match it, and for every run of a script that was recorded several"
+        f" times, a guided search of at most {scope.budget_s:.0f} s with {scope.jobs} processes"
+        f" (load of the machine at the end: {scope.load:.0f}). *Matched* is what the judge says"
+        " (`isr conform`); *agree*: in points 1, 3 and 4 together.",
+        WIDTH,
+    )
 
 
 def _matches(rows: Sequence[Row]) -> Iterator[str]:
@@ -107,8 +113,12 @@ def _scripts(scripts: Sequence[tuple[str, Near]]) -> Iterator[str]:
     if not scripts:
         return
     yield from ("", "## Scripts that were recorded several times", "")
-    yield "Median distance of real runs to each other, of blind runs of ours to real ones, and the"
-    yield f"ratio of these (at most {NEAR_ENOUGH}); p: can a two-sample test tell ours from real runs?"
+    yield from wrap(
+        "Median distance of real runs to each other, of blind runs of ours to real ones, and the"
+        f" ratio of these (at most {NEAR_ENOUGH}); p: can a two-sample test tell ours from real"
+        " runs?",
+        WIDTH,
+    )
     for script, near in scripts:
         yield from ("", f"`{script}`: {len(near.recordings)} real runs, {near.runs} of ours,")
         yield f"p = {near.distance.p:.3f}"
@@ -122,8 +132,12 @@ def _scripts(scripts: Sequence[tuple[str, Near]]) -> Iterator[str]:
 
 def _delays(rows: Sequence[Row]) -> Iterator[str]:
     yield from ("", "## Delays", "")
-    yield "In milliseconds: recorded, and the least, the median and the longest of our runs (of those"
-    yield "that agree, if there are twenty; of a guided match it and its reruns with other latencies)."
+    yield from wrap(
+        "In milliseconds: recorded, and the least, the median and the longest of our runs (of those"
+        " that agree, if there are twenty; of a guided match it and its reruns with other"
+        " latencies).",
+        WIDTH,
+    )
     for row in rows:
         yield from ("", f"### {row.name}", "")
         yield "| what | recorded | min | median | max |"
