@@ -22,6 +22,7 @@ from emulator.broker.log_dirs import LogDirectory
 from emulator.broker.log_manager import LogManager
 from emulator.broker.metadata_cache import MetadataCache
 from emulator.broker.partition import Partition
+from emulator.broker.pool import Pool
 from emulator.broker.purgatory import Purgatory
 from emulator.broker.quota import ReplicationQuotaManager
 from emulator.kernel.sync import Monitor
@@ -70,7 +71,7 @@ class ReplicaManager:
         self.propagation = IsrPropagation(context, zk_client)
         self._store = ZkIsrStore(zk_client, self.propagation.record_isr_change)
         self.state_change_lock = Monitor(context.kernel, "replicaStateChangeLock")
-        self.partitions: dict[TopicPartition, Partition] = {}
+        self.partitions: Pool[Partition] = Pool()
         self.offline: dict[TopicPartition, None] = {}
         self.controller_epoch = 0
         self.fetchers: ReplicaFetcherManager | None = None
@@ -94,7 +95,7 @@ class ReplicaManager:
         """One run of isr-expiration: every hosted partition, one after the other. An exception ends
         this run."""
         try:
-            for partition in list(self.partitions.values()):
+            for partition in self.partitions.in_order():
                 if not partition.has_all_in_step:
                     await partition.maybe_shrink_isr()
         except ZooKeeperError as error:
@@ -385,7 +386,7 @@ class ReplicaManager:
     def _mark_offline(self, partitions: Iterable[TopicPartition]) -> None:
         """HostedPartition.Offline: until the process ends."""
         for partition in list(partitions):
-            hosted = self.partitions.pop(partition, None)
+            hosted = self.partitions.remove(partition)
             if hosted is not None:
                 hosted.go_offline()
             self.offline[partition] = None
@@ -546,7 +547,7 @@ class ReplicaManager:
                 self._logs.check(hosted.directory)
             except KafkaError as failed:
                 return failed.error
-        self.partitions.pop(partition, None)
+        self.partitions.remove(partition)
         if hosted is not None:
             await hosted.delete()
         self._logs.delete(partition)

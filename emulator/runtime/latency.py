@@ -155,6 +155,8 @@ TABLE: dict[str, Purpose] = {
     "reconnect_jitter": Purpose(((0.0, 750), (1.0, 1500))),
     # When a client's thread first looks for what has timed out; it does so every second.
     "client_scan": Purpose(((0.0, 0), (1.0, 999 * _MS))),
+    # Which partition a producer's thread serves first: how often it has been woken.
+    "client_turn": Purpose(((0.0, 0), (1.0, 100_000))),
 }
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 
 from emulator.kernel.scheduler import Process
@@ -55,9 +55,10 @@ LAST_CHANCE_US = 100_000
 
 Draw = Callable[[str, str], int]
 """(purpose, actor): a draw of the world. `retry_jitter` and `reconnect_jitter` are thousandths of a
-back-off, `client_scan` microseconds to the first look for what has timed out."""
+back-off, `client_scan` microseconds to the first look for what has timed out, `client_turn` which
+partition is first, beyond their number."""
 
-FIXED = {"retry_jitter": 1000, "reconnect_jitter": 1000, "client_scan": 0}
+FIXED = {"retry_jitter": 1000, "reconnect_jitter": 1000, "client_scan": 0, "client_turn": 0}
 """For a world that draws nothing."""
 
 RETRIABLE = frozenset(
@@ -319,9 +320,9 @@ class _Round:
 
 @dataclass(slots=True, eq=False)
 class _OnItsWay:
-    """One Produce request."""
+    """One Produce request: always of one partition."""
 
-    batches: dict[TopicPartition, list[PendingBatch]]
+    batches: list[PendingBatch]
     times_out_us: int
 
 
@@ -384,20 +385,28 @@ class _BrokerThread:
         self._backoff_ms = min(2 * self._backoff_ms, longest_ms)
 
     def _send(self, connection: MemoryConnection) -> None:
-        """One Produce request with all that waits; several requests are on their way."""
-        batches = self._producer.take_ready(self._broker.broker)
-        if not batches:
+        """What waits, a Produce request for each partition (rd_kafka_msgset_create_ProduceRequest),
+        in turn from any of them: the first is another one whenever the thread wakes for whatever
+        reason (rd_kafka_broker_produce_toppars). A broker reads a connection's next request when it
+        has answered the last, so with acks=all one partition that waits for its replicas holds up
+        the others."""
+        ready = list(self._producer.take_ready(self._broker.broker).items())
+        if not ready:
             return
+        first = self._producer.draw("client_turn", self._name) % len(ready)
         settings = self._producer.settings
-        partitions = tuple(self._produce_partition(p, some) for p, some in batches.items())
-        request = ProduceRequest(settings.required_acks, settings["request.timeout.ms"], partitions)
-        sent = _OnItsWay(batches, self._times_out_us(batches))
-        self._on_their_way.append(sent)
-        connection.submit(request, lambda answer: self._answered(sent, answer))
+        for partition, batches in ready[first:] + ready[:first]:
+            request = ProduceRequest(
+                settings.required_acks,
+                settings["request.timeout.ms"],
+                (self._produce_partition(partition, batches),),
+            )
+            sent = _OnItsWay(batches, self._times_out_us(batches))
+            self._on_their_way.append(sent)
+            connection.submit(request, partial(self._answered, sent))
 
-    def _times_out_us(self, batches: dict[TopicPartition, list[PendingBatch]]) -> int:
-        now = self._kernel.now
-        first_us = min(some[0].times_out_us for some in batches.values())
+    def _times_out_us(self, batches: list[PendingBatch]) -> int:
+        now, first_us = self._kernel.now, batches[0].times_out_us
         latest_us = now + self._producer.settings["socket.timeout.ms"] * 1000
         return min(first_us if first_us > now else now + LAST_CHANCE_US, latest_us)
 
@@ -411,16 +420,14 @@ class _BrokerThread:
     def _answered(self, sent: _OnItsWay, answer: object) -> None:
         self._on_their_way.remove(sent)
         if MemoryConnection.broken(answer):
-            for batches in sent.batches.values():
-                self._producer.retry(batches, self._failed_with)
+            self._producer.retry(sent.batches, self._failed_with)
             self._producer.refresh()
         elif answer is None:
-            for batches in sent.batches.values():
-                self._producer.report(batches, "ok", -1)
+            self._producer.report(sent.batches, "ok", -1)
         else:
             assert isinstance(answer, ProduceResponse)
-            for produced in answer.partitions:
-                self._producer.answered(produced, sent.batches[produced.partition])
+            (produced,) = answer.partitions
+            self._producer.answered(produced, sent.batches)
 
     # -- once a second -----------------------------------------------------------------------------
 
