@@ -340,7 +340,7 @@ class Partition:
             return True
         remotes, end = self.remotes, log.log_end_offset
         for broker in self.isr:
-            if broker != me and remotes[broker].log_end_offset != end:
+            if broker != me and (broker not in remotes or remotes[broker].log_end_offset != end):
                 return False
         return True
 
@@ -376,8 +376,18 @@ class Partition:
             b
             for b in self.isr
             if b != self._context.broker
-            and is_follower_out_of_sync(self.remotes[b], log.log_end_offset, now_ms, max_lag_ms)
+            and is_follower_out_of_sync(
+                self._replica_or_error(b), log.log_end_offset, now_ms, max_lag_ms
+            )
         )
+
+    def _replica_or_error(self, broker: int) -> Replica:
+        """A member of the ISR may be no replica any more, while a reassignment shrinks: the look at
+        the ISR fails then (getReplicaOrException; KAFKA-9672)."""
+        replica = self.remotes.get(broker)
+        if replica is None:
+            raise KafkaError(Errors.REPLICA_NOT_AVAILABLE, f"{self.partition} at {broker}")
+        return replica
 
     async def _update_isr(
         self, change: str, new_isr: tuple[int, ...], out_of_sync: tuple[int, ...]

@@ -98,7 +98,7 @@ class ReplicaManager:
             for partition in self.partitions.in_order():
                 if not partition.has_all_in_step:
                     await partition.maybe_shrink_isr()
-        except ZooKeeperError as error:
+        except (ZooKeeperError, KafkaError) as error:
             self._context.failed("isr-expiration", error)
 
     # -- parked requests ---------------------------------------------------------------------------

@@ -56,12 +56,12 @@ def command(
     """
     first = seed_of(seed)
     tally, line = Tally(), _Line(runs)
-    print(f"seeds from {first:#x}", file=sys.stderr)
-    broken_off = False
+    number = runs if runs is not None or for_time is not None else 100
+    seconds, broken_off = _seconds(for_time), False
     try:
         with orderly_end():
-            number = runs if runs is not None or for_time is not None else 100
-            for trial in trials(first, number, _seconds(for_time), jobs):
+            print(f"seeds from {first:#x}", file=sys.stderr, flush=True)
+            for trial in trials(first, number, seconds, jobs):
                 tally.take(trial)
                 line.show(tally)
                 if trial.ours and not keep_going:

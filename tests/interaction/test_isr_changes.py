@@ -324,6 +324,20 @@ def test_a_rejected_leader_stays_stale_and_is_rejected_again_at_the_same_version
         )
 
 
+def test_a_member_of_the_isr_that_is_no_replica_ends_the_pass_of_the_shrink_task() -> None:
+    """A reassignment tells the new replicas before the old ones have left the ISR (KAFKA-9672)."""
+    with leading() as play:
+        (
+            play
+            >> leader_and_isr(state_of(epoch=5, version=6, replicas=(1, 3)))
+            << "leads orders-0 in epoch 5"
+            << "LeaderAndIsr: NONE NONE"
+            >> shrink_pass()
+            << "isr-expiration failed: KafkaError: REPLICA_NOT_AVAILABLE: orders-0 at 2"
+            << "isr-expiration: done"
+        )
+
+
 def test_another_code_ends_the_pass_of_the_shrink_task_and_the_next_pass_tries_again() -> None:
     both = (state_of(), state_of(ORDERS_1))
     with Hosting(*both, records=10) as play:

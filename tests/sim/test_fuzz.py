@@ -4,6 +4,7 @@ broken on purpose is found, kept and played again."""
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +96,20 @@ def test_it_says_what_it_did_as_json(
     said = msgspec.json.decode(capsysbinary.readouterr().out)
     assert (said["first_seed"], said["seeds"], said["failed"]) == (1, 2, [])
     assert said["events"] == sum(try_seed(seed).events for seed in (1, 2))
+
+
+def test_ctrl_c_leaves_a_readable_result(tmp_path: Path) -> None:
+    arguments = ["fuzz", "--seed", "0", "--runs", "100000", "--json", "--out", str(tmp_path)]
+    program = f"import sys; from emulator.cli import execute; sys.exit(execute({arguments}))"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline() == b"seeds from 0x0\n"
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    said = msgspec.json.decode(output)
+    assert (process.returncode, said["broken_off"], said["failed"]) == (2, True, [])
 
 
 def test_a_run_without_end_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

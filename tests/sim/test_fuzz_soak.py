@@ -17,7 +17,7 @@ LARGE = """
 about: Seven brokers with two hundred partitions, for an hour; one thing or other is always wrong.
 cluster:
   brokers: 7
-  config: {replica.lag.time.max.ms: 10000, num.replica.fetchers: 2}
+  config: {replica.lag.time.max.ms: 10000}
 topics:
   orders: {partitions: 200, replication: 3}
 workload:
