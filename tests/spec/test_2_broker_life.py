@@ -100,6 +100,16 @@ def test_3_5_a_kill_leaves_the_log_and_the_high_watermark_of_the_last_checkpoint
         assert disk.checkpointed_high_watermarks[ORDERS_0] == 3
 
 
+def test_3_5_who_comes_back_begins_with_the_checkpointed_high_watermark_not_the_latest() -> None:
+    with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
+        cluster.topic("orders", (3, 2)).send(3).run_ms(6000).send(4).run_ms(1500)
+        assert cluster.offsets(2) == (7, 7)
+        cluster.do(Kill(2)).run_ms(9000).now_on().do(Start(2)).run_ms(6000)
+        (follows,) = cluster.seen(events.BecomesFollower, broker=2)
+        assert (follows.leo, follows.hw) == (7, 3)
+        assert cluster.offsets(2) == (7, 7)
+
+
 def test_a_machine_that_crashes_loses_what_was_never_flushed() -> None:
     settings = {"zookeeper_session_timeout_ms": SESSION_MS, "log_flush_interval_messages": 3}
     with Emulated(1, 2, 3, **settings) as cluster:
