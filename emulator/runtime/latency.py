@@ -20,6 +20,25 @@ VERSION = 6
 _BUCKETS = 256
 _USUAL = 1000
 
+JVM = (
+    "boot.logs",
+    "boot.replica_manager_startup",
+    "boot.propagation",
+    "boot.list_ids",
+    "boot.controller",
+    "boot.coordinator",
+    "boot.config",
+    "boot.started",
+    "shutdown.start",
+    "shutdown.announce",
+    "shutdown.announced",
+    "shutdown.sockets",
+    "shutdown.purgatories",
+    "shutdown.parts",
+    "shutdown.exit",
+)
+"""What a JVM takes to start and to stop: it does so on any machine, ours have to be told."""
+
 Quantiles = tuple[tuple[float, int], ...]
 """(share below, microseconds), from 0 to 1."""
 

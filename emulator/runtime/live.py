@@ -8,6 +8,7 @@ log as it grows. Brokers live in this process: pausing one stops its tasks and i
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from emulator.kernel.rng import Chance, Stream
@@ -15,7 +16,7 @@ from emulator.kernel.scheduler import Process
 from emulator.model.errors import Errors
 from emulator.profiles.base import profiles
 from emulator.runtime.cluster import Cluster
-from emulator.runtime.latency import Latencies
+from emulator.runtime.latency import JVM, Latencies
 from emulator.runtime.live_causes import CLOSE, CONNECT, LiveCauses
 from emulator.runtime.live_clock import LiveClock, LiveKernel
 from emulator.runtime.network import MemoryNetwork
@@ -73,18 +74,26 @@ class LiveWorld:
         self.causes = LiveCauses(self.kernel, TracingObserver(self.kernel, whose), whose)
         times = ClientTimes().divided_by(time_scale)
         self._service = KazooService(self._address, times, self.kernel.soon)
-        self._taps = Taps(_Inbox(self.clock, self.causes), self.clock.now_us, time_scale)
+        self._taps = Taps(_Inbox(self.clock, self.causes), self.clock.now_us)
         self._tap_of: dict[str, Tap] = {}
         self.log: ServerLog | ReplyLog = (
             ServerLog(self.server.txn_log_dir, self.causes, self.kernel)
             if self.server
             else ReplyLog(self.causes, self.kernel)
         )
+        if any(boot.registered_us is not None for boot in scenario.boots):
+            self._take_the_time_of_jvms()
         self._coming_up = True
         sink.listen(self._watch_the_start)
         self.cluster = Cluster(
             scenario, profiles()[scenario.profile], self.kernel, self.network, self
         )
+
+    def _take_the_time_of_jvms(self) -> None:
+        """Where registrations have the moments of real brokers, what comes after them is as late as
+        it was there: with it the phases of periodic tasks, and who hears of what."""
+        for name in JVM:
+            self.kernel.checkpoints[name] = partial(self.latencies.charge, name)
 
     def _embedded(self, data_dir: Path) -> EmbeddedServer:
         settings, scale = self.scenario.zookeeper, self._time_scale
@@ -102,6 +111,7 @@ class LiveWorld:
             wait_until_ready(self._address)
             ensure_chroot(self._address)
             self._check_session_timeout()
+            self.clock.begin()
             self._look_after_the_server()
         except BaseException:
             self.close()
@@ -232,10 +242,10 @@ class LiveWorld:
         self._tap_of[client].heal()
 
     def delay_zookeeper(self, client: str, delay_ms: int) -> None:
-        self._tap_of[client].delay(delay_ms * 1000)
+        self._tap_of[client].delay(delay_ms * 1000 // self._time_scale)
 
     def disturb_zookeeper(self, client: str, drawn_us: Callable[[Way], int]) -> None:
-        self._tap_of[client].disturb(drawn_us)
+        self._tap_of[client].disturb(lambda way: drawn_us(way) // self._time_scale)
 
     def chance_of(self, purpose: str, actor: str) -> Callable[[], Stream]:
         """One stream for the whole run: the taps' thread draws from its own."""

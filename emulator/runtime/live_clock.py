@@ -31,6 +31,11 @@ class LiveClock:
         self._before_waiting: dict[Callable[[], None], None] = {}
         self.on_idle: Callable[[int], None] | None = None
 
+    def begin(self) -> None:
+        """The world begins now: what was waited for before, a server that starts, is not its
+        time."""
+        self._began_ns = time.monotonic_ns()
+
     def now_us(self) -> int:
         """Microseconds of the world since it began."""
         return (time.monotonic_ns() - self._began_ns) * self._scale // 1000

@@ -13,7 +13,7 @@ from emulator.kernel.rng import Chance, Choice, Stream
 from emulator.kernel.scheduler import Kernel, Process
 from emulator.profiles.base import profiles
 from emulator.runtime.cluster import Cluster
-from emulator.runtime.latency import Latencies
+from emulator.runtime.latency import JVM, Latencies
 from emulator.runtime.network import MemoryNetwork
 from emulator.runtime.zk_observer import TracingObserver
 from emulator.scenario.schema import Scenario
@@ -22,13 +22,7 @@ from zk.ensemble import Ensemble
 from zk.wire import Service, Timer, Way, When
 
 CHARGED = (
-    "shutdown.start",
-    "shutdown.announce",
-    "shutdown.announced",
-    "shutdown.sockets",
-    "shutdown.purgatories",
-    "shutdown.parts",
-    "shutdown.exit",
+    *JVM,
     "missed_run",
     "fetcher_start",
     "create_log",
@@ -36,16 +30,6 @@ CHARGED = (
     "make_leader",
     "make_follower",
     "controller_event",
-)
-BOOT_STEPS = (
-    "logs",
-    "replica_manager_startup",
-    "propagation",
-    "list_ids",
-    "controller",
-    "coordinator",
-    "config",
-    "started",
 )
 EPOCH_MS = 1_600_000_000_000
 
@@ -80,7 +64,7 @@ class SimulatedWorld:
             tick_phase_ms=self.chance.stream("zk_tick", "zookeeper").below(settings.tick_time_ms),
             epoch_ms=EPOCH_MS,
         )
-        for name in (*CHARGED, *(f"boot.{step}" for step in BOOT_STEPS)):
+        for name in CHARGED:
             self.kernel.checkpoints[name] = partial(self.latencies.charge, name)
         self.cluster = Cluster(
             scenario, profiles()[scenario.profile], self.kernel, self.network, self

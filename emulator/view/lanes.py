@@ -15,12 +15,19 @@ import msgspec
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from emulator.trace.events import AnyEvent
+from emulator.trace.events import (
+    AnyEvent,
+    BrokerExited,
+    BrokerHalted,
+    BrokerStarting,
+    Stimulus,
+)
 from emulator.trace.values import TopicPartition
 from emulator.view.canvas import Canvas, wrapped
 from emulator.view.derive import Derived, derive
 from emulator.view.rows import Cell, Choice, Row, lanes_of, rows
 from emulator.view.stimuli import faults
+from emulator.view.stimuli import lane_of as stimulus_lane
 from emulator.view.telling import CLIENTS, CONTROLLER, ZOOKEEPER
 
 STYLES = {
@@ -36,7 +43,7 @@ STYLES = {
     "fold": "dim",
 }
 TIME, NARROWEST, WIDEST = 10, 20, 46
-FRESH, OLD, STILL = ("│", "dim"), ("┃", "yellow"), ("░", "red")
+FRESH, OLD, STILL, GONE = ("│", "dim"), ("┃", "yellow"), ("░", "red"), ("·", "red")
 HEADER_EVERY, MANY = 60, 5
 TITLES = {CONTROLLER: "controller", ZOOKEEPER: "ZooKeeper", CLIENTS: "clients"}
 
@@ -74,9 +81,12 @@ class Gutters(msgspec.Struct):
 
     old: dict[str, list[tuple[int, int]]]
     still: dict[str, list[tuple[int, int]]]
+    gone: dict[str, list[tuple[int, int]]]
 
     def glyph(self, lane: str, at_us: int) -> tuple[str, str]:
         """The gutter's character and style at that moment."""
+        if _inside(self.gone.get(lane, []), at_us):
+            return GONE
         if _inside(self.still.get(lane, []), at_us):
             return STILL
         return OLD if _inside(self.old.get(lane, []), at_us) else FRESH
@@ -97,12 +107,30 @@ def gutters_of(derived: Derived, only: TopicPartition | None = None) -> Gutters:
             old.setdefault(str(broker), []).extend(spans)
     still: dict[str, list[tuple[int, int]]] = {}
     for fault in faults(derived.events, derived.end_us):
-        if fault.do in ("pause", "kill", "crash"):
+        if fault.do == "pause":
             still.setdefault(fault.lane, []).append((fault.from_us, fault.to_us))
     return Gutters(
         {lane: _merged(spans) for lane, spans in old.items()},
         {lane: _merged(spans) for lane, spans in still.items()},
+        _without_process(derived),
     )
+
+
+def _without_process(derived: Derived) -> dict[str, list[tuple[int, int]]]:
+    """From the end of each broker's process to the beginning of its next."""
+    gone: dict[str, list[tuple[int, int]]] = {}
+    since: dict[str, int] = {}
+    for event in derived.events:
+        if isinstance(event, Stimulus) and event.do in ("kill", "crash"):
+            since.setdefault(stimulus_lane(event), event.t)
+        elif isinstance(event, BrokerExited | BrokerHalted):
+            since.setdefault(str(event.broker), event.t)
+        elif isinstance(event, BrokerStarting) and str(event.broker) in since:
+            lane = str(event.broker)
+            gone.setdefault(lane, []).append((since.pop(lane), event.t))
+    for lane, from_us in since.items():
+        gone.setdefault(lane, []).append((from_us, derived.end_us))
+    return gone
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -195,6 +223,8 @@ class Sheet(ABC):
             yield Text("┃ shows an older ISR than ZooKeeper has", style="yellow")
         if any(drawn.still.values()):
             yield Text("░ the process stands still", style="red")
+        if drawn.gone:
+            yield Text("· there is no process", style="red")
 
     def title(self, lane: str) -> str:
         """A lane's name, with its role where it never changes."""

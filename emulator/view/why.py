@@ -17,6 +17,7 @@ from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.reader import Header
 from emulator.trace.values import TopicPartition
+from emulator.view.because import Because, because
 from emulator.view.derive import Attempt, Derived, Known, Notification, StateWrite, span_at
 from emulator.view.stimuli import faults
 
@@ -102,6 +103,7 @@ class Story(msgspec.Struct, kw_only=True):
     lag_ms_max: int | None = None
     check_every_ms: int | None = None
     circumstances: list[Circumstance] = []
+    because: list[Because] = []
     expected_version: int | None = None
     refused: int = 0
     holds: list[Hold] = []
@@ -138,6 +140,8 @@ def tell_why(derived: Derived, header: Header, partition: TopicPartition, versio
     )
     if attempt is not None:
         _decision(story, derived, header, attempt)
+    else:
+        story.because = because(derived, write)
     _propagation(story, derived, write, attempt)
     return story
 

@@ -48,13 +48,18 @@ def headline(story: Story) -> str:
     before, now = ids(story.isr_before), ids(story.isr)
     what = {
         "created": f"created with ISR {now}, leader {story.leader}",
-        "elected": f"leader {story.leader_before} → {story.leader}, ISR {before} → {now}",
+        "elected": f"leader {_leader(story)} → {story.leader}, ISR {before} → {now}",
         "offline": f"no leader any more (was {story.leader_before}), ISR {before} → {now}",
         "shrink": f"ISR shrinks {before} → {now}",
         "expand": f"ISR expands {before} → {now}",
     }.get(story.change, f"ISR {before} → {now}")
     when = f"leader epoch {story.leader_epoch}, {_seconds(story.at_ms)}"
     return f"{story.partition}@v{story.version}  {what}, by {who} ({when})"
+
+
+def _leader(story: Story) -> str:
+    """Who led before."""
+    return "none" if (story.leader_before or 0) < 0 else str(story.leader_before)
 
 
 def _seconds(ms: float) -> str:
@@ -72,8 +77,12 @@ def lines(story: Story) -> Iterator[tuple[str, str]]:
 
 def _decision(story: Story) -> Iterator[tuple[str, str]]:
     if story.expected_version is None:
+        for place, step in enumerate(story.because):
+            yield "" if place else "because", f"{_seconds(step.at_ms)}  {step.text}"
         why = f" ({story.reason})" if story.reason else ""
         yield "decided by", f"the controller itself{why}; no leader asked for it"
+        if story.change == "elected" and story.leader not in story.isr_before:
+            yield "unclean", f"{story.leader} was not in the ISR {ids(story.isr_before)}"
         return
     for follower in story.followers:
         yield "leader saw", _saw(story, follower)

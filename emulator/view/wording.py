@@ -114,7 +114,7 @@ def _zk_request(event: e.ZkRequest, on: Scene) -> Told:
 def _zk_transaction(event: e.ZkTransaction, on: Scene) -> Told:
     told = Told(event, ZOOKEEPER, "", "", Level.TRAFFIC, "plain", on.asker(event))
     if event.op in ("createSession", "closeSession"):
-        return _session(event, told)
+        return _session(event, told, on)
     ops = [op for op in applied_ops(event) if op.op != "check"]
     if not ops:
         code = next((op.code for op in event.ops if op.code), event.code) or 0
@@ -127,11 +127,16 @@ def _zk_transaction(event: e.ZkTransaction, on: Scene) -> Told:
     return told
 
 
-def _session(event: e.ZkTransaction, told: Told) -> Told:
+def _session(event: e.ZkTransaction, told: Told, on: Scene) -> Told:
+    """One that ran out is told from one that was closed: nobody had asked for it. Sessions of no
+    broker are ours, to make things ready."""
     closed = event.op == "closeSession"
+    asked = on.by_seq.get(event.cause)
     told.headline = "session closed" if closed else "session opened"
+    if closed and event.broker and not (isinstance(asked, e.ZkRequest) and asked.op == event.op):
+        told.headline, told.source = f"session of broker {event.broker} expired", ""
     told.numbers = "removed " + ", ".join(event.removed) if event.removed else ""
-    told.level = Level.STORY if closed else Level.TRAFFIC
+    told.level = Level.STORY if closed and event.broker else Level.TRAFFIC
     told.tone = "refused" if closed else "plain"
     return told
 
@@ -180,10 +185,10 @@ def _watch(event: e.ZkWatchFired, on: Scene) -> Told:
 
 @tells(e.ZkSessionState)
 def _session_state(event: e.ZkSessionState, on: Scene) -> Told:
-    usual = event.state.upper().endswith(("CONNECTED", "CONNECTING"))
-    usual = usual and not event.state.upper().startswith("DIS")
-    level, tone = (Level.TRAFFIC, "plain") if usual else (Level.STORY, "refused")
-    return Told(event, lane_of(event), f"ZooKeeper session {event.state}", "", level, tone)
+    news = {"Disconnected": "has lost ZooKeeper", "Expired": "learns that its session has expired"}
+    text = news.get(event.state, f"ZooKeeper session {event.state}")
+    level, tone = (Level.STORY, "refused") if event.state in news else (Level.TRAFFIC, "plain")
+    return Told(event, lane_of(event), text, "", level, tone)
 
 
 @tells(e.ZnodeMalformed)
@@ -226,6 +231,11 @@ def _log_dir_failed(event: e.LogDirFailed, on: Scene) -> Told:
     gone = ", ".join(map(str, event.partitions)) or "nothing in it"
     text = f"log directory {event.directory} is offline"
     return Told(event, lane_of(event), text, gone, tone="refused")
+
+
+@tells(e.BrokerExited)
+def _exited(event: e.BrokerExited, on: Scene) -> Told:
+    return Told(event, lane_of(event), "has stopped", tone="life")
 
 
 # -- the leader ------------------------------------------------------------------------------------

@@ -174,3 +174,21 @@ def test_fetches_of_a_quiet_cluster_are_folded_with_their_count() -> None:
 
 def test_an_empty_trace_is_an_empty_table() -> None:
     assert printed([]).strip().startswith("time") or printed([]).strip() == ""
+
+
+def test_a_broker_without_a_process_is_no_broker_that_stands_still() -> None:
+    script = Script()
+    script.stimulus("up")
+    script.create((1, 2, 3))
+    script.at(5000).stimulus("kill", broker=1)
+    script.at(7000).stimulus("pause", broker=2)
+    script.at(9000).add(e.BrokerStarting, 1, "2.6")
+    script.at(9500).add(e.BrokerStarted, 1)
+    script.at(11_000).add(e.BrokerExited, 1)
+    script.at(12_000).stimulus("resume", broker=2)
+    table = squeezed(script.events, 124)
+    assert " 5.000 │ │ · killed │ │\n" in table
+    assert " 7.000 │ │ · ░ paused │\n" in table
+    assert " 9.000 │ │ │ starts ░ │\n" in table
+    assert " 11.000 │ │ · has stopped ░ │\n" in table
+    assert "· there is no process" in table

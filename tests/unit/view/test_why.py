@@ -9,10 +9,12 @@ import pytest
 from rich.console import Console
 
 from emulator.trace import events as e
-from emulator.trace.values import TopicPartition
+from emulator.trace.values import LoggedOp, TopicPartition
 from emulator.view.derive import derive
+from emulator.view.telling import scene
 from emulator.view.why import NoSuchChange, Story, as_json, tell_why
 from emulator.view.why_text import headline, lines, render_why
+from emulator.view.wording import tell
 from tests.unit.view.recorded import recorded
 from tests.unit.view.traces import HEADER, P0, Script
 
@@ -127,3 +129,54 @@ def test_it_fits_a_terminal() -> None:
     out = io.StringIO()
     Console(file=out, width=80, no_color=True).print(render_why(story_of("shrink-expand", 1)))
     assert max(len(line.rstrip()) for line in out.getvalue().splitlines()) <= 80
+
+
+def crash_and_election(*, asked: bool = False) -> Script:
+    """Broker 1 leads and is killed at 5 s (or closes its session); 2 is elected."""
+    script = Script()
+    script.stimulus("up")
+    script.create((1, 2, 3))
+    script.at(5000).stimulus("kill", broker=1)
+    script.at(10_448)
+    if asked:
+        script.add(e.ZkRequest, 1, "closeSession")
+    script.add(e.ZkTransaction, 1, 90, "closeSession")
+    script.add(e.ControllerEventQueued, 3, "BrokerChange", 0)
+    script.add(e.BrokerChange, 3, (), (1,), (), (2, 3))
+    state = '{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":1,"isr":[2,3]}'
+    check = LoggedOp("check", "/controller_epoch", version=2)
+    op = LoggedOp("setData", "/brokers/topics/orders/partitions/0/state", state, 1)
+    script.add(e.ZkTransaction, 3, 91, "multi", None, None, None, False, (check, op))
+    return script
+
+
+def test_an_election_is_told_from_its_first_cause() -> None:
+    text = told(tell_why(derive(crash_and_election().events), HEADER, P0, 1))
+    assert text.startswith("orders-0@v1  leader 1 → 2, ISR [1,2,3] → [2,3], by controller 3")
+    assert "because: 5.000 s  broker 1 killed\n" in text
+    assert ": 10.448 s  the ZooKeeper session of broker 1 ended\n" in text
+    assert ": 10.448 s  controller 3 found [1] dead\n" in text
+    assert "unclean" not in text
+
+
+def test_an_unclean_election_is_called_so() -> None:
+    script = crash_and_election()
+    script.at(12_000)
+    state = '{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":2,"isr":[1]}'
+    check = LoggedOp("check", "/controller_epoch", version=2)
+    op = LoggedOp("setData", "/brokers/topics/orders/partitions/0/state", state, 2)
+    script.add(e.ZkTransaction, 3, 92, "multi", None, None, None, False, (check, op))
+    text = told(tell_why(derive(script.events), HEADER, P0, 2))
+    assert "unclean: 1 was not in the ISR [2,3]\n" in text
+    assert "because" not in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"), [(False, "session of broker 1 expired"), (True, "session closed")]
+)
+def test_a_session_that_ran_out_is_told_from_one_that_was_closed(asked: bool, said: str) -> None:
+    script = crash_and_election(asked=asked)
+    event = next(one for one in script.events if getattr(one, "op", "") == "closeSession")
+    if asked:
+        event = script.events[event.seq + 1]
+    assert tell(event, scene(derive(script.events))).headline == said
