@@ -25,6 +25,7 @@ from emulator.kernel.scheduler import BASE_MS
 from emulator.kernel.sync import RwLock
 from emulator.model.errors import Errors, KafkaError
 from emulator.model.offset_log import Batch, EpochEntry, OffsetLog
+from emulator.protocol.messages import FetchedPartition, FetchPartition
 from emulator.trace import events
 from emulator.trace.values import EpochRun, Lagging, PartitionState, TopicPartition
 from zk.codec import LeaderAndIsr
@@ -561,6 +562,16 @@ class Partition:
             return self.check_current_leader_epoch(current_leader_epoch)
         log = self.log if self.leader_replica_id == self._context.broker else None
         return Errors.NOT_LEADER_OR_FOLLOWER if log is None else log
+
+    def read_at_end(self, wanted: FetchPartition) -> FetchedPartition | None:
+        """The answer where there is nothing to read: the fetch is from the leader's LEO; None where
+        there may be more to it. For whoever has passed the lock."""
+        log = self.leader_log_or_error(wanted.current_leader_epoch)
+        if isinstance(log, Errors) or wanted.fetch_offset != log.log_end_offset:
+            return None
+        return FetchedPartition(
+            self.partition, Errors.NONE, log.high_watermark, log.log_start_offset, ()
+        )
 
     def read_records(
         self,

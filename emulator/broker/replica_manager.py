@@ -235,10 +235,15 @@ class ReplicaManager:
             hosted = self.partitions.get(want.partition)
             if hosted is not None and not hosted.lock.readable:
                 await hosted.lock.pass_read()
+            wanted.append(want)
+            nothing = hosted.read_at_end(want) if hosted is not None else None
+            if nothing is not None:
+                answers.append(nothing)
+                leader_leos.append(want.fetch_offset)
+                continue
             answer, leader_leo, used = self._read(
                 hosted, follower, want, left, at_least_one=at_least_one
             )
-            wanted.append(want)
             answers.append(answer)
             leader_leos.append(leader_leo)
             if used:

@@ -20,7 +20,7 @@ import msgspec
 
 from emulator.invariants.facts import Facts
 from emulator.trace.events import AnyEvent
-from emulator.trace.handlers import Dispatch
+from emulator.trace.handlers import Dispatch, Handler
 from emulator.trace.values import TopicPartition
 
 CHAIN_MAX = 12
@@ -115,6 +115,10 @@ class Monitor:
 
     def __call__(self, event: AnyEvent) -> None:
         self._dispatch(event)
+
+    def of_kind(self, kind: type) -> tuple[Handler, ...]:
+        """For a sink that calls who wants an event without asking each time."""
+        return self._dispatch.of_kind(kind)
 
     @property
     def violations(self) -> list[Violation]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from emulator.trace import events as e
-from emulator.trace.logs import Logs, Piece, ReplicaLog
+from emulator.trace.logs import Logs, ReplicaLog
 from emulator.trace.partitions import Partition, Partitions, State
 from emulator.trace.values import PartitionState, TopicPartition
 
@@ -205,9 +205,8 @@ class Committed:
             committed = self.all[name] = CommittedLog(ReplicaLog())
         known = committed.log.leo
         if event.hw > known:
-            pieces = list(self._logs.of(name, event.broker).between(known, event.hw))
-            for piece in reversed(pieces):
-                committed.log.append(Piece(piece.base, piece.end, piece.epoch))
+            for piece in reversed(list(self._logs.of(name, event.broker).between(known, event.hw))):
+                committed.log.append(piece)
             committed.seq = event.seq
 
     def _is_deposed(self, name: TopicPartition, broker: int) -> bool:

@@ -21,7 +21,9 @@ class HwWithinIsr(Invariant):
             return
         self._compare(name, view.isr, event, view.seq)
         state = self.facts.partitions.of(name).now
-        if state is not None and (state.leader, state.leader_epoch) == (broker, view.leader_epoch):
+        if state is None or state.isr == view.isr:
+            return
+        if (state.leader, state.leader_epoch) == (broker, view.leader_epoch):
             self._compare(name, state.isr, event, state.seq)
 
     def _compare(

@@ -17,10 +17,9 @@ class LogsAgree(Invariant):
         if committed is None:
             return
         last = min(event.hw, committed.log.leo) - 1
-        mine = self.facts.logs.of(event.partition, event.broker)
-        here = next(mine.between(last, last + 1), None)
-        there = next(committed.log.between(last, last + 1), None)
-        if here is not None and there is not None and here.epoch != there.epoch:
-            text = f"broker {event.broker} has a record of leader epoch {here.epoch} at offset "
-            text += f"{last}, committed is one of epoch {there.epoch}"
+        here = self.facts.logs.of(event.partition, event.broker).epoch_at(last)
+        there = committed.log.epoch_at(last)
+        if here is not None and there is not None and here != there:
+            text = f"broker {event.broker} has a record of leader epoch {here} at offset "
+            text += f"{last}, committed is one of epoch {there}"
             self.violated(text, committed.seq, event.seq, event.partition, event.broker)

@@ -35,6 +35,10 @@ class Dispatch:
             for kind, handler in handlers_of(part).items():
                 self._handlers[kind] = (*self._handlers.get(kind, ()), handler)
 
+    def of_kind(self, kind: type) -> tuple[Handler, ...]:
+        """The methods that want this kind of event."""
+        return self._handlers.get(kind, ())
+
     def __call__(self, event: AnyEvent) -> None:
         for handler in self._handlers.get(type(event), ()):
             handler(event)

@@ -47,6 +47,13 @@ class ReplicaLog(msgspec.Struct):
         elif piece.end > piece.base:
             self.pieces.append(piece)
 
+    def epoch_at(self, offset: int) -> int | None:
+        """Of the record at an offset, if there is one."""
+        for piece in reversed(self.pieces):
+            if piece.base <= offset:
+                return piece.epoch if offset < piece.end else None
+        return None
+
     def between(self, base: int, end: int) -> Iterator[Piece]:
         """The pieces of [base, end), cut to it."""
         for piece in reversed(self.pieces):
@@ -64,15 +71,22 @@ class Logs:
         self.writer: dict[TopicPartition, int] = {}
         self.truncations = 0
         self.truncated = 0
+        self._asked: TopicPartition | None = None
+        self._asked_broker = 0
+        self._answered = ReplicaLog()
 
     def of(self, name: TopicPartition, broker: int) -> ReplicaLog:
-        """The replica's log; an empty one if nothing is known of it."""
+        """The replica's log; an empty one if nothing is known of it. Several ask for the same, one
+        after the other."""
+        if name is self._asked and broker == self._asked_broker:
+            return self._answered
         logs = self.of_partition.get(name)
         if logs is None:
             logs = self.of_partition[name] = {}
         log = logs.get(broker)
         if log is None:
             log = logs[broker] = ReplicaLog()
+        self._asked, self._asked_broker, self._answered = name, broker, log
         return log
 
     def on_records_appended(self, event: e.RecordsAppended) -> None:

@@ -16,17 +16,20 @@ Listener = Callable[[Any], None]
 class Sink:
     """A trace in the making."""
 
-    __slots__ = ("_listeners", "_open", "events", "next_seq")
+    __slots__ = ("_by_kind", "_listeners", "_open", "events", "next_seq")
 
     def __init__(self) -> None:
         self.events: list[Any] = []
         self.next_seq = 0
         self._listeners: list[Listener] = []
+        self._by_kind: dict[type, tuple[Listener, ...]] = {}
         self._open = True
 
     def listen(self, listener: Listener) -> None:
-        """Call `listener` with every event from now on."""
+        """Call `listener` with every event from now on; one that can say who of its parts wants a
+        kind of event (`of_kind`) is asked once for each, and they are called."""
         self._listeners.append(listener)
+        self._by_kind.clear()
 
     def append(self, event: Any) -> None:
         """Take an event that carries `next_seq`."""
@@ -34,8 +37,21 @@ class Sink:
             return
         self.events.append(event)
         self.next_seq += 1
+        if self._listeners:
+            calls = self._by_kind.get(type(event))
+            if calls is None:
+                calls = self._calls(type(event))
+            for call in calls:
+                call(event)
+
+    def _calls(self, kind: type) -> tuple[Listener, ...]:
+        """Whom to call for a kind of event, in the order in which they came."""
+        calls: list[Listener] = []
         for listener in self._listeners:
-            listener(event)
+            of_kind = getattr(listener, "of_kind", None)
+            calls += (listener,) if of_kind is None else of_kind(kind)
+        self._by_kind[kind] = tuple(calls)
+        return self._by_kind[kind]
 
     def close(self) -> None:
         """Take no more events (the world is being taken down)."""

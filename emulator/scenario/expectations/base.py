@@ -21,7 +21,7 @@ from emulator.scenario.expectations.forms import Form, compiled, matched
 from emulator.scenario.observed import Observed
 from emulator.scenario.schema import Expectation
 from emulator.trace.events import AnyEvent
-from emulator.trace.handlers import Dispatch
+from emulator.trace.handlers import Dispatch, Handler
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -115,6 +115,10 @@ class Judge:
 
     def __call__(self, event: AnyEvent) -> None:
         self._dispatch(event)
+
+    def of_kind(self, kind: type) -> tuple[Handler, ...]:
+        """For a sink that calls who wants an event without asking each time."""
+        return self._dispatch.of_kind(kind)
 
     def findings(self) -> list[tuple[Expectation, Finding]]:
         """Every expectation with its answer; the run is over."""
