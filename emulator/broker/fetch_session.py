@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 
 from emulator.broker.replica import Replica
 from emulator.model.errors import Errors
+from emulator.model.offset_log import OffsetLog
 from emulator.protocol.messages import FetchedPartition, FetchPartition, FetchRequest, FetchResponse
 from emulator.trace.values import TopicPartition
 
@@ -57,6 +58,17 @@ class CachedPartition:
             self.high_watermark = -1
             return True
         return changed or bool(answer.batches)
+
+    def tells_nothing(self, log: OffsetLog, replica: Replica) -> bool:
+        """Whether the same fetch would find nothing, and leave the follower as it is known."""
+        request, end = self.request, log.log_end_offset
+        return (
+            request.fetch_offset == replica.log_end_offset == end
+            and replica.last_fetch_leader_log_end_offset == end
+            and replica.log_start_offset == request.log_start_offset
+            and self.high_watermark == log.high_watermark
+            and self.log_start_offset == log.log_start_offset
+        )
 
     def rest(self, replica: Replica) -> None:
         """Until it is woken, its follower fetched and was caught up when the session's did."""

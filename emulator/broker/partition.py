@@ -117,16 +117,12 @@ class Partition:
     def let_rest(self, follower: int, fetch: CachedPartition) -> None:
         """Stop to look at a follower's fetches if all that they change is when they came: it stands
         in the ISR at the leader's LEO, and was told the high watermark."""
-        log, replica, request = self.leader_log, self.remotes.get(follower), fetch.request
+        log, replica = self.leader_log, self.remotes.get(follower)
         if (
             log is not None
             and replica is not None
-            and request.fetch_offset == replica.log_end_offset == log.log_end_offset
-            and replica.last_fetch_leader_log_end_offset == log.log_end_offset
-            and replica.log_start_offset == request.log_start_offset
-            and fetch.high_watermark == log.high_watermark
-            and fetch.log_start_offset == log.log_start_offset
-            and request.current_leader_epoch == self.leader_epoch
+            and fetch.tells_nothing(log, replica)
+            and fetch.request.current_leader_epoch == self.leader_epoch
             and follower in self.isr
             and self.lock.readable
         ):
