@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import msgspec
-
 from emulator.broker.context import BrokerContext
 from emulator.broker.fetch_session import CachedPartition
 from emulator.broker.isr_store import IsrStore
@@ -24,7 +22,7 @@ from emulator.broker.replica import (
 from emulator.kernel.scheduler import BASE_MS
 from emulator.kernel.sync import RwLock
 from emulator.model.errors import Errors, KafkaError
-from emulator.model.offset_log import Batch, EpochEntry, OffsetLog
+from emulator.model.offset_log import Batch, EpochEntry, OffsetLog, ReadInfo
 from emulator.protocol.messages import FetchedPartition, FetchPartition
 from emulator.trace import events
 from emulator.trace.values import EpochRun, Lagging, PartitionState, TopicPartition
@@ -63,15 +61,6 @@ class Logs(Protocol):
     def slow(self) -> bool: ...
 
     def min_insync_replicas(self, topic: str) -> int: ...
-
-
-class ReadInfo(msgspec.Struct, frozen=True, gc=False):
-    """What a read found (LogReadInfo): offsets as they were before the read."""
-
-    batches: tuple[Batch, ...]
-    high_watermark: int
-    log_start_offset: int
-    log_end_offset: int
 
 
 class Partition:

@@ -24,6 +24,15 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     leader_epoch: int
 
 
+class ReadInfo(msgspec.Struct, frozen=True, gc=False):
+    """What a read found (LogReadInfo): offsets as they were before the read."""
+
+    batches: tuple[Batch, ...]
+    high_watermark: int
+    log_start_offset: int
+    log_end_offset: int
+
+
 class EpochEntry(NamedTuple):
     """A leader epoch and the offset of its first record."""
 
