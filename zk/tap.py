@@ -360,10 +360,11 @@ class Tap:
 
 
 class Taps:
-    """The thread of all taps. A context manager; `now_us` is the clock of what is told."""
+    """The thread of all taps. A context manager; `now_us` is the clock of what is told, and of
+    delays: it goes `pace` times as fast as the wall clock."""
 
-    def __init__(self, observer: TapObserver, now_us: Callable[[], int]) -> None:
-        self._observer, self._now_us = observer, now_us
+    def __init__(self, observer: TapObserver, now_us: Callable[[], int], pace: int = 1) -> None:
+        self._observer, self._now_us, self._pace = observer, now_us, pace
         self._selector = selectors.DefaultSelector()
         self._taps: list[Tap] = []
         self._lines: dict[socket.socket, _Line] = {}
@@ -462,7 +463,7 @@ class Taps:
 
     def _patience_s(self) -> float | None:
         dues = [due for line in self._delayed if (due := line.next_due_us()) is not None]
-        return max(0.0, (min(dues) - self._now_us()) / 1e6) if dues else None
+        return max(0.0, (min(dues) - self._now_us()) / self._pace / 1e6) if dues else None
 
     def _accept(self, tap: Tap) -> None:
         try:

@@ -12,7 +12,7 @@ from emulator.conformance.player import script_of, simulate
 from emulator.conformance.recording import Recording, read_recording, write_recording
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "kafka-2.6.3"
-SEEDS = 4
+SEEDS = 3
 NOBODY_DIES = (
     "busy-topic",
     "controller-paused",
