@@ -16,7 +16,7 @@ from math import isqrt
 from emulator.kernel.rng import Chance
 from emulator.kernel.scheduler import Task
 
-VERSION = 6
+VERSION = 7
 _BUCKETS = 256
 _USUAL = 1000
 
@@ -157,7 +157,10 @@ TABLE: dict[str, Purpose] = {
     "resume_window": Purpose(((0.0, 10 * _MS), (1.0, 80 * _MS))),
     "resume_network": Purpose(((0.0, 50), (0.5, 400), (0.85, 3000), (1.0, 40 * _MS))),
     "resume_scheduler": Purpose(((0.0, 200), (0.5, 2500), (0.85, 12 * _MS), (1.0, 60 * _MS))),
-    "resume_thread": Purpose(((0.0, 0), (0.5, 500), (0.85, 4000), (1.0, 40 * _MS))),
+    # Of 62 recorded resumes 6 needed more than 40 ms until an ISR had the broker back, one 228.
+    "resume_thread": Purpose(
+        ((0.0, 0), (0.5, 500), (0.85, 4000), (0.96, 40 * _MS), (1.0, 250 * _MS))
+    ),
     "resume_tracker": Purpose(((0.0, 0), (0.6, 200), (0.9, 4000), (1.0, 40 * _MS))),
     "resume_step": Purpose(((0.0, 0), (0.5, 200), (0.9, 2500), (1.0, 10 * _MS))),
     # How fast an actor's code is, in thousandths of the table's times; drawn once for each.
