@@ -58,9 +58,12 @@ class Case:
 
     def look(self, name: object, run: Recording) -> Examined:
         """Judge one run where it was played, and write it if asked to."""
+        self.keep(name, run)
+        return self.reference.examine(run)
+
+    def keep(self, name: object, run: Recording) -> None:
         if self.write is not None:
             write_recording(run, self.write / self.name / str(name))
-        return self.reference.examine(run)
 
 
 @dataclass(frozen=True)
@@ -284,8 +287,13 @@ def _replay(file: Path, cases: Sequence[Case], write: Path | None, asked: Asked)
 def _against(cases: Sequence[Case], asked: Asked) -> bool:
     """Each real run's stimuli played equally often: `--seeds` plays of each."""
     reals = [case.reference.real for case in cases]
+    scripts = [case.script for case in cases]
+
+    def keep(script: int, seed: int, run: Recording) -> None:
+        cases[script].keep(seed, run)
+
     with BlindLine(cases[0].name, asked.seeds * len(cases)) as line:
-        result: Near = near(reals, [case.script for case in cases], asked.seeds, asked.jobs, line)
+        result: Near = near(reals, scripts, asked.seeds, asked.jobs, line, keep)
     if asked.as_json:
         typer.echo(msgspec.json.encode(result.as_json()))
     asked.tell(distance_lines(result))

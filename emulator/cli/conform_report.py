@@ -8,6 +8,7 @@ from typing import Any
 from emulator.conformance.against import Near
 from emulator.conformance.choices import RERUNS, Choices
 from emulator.conformance.compare import Difference, Timing, Verdict
+from emulator.conformance.distance import NEAR_ENOUGH
 from emulator.conformance.guided import Guided
 from emulator.conformance.recording import Recording
 
@@ -125,9 +126,11 @@ def choices_lines(choices: Choices, run: Recording) -> Iterator[str]:
 def distance_lines(result: Near) -> Iterator[str]:
     """Per point, how far real runs are apart, and ours from them."""
     yield f"{len(result.recordings)} real runs, {result.runs} of ours; median distances"
-    yield f"  {'point':<48}{'real to real':>14}{'ours to real':>14}"
+    head = f"{'real to real':>14}{'ours to real':>14}{'ratio':>8}"
+    yield f"  {'point':<44}{head}   (at most {NEAR_ENOUGH})"
     for point, medians in result.distance.points.items():
         text = f"{point}  {POINTS[int(point)]}" if point.isdigit() else point
-        mark = "" if medians.near_enough else "   TOO FAR"
-        yield f"  {text:<48}{medians.real_to_real:>14.3f}{medians.run_to_real:>14.3f}{mark}"
-    yield f"  can a test tell them apart? p = {result.distance.p:.3f}"
+        ratio = "-" if medians.ratio is None else f"{medians.ratio:.2f}"
+        figures = f"{medians.real_to_real:>14.3f}{medians.run_to_real:>14.3f}{ratio:>8}"
+        yield f"  {text:<44}{figures}{'' if medians.near_enough else '   TOO FAR'}"
+    yield f"  can a two-sample test tell them apart? p = {result.distance.p:.3f} (below 0.05: yes)"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from emulator.conformance.distance import Distance, distance
 from emulator.conformance.forks import in_children
@@ -32,16 +33,28 @@ class Near:
         }
 
 
+OnRun: TypeAlias = Callable[[int, int, Recording], object]
+"""Where it was played: of which script, under which seed, what came of it."""
+
+
 def near(
     reals: Sequence[Recording],
     scripts: Sequence[Script],
     seeds: int,
     jobs: int,
     on_played: Callable[[int], object],
+    on_run: OnRun = lambda script, seed, run: None,
 ) -> Near:
-    plays = [(script, seed) for seed in range(1, seeds + 1) for script in scripts]
+    plays = [(script, seed) for seed in range(1, seeds + 1) for script in range(len(scripts))]
+
+    def play(one: tuple[int, int]) -> Recording:
+        script, seed = one
+        run = simulate(scripts[script], seed)
+        on_run(script, seed, run)
+        return run
+
     runs: dict[int, Recording] = {}
-    for index, run in in_children(plays, lambda play: simulate(*play), jobs):
+    for index, run in in_children(plays, play, jobs):
         runs[index] = run
         on_played(len(runs))
     ours = [runs[index] for index in sorted(runs)]

@@ -39,6 +39,11 @@ class Medians:
     def near_enough(self) -> bool:
         return self.run_to_real <= NEAR_ENOUGH * self.real_to_real
 
+    @property
+    def ratio(self) -> float | None:
+        """None: real runs do not differ at all."""
+        return self.run_to_real / self.real_to_real if self.real_to_real else None
+
 
 @dataclass(frozen=True)
 class Distance:

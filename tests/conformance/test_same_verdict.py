@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from emulator import cli
 from emulator.conformance.alterations import ALTERATIONS, IGNORED, Alteration
 from emulator.conformance.compare import Verdict, judge
 from emulator.conformance.distance import distance
@@ -137,3 +138,14 @@ def test_the_distance_of_altered_runs(tmp_path: Path) -> None:
     theirs = tool("distance-of-recordings", *folders, "--", *altered)
     ours = distance([read_recording(f) for f in folders], [read_recording(f) for f in altered])
     assert ours.as_json() == theirs
+
+
+def test_our_runs_against_real_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`isr conform --against`, and the tool over the runs that it wrote."""
+    folders = repeats("min-isr")[:3]
+    options = ("--against", "--seeds", "2", "--write", str(tmp_path), "--json")
+    assert cli.execute(["conform", *map(str, folders), *options]) in (0, 1)
+    ours = json.loads(capsys.readouterr().out)
+    assert ours["runs"] == 6
+    written = [tmp_path / folder.name / str(seed) for seed in (1, 2) for folder in folders]
+    assert ours["distance"] == tool("distance-of-recordings", *folders, "--", *written)

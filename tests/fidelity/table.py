@@ -125,7 +125,7 @@ def _scripts(scripts: Sequence[tuple[str, Near]]) -> Iterator[str]:
         yield from ("", "| point | real to real | ours to real | ratio |", "|---|--:|--:|--:|")
         for point, medians in near.distance.points.items():
             real, run = medians.real_to_real, medians.run_to_real
-            ratio = f"{run / real:.2f}" if real else "-"
+            ratio = "-" if medians.ratio is None else f"{medians.ratio:.2f}"
             mark = "" if medians.near_enough else " **too far**"
             yield f"| {point} | {real:.3f} | {run:.3f} | {ratio}{mark} |"
 
