@@ -74,7 +74,7 @@ class LiveWorld:
         self.causes = LiveCauses(self.kernel, TracingObserver(self.kernel, whose), whose)
         times = ClientTimes().divided_by(time_scale)
         self._service = KazooService(self._address, times, self.kernel.soon)
-        self._taps = Taps(_Inbox(self.clock, self.causes), self.clock.now_us)
+        self._taps = Taps(_Inbox(self.clock, self.causes), self.clock.now_us, time_scale)
         self._tap_of: dict[str, Tap] = {}
         self.log: ServerLog | ReplyLog = (
             ServerLog(self.server.txn_log_dir, self.causes, self.kernel)
@@ -242,10 +242,10 @@ class LiveWorld:
         self._tap_of[client].heal()
 
     def delay_zookeeper(self, client: str, delay_ms: int) -> None:
-        self._tap_of[client].delay(delay_ms * 1000 // self._time_scale)
+        self._tap_of[client].delay(delay_ms * 1000)
 
     def disturb_zookeeper(self, client: str, drawn_us: Callable[[Way], int]) -> None:
-        self._tap_of[client].disturb(lambda way: drawn_us(way) // self._time_scale)
+        self._tap_of[client].disturb(drawn_us)
 
     def chance_of(self, purpose: str, actor: str) -> Callable[[], Stream]:
         """One stream for the whole run: the taps' thread draws from its own."""
