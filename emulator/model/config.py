@@ -12,6 +12,9 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+WITHOUT_EFFECT = frozenset({"log.segment.bytes", "log.index.size.max.bytes"})
+"""How a log lies on the disk: there are no segments and indices here (docs/limits.md)."""
+
 
 class BadSetting(ValueError):
     """A setting that does not exist, or whose value it cannot have."""
@@ -61,6 +64,8 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
         known = property_names()
         values: dict[str, Any] = {}
         for key, text in {**defaults, **settings}.items():
+            if key in WITHOUT_EFFECT:
+                continue
             if key not in known:
                 raise BadSetting(f"unknown setting {key}")
             values[known[key]] = _parse(key, text)
