@@ -163,6 +163,8 @@ def read_assignment(item: Item, cluster: Cluster) -> tuple[tuple[int, ...], ...]
     found = tuple(_replicas(one, cluster) for one in item.items())
     if not found:
         item.fail("at least one partition")
+    if len({len(replicas) for replicas in found}) > 1:
+        item.fail("all partitions of a topic have the same number of replicas")
     return found
 
 

@@ -233,6 +233,7 @@ def test_a_setting_of_the_command_line_wins_everywhere() -> None:
         ("replication: 2", "replication: 4", "4 is above the number of brokers, 3"),
         ("[[1, 2, 3]]", "[[1, 2, 4]]", "topics.orders.partitions[0][2]: there is no broker 4"),
         ("[[1, 2, 3]]", "[[1, 2, 2]]", "each broker once"),
+        ("[[1, 2, 3]]", "[[1, 2, 3], [1, 2]]", "all partitions of a topic have the same number of"),
         ("orders: {", "or ders: {", "a topic's name has letters"),
         (
             "replica.lag.time.max.ms",

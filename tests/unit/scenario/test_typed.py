@@ -28,7 +28,7 @@ SCENARIO = """\
 about: >
   Something to play with.
 cluster: {brokers: [1, 2, 3], first: 3, config: {replica.lag.time.max.ms: 2000}}
-topics: {orders: {partitions: [[1, 2, 3], [2, 3]]}, a-b-0: {partitions: [[1]]}}
+topics: {orders: {partitions: [[1, 2, 3], [2, 3, 1]]}, a-b-0: {partitions: [[1]]}}
 workload: [{produce: orders, rate: 20, until: 9s}]
 faults: [{at: 1s, pause: {broker: 2}, for: 3s}]
 run: 10s
