@@ -1,16 +1,16 @@
 """Which seeds to try next for one leg, and whom to blame: the policy of a guided search.
 
 A *draw* is the choices of one leg. A third of the time everything is drawn anew; otherwise the best
-draw so far is kept but for the party whose partition disagrees (sometimes for another one, and
-sometimes but for a single purpose). What a draw decides may show only legs later: the best draw is
-the one after which the run came furthest, and a leg that was tried in vain sends the search back to
-an earlier one. This module plays nothing; all that it knows of a contradiction is a score, what it
-was, and a party.
+draw so far is kept but for the party whose partition disagrees (sometimes for the one that the
+stimulus was about, or any, and sometimes but for a single purpose). What a draw decides may show
+only legs later: the best draw is the one after which the run came furthest, and a leg that was
+tried in vain sends the search back to an earlier one. This module plays nothing; all that it knows
+of a contradiction is a score, what it was, and a party.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from emulator.kernel.rng import Choice, Stream
@@ -29,11 +29,18 @@ NOWHERE: Score = (-1, 0)
 class Tried:
     """What was tried in one leg, and what to try next."""
 
-    def __init__(self, stretches: range, fixed: Draw, saved: Draw | None, record: Score) -> None:
+    def __init__(
+        self,
+        stretches: range,
+        fixed: Draw,
+        saved: Draw | None,
+        record: Score,
+        suspects: Sequence[str] = (),
+    ) -> None:
         """`fixed` holds in every draw. After other legs than now, `saved` was the best draw, and
-        `record` is how far it came."""
+        `record` is how far it came. `suspects`: whom the leg's stimuli are about."""
         self._stretches, self._fixed, self._saved = stretches, fixed, saved
-        self._record = record
+        self._record, self._suspects = record, suspects
         self.draws = 0
         self.best: Draw | None = None
         self.best_score = NOWHERE
@@ -66,14 +73,24 @@ class Tried:
         parties = sorted({party_of(actor) for _, actor, _ in self._asked})
         if not parties:
             return self._anew(stream)
-        blamed = self._party in parties and stream.below(2) > 0
-        party = self._party if blamed else parties[stream.below(len(parties))]
+        party = self._blamed(parties, stream)
         streams = [key for key in self._asked if party_of(key[1]) == party]
         if stream.below(3) == 0:
             purposes = sorted({purpose for _, _, purpose in streams})
             purpose = purposes[stream.below(len(purposes))]
             streams = [key for key in streams if key[2] == purpose]
         return {key: stream.bits() for key in streams}
+
+    def _blamed(self, parties: list[str], stream: Stream) -> str:
+        """Half of the time the party that disagrees, else one that the stimuli are about, or any:
+        what a resumed broker does first decides what others write."""
+        chance = stream.below(4)
+        if chance < 2 and self._party in parties:
+            return self._party
+        about = [party for party in self._suspects if party in parties]
+        if about and chance < 3:
+            return about[stream.below(len(about))]
+        return parties[stream.below(len(parties))]
 
     def learn(
         self, draw: Draw, score: Score, wrong: Hashable, party: str, asked: Iterable[Choice]

@@ -158,7 +158,8 @@ class Search:
         is_fitted = not number and self.seed % UNFITTED_EVERY
         fixed = fitted(self.goal.phases, self.seed) if is_fitted else {}
         record = memory.records.get(number, NOWHERE)
-        return Tried(walk.leg.stretches, fixed, memory.best.get(number), record)
+        leg = walk.leg
+        return Tried(leg.stretches, fixed, memory.best.get(number), record, leg.about)
 
     def _blamed(self, number: int) -> int:
         """Which leg to go back to; that this one was left in vain is noted."""

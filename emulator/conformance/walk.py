@@ -42,6 +42,8 @@ class Leg:
     stretches: range
     moments: tuple[int, ...]
     """When it is judged, in milliseconds since `up`; the last one is its end."""
+    about: tuple[str, ...] = ()
+    """The brokers that its stimuli are about."""
 
 
 class _Contradicted(BaseException):
@@ -59,7 +61,16 @@ def legs_of(script: Script, real: RealSide) -> list[Leg]:
     creates = [False, *(step.stimulus.name in _CREATIONS for step in steps)]
     lanes = (lane for point in AGREED for lane in real.course.lanes[point].values())
     due = sorted({t + GRACE_MS + 1 for lane in lanes for t, _ in lane})
-    return [Leg(group, _moments(group, ends, creates, due)) for group in _groups(ends, creates)]
+    return [
+        Leg(group, _moments(group, ends, creates, due), _about(script, group))
+        for group in _groups(ends, creates)
+    ]
+
+
+def _about(script: Script, group: range) -> tuple[str, ...]:
+    steps = [script.scenario.steps[stretch - 1] for stretch in group if stretch]
+    brokers = [getattr(step.stimulus, "broker", None) for step in steps]
+    return tuple(f"broker-{broker}" for broker in brokers if isinstance(broker, int))
 
 
 def _groups(ends: list[int], creates: list[bool]) -> Iterator[range]:

@@ -55,6 +55,15 @@ def test_a_redraw_touches_one_party_and_mostly_the_one_that_is_blamed() -> None:
     assert parties.count("broker-1") > len(parties) / 2
 
 
+def test_whom_the_stimuli_are_about_is_suspected() -> None:
+    leg, stream = tried(suspects=("broker-2",)), Stream(4)
+    best = leg.next_draw(stream)
+    leg.learn(best, (7, 3), "wrong", "broker-0", ASKED)
+    changed = [{key for key in leg.next_draw(stream) if key in ASKED} for _ in range(300)]
+    parties = [party_of(actor) for keys in changed if keys for _, actor, _ in [min(keys)]]
+    assert parties.count("broker-2") > 2 * parties.count("producer-1") > 0
+
+
 def test_the_best_draw_is_the_one_after_which_the_run_came_furthest() -> None:
     leg, stream = tried(), Stream(1)
     draws = [leg.next_draw(stream) for _ in range(3)]
