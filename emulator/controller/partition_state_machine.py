@@ -264,6 +264,7 @@ class PartitionStateMachine:
         self, partitions: Sequence[TopicPartition], strategy: Strategy
     ) -> tuple[list[Election], list[TopicPartition]]:
         """(finished, to try again): read the states, decide, write."""
+        await self._host.kernel.checkpoint("elect_leaders")
         read = await read_states(self._zk_client, partitions, self._context.epoch)
         finished = [Election(p, None, error) for p, error in read.failed.items()]
         finished += [
@@ -282,6 +283,7 @@ class PartitionStateMachine:
                 writes[partition] = LeaderAndIsr(
                     elected.leader, before.leader_epoch + 1, elected.isr, before.zk_version
                 )
+        await self._host.kernel.checkpoint("elect_leaders")
         written = await self._zk_client.update_leader_and_isr(
             writes, self._context.epoch, self._context.epoch_zk_version
         )

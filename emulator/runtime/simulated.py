@@ -30,6 +30,7 @@ CHARGED = (
     "make_leader",
     "make_follower",
     "controller_event",
+    "elect_leaders",
 )
 EPOCH_MS = 1_600_000_000_000
 
