@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from emulator.hazards.base import hazards, recognise
-from emulator.invariants.base import invariants
+from emulator.invariants.base import Violation, invariants
 from emulator.trace import events as e
 from emulator.trace.values import PartitionState
 from tests.unit.invariants.history import ORDERS, History, violations
@@ -32,6 +32,37 @@ def test_a_member_of_the_isr_that_is_no_replica_any_more() -> None:
 
 def test_a_member_that_is_a_replica_is_our_fault() -> None:
     assert names(shrinking(1, 2, 3)) == {""}
+
+
+def crippled(controller: int, *, again: bool = False) -> History:
+    """A transition of this broker's controller finds its batch half full; `again`: then the broker
+    starts anew."""
+    history = History().started(1, 2, 3).elected()
+    error = "IllegalState: the batch is not empty: StopReplica to [3] was not sent"
+    history.tell(e.ThreadFailed, controller, "replicas to OfflineReplica", error)
+    return history.tell(e.BrokerStarting, controller, "2.6") if again else history
+
+
+LEFT = Violation("nothing is left to do", "/isr_change_notification/x is still there", (-1, 1))
+
+
+def test_a_controller_whose_batch_was_left_half_full() -> None:
+    history = crippled(elected_by(crippled(1)))
+    assert recognise(LEFT, history.events) == "KAFKA-12315"
+
+
+def test_a_broker_that_is_not_controller_cripples_nobody() -> None:
+    other = next(b for b in (1, 2, 3) if b != elected_by(crippled(1)))
+    assert recognise(LEFT, crippled(other).events) == ""
+
+
+def test_a_new_process_begins_with_empty_batches() -> None:
+    history = crippled(elected_by(crippled(1)), again=True)
+    assert recognise(LEFT, history.events) == ""
+
+
+def elected_by(history: History) -> int:
+    return next(x.broker for x in history.events if isinstance(x, e.ControllerElected))
 
 
 def test_each_breaks_invariants_that_there_are() -> None:
