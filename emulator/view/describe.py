@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from emulator.trace.values import TopicPartition
-from emulator.view.snapshot import DOWN, LEADER, Fetcher, Member, Snapshot, State
+from emulator.view.snapshot import DOWN, FOLLOWER, LEADER, Fetcher, Member, Snapshot, State
 
 COMPARED = ("leader", "leader_epoch", "controller_epoch", "zk_version", "replicas", "isr", "osr")
 
@@ -264,7 +264,7 @@ def _waiting(member: Member) -> list[TopicPartition]:
     return [
         name
         for name, hosted in sorted(member.hosted.items())
-        if hosted.role != LEADER and name not in asked and member.process != DOWN
+        if hosted.role == FOLLOWER and name not in asked and member.process != DOWN
     ]
 
 

@@ -22,7 +22,7 @@ from emulator.view import stimuli
 from emulator.view.derive import applied_ops, state_partition
 
 RUNNING, PAUSED, DOWN = "running", "paused", "down"
-LEADER, FOLLOWER = "leader", "follower"
+LEADER, FOLLOWER, OFFLINE = "leader", "follower", "offline"
 _TOPIC = re.compile(r"/brokers/topics/([^/]+)")
 _CONFIG = re.compile(r"/config/topics/([^/]+)")
 _BROKER = re.compile(r"/brokers/ids/(\d+)")
@@ -159,6 +159,9 @@ class Snapshot:
             hosted.sees.clear()
 
     def on_broker_exited(self, event: e.BrokerExited) -> None:
+        self._down(event.broker)
+
+    def on_broker_halted(self, event: e.BrokerHalted) -> None:
         self._down(event.broker)
 
     def on_broker_starting(self, event: e.BrokerStarting) -> None:
@@ -312,6 +315,14 @@ class Snapshot:
             member.hosted[event.partition] = before.hosted
             for key, asked in before.asked.items():
                 member.fetchers[key].partitions[event.partition] = asked
+
+    def on_log_dir_failed(self, event: e.LogDirFailed) -> None:
+        for partition in event.partitions:
+            self._out_of_fetchers(event.broker, partition)
+            hosted = self.member(event.broker).hosted.get(partition)
+            if hosted is not None:
+                hosted.role = OFFLINE
+                hosted.sees.clear()
 
     # -- logs --------------------------------------------------------------------------------------
 
