@@ -1,0 +1,60 @@
+"""The page of `make fidelity`: what each recording came to, and what is not matched, with why."""
+
+from __future__ import annotations
+
+from emulator.conformance.against import Near
+from emulator.conformance.compare import Difference, Timing, Verdict
+from emulator.conformance.distance import Distance, Medians
+from tests.fidelity.table import Row, Scope, page
+
+SCOPE = Scope(seeds=60, budget_s=120, jobs=2, latencies=8, commit="abc1234", load=1.2)
+POINTS = range(1, 8)
+INSIDE = Timing("orders-0 v1: decision to state write", 4, 1, 2, 6, inside=True)
+OUTSIDE = Timing("election 1", 900, None, None, None, inside=False)
+MISSED = Difference(4, "broker 1 replica orders-0", 3, (), (), ())
+
+
+def verdict(agreeing: int, *timings: Timing, missed: int | None = None) -> Verdict:
+    return Verdict(
+        recording="r",
+        matched=missed is None and all(timing.inside for timing in timings),
+        seeds=60,
+        seeds_agreeing=agreeing,
+        points={point: point != missed for point in POINTS},
+        agreeing_by_point=dict.fromkeys(POINTS, agreeing),
+        nearest_run="seed 1",
+        nearest_differences=dict.fromkeys(POINTS),
+        differences=(MISSED,) if missed else (),
+        timings=timings,
+    )
+
+
+def test_each_recording_has_a_line_and_each_delay_its_figures() -> None:
+    lines = page(SCOPE, [Row("quiet", verdict(58, INSIDE), None)], []).splitlines()
+    assert "| quiet | 58 of 60 | blind seeds |  |" in lines
+    assert "| orders-0 v1: decision to state write | 4 | 1 | 2 | 6 |" in lines
+    assert "abc1234" in page(SCOPE, [], [])
+    assert not any("Not matched" in line for line in lines)
+
+
+def test_what_is_not_matched_is_named_with_its_reason() -> None:
+    rows = [
+        Row("raced", verdict(0, INSIDE, missed=4), None),
+        Row("late", verdict(9, INSIDE, OUTSIDE), None),
+    ]
+    text = page(SCOPE, rows, [])
+    assert "| raced | 0 of 60 | **not matched** |  |" in text
+    assert (
+        "- `raced`: 0 of 60 runs agree; points 4 equal in none; first at point 4,"
+        " broker 1 replica orders-0, entry 3."
+    ) in text
+    assert "- `late`: 9 of 60 runs agree; 1 of 2 delays outside, as election 1." in text
+    assert "| election 1 | 900 | - | - | - **outside** |" in text
+
+
+def test_several_runs_of_one_script_have_ratios_and_a_p_value() -> None:
+    distances = Distance({"1": Medians(0.4, 0.42), "7": Medians(0.1, 0.3)}, p=0.25)
+    text = page(SCOPE, [], [("raced", Near(("1", "2"), 20, distances))])
+    assert "| 1 | 0.400 | 0.420 | 1.05 |" in text
+    assert "| 7 | 0.100 | 0.300 | 3.00 **too far** |" in text
+    assert "p = 0.250" in text
