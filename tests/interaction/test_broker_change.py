@@ -380,3 +380,17 @@ def test_a_creation_that_fails_otherwise_is_logged_and_the_controller_goes_on() 
             << f"getChildren {TOPICS} W"
             >> children()
         )
+
+
+def test_partitions_added_to_a_topic_that_is_going_are_taken_back() -> None:
+    """Those whose znodes exist are written back, as the cache has them."""
+    with Controlling({ORDERS_0: led_by(1, (1, 2))}, replicas=(1, 2)) as play:
+        play.controller.context.topics_to_be_deleted["orders"] = None
+        play.controller._topics.watch(["orders"])
+        play >> watch(CHANGED, f"{TOPICS}/orders") << f"getData {TOPICS}/orders W"
+        play >> topic((1, 2), (2, 1)) << f"getChildren {TOPICS}/orders/partitions"
+        play >> children("0")
+        assert {n: a.replicas for n, a in play.topic_written().items()} == {0: (1, 2)}
+        play << f"[{FENCE}, set {TOPICS}/orders at v-1]" >> multi_ok()
+        play >> watch(CHANGED, f"{TOPICS}/orders") << f"getData {TOPICS}/orders W"
+        play >> topic((1, 2))
