@@ -104,6 +104,7 @@ class Process:
         "live_tasks",
         "name",
         "on_death",
+        "ordered_until",
         "running",
         "sluggish_until",
         "state",
@@ -114,6 +115,7 @@ class Process:
         self.running = True
         self.state = "running"
         self.sluggish_until = 0
+        self.ordered_until = -1
         self.live_tasks: dict[Task, None] = {}
         self.on_death: Callable[[Process], None] | None = None
         self._held: list[Runnable] = []
@@ -179,7 +181,13 @@ class Runnable(Protocol):
 
     def run(self) -> None: ...
 
-    def not_before(self, at_us: int) -> int: ...
+    def not_before(self, at_us: int) -> int:
+        """When it runs that would at `at_us`; after what was there before it."""
+        ...
+
+    def is_behind(self) -> bool:
+        """Whether something that was there before it has been put off, and it has not."""
+        ...
 
 
 class Task:
@@ -209,6 +217,9 @@ class Task:
 
     def not_before(self, at_us: int) -> int:
         return at_us
+
+    def is_behind(self) -> bool:
+        return False
 
     def run(self) -> None:
         if self.finished:
@@ -244,10 +255,11 @@ class Task:
 class Action:
     """One call-back of a lane; also a timer that can be called off."""
 
-    __slots__ = ("_fn", "_lane", "cause", "process", "thread")
+    __slots__ = ("_fn", "_lane", "_put_off", "cause", "process", "thread")
 
     def __init__(self, lane: Lane, fn: Callable[[], object] | None, cause: int) -> None:
         self._lane, self._fn, self.cause = lane, fn, cause
+        self._put_off = False
         self.process, self.thread = lane.process, lane.thread
 
     def cancel(self) -> None:
@@ -255,9 +267,14 @@ class Action:
 
     def not_before(self, at_us: int) -> int:
         """Later than what the lane has been given before, after a resume."""
-        lane = self._lane
+        lane, process = self._lane, self.process
         lane.busy_until = max(lane.busy_until, at_us)
+        process.ordered_until = max(process.ordered_until, lane.busy_until)
+        self._put_off = True
         return lane.busy_until
+
+    def is_behind(self) -> bool:
+        return not self._put_off and self._lane.busy_until >= self.process.kernel.now
 
     def run(self) -> None:
         if self._fn is not None:
@@ -274,7 +291,7 @@ class Lane:
 
     def __init__(self, process: Process, thread: str) -> None:
         self.process, self.thread = process, thread
-        self.busy_until = 0
+        self.busy_until = -1
 
     def now_us(self) -> int:
         return self.process.kernel.now
@@ -397,13 +414,15 @@ class Kernel:
     def make_ready(self, item: Runnable) -> None:
         """Let `item` run as soon as its process does."""
         process = item.process
-        if not process.running:
-            process.hold(item)
-        elif process.sluggish_until > self.now:
+        if process.running and process.sluggish_until > self.now:
             at = item.not_before(self.now + process.wake_delay(item.thread))
             self.call_at(at, item)
-        else:
+        elif process.ordered_until >= self.now and item.is_behind():
+            self.call_at(item.not_before(self.now), item)
+        elif process.running:
             self._ready.append(item)
+        else:
+            process.hold(item)
 
     def post(self, item: Runnable) -> None:
         """As `make_ready`; a live kernel overrides it to be callable from any thread."""
@@ -462,7 +481,9 @@ class Kernel:
             if now - due > self.late_us_max:
                 self.late_us_max = now - due
             process = item.process
-            if process.running:
+            if process.ordered_until >= now and item.is_behind():
+                self.call_at(item.not_before(now), item)
+            elif process.running:
                 ready.append(item)
             else:
                 process.hold(item)

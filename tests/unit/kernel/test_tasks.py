@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -412,3 +414,47 @@ def test_the_same_program_makes_the_same_trace(plan: list[tuple[str, int]]) -> N
             return [(e.t, e.profile) for e in stage.sink.events]
 
     assert trace() == trace()
+
+
+class DrawnWakeUp:
+    """As long as a search wants it."""
+
+    def __init__(self, delays_us: list[int]) -> None:
+        self._delays_us, self._asked = delays_us, 0
+
+    def _next(self) -> int:
+        self._asked += 1
+        return self._delays_us[self._asked % len(self._delays_us)]
+
+    def thread(self, process: str, thread: str) -> int:
+        return self._next()
+
+    def window(self, process: str) -> int:
+        return self._next()
+
+    def step(self, process: str, thread: str) -> int:
+        return self._next() // 10
+
+
+@properties
+@given(
+    due=st.lists(st.integers(0, 300), min_size=2, max_size=12),
+    stops=st.lists(st.integers(1, 60), max_size=8),
+    delays_us=st.lists(st.integers(0, 80), min_size=1, max_size=6),
+)
+def test_a_lane_keeps_its_order_however_often_its_process_stands_still(
+    due: list[int], stops: list[int], delays_us: list[int]
+) -> None:
+    """What falls due later never runs before what fell due earlier."""
+    with Stage(DrawnWakeUp(delays_us)) as stage:
+        lane = stage.process.lane("socket")
+        for at_us in sorted(due):
+            lane.call_at(at_us, partial(stage.say, str(at_us)))
+        now = 0
+        for number, after_us in enumerate(stops):
+            now += after_us
+            stage.kernel.run(now)
+            (stage.process.resume if number % 2 else stage.process.pause)()
+        stage.process.resume()
+        stage.kernel.run()
+        assert stage.heard == [str(at_us) for at_us in sorted(due)]
