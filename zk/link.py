@@ -158,8 +158,15 @@ class Pipe(Generic[P]):
             self._in_flight.appendleft(self._packets.pop()[1])
 
     def release(self, not_before_us: int) -> int:
-        """Send what was held; returns when the last of it arrives."""
+        """Send what was held; returns when the last of it arrives. Where nobody receives any more
+        it passes the gate all the same."""
         self._last_due_us = max(self._last_due_us, not_before_us)
+        if not self.open:
+            self._link.pipes.remove(self)
+            for packet, _, _ in self._held:
+                assert self._on_pass is not None
+                self._on_pass(packet)
+            return self._last_due_us
         in_flight, self._in_flight = self._in_flight, deque()
         for packet in in_flight:
             self._carry(packet, self.purpose, 0)
@@ -169,10 +176,13 @@ class Pipe(Generic[P]):
         return self._last_due_us
 
     def close(self) -> None:
-        """The receiver is gone: nothing is delivered any more."""
+        """The receiver is gone: nothing is delivered any more. What is held at the gate stays there
+        where somebody looks on."""
         self._packets.clear()
-        self._held.clear()
         self._in_flight.clear()
+        if self._on_pass is None:
+            self._held.clear()
         if self.open:
             self.open = False
-            self._link.pipes.remove(self)
+            if not self._held:
+                self._link.pipes.remove(self)

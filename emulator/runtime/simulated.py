@@ -32,6 +32,7 @@ CHARGED = (
     "controller_event",
     "elect_leaders",
 )
+RESUME_ECHO_US = 50_000
 EPOCH_MS = 1_600_000_000_000
 
 
@@ -151,7 +152,11 @@ class SimulatedWorld:
         return self.chance.stream("assignment", "admin").below(below)
 
     def handover_jitter_us(self, producer: str) -> int:
-        return self.latencies("producer_handover", producer)
+        """Later still while a process that was resumed takes the cores: they are shared."""
+        late_us, now = self.latencies("producer_handover", producer), self.kernel.now
+        if any(p.sluggish_until + RESUME_ECHO_US > now for p in self.kernel.processes.values()):
+            late_us += self.latencies("handover_beside_resume", producer)
+        return late_us
 
     def client_draw(self, purpose: str, actor: str) -> int:
         return self.latencies(purpose, actor)

@@ -241,6 +241,23 @@ class TestPauses:
         assert 1100 <= a.when_ms["Expired"] - woke_ms <= 2100
         assert a.when_ms["create /while-away SESSION_EXPIRED"] == a.when_ms["Expired"] + 100
 
+    def test_what_is_held_at_a_cut_passes_the_gate_when_its_session_is_long_over(
+        self, world: World
+    ) -> None:
+        """random-7: a request of before the cut is seen at 28.6 s, when the link is healed; the
+        server closed the session at 24.9 s. It has no effect."""
+        a, b = world.client("a", timeout_ms=6000), world.client("b", timeout_ms=6000)
+        b.ask(Create("/x", b""))
+        world.service.cut("a")
+        a.submit(SetData("/x", b"held", 0))
+        world.run_ms(9000)
+        assert world.logged_ms("closeSession")
+        world.wire.clear()
+        world.service.heal("a")
+        world.run_ms(10)
+        assert world.wire[0] == "a setData /x"
+        assert b.ask(GetData("/x")).data == b""
+
     def test_until_it_tries_again_a_client_says_that_it_is_connected(self, world: World) -> None:
         """ZooKeeper.getState; what it is given then waits for the next connection, or its end."""
         a = world.client("a", timeout_ms=6000)
