@@ -82,6 +82,22 @@ def test_6_12_a_command_while_the_last_one_is_there_meets_its_znode() -> None:
         assert znodes(cluster, "/admin/preferred_replica_election") == ["create", "delete"]
 
 
+def test_6_12_a_command_for_a_partition_that_never_had_a_leader_ends_every_fail_over() -> None:
+    """Looking up its leader throws (2.6.3, read from its bytecode); with its replica it is over."""
+    with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
+        cluster.do(Kill(2)).run_ms(9000).do(CreateTopic("bills", ((2,),))).run_ms(1000).now_on()
+        cluster.do(PreferredElection(None, "znode")).run_ms(1000)
+        assert failures(cluster) == [
+            "ReplicaLeaderElection: IllegalState: nothing is known of the leader of bills-0"
+        ]
+        cluster.do(Kill(1)).run_ms(9000)
+        assert len(cluster.seen(events.ControllerElected)) > 1
+        cluster.do(Start(2)).run_ms(6000).now_on().run_ms(6000)
+        assert not cluster.seen(events.ControllerElected)
+        assert not failures(cluster)
+        assert cluster.state(TopicPartition("bills", 0)).leader_and_isr.leader == 2
+
+
 def test_6_12_success_is_told_only_when_the_brokers_own_metadata_shows_the_leader() -> None:
     with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
         fallen(cluster).do(PreferredElection((("orders", 0),))).run_ms(1500)

@@ -65,6 +65,28 @@ def elected_by(history: History) -> int:
     return next(x.broker for x in history.events if isinstance(x, e.ControllerElected))
 
 
+def test_a_command_for_a_partition_that_never_had_a_leader() -> None:
+    history = History().started(1, 2, 3).elected()
+    before = len(history.events)
+    error = "IllegalState: nothing is known of the leader of orders-0"
+    history.tell(e.ThreadFailed, 1, "ReplicaLeaderElection", error)
+    stays = "/admin/preferred_replica_election is still there"
+    stuck = Violation("nothing is left to do", stays, (-1, before))
+    assert recognise(stuck, history.events) == "stuck election command"
+    written_later = Violation("nothing is left to do", stays, (-1, before + 1))
+    assert recognise(written_later, history.events) == ""
+    assert recognise(LEFT, history.events) == ""
+
+
+def test_a_fail_over_that_such_a_command_ends() -> None:
+    history = History().started(1, 2, 3).elected()
+    nobody = Violation("a controller is there", "there is no controller", (-1, 1))
+    error = "IllegalState: nothing is known of the leader of orders-0"
+    history.tell(e.ThreadFailed, 1, "election", error)
+    assert recognise(nobody, history.events) == "stuck election command"
+    assert recognise(nobody, history.elected(2).events) == ""
+
+
 def test_each_breaks_invariants_that_there_are() -> None:
     for hazard in hazards():
         assert set(hazard.breaks) <= set(invariants()), hazard.name
