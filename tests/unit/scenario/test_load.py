@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.faults import admin, clients, drop_connection, link, pause, stop_zookeeper
+from emulator.faults.base import stimuli
 from emulator.scenario import shipped
 from emulator.scenario.errors import ScenarioError, UserError
 from emulator.scenario.load import LoadedScenario, load, loads
@@ -313,6 +314,11 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"run: \xff\xfe")
     with pytest.raises(UserError, match="no UTF-8 text"):
         load(path)
+
+
+def test_every_stimulus_is_in_the_documentation() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "scenarios.md").read_text()
+    assert [name for name in stimuli() if f"`{name}" not in text] == []
 
 
 def test_every_shipped_scenario_is_read_and_takes_something_away_to_be_tested() -> None:
