@@ -33,6 +33,7 @@ from zk.ops import Reply, Request, SessionState, WatchedEvent
 from zk.server import (
     EmbeddedServer,
     NoRights,
+    NotReady,
     ServerError,
     ensure_chroot,
     parse_address,
@@ -108,7 +109,7 @@ class LiveWorld:
         try:
             if self.server is not None:
                 self.server.start()
-            wait_until_ready(self._address)
+            self._wait_until_ready()
             ensure_chroot(self._address)
             self._check_session_timeout()
             self.clock.begin()
@@ -117,6 +118,16 @@ class LiveWorld:
             self.close()
             raise
         return self
+
+    def _wait_until_ready(self) -> None:
+        """A server of ours that has ended meanwhile (a full disk) has more to say than that nobody
+        answers."""
+        try:
+            wait_until_ready(self._address)
+        except NotReady:
+            if self.server is not None:
+                self.server.require_alive()
+            raise
 
     def _check_session_timeout(self) -> None:
         asked = int(self._setting("zookeeper.session.timeout.ms")) // self._time_scale
