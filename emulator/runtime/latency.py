@@ -16,7 +16,7 @@ from math import isqrt
 from emulator.kernel.rng import Chance
 from emulator.kernel.scheduler import Task
 
-VERSION = 9
+VERSION = 10
 _BUCKETS = 256
 _USUAL = 1000
 
@@ -141,7 +141,7 @@ TABLE: dict[str, Purpose] = {
         paced=True,
     ),
     "boot.replica_manager_to_registration": Purpose(
-        ((0.0, 22 * _MS), (0.1, 40 * _MS), (0.5, 62 * _MS), (0.85, 87 * _MS), (1.0, 150 * _MS)),
+        ((0.0, 22 * _MS), (0.1, 40 * _MS), (0.5, 62 * _MS), (0.8, 85 * _MS), (1.0, 165 * _MS)),
         paced=True,
     ),
     "boot.list_ids": Purpose(((0.0, 1 * _MS), (0.5, 4 * _MS), (1.0, 10 * _MS)), paced=True),
