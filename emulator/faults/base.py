@@ -56,7 +56,7 @@ class World(Protocol):
         ...
 
     def runs(self, broker: int) -> bool:
-        """Whether a process of the broker is there."""
+        """Whether a process of the broker is there that is not about to end."""
         ...
 
     def cut(self, broker: int, peer: int | str, ways: Ways = "both") -> None:

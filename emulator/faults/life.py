@@ -29,7 +29,7 @@ class Kill(Stimulus, frozen=True, tag="kill"):
         world.kill(self.broker)
 
     def healed(self) -> Stimulus:
-        return Start(self.broker)
+        return Start(self.broker, if_down=True)
 
 
 class Crash(Stimulus, frozen=True, tag="crash"):
@@ -44,7 +44,7 @@ class Crash(Stimulus, frozen=True, tag="crash"):
         world.lose_from_disk(self.broker, self.lose)
 
     def healed(self) -> Stimulus:
-        return Start(self.broker)
+        return Start(self.broker, if_down=True)
 
 
 class Terminate(Stimulus, frozen=True, tag="terminate"):
@@ -65,7 +65,7 @@ class Terminate(Stimulus, frozen=True, tag="terminate"):
         world.terminate(self.broker)
 
     def healed(self) -> Stimulus:
-        return Start(self.broker)
+        return Start(self.broker, if_down=True)
 
 
 class Start(Stimulus, frozen=True, tag="start"):

@@ -238,7 +238,8 @@ class Cluster:
             raise UserError(f"start: broker {broker} runs already")
 
     def runs(self, broker: int) -> bool:
-        return self._process(broker).state != "dead"
+        node = self.brokers[broker]
+        return node.context.process.state != "dead" and not node.shutting_down
 
     def _started_when_dead(self, broker: int, registered_ms: int | None, process: Process) -> None:
         self.network.process_died(process)

@@ -248,6 +248,21 @@ def test_after_a_resume_each_thread_wakes_after_its_drawn_delay_in_its_own_order
         ]
 
 
+@pytest.mark.parametrize("due_us", [1_040, 1_100, 1_200])
+def test_what_falls_due_after_a_resume_does_not_overtake_what_its_lane_was_given_before(
+    due_us: int,
+) -> None:
+    """The lane wakes at 1,250; the process is sluggish until 1,050."""
+    with Stage(wake_up=FixedWakeUp(50, lane=250)) as stage:
+        lane = stage.process.lane("lane")
+        stage.process.pause()
+        lane.post(lambda: stage.say("first"))
+        stage.run(1_000)
+        stage.process.resume()
+        lane.call_at(due_us, lambda: stage.say("second"))
+        assert stage.run() == ["first", "second"]
+
+
 def test_what_becomes_ready_shortly_after_a_resume_does_not_overtake_its_own_thread() -> None:
     wake_up = FixedWakeUp(10_000, slow=900)
     with Stage(wake_up) as stage:
