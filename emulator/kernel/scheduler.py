@@ -13,10 +13,10 @@ its own.
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import suppress
+from heapq import heappop, heappush
 from typing import Any, Protocol, TypeVar
 
 from emulator.trace.sink import Sink
@@ -322,6 +322,7 @@ class Kernel:
     ) -> None:
         self.sink = sink
         self.clock: Clock = clock or VirtualClock()
+        self._virtual = isinstance(self.clock, VirtualClock)
         self.wake_up: WakeUp = wake_up or PromptWakeUp()
         self.now = 0
         self.cause = -1
@@ -431,7 +432,7 @@ class Kernel:
     def call_at(self, at_us: int, item: Runnable) -> None:
         """Let `item` run at `at_us`."""
         self._count += 1
-        heapq.heappush(self._heap, (at_us, self._count, item))
+        heappush(self._heap, (at_us, self._count, item))
 
     def stop(self) -> None:
         """End `run` after the present step."""
@@ -441,7 +442,7 @@ class Kernel:
         """Run until `until_us`, or until `stop`, or (virtual time) until nothing can happen any
         more."""
         self._stopping = False
-        heap, ready, virtual = self._heap, self._ready, isinstance(self.clock, VirtualClock)
+        heap, ready = self._heap, self._ready
         while True:
             if ready:
                 self._drain()
@@ -450,7 +451,7 @@ class Kernel:
             target = heap[0][0] if heap else NEVER
             if target > until_us:
                 target = until_us
-            if target == NEVER and virtual:
+            if target == NEVER and self._virtual:
                 return
             self._advance(target)
             if self.now >= until_us and not ready and not (heap and heap[0][0] <= self.now):
@@ -469,15 +470,16 @@ class Kernel:
     def _advance(self, target_us: int) -> None:
         """Wait for the next instant; what is due then is made ready in the order in which it was
         scheduled."""
-        now = self.clock.wait(target_us)
+        now = target_us if self._virtual else self.clock.wait(target_us)
         if now > self.now:
             self.now = now
         self.cause = -1
-        for action in self.clock.inbox():
-            action()
+        if not self._virtual:
+            for action in self.clock.inbox():
+                action()
         heap, ready, now = self._heap, self._ready, self.now
         while heap and heap[0][0] <= now:
-            due, _, item = heapq.heappop(heap)
+            due, _, item = heappop(heap)
             if now - due > self.late_us_max:
                 self.late_us_max = now - due
             process = item.process
