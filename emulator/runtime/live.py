@@ -16,7 +16,7 @@ from emulator.kernel.scheduler import Process
 from emulator.model.errors import Errors
 from emulator.profiles.base import profiles
 from emulator.runtime.cluster import Cluster
-from emulator.runtime.latency import JVM, Latencies
+from emulator.runtime.latency import BROKERS, Latencies
 from emulator.runtime.live_causes import CLOSE, CONNECT, LiveCauses
 from emulator.runtime.live_clock import LiveClock, LiveKernel
 from emulator.runtime.network import MemoryNetwork
@@ -66,7 +66,8 @@ class LiveWorld:
         self.latencies = Latencies(self.chance)
         self.clock = LiveClock(time_scale)
         self.kernel = LiveKernel(sink, self.clock)
-        self.network = MemoryNetwork(self.kernel, lambda purpose, actor: 0)
+        self._as_recorded = any(boot.registered_us is not None for boot in scenario.boots)
+        self.network = MemoryNetwork(self.kernel, self._network_latency_us)
         self.server = self._embedded(data_dir) if zookeeper == EMBEDDED else None
         self._address = self.server.address if self.server else parse_address(zookeeper)
         self._sessions: dict[int, str] = {}
@@ -82,18 +83,22 @@ class LiveWorld:
             if self.server
             else ReplyLog(self.causes, self.kernel)
         )
-        if any(boot.registered_us is not None for boot in scenario.boots):
-            self._take_the_time_of_jvms()
+        if self._as_recorded:
+            self._take_the_time_of_brokers()
         self._coming_up = True
         sink.listen(self._watch_the_start)
         self.cluster = Cluster(
             scenario, profiles()[scenario.profile], self.kernel, self.network, self
         )
 
-    def _take_the_time_of_jvms(self) -> None:
-        """Where registrations have the moments of real brokers, what comes after them is as late as
-        it was there: with it the phases of periodic tasks, and who hears of what."""
-        for name in JVM:
+    def _network_latency_us(self, purpose: str, actor: str) -> int:
+        """Messages between brokers stay in this process; a recorded cluster's took their time."""
+        return self.latencies(purpose, actor) if self._as_recorded else 0
+
+    def _take_the_time_of_brokers(self) -> None:
+        """Where registrations have the moments of real brokers, what follows takes as long as it
+        did there: the phases of periodic tasks, who hears of what first, what is in flight."""
+        for name in BROKERS:
             self.kernel.checkpoints[name] = partial(self.latencies.charge, name)
 
     def _embedded(self, data_dir: Path) -> EmbeddedServer:
@@ -264,16 +269,16 @@ class LiveWorld:
         return lambda: stream
 
     def client_start_us(self, client: str) -> int:
-        return 0
+        return self.latencies("client_start", client) if self._as_recorded else 0
 
     def draw_assignment(self, below: int) -> int:
         return self.chance.stream("assignment", "admin").below(below)
 
     def handover_jitter_us(self, producer: str) -> int:
-        return 0
+        return self.latencies("producer_handover", producer) if self._as_recorded else 0
 
     def client_draw(self, purpose: str, actor: str) -> int:
-        return FIXED[purpose]
+        return self.latencies(purpose, actor) if self._as_recorded else FIXED[purpose]
 
 
 class _Inbox:

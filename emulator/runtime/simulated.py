@@ -13,7 +13,7 @@ from emulator.kernel.rng import Chance, Choice, Stream
 from emulator.kernel.scheduler import Kernel, Process
 from emulator.profiles.base import profiles
 from emulator.runtime.cluster import Cluster
-from emulator.runtime.latency import JVM, Latencies
+from emulator.runtime.latency import BROKERS, Latencies
 from emulator.runtime.network import MemoryNetwork
 from emulator.runtime.zk_observer import TracingObserver
 from emulator.scenario.schema import Scenario
@@ -21,17 +21,6 @@ from emulator.trace.sink import Sink
 from zk.ensemble import Ensemble
 from zk.wire import Service, Timer, Way, When
 
-CHARGED = (
-    *JVM,
-    "missed_run",
-    "fetcher_start",
-    "create_log",
-    "open_log",
-    "make_leader",
-    "make_follower",
-    "controller_event",
-    "elect_leaders",
-)
 RESUME_ECHO_US = 50_000
 EPOCH_MS = 1_600_000_000_000
 
@@ -66,7 +55,7 @@ class SimulatedWorld:
             tick_phase_ms=self.chance.stream("zk_tick", "zookeeper").below(settings.tick_time_ms),
             epoch_ms=EPOCH_MS,
         )
-        for name in CHARGED:
+        for name in BROKERS:
             self.kernel.checkpoints[name] = partial(self.latencies.charge, name)
         self.cluster = Cluster(
             scenario, profiles()[scenario.profile], self.kernel, self.network, self

@@ -35,7 +35,10 @@ def test_one_follower_paused_and_back(tmp_path: Path, capsys: pytest.CaptureFixt
     assert {"connect", "multi", "setData", "getChildren2"} <= {one["op"] for one in requests}
 
 
+OTHERS = ["shrink-expand-many", "high-watermark", "leader-crash"]
+
+
 @pytest.mark.soak
-@pytest.mark.parametrize("recording", ["shrink-expand-many", "high-watermark"])
+@pytest.mark.parametrize("recording", OTHERS)
 def test_the_others(recording: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     matched(recording, tmp_path, capsys)

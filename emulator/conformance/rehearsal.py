@@ -1,0 +1,47 @@
+"""Which seeds are worth a live play, which takes as long as the recording did: those whose
+simulated plays come nearest to it.
+
+A seed draws what the machine that plays does not decide (how long JVMs boot and stop, what a
+message takes) alike in both worlds, so a seed that cannot match in virtual time hardly can live.
+Owns the choice alone; plays come from outside. Only what is judged is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from emulator.conformance.compare import Examined
+
+REHEARSALS = 30
+"""Simulated plays before the first live one."""
+
+
+def nearest_first(rehearsed: Mapping[int, Examined], wanted: int) -> list[int]:
+    """`wanted` seeds: the nearest one, then each time the one that has most of what all before it
+    differ in (a recording is matched by several runs together)."""
+    left = {seed: _lacking(run) for seed, run in rehearsed.items()}
+    order = sorted(left, key=lambda seed: (rehearsed[seed].distance, len(left[seed]), seed))
+    chosen: list[int] = []
+    missed: frozenset[tuple[int, str]] | None = None
+    while order and len(chosen) < wanted:
+        lacking = missed
+        best = min(
+            order,
+            key=lambda seed: (
+                rehearsed[seed].distance,
+                len(left[seed] if lacking is None else left[seed] & lacking),
+                order.index(seed),
+            ),
+        )
+        order.remove(best)
+        chosen.append(best)
+        missed = left[best] if missed is None else missed & left[best]
+    return chosen
+
+
+def _lacking(run: Examined) -> frozenset[tuple[int, str]]:
+    return frozenset(
+        (point, difference.key)
+        for point, differences in run.differences.items()
+        for difference in differences
+    )
