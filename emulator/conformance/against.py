@@ -45,7 +45,7 @@ def near(
     on_played: Callable[[int], object],
     on_run: OnRun = lambda script, seed, run: None,
 ) -> Near:
-    plays = [(script, seed) for seed in range(1, seeds + 1) for script in range(len(scripts))]
+    plays = [(nth % len(scripts), nth + 1) for nth in range(seeds * len(scripts))]
 
     def play(one: tuple[int, int]) -> Recording:
         script, seed = one
