@@ -36,9 +36,13 @@ test: test-quick test-live ## All tests but the long ones and those that need ..
 test-quick: setup
 	$(PYTEST) -n $(JOBS) -m "not live and not shared and not soak" $(ARGS) $(OR_NONE)
 
-# These measure how late the kernel ran: they get the machine alone.
+# What starts a real ZooKeeper server: first the tests that no delay spoils, then those that measure
+# how late the kernel ran, which get the machine alone.
+PATIENT = tests/cli tests/conformance/test_zookeepers_agree.py tests/live/test_live_runs.py tests/live/zk
+LIVE = "live and not shared and not soak"
 test-live: setup ## The tests among them that start a real ZooKeeper server
-	$(PYTEST) -m "live and not shared and not soak" $(ARGS) $(OR_NONE)
+	$(PYTEST) -n $(JOBS) --dist loadfile -m $(LIVE) $(PATIENT) $(ARGS) $(OR_NONE)
+	$(PYTEST) -m $(LIVE) $(PATIENT:%=--ignore=%) $(ARGS) $(OR_NONE)
 
 test-shared: setup ## Tests that need ../shared beside the clone
 	$(PYTEST) -m "shared and not soak" $(ARGS) $(OR_NONE)

@@ -213,6 +213,7 @@ def kept_by_all(told: Told) -> str | None:
     return f"{lost} connected before the server had its data" if lost else None
 
 
+@pytest.mark.soak  # 20 s in real time; test_zookeepers_agree restarts its server too
 def test_sessions_outlive_a_server_that_is_down_for_longer_than_their_time_out(
     zookeeper: str,
 ) -> None:

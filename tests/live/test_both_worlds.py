@@ -52,7 +52,7 @@ pytestmark = pytest.mark.live
 ROOT = Path(__file__).resolve().parents[2]
 ISR = (sys.executable, "-c", "from emulator.cli import main; main()")
 TIME_SCALE = 6
-AT_A_TIME = 3
+AT_A_TIME = 4
 """A live run is idle for most of its time."""
 
 PLAYS = 3
