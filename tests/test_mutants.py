@@ -47,7 +47,7 @@ def test_each_verdict(project: Path) -> None:
             mutation("harmless", new="return 1 + 2"),
             mutation("not there", old="return 5"),
             mutation("no longer Python", new="return ("),
-            mutation("for ever", new="while True: pass", timeout=3, tests=("tests/test_three.py",)),
+            mutation("for ever", new="while True: pass", timeout=8, tests=("tests/test_three.py",)),
             mutation("a command notices", command=ran),
         ],
         jobs=2,
