@@ -255,8 +255,9 @@ def test_call_backs_of_the_session_before_are_dropped() -> None:
         first = play.zookeeper.sessions[0].listener
         assert first is not None
         play >> MY_SESSION_EXPIRED << "closeSession"
-        first.on_state(SessionState.DISCONNECTED)
-        assert play.client.connected
+        first.on_state(SessionState.EXPIRED)
+        play.settle()
+        assert len(play.zookeeper.sessions) == 2, "no third session for the first one's sake"
 
 
 def test_at_most_so_many_requests_are_on_their_way() -> None:
