@@ -23,6 +23,8 @@ PLAYS = 5
 SESSION_MS = 6000
 KEPT = ["Disconnected", "SyncConnected"]
 EXPIRED = ["Disconnected", "Expired", "SyncConnected", "registers"]
+OVERTAKEN = ["Disconnected", "SyncConnected", *EXPIRED]
+"""A real server's, rarely: it takes the client in, and then looks at what had run out before."""
 STATE = "/brokers/topics/orders/partitions/0/state"
 
 
@@ -249,8 +251,8 @@ def test_after_a_stall_beyond_the_time_out_sessions_are_over_or_were_read_just_i
         zookeeper, "{at: 3s, pause: {server: zookeeper}, for: 9s}", seconds=20, again=some_expired
     )
     for broker in (1, 2, 3):
-        assert told.sessions_of(broker) in (KEPT, EXPIRED)
+        assert told.sessions_of(broker) in (KEPT, EXPIRED, OVERTAKEN)
     ended = {one.broker for one in told.logged("closeSession")}
-    assert ended == {broker for broker in (1, 2, 3) if told.sessions_of(broker) == EXPIRED}
+    assert ended == {broker for broker in (1, 2, 3) if told.sessions_of(broker) != KEPT}
     (resumed,) = told.stimuli("resume")
     assert all(one.t >= resumed.t for one in told.logged("closeSession"))
