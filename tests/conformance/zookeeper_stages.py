@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from tests.live.zk.owner import PATIENCE_S, Owner
+from tests.live.zk.owner import PATIENCE_S, Owner, start_unwatched
 from tests.unit.zk.virtual_lane import VirtualClock, VirtualLane
 from zk.client_times import ClientTimes
 from zk.ensemble import Ensemble
@@ -486,7 +486,7 @@ class Real(Stage):
         self._server.stop()
 
     def start_server(self) -> None:
-        self._server.start()
+        start_unwatched(self._server, self._service, *self.players)
 
     def pause(self) -> None:
         self._service.gate(ROVER).pause()

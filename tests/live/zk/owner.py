@@ -11,6 +11,7 @@ from zk.errors import Code
 from zk.kazoo_service import KazooService
 from zk.kazoo_wire import KazooSession
 from zk.ops import Reply, Request, SessionState, WatchedEvent
+from zk.server import EmbeddedServer
 from zk.wire import Session, Timer
 
 PATIENCE_S = 15.0
@@ -100,6 +101,18 @@ def connect(
     session = service.open_session(client, timeout_ms, owner, owner)
     owner.until(lambda: owner.states.count(SessionState.CONNECTED) > times)
     return session
+
+
+def start_unwatched(server: EmbeddedServer, service: KazooService, *clients: str) -> None:
+    """Start a server that was stopped while no client knocks: who reaches it after it listens and
+    before it has its data gets neither an answer nor an end (ZooKeeper 3.9: NullPointerException
+    in NIOServerCnxn.close), and waits for a whole session time-out."""
+    gates = [service.gate(client) for client in clients]
+    for gate in gates:
+        gate.pause()
+    server.start()
+    for gate in gates:
+        gate.resume()
 
 
 def another_session(service: KazooService) -> tuple[KazooSession, Owner]:

@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.zk.owner import QUICK, T_MS, TICK_MS, Owner, another_session, connect
+from tests.live.zk.owner import (
+    QUICK,
+    T_MS,
+    TICK_MS,
+    Owner,
+    another_session,
+    connect,
+    start_unwatched,
+)
 from zk.errors import Code
 from zk.kazoo_service import KazooService
 from zk.kazoo_wire import KazooSession, _Entry
@@ -211,7 +219,7 @@ def test_expiry_is_learnt_from_the_server_only(tmp_path: Path, owner: Owner) -> 
         owner.until_state(DISCONNECTED)
         owner.idle_for(1.5 * T_MS / 1000)
         assert owner.states == [CONNECTED, DISCONNECTED]
-        own.start()
+        start_unwatched(own, service, "broker-1")
         owner.until_state(CONNECTED)
         owner.ask_one(session, SetData("/a", b"1"))
         assert session.session_id == number

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.zk.owner import QUICK, Owner, connect
+from tests.live.zk.owner import QUICK, Owner, connect, start_unwatched
 from zk.jute import Malformed
 from zk.kazoo_service import KazooService
 from zk.ops import (
@@ -38,7 +38,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     with EmbeddedServer(folder, max_session_timeout_ms=60_000) as server:
         service = KazooService(server.address, QUICK)
         owner = Owner()
-        session = connect(service, owner, timeout_ms=30_000)
+        session = connect(service, owner, timeout_ms=10_000)
         owner.ask(
             session,
             Create("/a", "größer".encode()),
@@ -52,7 +52,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
         )
         server.stop()
         owner.until_state(SessionState.DISCONNECTED)
-        server.start()
+        start_unwatched(server, service, "broker-1")
         owner.until_state(SessionState.CONNECTED)
         owner.ask(session, *[Create("/e-", b"", CreateMode.EPHEMERAL_SEQUENTIAL)] * 2)
         number = session.session_id
@@ -83,7 +83,7 @@ def test_one_of_each(log: tuple[Path, int]) -> None:
     last = ("/e-0000000002", "/e-0000000003")
     transactions = [entry.transaction for entry in entries]
     assert [one for one in transactions if one.op != "closeSession"] == [
-        wrote(1, "createSession", timeout_ms=30_000),
+        wrote(1, "createSession", timeout_ms=10_000),
         wrote(2, "create", "/a", data="größer".encode()),
         wrote(3, "error", code=-110),
         wrote(4, "create", "/n"),
