@@ -39,6 +39,8 @@ class BrokerContext:
         self.emit: Callable[..., None] = kernel.emitter(broker)
         """Put an event of this broker on the trace: its type and its fields."""
         self.config, self.profile = config, profile
+        self.guards = profile.guards
+        """Which of Kafka's fixes this broker's version has."""
         self.scheduler = KafkaScheduler(kernel, self.spawn)
 
     def now_ms(self) -> int:

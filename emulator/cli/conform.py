@@ -14,7 +14,13 @@ import typer
 
 from emulator.cli.conform_progress import BlindLine, GuidedLine
 from emulator.cli.conform_report import choices_lines, distance_lines, guided_lines, verdict_lines
-from emulator.cli.run import orderly_end
+from emulator.cli.run import (
+    GuardOption,
+    ProfileOption,
+    PropagationOption,
+    chosen_version,
+    orderly_end,
+)
 from emulator.conformance import player
 from emulator.conformance.against import Near, near
 from emulator.conformance.choices import (
@@ -39,10 +45,19 @@ from emulator.conformance.stimuli import CannotPlay
 from emulator.runtime.play import SIMULATED
 from emulator.scenario.errors import UserError
 from emulator.scenario.units import BadDuration, duration_us
+from emulator.scenario.version import Chosen
 
 MATCHED, NOT_MATCHED = 0, 1
 EMBEDDED = "embedded"
 
+Seeds = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Blind plays of each; live: at most so many, rehearsed in virtual time.",
+    ),
+]
 Write = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Write each emulated run to DIR/RECORDING/SEED.")
 ]
@@ -76,6 +91,8 @@ class Asked:
     zookeeper: str
     budget_s: float
     save: Path | None
+    write: Path | None
+    chosen: Chosen
     as_json: bool
 
     def tell(self, lines: Iterator[str]) -> None:
@@ -88,14 +105,7 @@ def command(
         list[str] | None,
         typer.Argument(metavar="RECORDING...", help="Folders with a recording.jsonl."),
     ] = None,
-    seeds: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Blind plays of each; live: at most so many, rehearsed in virtual time.",
-        ),
-    ] = 20,
+    seeds: Seeds = 20,
     guide: Annotated[
         bool, typer.Option("--guided", help="Search the free choices for a match.")
     ] = False,
@@ -124,6 +134,9 @@ def command(
         ),
     ] = False,
     write: Write = None,
+    profile: ProfileOption = None,
+    guard: GuardOption = None,
+    propagation: PropagationOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object per recording and line.")
     ] = False,
@@ -134,17 +147,26 @@ def command(
     is equal in one of those that agree, and each recorded delay lies in the range that the runs
     span. Exit code 0: all matched; 1: one was not; 64: it cannot be played.
     """
-    asked = Asked(seeds, jobs, _zookeeper(zookeeper), _seconds(budget), save, as_json)
+    asked = Asked(
+        seeds,
+        jobs,
+        _zookeeper(zookeeper),
+        _seconds(budget),
+        save,
+        write,
+        chosen_version(profile, guard, propagation),
+        as_json,
+    )
     folders = recordings or []
     _check(folders, asked, guide=guide, replayed=replayed, against=against)
     with orderly_end():
         if replayed is not None:
-            matched = _replay(replayed, list(_cases(folders, write)), write, asked)
+            matched = _replay(replayed, list(_cases(folders, asked)), asked)
         elif against:
-            matched = _against(list(_cases(folders, write)), asked)
+            matched = _against(list(_cases(folders, asked)), asked)
         else:
             judge = _guided if guide else _blind
-            matched = _all_matched(list(_cases(folders, write)), asked, judge)
+            matched = _all_matched(list(_cases(folders, asked)), asked, judge)
     raise typer.Exit(MATCHED if matched else NOT_MATCHED)
 
 
@@ -181,15 +203,15 @@ def _check(
         raise UserError("a recording is missing: isr conform RECORDING...")
 
 
-def _cases(folders: Sequence[str], write: Path | None) -> Iterator[Case]:
+def _cases(folders: Sequence[str], asked: Asked) -> Iterator[Case]:
     names = [Path(folder).resolve().name for folder in folders]
     for folder, name in zip(folders, names, strict=True):
         with _users_mistakes(folder):
             real = read_recording(folder)
-            script = player.script_of(real)
+            script = player.script_of(real, asked.chosen)
         if names.count(name) > 1:
             name = f"{Path(folder).resolve().parent.name}-{name}"
-        yield Case(name, Reference(replace(real, name=folder)), script, write)
+        yield Case(name, Reference(replace(real, name=folder)), script, asked.write)
 
 
 @contextmanager
@@ -285,14 +307,14 @@ def _written(file: Path) -> Iterator[None]:
         raise UserError(f"{file}: cannot be written: {error.strerror}") from None
 
 
-def _replay(file: Path, cases: Sequence[Case], write: Path | None, asked: Asked) -> bool:
+def _replay(file: Path, cases: Sequence[Case], asked: Asked) -> bool:
     """Play choices; with a recording given, judge the run. True where there is nothing to judge."""
     with _users_mistakes(str(file)):
         choices: Choices = read_choices(file)
-        script = script_from(choices)
+        script = script_from(choices, asked.chosen)
     run, _ = replay(script, choices)
-    if write is not None:
-        write_recording(run, write / Path(choices.recording).name / "match")
+    if asked.write is not None:
+        write_recording(run, asked.write / Path(choices.recording).name / "match")
     asked.tell(choices_lines(choices, run))
     if not cases:
         return True

@@ -10,12 +10,20 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from emulator.cli.run import orderly_end, seed_of
+from emulator.cli.run import (
+    GuardOption,
+    ProfileOption,
+    PropagationOption,
+    chosen_version,
+    orderly_end,
+    seed_of,
+)
 from emulator.explore.fuzz import Tally, trials
 from emulator.explore.kept import keep, replay_command
 from emulator.explore.trial import Failure, Trial
 from emulator.scenario.errors import UserError
 from emulator.scenario.units import BadDuration, duration_us
+from emulator.scenario.version import read_version
 
 CLEAN, FAILED, UNKNOWN = 0, 1, 2
 PLAIN_EVERY_S = 10.0
@@ -36,6 +44,9 @@ def command(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where a failing run goes: DIR/fuzz/TIME-SEED.")
     ] = Path("runs"),
+    profile: ProfileOption = None,
+    guard: GuardOption = None,
+    propagation: PropagationOption = None,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="Go on after a failure; the first one is kept.")
     ] = False,
@@ -55,13 +66,15 @@ def command(
     Exit code 0: no failure of ours; 1: one; 2: broken off before one was found.
     """
     first = seed_of(seed)
+    chosen = chosen_version(profile, guard, propagation)
+    read_version({}, chosen)
     tally, line = Tally(), _Line(runs)
     number = runs if runs is not None or for_time is not None else 100
     seconds, broken_off = _seconds(for_time), False
     try:
         with orderly_end():
             print(f"seeds from {first:#x}", file=sys.stderr, flush=True)
-            for trial in trials(first, number, seconds, jobs):
+            for trial in trials(first, number, seconds, jobs, chosen):
                 tally.take(trial)
                 line.show(tally)
                 if trial.ours and not keep_going:
@@ -69,7 +82,7 @@ def command(
     except KeyboardInterrupt:
         broken_off = True
     line.end()
-    kept = keep(tally.failed[0], out, small=small) if tally.failed else None
+    kept = keep(tally.failed[0], out, chosen, small=small) if tally.failed else None
     if as_json:
         typer.echo(msgspec.json.encode(_json(tally, first, kept, broken_off=broken_off)))
     else:

@@ -12,7 +12,14 @@ import typer
 from rich.console import Console
 
 from emulator.cli.play_table import Table
-from emulator.cli.run import seed_of, width_of
+from emulator.cli.run import (
+    GuardOption,
+    ProfileOption,
+    PropagationOption,
+    chosen_version,
+    seed_of,
+    width_of,
+)
 from emulator.runtime.by_hand import ByHand
 from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
@@ -40,6 +47,9 @@ def command(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Any Kafka setting; may be repeated."),
     ] = None,
+    profile: ProfileOption = None,
+    guard: GuardOption = None,
+    propagation: PropagationOption = None,
     seed: Annotated[
         str | None, typer.Option(metavar="N", help="Decimal or 0x...; drawn if not given.")
     ] = None,
@@ -61,7 +71,8 @@ def command(
     by line; undo takes the last one back. Exit code 64 where standard input has a line that cannot
     be done.
     """
-    loaded = load(shipped.find(scenario), sets or ())
+    chosen = chosen_version(profile, guard, propagation)
+    loaded = load(shipped.find(scenario), sets or (), chosen)
     number = seed_of(seed)
     console = Console(stderr=as_json, highlight=False, width=width_of(as_json=as_json))
     console.print(f"seed {number:#x}   {loaded.name} by hand, virtual time; help, quit")

@@ -27,6 +27,7 @@ from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario, load
 from emulator.scenario.units import show_us
+from emulator.scenario.version import Chosen
 from zk.server import parse_address
 
 T = TypeVar("T")
@@ -68,6 +69,32 @@ Twice = Annotated[
 ]
 
 
+ProfileOption = Annotated[
+    str | None, typer.Option("--profile", metavar="NAME", help="A Kafka version (isr profiles).")
+]
+GuardOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--guard",
+        metavar="NAME=off|on",
+        help="Take one of Kafka's fixes out, or put it in; may be repeated.",
+    ),
+]
+PropagationOption = Annotated[
+    str | None,
+    typer.Option(
+        "--propagation",
+        metavar="zk|rpc",
+        help="Who writes a changed ISR: the leader, or the controller (AlterIsr).",
+    ),
+]
+
+
+def chosen_version(profile: str | None, guard: list[str] | None, propagation: str | None) -> Chosen:
+    """The three options of a version."""
+    return Chosen(profile or "", tuple(guard or ()), propagation or "")
+
+
 def command(
     scenario: Annotated[
         str, typer.Argument(metavar="SCENARIO", help="A name (isr scenarios) or a YAML file.")
@@ -77,6 +104,9 @@ def command(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Any Kafka setting; may be repeated."),
     ] = None,
+    profile: ProfileOption = None,
+    guard: GuardOption = None,
+    propagation: PropagationOption = None,
     time_scale: Annotated[
         int, typer.Option(min=1, max=1000, help="Live: divide all times by this.")
     ] = 1,
@@ -101,7 +131,8 @@ def command(
     also 1: the two runs differ.
     """
     zookeeper = zookeeper or (SIMULATED if twice else EMBEDDED)
-    loaded = load(shipped.find(scenario), sets or ())
+    chosen = chosen_version(profile, guard, propagation)
+    loaded = load(shipped.find(scenario), sets or (), chosen)
     _check_address(zookeeper)
     _check_server(loaded, zookeeper)
     _check_time_scale(loaded, zookeeper, time_scale)
@@ -111,7 +142,7 @@ def command(
     console = Console(stderr=as_json, highlight=False, width=width_of(as_json=as_json))
     if not quiet:
         console.print(announcement(loaded.name, number, zookeeper, loaded.duration_us))
-    words = _words(scenario, number, zookeeper, time_scale, sets or [])
+    words = [*_words(scenario, number, zookeeper, time_scale, sets or []), *chosen.words()]
     repeat = _repeat(words, out, twice=twice)
     if twice:
         with orderly_end():

@@ -17,10 +17,12 @@ import msgspec
 from emulator.conformance.export import export
 from emulator.conformance.player import Script, script_of
 from emulator.conformance.recording import Fact, Recording
+from emulator.conformance.stimuli import AS_RECORDED
 from emulator.kernel.rng import Choice, Stream, mix
 from emulator.runtime import latency
 from emulator.runtime.play import Run
 from emulator.runtime.simulated import SimulatedWorld
+from emulator.scenario.version import Chosen
 from emulator.trace.sink import Sink
 
 RERUNS = 20
@@ -102,9 +104,10 @@ def read_choices(file: Path) -> Choices:
     return choices
 
 
-def script_from(choices: Choices) -> Script:
+def script_from(choices: Choices, chosen: Chosen = AS_RECORDED) -> Script:
     """Raises `CannotPlay`."""
-    return script_of(Recording(choices.settings, list(choices.stimuli), name=choices.recording))
+    recording = Recording(choices.settings, list(choices.stimuli), name=choices.recording)
+    return script_of(recording, chosen)
 
 
 class Noted(dict[Choice, int]):

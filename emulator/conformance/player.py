@@ -16,11 +16,12 @@ from typing import TypeVar
 from emulator.conformance.export import export
 from emulator.conformance.forks import in_children
 from emulator.conformance.recording import Fact, Recording
-from emulator.conformance.stimuli import scenario_of
+from emulator.conformance.stimuli import AS_RECORDED, scenario_of
 from emulator.kernel.rng import Choice
 from emulator.runtime.play import SIMULATED, PlayOptions, Run, play
 from emulator.runtime.simulated import SimulatedWorld
 from emulator.scenario.schema import Scenario
+from emulator.scenario.version import Chosen
 from emulator.trace.sink import Sink
 
 T = TypeVar("T")
@@ -36,9 +37,9 @@ class Script:
     scenario: Scenario
 
 
-def script_of(recording: Recording) -> Script:
+def script_of(recording: Recording, chosen: Chosen = AS_RECORDED) -> Script:
     """Raises `CannotPlay`."""
-    return Script(recording.settings, scenario_of(recording))
+    return Script(recording.settings, scenario_of(recording, chosen))
 
 
 def simulate(script: Script, seed: int, choices: Choices | None = None) -> Recording:

@@ -15,6 +15,9 @@ from emulator.faults.base import Stimulus, stimuli
 from emulator.faults.life import Start
 from emulator.profiles.base import profiles
 from emulator.scenario.schema import Boot, Scenario, Step, ZooKeeperSettings
+from emulator.scenario.version import Chosen, read_version
+
+AS_RECORDED = Chosen()
 
 QUIET_AFTER_LAST_US = 3_000_000
 """A run goes on for this long after the last stimulus."""
@@ -28,15 +31,20 @@ class CannotPlay(Exception):
     """The recording holds something that the emulator has no stimulus, setting or profile for."""
 
 
-def scenario_of(recording: Recording) -> Scenario:
-    """The scenario that plays what the recording's cluster was put through."""
+def scenario_of(recording: Recording, chosen: Chosen = AS_RECORDED) -> Scenario:
+    """The scenario that plays what the recording's cluster was put through, on the version that it
+    ran unless another was chosen."""
     steps = [_step(fact) for fact in recording.of("stimulus") if _is_carried_out(fact)]
     steps += _restarts(recording)
     settings, zookeeper = _settings(recording.settings)
+    profile = chosen.profile or _profile(recording)
+    version = read_version({}, msgspec.structs.replace(chosen, profile=profile))
     return Scenario(
         name=recording.name.rstrip("/").rsplit("/", 1)[-1],
         about="The stimuli of a recording.",
-        profile=_profile(recording),
+        profile=version.profile,
+        guards=dict(version.guards),
+        propagation=version.propagation,
         boots=tuple(_boots(recording)),
         settings=settings,
         broker_settings={},
@@ -51,9 +59,8 @@ def _is_carried_out(fact: Fact) -> bool:
 
 
 def _profile(recording: Recording) -> str:
-    line = ".".join(str(part) for part in recording.version[:2])
-    if recording.version[:2] == (0, 8):
-        line = "0.8.2"
+    digits = 3 if recording.version[0] == 0 else 2
+    line = ".".join(str(part) for part in recording.version[:digits])
     if line not in profiles():
         raise CannotPlay(
             f"{recording.name}: no profile for Kafka {recording.settings['kafka']}"

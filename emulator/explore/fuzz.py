@@ -16,6 +16,8 @@ from itertools import count, islice
 from multiprocessing import get_context
 
 from emulator.explore.trial import Trial, try_seed
+from emulator.explore.worlds import AS_USUAL
+from emulator.scenario.version import Chosen
 
 AHEAD = 4
 """How many trials per process are given out before the first of them is asked for."""
@@ -48,7 +50,13 @@ class Tally:
         return max(time.monotonic() - self.began_s, 1e-6)
 
 
-def trials(first: int, runs: int | None, seconds: float | None, jobs: int) -> Iterator[Trial]:
+def trials(
+    first: int,
+    runs: int | None,
+    seconds: float | None,
+    jobs: int,
+    chosen: Chosen = AS_USUAL,
+) -> Iterator[Trial]:
     """Try seed after seed from `first`: at most `runs`, for at most `seconds`."""
     seeds = islice(count(first), runs)
     ends_s = None if seconds is None else time.monotonic() + seconds
@@ -56,19 +64,22 @@ def trials(first: int, runs: int | None, seconds: float | None, jobs: int) -> It
         for seed in seeds:
             if ends_s is not None and time.monotonic() > ends_s:
                 return
-            yield try_seed(seed)
+            yield try_seed(seed, chosen)
         return
-    yield from _in_parallel(seeds, ends_s, jobs)
+    yield from _in_parallel(seeds, ends_s, jobs, chosen)
 
 
-def _in_parallel(seeds: Iterator[int], ends_s: float | None, jobs: int) -> Iterator[Trial]:
+def _in_parallel(
+    seeds: Iterator[int], ends_s: float | None, jobs: int, chosen: Chosen
+) -> Iterator[Trial]:
     with ProcessPoolExecutor(jobs, get_context("fork"), _ignore_interrupts) as pool:
         waiting: list[Future[Trial]] = []
         try:
             while True:
                 if ends_s is None or time.monotonic() < ends_s:
                     wanted = jobs * AHEAD - len(waiting)
-                    waiting += [pool.submit(try_seed, seed) for seed in islice(seeds, wanted)]
+                    more = islice(seeds, wanted)
+                    waiting += [pool.submit(try_seed, seed, chosen) for seed in more]
                 if not waiting:
                     return
                 yield waiting.pop(0).result()

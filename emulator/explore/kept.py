@@ -7,25 +7,28 @@ prints nothing.
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
 from emulator.explore.shrink import shrink
 from emulator.explore.trial import ENDLESS, Trial
-from emulator.explore.worlds import draw_world
+from emulator.explore.worlds import AS_USUAL, draw_world
 from emulator.hazards.base import recognise
 from emulator.runtime.perform import SIMULATED, PlayFailed, Request, perform
 from emulator.runtime.run_directory import SCENARIO, RunDirectory
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import loads
+from emulator.scenario.version import Chosen
 
 NAME = "fuzz"
 
 
-def keep(trial: Trial, base: Path, *, small: bool = False) -> Path:
+def keep(trial: Trial, base: Path, chosen: Chosen = AS_USUAL, *, small: bool = False) -> Path:
     """Play a failing seed again, with a run directory; the directory. `small`: leave out what it
     fails without."""
-    text = draw_world(trial.seed)
+    text = draw_world(trial.seed, chosen)
+    words = chosen.words()
     if small:
         text = shrink(text, trial.seed)
     if any(failure.what == ENDLESS for failure in trial.failures):
@@ -39,7 +42,7 @@ def keep(trial: Trial, base: Path, *, small: bool = False) -> Path:
         seed=trial.seed,
         zookeeper=SIMULATED,
         base=base,
-        repeat=f"isr fuzz --seed {trial.seed:#x} --runs 1",
+        repeat=shlex.join(["isr", "fuzz", "--seed", f"{trial.seed:#x}", "--runs", "1", *words]),
         recognise=recognise,
     )
     try:

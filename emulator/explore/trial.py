@@ -18,12 +18,13 @@ from typing import Any
 
 import msgspec
 
-from emulator.explore.worlds import draw_world, healed_us
+from emulator.explore.worlds import AS_USUAL, draw_world, healed_us
 from emulator.hazards.base import recognise
 from emulator.invariants.base import Monitor, Violation
 from emulator.runtime.play import Run
 from emulator.runtime.simulated import SimulatedWorld
 from emulator.scenario.load import loads
+from emulator.scenario.version import Chosen
 from emulator.trace.sink import Sink
 
 EVENTS_MAX = 1_000_000
@@ -63,9 +64,9 @@ class Trial(msgspec.Struct, frozen=True):
         return tuple(failure for failure in self.failures if not failure.hazard)
 
 
-def try_seed(seed: int, *, digest: bool = False) -> Trial:
+def try_seed(seed: int, chosen: Chosen = AS_USUAL, *, digest: bool = False) -> Trial:
     """Draw a world and play it."""
-    return try_world(draw_world(seed), seed, digest=digest)
+    return try_world(draw_world(seed, chosen), seed, digest=digest)
 
 
 def try_world(text: str, seed: int, *, digest: bool = False) -> Trial:

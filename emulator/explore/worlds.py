@@ -18,6 +18,9 @@ from emulator.faults.base import Stimulus, stimuli
 from emulator.faults.drawing import Draw
 from emulator.faults.life import Start
 from emulator.kernel.rng import Stream, mix
+from emulator.scenario.version import Chosen, Version, read_version
+
+AS_USUAL = Chosen()
 
 LIVENESS_MS = 180_000
 """How long a healed cluster may take: the 60 s rule of notifications, sessions, several time-outs
@@ -32,11 +35,13 @@ SETTLED = "the cluster converges"
 Entry = dict[str, Any]
 
 
-def draw_world(seed: int) -> str:
-    """The scenario of a seed, as YAML."""
+def draw_world(seed: int, chosen: Chosen = AS_USUAL) -> str:
+    """The scenario of a seed, as YAML; settings that the version does not have are left out."""
+    version = read_version({}, chosen)
+    known = version.of(version.profile).defaults
     stream = Stream(mix(seed ^ 0x46555A5A))
     brokers = tuple(range(1, _brokers(stream) + 1))
-    settings = _settings(stream)
+    settings = {name: value for name, value in _settings(stream).items() if name in known}
     draw = Draw(stream, brokers, {}, settings)
     topics = {f"t{n}": _topic(draw, f"t{n}") for n in range(draw.between(1, 3))}
     safety_ms = FIRST_FAULT_MS + draw.spread(4_000, 40_000)
@@ -44,6 +49,7 @@ def draw_world(seed: int) -> str:
     faults = [*_faults(draw, safety_ms), *_restarts(brokers, safety_ms)]
     world = {
         "about": f"A random world, drawn from seed {seed}.",
+        **_written_version(version, chosen),
         "cluster": {"brokers": list(brokers), "first": draw.broker, "config": settings},
         "topics": topics,
         "workload": workload,
@@ -52,6 +58,16 @@ def draw_world(seed: int) -> str:
         "expect": [SETTLED],
     }
     return written(world)
+
+
+def _written_version(version: Version, chosen: Chosen) -> Entry:
+    """What of it was asked for."""
+    entry: Entry = {"profile": version.profile} if chosen.profile else {}
+    if version.guards:
+        entry["guards"] = {name: "on" if on else "off" for name, on in version.guards.items()}
+    if version.propagation:
+        entry["propagation"] = version.propagation
+    return entry
 
 
 def written(world: Entry) -> str:

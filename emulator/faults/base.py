@@ -51,6 +51,10 @@ class World(Protocol):
         """Ask a process to end in an orderly way, as SIGTERM does."""
         ...
 
+    def install(self, broker: int, profile: str, propagation: str) -> None:
+        """From its next process on the broker runs this version (empty: the one it has)."""
+        ...
+
     def start_again(self, broker: int, registered_ms: int | None) -> None:
         """A new process of a broker whose last one ended, or is about to."""
         ...

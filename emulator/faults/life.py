@@ -71,13 +71,19 @@ class Terminate(Stimulus, frozen=True, tag="terminate"):
 class Start(Stimulus, frozen=True, tag="start"):
     """A new process on the same disk. `registered_ms` is when its registration is to be created,
     in milliseconds since the cluster was up, where that is given (a recording gives it). `if_down`:
-    a broker that runs is left alone."""
+    a broker that runs is left alone. `profile`: the Kafka version that it runs from now on (an
+    upgrade); `propagation`: how that version propagates ISR changes, as its
+    inter.broker.protocol.version says."""
 
     broker: int
     registered_ms: int | None = None
     if_down: bool = False
+    profile: str = ""
+    propagation: Literal["", "zk", "rpc"] = ""
 
     def apply(self, world: World) -> None:
         if self.if_down and world.runs(self.broker):
             return
+        if self.profile or self.propagation:
+            world.install(self.broker, self.profile, self.propagation)
         world.start_again(self.broker, self.registered_ms)

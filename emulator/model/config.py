@@ -1,8 +1,8 @@
 """Kafka's settings, by Kafka's names, with types and checks.
 
 `KafkaConfig` has one attribute per property (dots become underscores); defaults come from a
-profile. Sources: KafkaConfig.scala@2.6.3 (spec §8), LogConfig.scala@2.6.3. Nothing here knows where
-settings were written.
+profile. What only some versions have has a default here. Sources: KafkaConfig.scala@2.6.3 (spec
+§8), LogConfig.scala@2.6.3. Nothing here knows where settings were written.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ import msgspec
 
 WITHOUT_EFFECT = frozenset({"log.segment.bytes", "log.index.size.max.bytes"})
 """How a log lies on the disk: there are no segments and indices here (docs/limits.md)."""
+
+DERIVED = frozenset({"zookeeper.connection.timeout.ms"})
+"""What has another setting's value where nothing is said."""
 
 
 class BadSetting(ValueError):
@@ -57,6 +60,7 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
     delete_topic_enable: bool
     replication_quota_window_num: int
     replication_quota_window_size_seconds: int
+    replica_lag_max_messages: int = 4000
 
     @classmethod
     def of(cls, defaults: Mapping[str, str], settings: Mapping[str, str]) -> KafkaConfig:

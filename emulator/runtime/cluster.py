@@ -124,12 +124,12 @@ class Cluster:
     def __init__(
         self,
         scenario: Scenario,
-        profile: Profile,
         kernel: Kernel,
         network: MemoryNetwork,
         surroundings: Surroundings,
     ) -> None:
-        self._scenario, self._profile = scenario, profile
+        self._scenario = scenario
+        self._installed: dict[int, Profile] = {}
         self.kernel, self.network, self._surroundings = kernel, network, surroundings
         self.brokers: dict[int, Broker] = {}
         self._disks: dict[int, Disk] = {}
@@ -140,7 +140,7 @@ class Cluster:
         live = [LiveBroker(b, HOST, FIRST_PORT + b) for b in ids]
         self._bootstrap = Bootstrap(kernel, network, live)
         self._admin = Administrator(self._bootstrap, kernel.process("admin"))
-        self._commands = CommandZnodes(kernel, profile, surroundings)
+        self._commands = CommandZnodes(kernel, scenario.running(), surroundings)
 
     # -- brokers ----------------------------------------------------------------------------------
 
@@ -149,8 +149,9 @@ class Cluster:
         process = self.kernel.process(f"broker-{broker}")
         process.on_death = self.network.process_died
         settings = {**self._scenario.settings, **self._scenario.broker_settings.get(broker, {})}
-        config = KafkaConfig.of(self._profile.defaults, settings)
-        context = BrokerContext(broker, self.kernel, process, config, self._profile)
+        profile = self._installed.setdefault(broker, self._scenario.running(broker))
+        config = KafkaConfig.of(profile.values, settings)
+        context = BrokerContext(broker, self.kernel, process, config, profile)
         node = Broker(
             context,
             self._surroundings.service_for(process.name),
@@ -224,6 +225,11 @@ class Cluster:
 
     def terminate(self, broker: int) -> None:
         self.brokers[broker].terminate()
+
+    def install(self, broker: int, profile: str, propagation: str) -> None:
+        scenario, has = self._scenario, self._installed[broker]
+        runs = scenario.running(broker, profile or has.name)
+        self._installed[broker] = runs.altered({}, propagation) if propagation else runs
 
     def start_again(self, broker: int, registered_ms: int | None) -> None:
         """Two processes of one broker at a time are nobody's wish: one that is about to end is

@@ -68,7 +68,7 @@ class CommandZnodes:
         if self._service is None:
             self._service = self._world.service_for(TOOL)
         process = self._kernel.process(TOOL)
-        config = KafkaConfig.of(self._profile.defaults, {})
+        config = KafkaConfig.of(self._profile.values, {})
         context = BrokerContext(NOBODY, self._kernel, process, config, self._profile)
         process.spawn("main", self._carry_out(context, self._service, command, done))
 

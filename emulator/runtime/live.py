@@ -14,7 +14,6 @@ from pathlib import Path
 from emulator.kernel.rng import Chance, Stream
 from emulator.kernel.scheduler import Process
 from emulator.model.errors import Errors
-from emulator.profiles.base import profiles
 from emulator.runtime.cluster import Cluster
 from emulator.runtime.latency import BROKERS, Latencies
 from emulator.runtime.live_causes import CLOSE, CONNECT, LiveCauses
@@ -87,9 +86,7 @@ class LiveWorld:
             self._take_the_time_of_brokers()
         self._coming_up = True
         sink.listen(self._watch_the_start)
-        self.cluster = Cluster(
-            scenario, profiles()[scenario.profile], self.kernel, self.network, self
-        )
+        self.cluster = Cluster(scenario, self.kernel, self.network, self)
 
     def _network_latency_us(self, purpose: str, actor: str) -> int:
         """Messages between brokers stay in this process; a recorded cluster's took their time."""
@@ -146,8 +143,7 @@ class LiveWorld:
             lane.call_at(self.clock.now_us() + SERVER_LOOK_US, self._look_after_the_server)
 
     def _setting(self, key: str) -> str:
-        profile = profiles()[self.scenario.profile]
-        return self.scenario.settings.get(key, profile.defaults[key])
+        return self.scenario.settings.get(key, self.scenario.running().values[key])
 
     def _watch_the_start(self, event: AnyEvent) -> None:
         """What ends a run before it has begun: a broker that cannot start (later that is the

@@ -17,7 +17,6 @@ import msgspec
 
 from emulator.invariants.base import Monitor, Violation, chain_of
 from emulator.invariants.facts import Facts
-from emulator.profiles.base import profiles
 from emulator.runtime.metrics import Progress, Run, Summary, Violated, as_json, summarize
 from emulator.runtime.run_directory import RunDirectory
 from emulator.scenario.expectations.base import Judge
@@ -65,7 +64,7 @@ class Rehearsal:
         scenario = request.scenario
         self.observed = Observed(
             [boot.broker for boot in scenario.boots],
-            {**profiles()[scenario.profile].defaults, **scenario.settings},
+            {**scenario.running().values, **scenario.settings},
         )
         self.monitor = Monitor(Facts(self.observed.partitions, self.observed.logs))
         self.judge = Judge(scenario.expectations, self.observed)
@@ -195,6 +194,8 @@ def _about(request: Request) -> dict[str, Any]:
         "profile": scenario.profile,
         "zookeeper": request.zookeeper,
         "time_scale": request.time_scale,
+        "guards": {name: "on" if on else "off" for name, on in scenario.guards.items()},
+        "propagation": scenario.propagation,
         "set": list(request.sets),
         "repeat": request.repeat,
     }

@@ -17,6 +17,7 @@ from emulator.runtime.run_directory import RUN, SCENARIO, SUMMARY, TRACE, versio
 from emulator.scenario.document import read_text
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import loads
+from emulator.scenario.version import Chosen
 from emulator.trace.difference import Compared, compare_traces
 
 PLATFORM = ("platform",)
@@ -29,6 +30,9 @@ class About(msgspec.Struct, frozen=True):
     scenario: str
     seed: int
     zookeeper: str
+    profile: str = ""
+    guards: dict[str, str] = {}
+    propagation: str = ""
     set: tuple[str, ...] = ()
     repeat: str = ""
     versions: dict[str, str] = {}
@@ -62,7 +66,9 @@ def request_of(directory: Path, about: About, base: Path) -> Request:
             "time repeats literally"
         )
     file = directory / SCENARIO
-    scenario = loads(read_text(file, str(file)), about.scenario, str(file), about.set)
+    switches = tuple(f"{name}={state}" for name, state in about.guards.items())
+    chosen = Chosen(about.profile, switches, about.propagation)
+    scenario = loads(read_text(file, str(file)), about.scenario, str(file), about.set, chosen)
     return Request(
         scenario=scenario,
         seed=about.seed,

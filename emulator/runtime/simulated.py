@@ -11,7 +11,6 @@ from functools import partial
 
 from emulator.kernel.rng import Chance, Choice, Stream
 from emulator.kernel.scheduler import Kernel, Process
-from emulator.profiles.base import profiles
 from emulator.runtime.cluster import Cluster
 from emulator.runtime.latency import BROKERS, Latencies
 from emulator.runtime.network import MemoryNetwork
@@ -57,9 +56,7 @@ class SimulatedWorld:
         )
         for name in BROKERS:
             self.kernel.checkpoints[name] = partial(self.latencies.charge, name)
-        self.cluster = Cluster(
-            scenario, profiles()[scenario.profile], self.kernel, self.network, self
-        )
+        self.cluster = Cluster(scenario, self.kernel, self.network, self)
 
     def _client_of(self, session_id: int) -> str:
         return self.ensemble.client_of(session_id)

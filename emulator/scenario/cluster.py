@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 from emulator.faults.admin import CreateTopic
-from emulator.profiles.base import Profile
+from emulator.profiles.base import CannotPropagate
 from emulator.scenario.document import Item
 from emulator.scenario.errors import instead_of
 from emulator.scenario.schema import Boot, Settings, Step, ZooKeeperSettings
 from emulator.scenario.settings import broker_settings, check_values, topic_settings
+from emulator.scenario.version import Version, unknown_profile
 
 BROKERS_MAX = 1000
 PARTITIONS_MAX = 200_000
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_CLUSTER_KEYS = ("brokers", "first", "config", "broker_config", "zookeeper")
+_CLUSTER_KEYS = ("brokers", "first", "config", "broker_config", "broker_profile", "zookeeper")
 _ZOOKEEPER_KEYS = {"tick": 500, "min_session": 1000, "max_session": 60000}
 
 
@@ -31,6 +33,8 @@ class Cluster:
     settings: Settings
     broker_settings: dict[int, Settings]
     zookeeper: ZooKeeperSettings
+    version: Version
+    broker_profiles: dict[int, str] = field(default_factory=dict)
     topics: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -43,6 +47,19 @@ class Cluster:
             known = ", ".join(map(str, self.brokers))
             item.fail(f"there is no broker {broker}; the cluster has {known}")
         return broker
+
+    def check_version(self, item: Item, start: dict[str, Any]) -> None:
+        """The version that a broker is started with can be run."""
+        broker = start.get("broker", 0)
+        name = start.get("profile") or self.broker_profiles.get(broker, self.version.profile)
+        problem = unknown_profile(name)
+        if problem:
+            item.fail(problem)
+        asked = start.get("propagation") or self.version.propagation
+        try:
+            Version(name, self.version.guards, asked).of(name)
+        except CannotPropagate as error:
+            item.fail(str(error))
 
     def check_directory(self, item: Item, broker: int, directory: int) -> None:
         """The number of a log directory that the broker has."""
@@ -65,23 +82,38 @@ class Cluster:
         return partition
 
 
-def read_cluster(document: Item, item: Item | None, profile: Profile, given: Settings) -> Cluster:
+def read_cluster(document: Item, item: Item | None, version: Version, given: Settings) -> Cluster:
     """The section `cluster`; `given` are the settings of the command line, which win."""
     keys = item.mapping(_CLUSTER_KEYS) if item else {}
     config = keys.get("config")
     settings = {**broker_settings(config), **given}
+    profile = version.of(version.profile)
     check_values(profile, settings, config or item or document, given)
     cluster = Cluster(
         boots=_boots(keys.get("brokers"), keys.get("first")),
         settings=settings,
         broker_settings={},
         zookeeper=_zookeeper(keys.get("zookeeper")),
+        version=version,
     )
+    if "broker_profile" in keys:
+        _read_profiles(keys["broker_profile"], cluster)
     for key, value in (keys["broker_config"].mapping() if "broker_config" in keys else {}).items():
         broker = cluster.check_broker(value, int(key) if key.isdecimal() else -1)
         cluster.broker_settings[broker] = broker_settings(value)
-        check_values(profile, {**settings, **broker_settings(value)}, value, {})
+        runs = cluster.broker_profiles.get(broker, version.profile)
+        check_values(version.of(runs), {**settings, **broker_settings(value)}, value, {})
     return cluster
+
+
+def _read_profiles(item: Item, cluster: Cluster) -> None:
+    """`broker_profile: {3: "2.4"}`: who runs another version than the cluster's."""
+    for key, value in item.mapping().items():
+        broker = cluster.check_broker(value, int(key) if key.isdecimal() else -1)
+        cluster.broker_profiles[broker] = value.text()
+        cluster.check_version(value, {"broker": broker})
+        profile = cluster.version.of(cluster.broker_profiles[broker])
+        check_values(profile, cluster.settings, value, {})
 
 
 def _boots(brokers: Item | None, first: Item | None) -> tuple[Boot, ...]:

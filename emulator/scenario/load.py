@@ -10,21 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from emulator.profiles.base import Profile, profiles
 from emulator.scenario.cluster import Cluster, read_cluster, read_topics
 from emulator.scenario.document import Item, read_document, read_text
-from emulator.scenario.errors import ScenarioError, UserError, instead_of
+from emulator.scenario.errors import ScenarioError, UserError
 from emulator.scenario.expectations.base import mentioned, parse
 from emulator.scenario.schema import Expectation, Scenario, Settings
 from emulator.scenario.settings import overrides
 from emulator.scenario.timeline import TimeLine
+from emulator.scenario.version import Chosen, read_version
 
-PROFILE = "2.6"
+AS_WRITTEN = Chosen()
 KERNEL_LATE_MS = 200
 RUN_MAX_US = 7 * 24 * 3_600_000_000
 _SECTIONS = (
     "about",
     "profile",
+    "guards",
+    "propagation",
     "cluster",
     "topics",
     "workload",
@@ -47,23 +49,25 @@ class LoadedScenario(Scenario, frozen=True):
     kernel_late_ms: int = KERNEL_LATE_MS
 
 
-def load(path: Path, sets: Iterable[str] = ()) -> LoadedScenario:
-    """Read a scenario file, with `KEY=VALUE` settings that win over the file's. UserError says what
-    is wrong with it."""
+def load(path: Path, sets: Iterable[str] = (), chosen: Chosen = AS_WRITTEN) -> LoadedScenario:
+    """Read a scenario file, with `KEY=VALUE` settings and a version that win over the file's.
+    UserError says what is wrong with it."""
     file = str(path)
-    return loads(read_text(path, file), path.name.partition(".")[0], file, sets)
+    return loads(read_text(path, file), path.name.partition(".")[0], file, sets, chosen)
 
 
-def loads(text: str, name: str, file: str = "", sets: Iterable[str] = ()) -> LoadedScenario:
+def loads(
+    text: str, name: str, file: str = "", sets: Iterable[str] = (), chosen: Chosen = AS_WRITTEN
+) -> LoadedScenario:
     """The same from text; `file` is what errors call it."""
     document = read_document(file or name, text)
     sections = document.mapping(_SECTIONS)
     if "run" not in sections:
         raise ScenarioError(document.file, document.line, "run", "is missing: how long, as in 30s")
     duration_us = _duration(sections["run"])
-    profile = _profile(sections.get("profile"))
+    version = read_version(sections, chosen)
     given = overrides(tuple(sets))
-    cluster = read_cluster(document, sections.get("cluster"), profile, given)
+    cluster = read_cluster(document, sections.get("cluster"), version, given)
     line = TimeLine(cluster, duration_us)
     line.steps.extend(read_topics(sections.get("topics"), cluster))
     line.read_workload(sections.get("workload"))
@@ -72,7 +76,10 @@ def loads(text: str, name: str, file: str = "", sets: Iterable[str] = ()) -> Loa
     return LoadedScenario(
         name=name,
         about=" ".join(sections["about"].text().split()) if "about" in sections else "",
-        profile=profile.name,
+        profile=version.profile,
+        broker_profiles=cluster.broker_profiles,
+        guards=dict(version.guards),
+        propagation=version.propagation,
         boots=cluster.boots,
         settings=cluster.settings,
         broker_settings=_with(cluster.broker_settings, given),
@@ -92,13 +99,6 @@ def _duration(item: Item) -> int:
     if not 0 < run_us <= RUN_MAX_US:
         item.fail("more than 0, and a week at most")
     return run_us
-
-
-def _profile(item: Item | None) -> Profile:
-    name = item.text() if item else PROFILE
-    if item and name not in profiles():
-        item.fail(f"there is no profile {name}; {instead_of(name, profiles())}")
-    return profiles()[name]
 
 
 def _with(broker_settings: dict[int, Settings], given: Settings) -> dict[int, Settings]:

@@ -154,6 +154,8 @@ def _check(
             _check_broker(item, one, cluster)
         if key == "peer" and value == parameters.get("broker"):
             item.fail("a broker has no link to itself")
+    elif key in ("profile", "propagation"):
+        cluster.check_version(item, parameters)
     elif key == "directory":
         cluster.check_directory(item, parameters["broker"], value)
     elif key == "assignment":

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from emulator.faults.base import Stimulus
+from emulator.profiles.base import Profile, profiles
 
 Settings = dict[str, str]
 """Kafka's names to values as text, as a server.properties file has them."""
@@ -52,7 +53,9 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 class Scenario(msgspec.Struct, frozen=True):
-    """All that is needed to play it."""
+    """All that is needed to play it. `broker_profiles` are of brokers that run another version than
+    `profile`; `guards` are put in or taken out at every broker, whatever its version;
+    `propagation` is empty where each version's own holds."""
 
     name: str
     about: str
@@ -66,3 +69,12 @@ class Scenario(msgspec.Struct, frozen=True):
     expectations: tuple[Expectation, ...] = ()
     race_free: bool = False
     source: str = ""
+    broker_profiles: dict[int, str] = {}
+    guards: dict[str, bool] = {}
+    propagation: str = ""
+
+    def running(self, broker: int | None = None, name: str = "") -> Profile:
+        """The version that a broker runs, or the cluster's, with its guards as they are here;
+        `name`: another version in its place."""
+        name = name or self.broker_profiles.get(broker or 0, self.profile)
+        return profiles()[name].altered(self.guards, self.propagation)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from emulator.model.config import (
+    DERIVED,
     DYNAMIC_BROKER_PROPERTIES,
     TOPIC_PROPERTIES,
     BadSetting,
@@ -65,9 +66,12 @@ def check_values(
 ) -> None:
     """Every value is one that the setting can have, and they go together."""
     only_dynamic = DYNAMIC_BROKER_PROPERTIES - set(property_names())
+    for key in settings:
+        if key not in {*profile.defaults, *DERIVED, *only_dynamic}:
+            _blame(f"{key}: Kafka {profile.name} has no such setting", where, from_options)
     static = {k: v for k, v in settings.items() if k not in only_dynamic}
     try:
-        KafkaConfig.of(profile.defaults, static)
+        KafkaConfig.of(profile.values, static)
     except BadSetting as error:
         _blame(str(error), where, from_options)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -20,6 +21,7 @@ from emulator.scenario.document import read_document
 from emulator.scenario.errors import ScenarioError, UserError, instead_of
 from emulator.scenario.parameters import ZOOKEEPER, read_stimulus
 from emulator.scenario.schema import Scenario
+from emulator.scenario.version import Version
 
 SHORT = {"cut": "cut_link", "delay": "delay_link"}
 """Where the registry has no such name of its own."""
@@ -31,7 +33,12 @@ _PARTITION = re.compile(r"(.+)-(\d+)")
 def cluster_of(scenario: Scenario, done: Iterable[Stimulus] = ()) -> Cluster:
     """Who and what is there, with the topics of the scenario's steps and of what was done."""
     cluster = Cluster(
-        scenario.boots, scenario.settings, scenario.broker_settings, scenario.zookeeper
+        scenario.boots,
+        scenario.settings,
+        scenario.broker_settings,
+        scenario.zookeeper,
+        Version(scenario.profile, scenario.guards, scenario.propagation),
+        scenario.broker_profiles,
     )
     for stimulus in (*(step.stimulus for step in scenario.steps), *done):
         topic, assignment = (getattr(stimulus, name, None) for name in ("topic", "assignment"))
@@ -51,13 +58,7 @@ def read_typed(words: list[str], cluster: Cluster) -> Stimulus:
         raise UserError(f"there is no {name}; {instead_of(name, [*known, *SHORT])}")
     values = _values(known[name], rest, cluster)
     text = ", ".join(f"{_quoted(key)}: {value}" for key, value in values.items())
-    cluster = Cluster(
-        cluster.boots,
-        cluster.settings,
-        cluster.broker_settings,
-        cluster.zookeeper,
-        dict(cluster.topics),
-    )
+    cluster = replace(cluster, topics=dict(cluster.topics))
     try:
         item = read_document(name, f"{{{name}: {{{text}}}}}" if values else f"{{{name}: }}")
         return read_stimulus(name, item.mapping(), cluster)

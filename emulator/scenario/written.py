@@ -35,6 +35,7 @@ def write_scenario(
     read = yaml.safe_load(of.text)
     sections = {key: read[key] for key in KEPT if key in read}
     sections["about"] = of.about
+    sections |= _version(of)
     if settings:
         cluster = sections.get("cluster") or {}
         config = {**(cluster.get("config") or {}), **settings}
@@ -50,6 +51,16 @@ def write_scenario(
     lines.extend(f"  - {_flow(_entry(step))}" for step in steps)
     lines.append(f"\nrun: {_seconds(max(until_us, LEAST_US, *ends))}\n")
     return "\n".join(lines)
+
+
+def _version(of: LoadedScenario) -> dict[str, Any]:
+    """As it was played: options of the command line are in it."""
+    found: dict[str, Any] = {"profile": of.profile}
+    if of.guards:
+        found["guards"] = {name: "on" if on else "off" for name, on in of.guards.items()}
+    if of.propagation:
+        found["propagation"] = of.propagation
+    return found
 
 
 def _entry(step: Step) -> dict[str, Any]:

@@ -18,7 +18,7 @@ lines to one broker (`to 2: …`) are in order among themselves.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from emulator.broker.context import BrokerContext, KernelThreads, TraceProbe
@@ -185,17 +185,19 @@ class ScriptedNetwork:
 class Playbook:
     """The script and the stage."""
 
-    def __init__(self, **settings: object) -> None:
-        """`settings` are Kafka's, with underscores."""
+    def __init__(
+        self, profile: str = "2.6", guards: Mapping[str, bool] | None = None, **settings: object
+    ) -> None:
+        """`settings` are Kafka's, with underscores; `guards` are switched on or off."""
         self.said: deque[str] = deque()
         self.sink = Sink()
         self.sink.listen(self._hear)
         self.kernel = Kernel(self.sink)
         self.process = self.kernel.process("broker-1")
-        profile = profiles()["2.6"]
+        version = profiles()[profile].altered(guards or {})
         texts = {key.replace("_", "."): str(value) for key, value in settings.items()}
-        config = KafkaConfig.of(profile.defaults, texts)
-        self.context = BrokerContext(ME, self.kernel, self.process, config, profile)
+        config = KafkaConfig.of(version.values, texts)
+        self.context = BrokerContext(ME, self.kernel, self.process, config, version)
         self.zookeeper = ScriptedZooKeeper(self.say)
         self.network = ScriptedNetwork(self.kernel, self.say)
         self.client = ZooKeeperClient(

@@ -1,0 +1,96 @@
+"""`isr profiles`: the Kafka versions that there are, what each has, what differs between two."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from emulator.cli.run import width_of
+from emulator.profiles.base import Profile, profiles
+from emulator.profiles.differences import differences, features
+from emulator.profiles.guards.base import Guard, guards
+from emulator.scenario.errors import UserError
+from emulator.scenario.version import unknown_profile
+
+app = typer.Typer(rich_markup_mode=None)
+Json = Annotated[bool, typer.Option("--json", help="As one JSON object.")]
+
+
+@app.callback(invoke_without_command=True)
+def listed(context: typer.Context, as_json: Json = False) -> None:
+    """List the Kafka versions that can be played (--profile), and their guards (--guard)."""
+    if context.invoked_subcommand is not None:
+        return
+    if as_json:
+        typer.echo(msgspec.json.encode(_all_as_json()))
+        return
+    console = Console(highlight=False, width=width_of(as_json=False))
+    table = Table.grid(padding=(0, 2))
+    for name, profile in profiles().items():
+        table.add_row(name, profile.release, "; ".join(features(profile)))
+    console.print(table)
+    console.print()
+    guard_table = Table.grid(padding=(0, 2))
+    for guard in guards().values():
+        guard_table.add_row(guard.name, guard.kafka, f"since {guard.since}", guard.does)
+    console.print(guard_table)
+
+
+@app.command()
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="A profile, such as 2.4.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another, such as 2.6.")],
+    as_json: Json = False,
+) -> None:
+    """What differs between two versions: settings, guards, strategies, request versions."""
+    found = differences(_profile(a), _profile(b))
+    if as_json:
+        typer.echo(msgspec.json.encode({"a": a, "b": b, "differences": found}))
+        return
+    table = Table.grid(padding=(0, 2))
+    table.add_row("", f"[bold]{a}[/]", f"[bold]{b}[/]", "")
+    for one in found:
+        table.add_row(f"{one.kind} {one.name}", one.a, one.b, one.why)
+    Console(highlight=False, width=width_of(as_json=False)).print(table)
+
+
+def _profile(name: str) -> Profile:
+    problem = unknown_profile(name)
+    if problem:
+        raise UserError(problem)
+    return profiles()[name]
+
+
+def _all_as_json() -> dict[str, Any]:
+    return {
+        "profiles": [_as_json(profile) for profile in profiles().values()],
+        "guards": [_guard_as_json(guard) for guard in guards().values()],
+    }
+
+
+def _as_json(profile: Profile) -> dict[str, Any]:
+    return {
+        "name": profile.name,
+        "release": profile.release,
+        "citation": profile.citation,
+        "propagations": profile.propagations,
+        "controller_threads": profile.controller_threads,
+        "zookeeper_client": profile.zookeeper_client,
+        "guards": [name for name, guard in guards().items() if guard in profile.guards],
+        "settings": dict(profile.defaults),
+        "request_versions": dict(profile.request_versions),
+    }
+
+
+def _guard_as_json(guard: Guard) -> dict[str, Any]:
+    return {
+        "name": guard.name,
+        "kafka": guard.kafka,
+        "since": guard.since,
+        "does": guard.does,
+        "citation": guard.citation,
+    }

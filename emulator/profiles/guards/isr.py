@@ -1,0 +1,91 @@
+"""Guards of the leader's ISR rules and of its high watermark.
+
+Each is read where Kafka's change was made: `broker/replica`, `broker/partition`, and the periodic
+tasks of `broker/replica_manager`.
+"""
+
+from emulator.profiles.guards.base import Guard
+
+LAG_BY_TIME_ONLY = Guard(
+    name="lag-by-time-only",
+    kafka="KAFKA-1546",
+    since="0.9",
+    does="A follower leaves the ISR by time alone. Without it: when its last fetch is older than"
+    " replica.lag.time.max.ms, even at the leader's log end, or when it is more than"
+    " replica.lag.max.messages behind.",
+    citation="spec §3.3; Partition.scala@0.8.2.2 getOutOfSyncReplicas",
+    removed={"replica.lag.max.messages": "4000"},
+)
+
+CAUGHT_UP_BY_LAST_FETCH = Guard(
+    name="caught-up-by-last-fetch",
+    kafka="KAFKA-4485",
+    since="0.10.2",
+    does="A follower that reaches the log end which the leader had at its previous fetch counts as"
+    " caught up then. Without it: only a fetch at the very end of the log counts, and a follower"
+    " that always trails a little is expelled.",
+    citation="spec §3.2; Replica.scala@0.10.2.2 updateLogReadResult",
+)
+
+HW_WAITS_FOR_CAUGHT_UP = Guard(
+    name="hw-waits-for-caught-up",
+    kafka="KAFKA-4485",
+    since="0.10.2",
+    does="The high watermark waits for followers that are caught up and not yet in the ISR."
+    " Without it: it runs ahead of them, and they cannot come back.",
+    citation="spec §3.5; Partition.scala@0.10.2.2 maybeIncrementLeaderHW",
+)
+
+CAUGHT_UP_TIME_RESET = Guard(
+    name="caught-up-time-reset",
+    kafka="KAFKA-4485",
+    since="0.10.2",
+    does="A new leader counts the members of its ISR as caught up now. Without it: they have the"
+    " time at which their objects were made, and the first shrink may expel them all.",
+    citation="spec §3.8, H23; Partition.scala@0.10.2.2 makeLeader",
+)
+
+ISR_EXPIRATION_AT_HALF_LAG = Guard(
+    name="isr-expiration-at-half-lag",
+    kafka="KAFKA-4485",
+    since="0.10.2",
+    does="isr-expiration runs every replica.lag.time.max.ms / 2. Without it: every"
+    " replica.lag.time.max.ms, so that a follower leaves after up to twice that time.",
+    citation="spec §4.1; ReplicaManager.scala@0.10.2.2 startup",
+)
+
+JOIN_PAST_EPOCH_START = Guard(
+    name="join-past-epoch-start",
+    kafka="KAFKA-7128",
+    since="2.0.1",
+    does="A follower joins the ISR only from where the leader's epoch began. Without it: its"
+    " reaching the high watermark is enough, which may be behind what is committed.",
+    citation="spec §3.4, H16; Partition.scala@2.0.1 maybeExpandIsr",
+)
+
+STAY_AT_LOG_END = Guard(
+    name="stay-at-log-end",
+    kafka="KAFKA-7152",
+    since="2.1",
+    does="A follower that has all of the leader's records never leaves the ISR, however long ago"
+    " it fetched. Without it: a paused follower of an idle topic is expelled.",
+    citation="spec §3.3; Partition.scala@2.1.1 getOutOfSyncReplicas",
+)
+
+FAILED_READ_KEEPS_STATE = Guard(
+    name="failed-read-keeps-state",
+    kafka="KAFKA-8400",
+    since="2.4",
+    does="A fetch that cannot be read leaves the follower's state alone. Without it: the follower"
+    " counts as having nothing (log end -1).",
+    citation="spec §3.2; ReplicaManager.scala@2.4.1 updateFollowerFetchState",
+)
+
+ISR_CHECK_UNDER_READ_LOCK = Guard(
+    name="isr-check-under-read-lock",
+    kafka="KAFKA-7538",
+    since="2.5",
+    does="Whether the ISR changes is looked up under the read lock first. Without it: every fetch"
+    " of a follower outside the ISR and every shrink pass takes the write lock.",
+    citation="spec §3.3, §3.7; Partition.scala@2.5.1 maybeShrinkIsr",
+)

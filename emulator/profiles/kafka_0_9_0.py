@@ -1,0 +1,14 @@
+"""Kafka 0.9.0 (released 0.9.0.1): lag by time alone, notifications of ISR changes."""
+
+from emulator.profiles.base import after
+from emulator.profiles.kafka_0_8_2 import PROFILE as BEFORE
+
+PROFILE = after(
+    BEFORE,
+    name="0.9.0",
+    release="0.9.0.1",
+    citation="KafkaConfig.scala@0.9.0.1; spec §8, §9",
+    defaults={"replica.fetch.backoff.ms": "1000", "request.timeout.ms": "30000"},
+    gone=("replica.lag.max.messages",),
+    request_versions={"UpdateMetadata": 1, "ControlledShutdown": 1, "Fetch": 1},
+)

@@ -1,0 +1,21 @@
+"""Kafka 1.0 (released 1.0.2): one controller thread with a queue, truncation by leader epoch and no
+unclean elections by default (all 0.11); topics can be deleted; log directories may fail."""
+
+from emulator.profiles.base import after
+from emulator.profiles.kafka_0_10_2 import PROFILE as BEFORE
+
+PROFILE = after(
+    BEFORE,
+    name="1.0",
+    release="1.0.2",
+    citation="KafkaConfig.scala@1.0.2; spec §8, §9",
+    controller_threads="event-queue",
+    defaults={"unclean.leader.election.enable": "false", "delete.topic.enable": "true"},
+    request_versions={
+        "LeaderAndIsr": 1,
+        "UpdateMetadata": 4,
+        "Fetch": 5,
+        "ListOffsets": 2,
+        "OffsetForLeaderEpoch": 0,
+    },
+)

@@ -1,0 +1,18 @@
+"""Kafka 1.1 (released 1.1.1): its own asynchronous ZooKeeper client, which never tries again across
+sessions; the session's expiry is handled before a new session is opened; fetch sessions."""
+
+from emulator.profiles.base import after
+from emulator.profiles.kafka_1_0 import PROFILE as BEFORE
+
+PROFILE = after(
+    BEFORE,
+    name="1.1",
+    release="1.1.1",
+    citation="KafkaConfig.scala@1.1.1; spec §2.1, §8, §9",
+    zookeeper_client="asynchronous",
+    defaults={
+        "zookeeper.max.in.flight.requests": "10",
+        "max.incremental.fetch.session.cache.slots": "1000",
+    },
+    request_versions={"Fetch": 7},
+)

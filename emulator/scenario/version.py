@@ -1,0 +1,108 @@
+"""Which Kafka version a scenario runs: profile, guards, propagation; from its file and from the
+command line.
+
+Owns `profile`, `guards` and `propagation` of a file, the options of the same names, which win, and
+what is said of one that there is not. A broker's own profile (`cluster: broker_profile`) is read
+with the brokers. Nothing here knows what a guard does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from emulator.profiles.base import CannotPropagate, Profile, profiles
+from emulator.profiles.guards.base import guards
+from emulator.scenario.document import Item
+from emulator.scenario.errors import UserError, instead_of
+
+PROFILE = "2.6"
+SWITCH = {"on": True, "off": False}
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """The options: `--profile`, `--guard NAME=off|on` (several), `--propagation`. Empty: not
+    given."""
+
+    profile: str = ""
+    guards: tuple[str, ...] = ()
+    propagation: str = ""
+
+    def words(self) -> list[str]:
+        """As they stand on a command line."""
+        words = ["--profile", self.profile] if self.profile else []
+        for switch in self.guards:
+            words += ["--guard", switch]
+        return [*words, *(["--propagation", self.propagation] if self.propagation else [])]
+
+
+class Version(msgspec.Struct, frozen=True):
+    """The cluster's profile by name, the guards that are switched, and the propagation asked for
+    (empty: each profile's own)."""
+
+    profile: str = PROFILE
+    guards: Mapping[str, bool] = {}
+    propagation: str = ""
+
+    def of(self, name: str) -> Profile:
+        """A profile with these guards. CannotPropagate."""
+        return profiles()[name].altered(self.guards, self.propagation)
+
+
+def read_version(keys: Mapping[str, Item], chosen: Chosen) -> Version:
+    """The sections of a file, and the options over them."""
+    profile = chosen.profile or (keys["profile"].text() if "profile" in keys else PROFILE)
+    problem = unknown_profile(profile)
+    if problem and chosen.profile:
+        raise UserError(f"--profile {profile}: {problem}")
+    if problem:
+        keys["profile"].fail(problem)
+    switched = {**_written(keys.get("guards")), **_given(chosen.guards)}
+    propagation = chosen.propagation
+    if not propagation and "propagation" in keys:
+        propagation = keys["propagation"].text()
+    version = Version(profile, switched, propagation)
+    try:
+        version.of(profile)
+    except CannotPropagate as error:
+        if not chosen.propagation and "propagation" in keys:
+            keys["propagation"].fail(str(error))
+        raise UserError(f"--propagation {propagation}: {error}") from None
+    return version
+
+
+def unknown_profile(name: str) -> str:
+    """What is said of a profile that there is not; empty where there is one."""
+    if name in profiles():
+        return ""
+    return f"there is no profile {name}; {instead_of(name, profiles())}"
+
+
+def _unknown_guard(name: str) -> str:
+    return f"there is no guard {name}; {instead_of(name, guards())}"
+
+
+def _written(item: Item | None) -> dict[str, bool]:
+    """`guards: {NAME: off}`; a YAML writer makes false and true of off and on."""
+    found: dict[str, bool] = {}
+    for name, value in (item.mapping() if item else {}).items():
+        if name not in guards():
+            value.fail(_unknown_guard(name))
+        state = {"true": "on", "false": "off"}.get(value.text().lower(), value.text().lower())
+        if state not in SWITCH:
+            value.fail(f"on or off is wanted, not {value.text()!r}")
+        found[name] = SWITCH[state]
+    return found
+
+
+def _given(switches: tuple[str, ...]) -> dict[str, bool]:
+    found: dict[str, bool] = {}
+    for switch in switches:
+        name, _, state = switch.partition("=")
+        if state not in SWITCH:
+            raise UserError(f"--guard {switch}: write NAME=off or NAME=on")
+        if name not in guards():
+            raise UserError(f"--guard {switch}: {_unknown_guard(name)}")
+        found[name] = SWITCH[state]
+    return found
