@@ -7,14 +7,14 @@ Source: cluster/Partition.scala@2.6.3; spec §3.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from emulator.broker.context import BrokerContext
 from emulator.broker.fetch_session import CachedPartition
 from emulator.broker.isr_store import IsrStore
 from emulator.broker.log_dirs import LogDirectory
+from emulator.broker.partition_ports import DelayedOperations, Logs
 from emulator.broker.replica import (
     Replica,
+    Rules,
     high_watermark_allowed,
     is_follower_in_sync,
     is_follower_out_of_sync,
@@ -23,44 +23,12 @@ from emulator.kernel.scheduler import BASE_MS
 from emulator.kernel.sync import RwLock
 from emulator.model.errors import Errors, KafkaError
 from emulator.model.offset_log import Batch, EpochEntry, OffsetLog, ReadInfo
+from emulator.profiles.guards.isr import ISR_CHECK_UNDER_READ_LOCK
 from emulator.protocol.messages import FetchedPartition, FetchPartition
 from emulator.trace import events
 from emulator.trace.values import EpochRun, Lagging, PartitionState, TopicPartition
 from zk.codec import LeaderAndIsr
 from zk.kafka_zk_client import Updated
-
-
-class DelayedOperations(Protocol):
-    """Requests parked on this partition (DelayedOperations)."""
-
-    async def check_and_complete_fetch(self, partition: TopicPartition) -> None: ...
-
-    async def check_and_complete_all(self, partition: TopicPartition) -> None: ...
-
-    def about_to_change(self, partition: TopicPartition) -> None:
-        """Who looked at the partition has to look again when he looks next."""
-        ...
-
-
-class Logs(Protocol):
-    """The broker's log directory (LogManager)."""
-
-    async def get_or_create(
-        self, partition: TopicPartition, *, is_new: bool
-    ) -> tuple[OffsetLog, LogDirectory]: ...
-
-    def check(self, directory: LogDirectory) -> None:
-        """KafkaError(KAFKA_STORAGE_ERROR) where the directory cannot be written."""
-        ...
-
-    async def append_delay(self) -> None:
-        """What a slow disk costs per append."""
-        ...
-
-    @property
-    def slow(self) -> bool: ...
-
-    def min_insync_replicas(self, topic: str) -> int: ...
 
 
 class Partition:
@@ -76,6 +44,8 @@ class Partition:
     ) -> None:
         self._context, self.partition = context, partition
         self._store, self._delayed, self._logs = store, delayed, logs
+        self._rules = Rules.of(context.guards, context.config.replica_lag_max_messages)
+        self._looks_under_read_lock = ISR_CHECK_UNDER_READ_LOCK in context.guards
         self.lock = RwLock(context.kernel, f"leaderIsrUpdateLock {partition}")
         self.zk_version = 0
         self.leader_epoch = -1
@@ -167,8 +137,11 @@ class Partition:
         is_new_leader = not self.is_leader
         now_ms = self._context.now_ms()
         for replica in self.remotes.values():
-            caught_up_ms = now_ms if replica.broker in self.isr else 0
-            replica.reset_last_caught_up_time(log.log_end_offset, now_ms, caught_up_ms)
+            if self._rules.caught_up_time_reset:
+                caught_up_ms = now_ms if replica.broker in self.isr else 0
+                replica.reset_last_caught_up_time(log.log_end_offset, now_ms, caught_up_ms)
+            elif self._rules.lag_messages_max is not None:
+                replica.last_caught_up_time_ms = now_ms
         if is_new_leader:
             self.leader_replica_id = self._context.broker
             for replica in self.remotes.values():
@@ -213,7 +186,8 @@ class Partition:
         """New replicas are added before old ones go."""
         followers = [b for b in state.replicas if b != self._context.broker]
         for broker in followers:
-            self.remotes.setdefault(broker, Replica(broker))
+            if broker not in self.remotes:
+                self.remotes[broker] = self._new_replica(broker)
         for broker in [b for b in self.remotes if b not in followers]:
             del self.remotes[broker]
         self.replicas, self.isr = state.replicas, isr
@@ -221,6 +195,13 @@ class Partition:
             state.adding_replicas,
             state.removing_replicas,
         )
+
+    def _new_replica(self, broker: int) -> Replica:
+        """Before KAFKA-4485 a follower counts as caught up when its object is made."""
+        replica = Replica(broker)
+        if not self._rules.caught_up_time_reset:
+            replica.last_caught_up_time_ms = self._context.now_ms()
+        return replica
 
     async def _create_log_if_not_exists(self, state: PartitionState) -> OffsetLog:
         if self.log is None:
@@ -273,7 +254,9 @@ class Partition:
             if fetch.replica is replica:
                 fetch.wake()
         before = replica.log_end_offset
-        replica.update_fetch_state(fetch_offset, log_start_offset, fetch_time_ms, leader_end_offset)
+        replica.update_fetch_state(
+            fetch_offset, log_start_offset, fetch_time_ms, leader_end_offset, self._rules
+        )
         if before != fetch_offset:
             self._context.emit(
                 events.FollowerStateUpdated,
@@ -292,10 +275,12 @@ class Partition:
         return True
 
     async def maybe_expand_isr(self, replica: Replica) -> None:
-        """Check under the read lock, again under the write lock, and write (KAFKA-7538)."""
-        await self.lock.pass_read()
-        if not self._needs_expand_isr(replica):
-            return
+        """Check under the read lock, again under the write lock, and write (KAFKA-7538); before
+        2.5 under the write lock at once."""
+        if self._looks_under_read_lock:
+            await self.lock.pass_read()
+            if not self._needs_expand_isr(replica):
+                return
         await self._lock_for_writing()
         try:
             if self._needs_expand_isr(replica):
@@ -310,7 +295,10 @@ class Partition:
             and replica.broker not in self.isr
             and self.remotes.get(replica.broker) is replica
             and is_follower_in_sync(
-                replica.log_end_offset, log.high_watermark, self.leader_epoch_start_offset
+                replica.log_end_offset,
+                log.high_watermark,
+                self.leader_epoch_start_offset,
+                self._rules,
             )
         )
 
@@ -318,12 +306,15 @@ class Partition:
 
     @property
     def has_all_in_step(self) -> bool:
-        """Whether nobody can be out of sync, and the lock is free: a look would find nothing."""
+        """Whether nobody can be out of sync, and the lock is free: a look would find nothing. Where
+        a member can leave that has all records, it takes the look."""
         if not self.lock.readable:
             return False
         me, log = self._context.broker, self.log
         if log is None or self.leader_replica_id != me:
             return True
+        if not self._rules.stay_at_log_end:
+            return False
         remotes, end = self.remotes, log.log_end_offset
         for broker in self.isr:
             if broker != me and (broker not in remotes or remotes[broker].log_end_offset != end):
@@ -333,9 +324,10 @@ class Partition:
     async def maybe_shrink_isr(self) -> None:
         """Remove who is out of sync: check under the read lock, again under the write lock, and
         write; the high watermark may go up, since the ISR may be down to one."""
-        await self.lock.pass_read()
-        if not self._out_of_sync_replicas():
-            return
+        if self._looks_under_read_lock:
+            await self.lock.pass_read()
+            if not self._out_of_sync_replicas():
+                return
         await self._lock_for_writing()
         try:
             hw_incremented = await self._shrink_isr()
@@ -357,13 +349,15 @@ class Partition:
         log = self.leader_log
         if log is None:
             return ()
+        if self._resting and not self._rules.stay_at_log_end:
+            self._stir()
         now_ms, max_lag_ms = self._context.now_ms(), self._context.config.replica_lag_time_max_ms
         return tuple(
             b
             for b in self.isr
             if b != self._context.broker
             and is_follower_out_of_sync(
-                self._replica_or_error(b), log.log_end_offset, now_ms, max_lag_ms
+                self._replica_or_error(b), log.log_end_offset, now_ms, max_lag_ms, self._rules
             )
         )
 
@@ -420,7 +414,7 @@ class Partition:
             return False
         max_lag_ms = self._context.config.replica_lag_time_max_ms
         allowed = high_watermark_allowed(
-            log.log_end_offset, self.remotes.values(), self.isr, now_ms, max_lag_ms
+            log.log_end_offset, self.remotes.values(), self.isr, now_ms, max_lag_ms, self._rules
         )
         if allowed <= log.high_watermark:
             return False

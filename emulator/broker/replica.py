@@ -8,10 +8,49 @@ cluster/Partition.scala@2.6.3; spec §3.2-§3.5.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
+import msgspec
+
+from emulator.profiles.guards.base import Guard
+from emulator.profiles.guards.isr import (
+    CAUGHT_UP_BY_LAST_FETCH,
+    CAUGHT_UP_TIME_RESET,
+    HW_WAITS_FOR_CAUGHT_UP,
+    JOIN_PAST_EPOCH_START,
+    LAG_BY_TIME_ONLY,
+    STAY_AT_LOG_END,
+)
+
 UNKNOWN_OFFSET = -1
+
+
+class Rules(msgspec.Struct, frozen=True, gc=False):
+    """Which of these rules a version has, as it has its guards (spec §3.2-§3.8).
+    `lag_messages_max`: how far behind a member may be, where the version asks for that (0.8)."""
+
+    lag_messages_max: int | None = None
+    caught_up_by_last_fetch: bool = True
+    caught_up_time_reset: bool = True
+    hw_waits_for_caught_up: bool = True
+    join_past_epoch_start: bool = True
+    stay_at_log_end: bool = True
+
+    @classmethod
+    def of(cls, guards: Set[Guard], lag_messages_max: int) -> Rules:
+        """Those of a version."""
+        return cls(
+            None if LAG_BY_TIME_ONLY in guards else lag_messages_max,
+            CAUGHT_UP_BY_LAST_FETCH in guards,
+            CAUGHT_UP_TIME_RESET in guards,
+            HW_WAITS_FOR_CAUGHT_UP in guards,
+            JOIN_PAST_EPOCH_START in guards,
+            STAY_AT_LOG_END in guards,
+        )
+
+
+LATEST = Rules()
 
 
 @dataclass(slots=True)
@@ -27,14 +66,21 @@ class Replica:
     last_caught_up_time_ms: int = 0
 
     def update_fetch_state(
-        self, fetch_offset: int, log_start_offset: int, now_ms: int, leader_end_offset: int
+        self,
+        fetch_offset: int,
+        log_start_offset: int,
+        now_ms: int,
+        leader_end_offset: int,
+        rules: Rules = LATEST,
     ) -> None:
         """A fetch from `fetch_offset` arrived at `now_ms`; the leader's LEO was `leader_end_offset`
         before the read. Caught up at time t: some fetch offset reached the LEO that the leader had
-        at t (KAFKA-4485)."""
-        if fetch_offset >= leader_end_offset:
+        at t (KAFKA-4485). In 0.8 every fetch counts (logEndOffsetUpdateTimeMs)."""
+        if fetch_offset >= leader_end_offset or rules.lag_messages_max is not None:
             self.last_caught_up_time_ms = max(self.last_caught_up_time_ms, now_ms)
-        elif fetch_offset >= self.last_fetch_leader_log_end_offset:
+        elif (
+            rules.caught_up_by_last_fetch and fetch_offset >= self.last_fetch_leader_log_end_offset
+        ):
             self.last_caught_up_time_ms = max(self.last_caught_up_time_ms, self.last_fetch_time_ms)
         self.log_start_offset = log_start_offset
         self.log_end_offset = fetch_offset
@@ -63,27 +109,34 @@ class Replica:
 
 
 def is_follower_in_sync(
-    follower_end_offset: int, high_watermark: int, leader_epoch_start_offset: int | None
+    follower_end_offset: int,
+    high_watermark: int,
+    leader_epoch_start_offset: int | None,
+    rules: Rules = LATEST,
 ) -> bool:
     """Whether a follower may join the ISR: it has all that is committed, and has passed the offset
     at which the leader's epoch began (KAFKA-7128). The lag time is not consulted."""
-    return (
-        follower_end_offset >= high_watermark
-        and leader_epoch_start_offset is not None
-        and follower_end_offset >= leader_epoch_start_offset
+    if follower_end_offset < high_watermark:
+        return False
+    return not rules.join_past_epoch_start or (
+        leader_epoch_start_offset is not None and follower_end_offset >= leader_epoch_start_offset
     )
 
 
 def is_follower_out_of_sync(
-    replica: Replica, leader_end_offset: int, now_ms: int, max_lag_ms: int
+    replica: Replica,
+    leader_end_offset: int,
+    now_ms: int,
+    max_lag_ms: int,
+    rules: Rules = LATEST,
 ) -> bool:
     """Whether an ISR member has to leave: it lacks records, and was last caught up more than
     `max_lag_ms` ago. One that has the leader's LEO stays whatever its fetches look like
-    (KAFKA-7152)."""
-    return (
-        replica.log_end_offset != leader_end_offset
-        and now_ms - replica.last_caught_up_time_ms > max_lag_ms
-    )
+    (KAFKA-7152). In 0.8 also one that is too many messages behind."""
+    late = now_ms - replica.last_caught_up_time_ms > max_lag_ms
+    if rules.lag_messages_max is not None and replica.log_end_offset >= 0:
+        late = late or leader_end_offset - replica.log_end_offset > rules.lag_messages_max
+    return late and not (rules.stay_at_log_end and replica.log_end_offset == leader_end_offset)
 
 
 def high_watermark_allowed(
@@ -92,13 +145,15 @@ def high_watermark_allowed(
     isr: tuple[int, ...],
     now_ms: int,
     max_lag_ms: int,
+    rules: Rules = LATEST,
 ) -> int:
     """The smallest LEO among the leader, the ISR, and those outside it that are caught up
     (KAFKA-4485)."""
     lowest = leader_end_offset
+    wait_ms = max_lag_ms if rules.hw_waits_for_caught_up else -1
     for replica in remotes:
         if replica.log_end_offset < lowest and (
-            now_ms - replica.last_caught_up_time_ms <= max_lag_ms or replica.broker in isr
+            now_ms - replica.last_caught_up_time_ms <= wait_ms or replica.broker in isr
         ):
             lowest = replica.log_end_offset
     return lowest

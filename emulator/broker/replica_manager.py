@@ -27,6 +27,11 @@ from emulator.broker.purgatory import Purgatory
 from emulator.broker.quota import ReplicationQuotaManager
 from emulator.kernel.sync import Monitor
 from emulator.model.errors import Errors, KafkaError
+from emulator.profiles.guards.isr import (
+    FAILED_READ_KEEPS_STATE,
+    ISR_CHANGE_NOTIFICATIONS,
+    ISR_EXPIRATION_AT_HALF_LAG,
+)
 from emulator.protocol.messages import (
     EpochEndOffset,
     FetchedPartition,
@@ -68,6 +73,7 @@ class ReplicaManager:
     ) -> None:
         self._context, self._logs, self._metadata_cache = context, logs, metadata_cache
         self._leader_quota = leader_quota
+        self._keeps_state = FAILED_READ_KEEPS_STATE in context.guards
         self.propagation = IsrPropagation(context, zk_client)
         self._store = ZkIsrStore(zk_client, self.propagation.record_isr_change)
         self.state_change_lock = Monitor(context.kernel, "replicaStateChangeLock")
@@ -82,10 +88,14 @@ class ReplicaManager:
 
     async def startup(self) -> None:
         """The periodic tasks take their phase here, one shortly after the other (spec §4.1)."""
-        lag_ms = self._context.config.replica_lag_time_max_ms
-        self._context.scheduler.schedule("isr-expiration", self._maybe_shrink_isr, lag_ms // 2)
-        await self._context.kernel.checkpoint("boot.propagation")
-        self._context.scheduler.schedule(
+        context = self._context
+        lag_ms = context.config.replica_lag_time_max_ms
+        period_ms = lag_ms // 2 if ISR_EXPIRATION_AT_HALF_LAG in context.guards else lag_ms
+        context.scheduler.schedule("isr-expiration", self._maybe_shrink_isr, period_ms)
+        if ISR_CHANGE_NOTIFICATIONS not in context.guards:
+            return
+        await context.kernel.checkpoint("boot.propagation")
+        context.scheduler.schedule(
             "isr-change-propagation",
             self.propagation.maybe_propagate_isr_changes,
             ISR_CHANGE_PROPAGATION_PERIOD_MS,
@@ -257,6 +267,8 @@ class ReplicaManager:
             for i, want in enumerate(wanted):
                 answer, hosted = answers[i], self.partitions.get(want.partition)
                 if answer.error is not Errors.NONE:
+                    if hosted is not None and not self._keeps_state:
+                        await hosted.update_follower_fetch_state(follower, -1, -1, -1, -1)
                     continue
                 if hosted is None or not await hosted.update_follower_fetch_state(
                     follower, want.fetch_offset, want.log_start_offset, now_ms, leader_leos[i]

@@ -10,7 +10,7 @@ Times are virtual; latencies are drawn from the declared ranges, under one seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from emulator.broker.partition import Partition
@@ -35,7 +35,16 @@ LAG_MS = 2000
 class Emulated:
     """Brokers that have booted one after the other, in this order; the first one is controller."""
 
-    def __init__(self, *brokers: int, seed: int = 1, up: bool = True, **settings: object) -> None:
+    def __init__(
+        self,
+        *brokers: int,
+        seed: int = 1,
+        up: bool = True,
+        profile: str = "2.6",
+        guards: Mapping[str, bool] | None = None,
+        broker_profiles: Mapping[int, str] | None = None,
+        **settings: object,
+    ) -> None:
         """`settings` are Kafka's, with underscores; the lag is 2 s unless it is given."""
         named = {"replica_lag_time_max_ms": LAG_MS, "auto_leader_rebalance_enable": "false"}
         named |= settings
@@ -43,13 +52,15 @@ class Emulated:
         scenario = Scenario(
             "spec",
             "",
-            "2.6",
+            profile,
             tuple(Boot(b) for b in self.brokers),
             {key.replace("_", "."): str(value) for key, value in named.items()},
             {},
             ZooKeeperSettings(),
             (),
             0,
+            broker_profiles=dict(broker_profiles or {}),
+            guards=dict(guards or {}),
         )
         self.sink = Sink()
         self.world = SimulatedWorld(scenario, seed, self.sink)

@@ -17,6 +17,15 @@ LAG_BY_TIME_ONLY = Guard(
     removed={"replica.lag.max.messages": "4000"},
 )
 
+ISR_CHANGE_NOTIFICATIONS = Guard(
+    name="isr-change-notifications",
+    kafka="KAFKA-1367",
+    since="0.9",
+    does="Leaders tell the controller which ISRs they have changed. Without it: the controller and"
+    " all metadata keep the old ISR until the controller reads the state for a reason of its own.",
+    citation="spec §4.2, H12; ReplicaManager.scala@0.9.0.1 maybePropagateIsrChanges",
+)
+
 CAUGHT_UP_BY_LAST_FETCH = Guard(
     name="caught-up-by-last-fetch",
     kafka="KAFKA-4485",
