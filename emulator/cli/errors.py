@@ -49,6 +49,7 @@ def tell(error: BaseException) -> int:
 
 def exit_code(error: BaseException) -> int | None:
     """The exit code of an exception that explains itself; None for one that should not be."""
+    from emulator.analysis.errors import AnalysisError
     from emulator.runtime.play import DidNotComeUp
     from emulator.trace.reader import BadTrace
     from emulator.view.stored import NoRun
@@ -58,7 +59,7 @@ def exit_code(error: BaseException) -> int | None:
         return INTERRUPTED
     if isinstance(error, Fault | RunDirectoryError | StartFailed | DidNotComeUp):
         return FAULT
-    if isinstance(error, UserError | ServerError | BadTrace | NoRun | _UsageError):
+    if isinstance(error, UserError | ServerError | BadTrace | NoRun | AnalysisError | _UsageError):
         return USER
     return None
 

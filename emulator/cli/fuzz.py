@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,10 +21,10 @@ from emulator.cli.run import (
 )
 from emulator.explore.fuzz import Tally, trials
 from emulator.explore.kept import keep, replay_command
-from emulator.explore.trial import Failure, Trial
+from emulator.explore.trial import Failure, Keep, Trial
 from emulator.scenario.errors import UserError
 from emulator.scenario.units import BadDuration, duration_us
-from emulator.scenario.version import read_version
+from emulator.scenario.version import Chosen, read_version
 
 CLEAN, FAILED, UNKNOWN = 0, 1, 2
 PLAIN_EVERY_S = 10.0
@@ -53,6 +54,10 @@ def command(
     small: Annotated[
         bool, typer.Option("--shrink", help="Leave out of a failing world what it fails without.")
     ] = False,
+    parquet: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Every world's trace into this data set (isr analyze)."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
 ) -> None:
     """Play random worlds in virtual time, and hold every invariant against them.
@@ -74,7 +79,7 @@ def command(
     try:
         with orderly_end():
             print(f"seeds from {first:#x}", file=sys.stderr, flush=True)
-            for trial in trials(first, number, seconds, jobs, chosen):
+            for trial in trials(first, number, seconds, jobs, chosen, _keeping(parquet, chosen)):
                 tally.take(trial)
                 line.show(tally)
                 if trial.ours and not keep_going:
@@ -88,6 +93,14 @@ def command(
     else:
         _report(tally, kept, broken_off=broken_off)
     raise typer.Exit(FAILED if tally.failed else UNKNOWN if broken_off else CLEAN)
+
+
+def _keeping(parquet: Path | None, chosen: Chosen) -> Keep | None:
+    if parquet is None:
+        return None
+    from emulator.sweep.recording import keep_random
+
+    return partial(keep_random, parquet, chosen)
 
 
 def _seconds(text: str | None) -> float | None:

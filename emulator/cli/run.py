@@ -61,6 +61,13 @@ ZooKeeper = Annotated[
         help="A server of our own on loopback (default), virtual time, or a server that you have.",
     ),
 ]
+Parquet = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="The trace into this data set as well (isr analyze)."),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="summary.json on standard output, all else on stderr.")
+]
 Twice = Annotated[
     bool,
     typer.Option(
@@ -116,13 +123,12 @@ def command(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where runs go: DIR/SCENARIO/TIME-SEED.")
     ] = Path("runs"),
-    as_json: Annotated[
-        bool, typer.Option("--json", help="summary.json on standard output, all else on stderr.")
-    ] = False,
+    as_json: AsJson = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", help="No progress line, no lane table, no figures.")
     ] = False,
     twice: Twice = False,
+    parquet: Parquet = None,
 ) -> None:
     """Play a scenario and say what came of it: lanes, figures, expectations held or not.
 
@@ -136,8 +142,8 @@ def command(
     _check_address(zookeeper)
     _check_server(loaded, zookeeper)
     _check_time_scale(loaded, zookeeper, time_scale)
-    if twice and zookeeper != SIMULATED:
-        raise UserError(f"--check compares runs in virtual time: --zookeeper {SIMULATED}")
+    if twice:
+        _check_twice(zookeeper, parquet)
     number = seed_of(seed)
     console = Console(stderr=as_json, highlight=False, width=width_of(as_json=as_json))
     if not quiet:
@@ -159,12 +165,21 @@ def command(
         base=out,
         recognise=recognise,
     )
+    request = _recorded(request, parquet)
     with orderly_end(), ProgressLine(loaded.duration_us, shown=not quiet) as line:
         performed = performing(lambda: perform(request, line))
     report(console, performed, repeat, quiet=quiet)
     if as_json:
         typer.echo(msgspec.json.encode(performed.summary))
     raise typer.Exit(EXIT_CODES[performed.summary.verdict])
+
+
+def _recorded(request: Request, parquet: Path | None) -> Request:
+    if parquet is None:
+        return request
+    from emulator.sweep.recording import recorder
+
+    return msgspec.structs.replace(request, recorder=recorder(parquet, request))
 
 
 def performing(play: Callable[[], T]) -> T:
@@ -177,6 +192,13 @@ def performing(play: Callable[[], T]) -> T:
         if errors.explains_itself(cause):
             raise cause from None
         raise errors.Fault(cause, failed.kept) from cause
+
+
+def _check_twice(zookeeper: str, parquet: Path | None) -> None:
+    if parquet is not None:
+        raise UserError("--check plays twice and keeps one: --parquet does not go with it")
+    if zookeeper != SIMULATED:
+        raise UserError(f"--check compares runs in virtual time: --zookeeper {SIMULATED}")
 
 
 def _check_address(zookeeper: str) -> None:

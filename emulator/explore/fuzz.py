@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import count, islice
 from multiprocessing import get_context
 
-from emulator.explore.trial import Trial, try_seed
+from emulator.explore.trial import Keep, Trial, try_seed
 from emulator.explore.worlds import AS_USUAL
 from emulator.scenario.version import Chosen
 
@@ -56,21 +56,23 @@ def trials(
     seconds: float | None,
     jobs: int,
     chosen: Chosen = AS_USUAL,
+    keep: Keep | None = None,
 ) -> Iterator[Trial]:
-    """Try seed after seed from `first`: at most `runs`, for at most `seconds`."""
+    """Try seed after seed from `first`: at most `runs`, for at most `seconds`. `keep` is given each
+    as it was played, in the process that played it."""
     seeds = islice(count(first), runs)
     ends_s = None if seconds is None else time.monotonic() + seconds
     if jobs == 1:
         for seed in seeds:
             if ends_s is not None and time.monotonic() > ends_s:
                 return
-            yield try_seed(seed, chosen)
+            yield try_seed(seed, chosen, keep)
         return
-    yield from _in_parallel(seeds, ends_s, jobs, chosen)
+    yield from _in_parallel(seeds, ends_s, jobs, chosen, keep)
 
 
 def _in_parallel(
-    seeds: Iterator[int], ends_s: float | None, jobs: int, chosen: Chosen
+    seeds: Iterator[int], ends_s: float | None, jobs: int, chosen: Chosen, keep: Keep | None
 ) -> Iterator[Trial]:
     with ProcessPoolExecutor(jobs, get_context("fork"), _ignore_interrupts) as pool:
         waiting: list[Future[Trial]] = []
@@ -79,7 +81,7 @@ def _in_parallel(
                 if ends_s is None or time.monotonic() < ends_s:
                     wanted = jobs * AHEAD - len(waiting)
                     more = islice(seeds, wanted)
-                    waiting += [pool.submit(try_seed, seed, chosen) for seed in more]
+                    waiting += [pool.submit(try_seed, seed, chosen, keep) for seed in more]
                 if not waiting:
                     return
                 yield waiting.pop(0).result()

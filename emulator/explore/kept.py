@@ -28,7 +28,6 @@ def keep(trial: Trial, base: Path, chosen: Chosen = AS_USUAL, *, small: bool = F
     """Play a failing seed again, with a run directory; the directory. `small`: leave out what it
     fails without."""
     text = draw_world(trial.seed, chosen)
-    words = chosen.words()
     if small:
         text = shrink(text, trial.seed)
     if any(failure.what == ENDLESS for failure in trial.failures):
@@ -42,13 +41,18 @@ def keep(trial: Trial, base: Path, chosen: Chosen = AS_USUAL, *, small: bool = F
         seed=trial.seed,
         zookeeper=SIMULATED,
         base=base,
-        repeat=shlex.join(["isr", "fuzz", "--seed", f"{trial.seed:#x}", "--runs", "1", *words]),
+        repeat=repeated(trial.seed, chosen),
         recognise=recognise,
     )
     try:
         return perform(request).directory
     except PlayFailed as failed:
         return (failed.kept or base).parent
+
+
+def repeated(seed: int, chosen: Chosen) -> str:
+    """The command that tries this seed again."""
+    return shlex.join(["isr", "fuzz", "--seed", f"{seed:#x}", "--runs", "1", *chosen.words()])
 
 
 def _only_described(text: str, seed: int, base: Path) -> Path:

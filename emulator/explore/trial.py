@@ -11,7 +11,7 @@ import hashlib
 import signal
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -24,6 +24,7 @@ from emulator.invariants.base import Monitor, Violation
 from emulator.runtime.play import Run
 from emulator.runtime.simulated import SimulatedWorld
 from emulator.scenario.load import loads
+from emulator.scenario.schema import Scenario
 from emulator.scenario.version import Chosen
 from emulator.trace.sink import Sink
 
@@ -64,21 +65,36 @@ class Trial(msgspec.Struct, frozen=True):
         return tuple(failure for failure in self.failures if not failure.hazard)
 
 
-def try_seed(seed: int, chosen: Chosen = AS_USUAL, *, digest: bool = False) -> Trial:
-    """Draw a world and play it."""
-    return try_world(draw_world(seed, chosen), seed, digest=digest)
+class Played(msgspec.Struct, frozen=True):
+    """A trial with what was played (None: it could not be loaded) and all that happened."""
+
+    trial: Trial
+    scenario: Scenario | None
+    events: list[Any]
 
 
-def try_world(text: str, seed: int, *, digest: bool = False) -> Trial:
+Keep = Callable[[Played], None]
+
+
+def try_seed(
+    seed: int, chosen: Chosen = AS_USUAL, keep: Keep | None = None, *, digest: bool = False
+) -> Trial:
+    """Draw a world and play it; `keep` is given what was played."""
+    return try_world(draw_world(seed, chosen), seed, keep, digest=digest)
+
+
+def try_world(text: str, seed: int, keep: Keep | None = None, *, digest: bool = False) -> Trial:
     """Play a world's scenario under a seed."""
     began = time.monotonic()
     sink, monitor = Sink(), Monitor(liveness=True)
     sink.listen(monitor)
     sink.listen(_bound)
     failures: list[Failure] = []
+    scenario: Scenario | None = None
     try:
         with _alarm():
-            world = SimulatedWorld(loads(text, "random", f"random-{seed:#x}.yaml"), seed, sink)
+            scenario = loads(text, "random", f"random-{seed:#x}.yaml")
+            world = SimulatedWorld(scenario, seed, sink)
             try:
                 _play(world, monitor, healed_us(text))
             finally:
@@ -88,7 +104,7 @@ def try_world(text: str, seed: int, *, digest: bool = False) -> Trial:
     else:
         failures += [_broken(violation, sink.events) for violation in monitor.lacking()]
     failures[:0] = [_broken(violation, sink.events) for violation in monitor.violations]
-    return Trial(
+    trial = Trial(
         seed,
         tuple(failures),
         len(sink.events),
@@ -96,6 +112,9 @@ def try_world(text: str, seed: int, *, digest: bool = False) -> Trial:
         int((time.monotonic() - began) * 1000),
         _digest(sink.events) if digest else "",
     )
+    if keep is not None:
+        keep(Played(trial, scenario, sink.events))
+    return trial
 
 
 def _play(world: SimulatedWorld, monitor: Monitor, healed_at_us: int) -> None:

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -35,8 +35,22 @@ Recognise = Callable[[Violation, Sequence[Any]], str]
 """The name of the hazard of Kafka's behind a violation; empty: none."""
 
 
+class Recorder(Protocol):
+    """Hears every event of a run and keeps it somewhere; asked to write down what it has now and
+    then, and told the summary at the end."""
+
+    def __call__(self, event: Any) -> None: ...
+
+    def now_and_then(self) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def summarize(self, summary: Summary) -> None: ...
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be run. `sets` are settings of the command line; the scenario has them already."""
+    """What is to be run. `sets` are settings of the command line; the scenario has them already.
+    `recorder` makes one more that hears the run, of its directory."""
 
     scenario: LoadedScenario
     seed: int
@@ -46,6 +60,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     repeat: str = ""
     base: Path = Path("runs")
     recognise: Recognise = lambda _violation, _events: ""
+    recorder: Callable[[Path], Recorder] | None = None
 
 
 class Performed(NamedTuple):
@@ -56,10 +71,10 @@ class Performed(NamedTuple):
     events: list[Any]
 
 
-class Rehearsal:
-    """The listeners of one run, and what becomes of them."""
+class Audience:
+    """Who hears a run's events: what is observed, invariants, expectations; and what they say."""
 
-    def __init__(self, request: Request, on_progress: OnProgress | None) -> None:
+    def __init__(self, request: Request) -> None:
         self.request = request
         scenario = request.scenario
         self.observed = Observed(
@@ -68,12 +83,59 @@ class Rehearsal:
         )
         self.monitor = Monitor(Facts(self.observed.partitions, self.observed.logs))
         self.judge = Judge(scenario.expectations, self.observed)
-        self.directory = RunDirectory.create(
-            request.base, scenario.name, request.seed, datetime.now(UTC)
-        )
         self.sink = Sink()
+
+    def listen(self) -> None:
+        """From now on."""
+        for listener in (self.observed, self.monitor, self.judge):
+            self.sink.listen(listener)
+
+    def summary(self, outcome: Outcome | Interrupted, directory: str = "") -> Summary:
+        """Judge."""
+        request, scenario = self.request, self.request.scenario
+        tolerated_us = scenario.kernel_late_ms * 1000 * request.time_scale
+        live = request.zookeeper != SIMULATED
+        run = Run(
+            scenario=scenario.name,
+            seed=request.seed,
+            profile=scenario.profile,
+            zookeeper=request.zookeeper,
+            time_scale=request.time_scale,
+            settings=dict(scenario.settings),
+            run_directory=directory,
+            virtual_us=outcome.virtual_us,
+            wall_ms=outcome.wall_ms,
+            kernel_late_us_max=outcome.kernel_late_us_max,
+            interrupted=outcome.interrupted,
+            kernel_was_late=live and outcome.kernel_late_us_max > tolerated_us,
+            violations=tuple(map(self._violated, self.monitor.at_end())),
+        )
+        return summarize(run, self.observed, self.judge.findings())
+
+    def _violated(self, violation: Violation) -> Violated:
+        events = self.sink.events
+        return Violated(
+            violation.invariant,
+            violation.text,
+            self.request.recognise(violation, events),
+            None if violation.partition is None else str(violation.partition),
+            violation.broker,
+            violation.facts,
+            tuple(event.seq for event in chain_of(events, violation.facts[1])),
+        )
+
+
+class Rehearsal(Audience):
+    """The listeners of one run that is kept in a directory, and what becomes of them."""
+
+    def __init__(self, request: Request, on_progress: OnProgress | None) -> None:
+        super().__init__(request)
+        self.directory = RunDirectory.create(
+            request.base, request.scenario.name, request.seed, datetime.now(UTC)
+        )
         self._on_progress = on_progress
         self._told_s = 0.0
+        self._recorder: Recorder | None = None
 
     def begin(self) -> None:
         """Write down what is going to happen, and listen."""
@@ -89,8 +151,11 @@ class Rehearsal:
                 settings=dict(scenario.settings),
             )
         )
-        for listener in (self.observed, self.monitor, self.judge, self.directory):
-            self.sink.listen(listener)
+        self.listen()
+        self.sink.listen(self.directory)
+        if request.recorder is not None:
+            self._recorder = request.recorder(self.directory.path)
+            self.sink.listen(self._recorder)
 
     def on_progress(self, _now_us: int) -> None:
         """Whoever kills us now shall find what happened until now."""
@@ -99,45 +164,24 @@ class Rehearsal:
             return
         self._told_s = now_s
         self.directory.flush()
+        if self._recorder is not None:
+            self._recorder.now_and_then()
         if self._on_progress is not None:
             self._on_progress(Progress.of(self.observed))
 
     def finish(self, outcome: Outcome | Interrupted) -> Performed:
         """Judge, and write the summary."""
-        request, scenario = self.request, self.request.scenario
-        tolerated_us = scenario.kernel_late_ms * 1000 * request.time_scale
-        live = request.zookeeper != SIMULATED
-        run = Run(
-            scenario=scenario.name,
-            seed=request.seed,
-            profile=scenario.profile,
-            zookeeper=request.zookeeper,
-            time_scale=request.time_scale,
-            settings=dict(scenario.settings),
-            run_directory=str(self.directory.path),
-            virtual_us=outcome.virtual_us,
-            wall_ms=outcome.wall_ms,
-            kernel_late_us_max=outcome.kernel_late_us_max,
-            interrupted=outcome.interrupted,
-            kernel_was_late=live and outcome.kernel_late_us_max > tolerated_us,
-            violations=tuple(map(self._violated, self.monitor.at_end())),
-        )
         self.directory.flush()
-        summary = summarize(run, self.observed, self.judge.findings())
+        summary = self.summary(outcome, str(self.directory.path))
         self.directory.summarize(as_json(summary))
+        if self._recorder is not None:
+            self._recorder.summarize(summary)
         return Performed(self.directory.path, summary, self.sink.events)
 
-    def _violated(self, violation: Violation) -> Violated:
-        events = self.sink.events
-        return Violated(
-            violation.invariant,
-            violation.text,
-            self.request.recognise(violation, events),
-            None if violation.partition is None else str(violation.partition),
-            violation.broker,
-            violation.facts,
-            tuple(event.seq for event in chain_of(events, violation.facts[1])),
-        )
+    def break_off(self) -> None:
+        """A play that failed has no summary; what happened until then is kept."""
+        if self._recorder is not None:
+            self._recorder.flush()
 
 
 class Interrupted(msgspec.Struct):
@@ -179,10 +223,23 @@ def perform(request: Request, on_progress: OnProgress | None = None) -> Performe
         rehearsal.sink.close()
         return rehearsal.finish(Interrupted(rehearsal.observed.clock.now_us, wall_ms))
     except Exception as error:
+        rehearsal.break_off()
         kept = rehearsal.directory.keep_traceback(traceback.format_exc())
         raise PlayFailed(kept) from error
     finally:
         rehearsal.directory.close()
+
+
+def perform_in_memory(request: Request) -> tuple[Summary, list[Any]]:
+    """Run it in virtual time, and write nothing: the summary and the events."""
+    from emulator.runtime.play import PlayOptions, play
+
+    audience = Audience(request)
+    audience.listen()
+    outcome = play(request.scenario, PlayOptions(seed=request.seed), audience.sink)
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    return audience.summary(outcome), audience.sink.events
 
 
 def _about(request: Request) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import inspect
 import re
 from typing import get_args
 
-from emulator.trace import events
+from emulator.trace import columns, events
 from emulator.trace.events import AnyEvent, Event
 from emulator.trace.reader import SCHEMA_VERSION
 
@@ -40,7 +40,7 @@ def markdown() -> str:
         while sections and sections[0][0] < at:
             parts.append(f"\n## {_title(sections.pop(0)[1])}\n")
         parts.append(_entry(kind))
-    return "\n".join(parts)
+    return "\n".join([*parts, columns.markdown()])
 
 
 def _title(text: str) -> str:

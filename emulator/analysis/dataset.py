@@ -1,0 +1,193 @@
+"""A data set of traces on disk: where things lie, and which of its files can be used.
+
+Owns the layout (`events/`, one directory per run; `runs/`, what was run and what came of it), its
+names, and the look at every file's footer before Spark reads it: a footer that is not there, a
+column or a version that nobody knows, is told with the file's name. It reads no rows but those of
+`runs/`, and starts no Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from emulator.analysis.arrow import VERSION_KEY, arrow_schema
+from emulator.analysis.errors import BadDataset
+from emulator.trace.columns import DATASET_VERSION, PARTITIONED_BY, schema
+
+EVENTS, RUNS = "events", "runs"
+NO_END = "has no end: the run was killed, or still goes on"
+_READERS = 8
+
+
+class RunKey(NamedTuple):
+    """Which run: its directories, from the outermost."""
+
+    scenario: str
+    profile: str
+    propagation: str
+    run: str
+
+    @property
+    def directory(self) -> Path:
+        """Below `events/`, as Spark and everybody names partitions."""
+        pairs = zip(PARTITIONED_BY, self, strict=True)
+        return Path(*(f"{name}={quote(value, safe=' ')}" for name, value in pairs))
+
+    @property
+    def file_name(self) -> str:
+        """The same in one name, for a file of `runs/`."""
+        return "~".join(quote(value, safe=" ") for value in self)
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A file (or a run's directory) that cannot be used, and why."""
+
+    path: Path
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.why}"
+
+
+class Dataset(msgspec.Struct):
+    """What of a data set can be read: pieces of events, files of runs; and what cannot."""
+
+    base: Path
+    events: list[Path]
+    runs: list[Path]
+    rows: int = 0
+    size: int = 0
+    problems: list[Problem] = []
+
+
+def open_dataset(base: Path, *, skip_bad: bool = False, unfinished: bool = False) -> Dataset:
+    """Look at all files. The first problem is a BadDataset, unless `skip_bad` leaves them out;
+    `unfinished`: a run may still go on."""
+    if not base.is_dir():
+        raise BadDataset(f"{base}: there is no such directory")
+    files = sorted(file for part in (EVENTS, RUNS) for file in pieces(base / part))
+    if not files:
+        raise BadDataset(f"{base}: an empty data set: it has no Parquet file in {EVENTS} or {RUNS}")
+    with ThreadPoolExecutor(_READERS) as pool:
+        looked = list(pool.map(_look_at, files))
+    found = Dataset(base, [], [])
+    versions = [seen.version for seen in looked if isinstance(seen, _Seen)]
+    version = max(set(versions), key=lambda one: (versions.count(one), one), default=0)
+    for file, seen in zip(files, looked, strict=True):
+        _sort_in(found, file, seen, version)
+    if not unfinished:
+        _leave_out_without_end(found)
+    if found.problems and not skip_bad:
+        more = f" (and {len(found.problems) - 1} more)" if len(found.problems) > 1 else ""
+        raise BadDataset(f"{found.problems[0]}{more}; --skip-bad leaves it out")
+    if not found.events and not found.runs:
+        raise BadDataset(f"{base}: nothing of it can be read: {found.problems[0]}")
+    return found
+
+
+def pieces(folder: Path) -> Iterator[Path]:
+    """Whole files below a folder; what is hidden is not done yet."""
+    for file in folder.rglob("*.parquet"):
+        if not any(part.startswith(".") for part in file.relative_to(folder).parts):
+            yield file
+
+
+def key_of(base: Path, piece: Path) -> RunKey:
+    """Whose piece it is."""
+    parts = piece.relative_to(base / EVENTS).parts[:-1]
+    return RunKey(*(unquote(part.partition("=")[2]) for part in parts))
+
+
+def ended_runs(files: Iterable[Path]) -> set[RunKey]:
+    """The runs that have come to their end, from files of `runs/`."""
+    found: set[RunKey] = set()
+    for file in files:
+        rows = pq.read_table(file, columns=["kind", *PARTITIONED_BY], partitioning=None)
+        rows = rows.filter(pc.equal(rows["kind"], "run_ended")).to_pylist()
+        found |= {RunKey(*(row[name] for name in PARTITIONED_BY)) for row in rows}
+    return found
+
+
+class _Seen(NamedTuple):
+    version: int
+    rows: int
+    size: int
+
+
+def _look_at(file: Path) -> _Seen | str:
+    """What its footer says, or what is wrong with it."""
+    try:
+        footer = pq.read_metadata(file)
+        found = footer.schema.to_arrow_schema()
+    except (pa.ArrowException, OSError) as error:
+        return f"cannot be read as Parquet: {_first_line(error)}"
+    said = (footer.metadata or {}).get(VERSION_KEY)
+    if said is None:
+        return "is no file of a trace data set (its metadata has no isr.dataset)"
+    version = int(said)
+    if version > DATASET_VERSION:
+        return f"data set version {version}; this isr knows {DATASET_VERSION} and before"
+    return _strange_column(found) or _Seen(version, footer.num_rows, file.stat().st_size)
+
+
+def _strange_column(found: pa.Schema) -> str:
+    known = arrow_schema(schema())
+    for field in found:
+        if field.name not in known.names:
+            return f"unknown column {field.name}"
+        wanted = known.field(field.name).type
+        if not _same(field.type, wanted):
+            return f"column {field.name} is {field.type}, not {wanted}"
+    return ""
+
+
+def _same(one: pa.DataType, other: pa.DataType) -> bool:
+    """A record of an older file may lack parts."""
+    if pa.types.is_list(one) and pa.types.is_list(other):
+        return _same(one.value_type, other.value_type)
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        parts = {field.name: field.type for field in other}
+        return all(f.name in parts and _same(f.type, parts[f.name]) for f in one)
+    return bool(one == other)
+
+
+def _sort_in(found: Dataset, file: Path, seen: _Seen | str, version: int) -> None:
+    if isinstance(seen, str):
+        found.problems.append(Problem(file, seen))
+    elif seen.version != version:
+        why = f"mixed schema versions: this one is of {seen.version}, most are of {version}"
+        found.problems.append(Problem(file, why))
+    elif not seen.rows:
+        found.problems.append(Problem(file, "has no rows"))
+    else:
+        found.rows += seen.rows
+        found.size += seen.size
+        mine = found.events if file.is_relative_to(found.base / EVENTS) else found.runs
+        mine.append(file)
+
+
+def _leave_out_without_end(found: Dataset) -> None:
+    ended = ended_runs(found.runs)
+    kept: list[Path] = []
+    missing: dict[RunKey, None] = {}
+    for piece in found.events:
+        key = key_of(found.base, piece)
+        if key in ended:
+            kept.append(piece)
+        else:
+            missing[key] = None
+    found.events = kept
+    found.problems += [Problem(found.base / EVENTS / k.directory, NO_END) for k in missing]
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0][:200]

@@ -1,0 +1,184 @@
+"""The columns of a data set of traces: one row per event, made from the vocabulary.
+
+Owns the one explicit schema that writers, Spark and `docs/trace.md` share. A field of an event is a
+column of its name; a TopicPartition is two, `topic` and `partition`. Where two kinds of events have
+a field of one name and different types, the first of the vocabulary keeps the name and the other's
+column is `<kind>_<field>`. New columns may come at any time (older files have nulls there); a
+column that changes its type, its name or goes away makes a new version. It must not know Arrow,
+Parquet or Spark.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import get_args
+
+import msgspec
+from msgspec import inspect
+
+from emulator.trace.events import AnyEvent, Event
+from emulator.trace.rows import ROWS
+from emulator.trace.values import TopicPartition
+
+DATASET_VERSION = 1
+KINDS: tuple[type[Event], ...] = (*get_args(AnyEvent), *ROWS)
+COMMON = ("kind", "seq", "t", "broker", "thread", "cause")
+SETTING = "setting"
+PARTITIONED_BY = ("scenario", "profile", "propagation", "run")
+
+
+class ListOf(msgspec.Struct, frozen=True):
+    """A list of one type."""
+
+    item: Type
+
+
+class Record(msgspec.Struct, frozen=True):
+    """Named parts in order."""
+
+    columns: tuple[Column, ...]
+
+
+class Column(msgspec.Struct, frozen=True):
+    """`path` are the attributes that lead from an event to the value."""
+
+    name: str
+    type: Type
+    path: tuple[str, ...] = ()
+
+
+Type = str | ListOf | Record
+"""`string`, `bigint`, `boolean`, `double`, or made of others."""
+
+_SCALARS: dict[type, str] = {
+    inspect.StrType: "string",
+    inspect.IntType: "bigint",
+    inspect.BoolType: "boolean",
+    inspect.FloatType: "double",
+}
+
+
+def ddl(of: Type) -> str:
+    """A type as Spark writes it: `array<struct<topic:string,partition:bigint>>`."""
+    match of:
+        case ListOf(item):
+            return f"array<{ddl(item)}>"
+        case Record(columns):
+            return f"struct<{','.join(f'{c.name}:{ddl(c.type)}' for c in columns)}>"
+    return of
+
+
+def _type(of: inspect.Type) -> Type:
+    match of:
+        case inspect.UnionType(types):
+            (one,) = (t for t in types if not isinstance(t, inspect.NoneType))
+            return _type(one)
+        case inspect.VarTupleType(item) | inspect.ListType(item):
+            return ListOf(_type(item))
+        case inspect.StructType(_, fields) | inspect.NamedTupleType(_, fields):
+            return Record(tuple(c for field in fields for c in _columns(field)))
+    return _SCALARS[type(of)]
+
+
+def _columns(field: inspect.Field) -> tuple[Column, ...]:
+    """Of one field: a TopicPartition is spread out."""
+    if isinstance(field.type, inspect.NamedTupleType) and field.type.cls is TopicPartition:
+        inner = [Column(f.name, _type(f.type), (field.name, f.name)) for f in field.type.fields]
+        return tuple(inner)
+    return (Column(field.name, _type(field.type), (field.name,)),)
+
+
+def _own_columns(kind: type[Event]) -> list[Column]:
+    """Of a kind, without those that all have."""
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    return [c for f in info.fields if f.name not in COMMON for c in _columns(f)]
+
+
+@cache
+def columns_by_kind() -> dict[str, tuple[Column, ...]]:
+    """What each kind fills beside COMMON, under the names that the data set has for it."""
+    types: dict[str, Type] = dict.fromkeys(PARTITIONED_BY, "a directory")
+    found: dict[str, tuple[Column, ...]] = {}
+    for kind in KINDS:
+        name = str(kind.__struct_config__.tag)
+        found[name] = tuple(_named(name, column, types) for column in _own_columns(kind))
+    return found
+
+
+def _named(kind: str, column: Column, types: dict[str, Type]) -> Column:
+    known = types.setdefault(column.name, column.type)
+    if known == column.type:
+        return column
+    own = msgspec.structs.replace(column, name=f"{kind}_{column.name}")
+    assert types.setdefault(own.name, own.type) == own.type, f"{own.name}: two types"
+    return own
+
+
+@cache
+def schema() -> dict[str, Type]:
+    """All columns of a row by name, in order; those of the directories (PARTITIONED_BY) last."""
+    found: dict[str, Type] = {
+        "kind": "string",
+        "seq": "bigint",
+        "t": "bigint",
+        "broker": "bigint",
+        "thread": "string",
+        "cause": "bigint",
+        SETTING: "string",
+    }
+    for columns in columns_by_kind().values():
+        found |= {column.name: column.type for column in columns}
+    return found | dict.fromkeys(PARTITIONED_BY, "string")
+
+
+def schema_ddl() -> str:
+    """The whole schema for Spark."""
+    return ", ".join(f"`{name}` {ddl(of)}" for name, of in schema().items())
+
+
+def markdown() -> str:
+    """The section of `docs/trace.md`."""
+    rows = "\n".join(f"| `{n}` | {ddl(t)} | {_who(n)} |" for n, t in schema().items())
+    kinds = "\n".join(f"- **`{k.__struct_config__.tag}`**: {_said(k)}" for k in ROWS)
+    return _HEAD.format(version=DATASET_VERSION, kinds=kinds) + rows + "\n"
+
+
+def _said(kind: type[Event]) -> str:
+    return " ".join((kind.__doc__ or "").split())
+
+
+def _who(column: str) -> str:
+    """Whose column it is, in a few words."""
+    if column in (*COMMON, SETTING):
+        return "every row"
+    if column in PARTITIONED_BY:
+        return "the directories"
+    kinds = [k for k, own in columns_by_kind().items() if any(c.name == column for c in own)]
+    more = f" and {len(kinds) - 4} more" if len(kinds) > 4 else ""
+    return ", ".join(f"`{kind}`" for kind in kinds[:4]) + more
+
+
+_HEAD = """
+# The trace as a data set
+
+`isr run --parquet DIR`, `isr fuzz --parquet DIR` and `isr sweep` write Parquet files, data set
+version {version} (in each file's metadata, key `isr.dataset`):
+
+    DIR/events/scenario=…/profile=…/propagation=…/run=…/part-00000.parquet   events, in pieces
+    DIR/runs/….parquet                                           what was run, what came of it
+
+Each piece is written under another name and renamed when it is whole. A row is an event; a column
+that its kind does not have is null, and a file leaves out the columns that none of its rows fills.
+Rows are grouped by kind, in the order of `seq` within. `setting` is what a sweep or `--set` chose
+for the run, as `KEY=VALUE KEY=VALUE` (empty: nothing). Who reads takes a column that a file lacks
+as null, so that files of before a column was there stay readable. A column that is renamed, changes
+its type or goes away makes a new version.
+
+Kinds that are no events of a trace:
+
+{kinds}
+
+| column | type | filled by |
+|---|---|---|
+"""
