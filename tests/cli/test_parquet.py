@@ -1,4 +1,4 @@
-"""`--parquet DIR`: the same events that the trace has, in a data set, from every command that plays."""
+"""`--parquet DIR`: what the trace has is in a data set too, from every command that plays."""
 
 from __future__ import annotations
 
