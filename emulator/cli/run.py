@@ -139,16 +139,14 @@ def command(
     zookeeper = zookeeper or (SIMULATED if twice else EMBEDDED)
     chosen = chosen_version(profile, guard, propagation)
     loaded = load(shipped.find(scenario), sets or (), chosen)
-    _check_address(zookeeper)
-    _check_server(loaded, zookeeper)
-    _check_time_scale(loaded, zookeeper, time_scale)
+    check_playable(loaded, zookeeper, time_scale)
     if twice:
         _check_twice(zookeeper, parquet)
     number = seed_of(seed)
     console = Console(stderr=as_json, highlight=False, width=width_of(as_json=as_json))
     if not quiet:
         console.print(announcement(loaded.name, number, zookeeper, loaded.duration_us))
-    words = [*_words(scenario, number, zookeeper, time_scale, sets or []), *chosen.words()]
+    words = [*words_of(scenario, number, zookeeper, time_scale, sets or []), *chosen.words()]
     repeat = _repeat(words, out, twice=twice)
     if twice:
         with orderly_end():
@@ -201,6 +199,13 @@ def _check_twice(zookeeper: str, parquet: Path | None) -> None:
         raise UserError(f"--check compares runs in virtual time: --zookeeper {SIMULATED}")
 
 
+def check_playable(loaded: LoadedScenario, zookeeper: str, time_scale: int) -> None:
+    """Whether this scenario can be played there at all. Raises UserError."""
+    _check_address(zookeeper)
+    _check_server(loaded, zookeeper)
+    _check_time_scale(loaded, zookeeper, time_scale)
+
+
 def _check_address(zookeeper: str) -> None:
     """Said before anything is made; whether somebody answers there is seen later."""
     if zookeeper not in (EMBEDDED, SIMULATED) and ":" not in zookeeper:
@@ -251,7 +256,9 @@ def seed_of(text: str | None) -> int:
     return number
 
 
-def _words(scenario: str, seed: int, zookeeper: str, time_scale: int, sets: list[str]) -> list[str]:
+def words_of(
+    scenario: str, seed: int, zookeeper: str, time_scale: int, sets: list[str]
+) -> list[str]:
     """What says which run it is; what has its default value is left out."""
     words = [scenario, "--seed", f"{seed:#x}"]
     if zookeeper != EMBEDDED:

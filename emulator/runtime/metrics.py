@@ -29,6 +29,17 @@ class Spread(msgspec.Struct, frozen=True):
     max: float | None = None
 
 
+class Quantiles(msgspec.Struct, frozen=True):
+    """Of some times in milliseconds; all None when there are none. `p95`: the least of them that 95
+    of 100 do not exceed."""
+
+    count: int
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    max: float | None = None
+
+
 class Judged(msgspec.Struct, frozen=True):
     """An expectation with its answer (null: unknown) and what was seen."""
 
@@ -197,6 +208,15 @@ def spread(times_us: list[int]) -> Spread:
     ordered = sorted(times_us)
     middle = ordered[(len(ordered) - 1) // 2]
     return Spread(_ms(ordered[0]), _ms(middle), _ms(ordered[-1]))
+
+
+def quantiles(times_us: list[int]) -> Quantiles:
+    """Each is one of the times (nearest rank): nothing is made up between two of them."""
+    if not times_us:
+        return Quantiles(0)
+    ordered = sorted(times_us)
+    at = (_ms(ordered[-(-len(ordered) * share // 100) - 1]) for share in (50, 95, 99, 100))
+    return Quantiles(len(ordered), *at)
 
 
 def kafka_metrics(observed: Observed) -> dict[str, dict[str, float]]:

@@ -55,9 +55,8 @@ class RunDirectory:
     @classmethod
     def create(cls, base: Path, scenario: str, seed: int, now: datetime) -> RunDirectory:
         """A new directory below `base`; `base/latest` points at it. Raises UserError."""
-        stamp = f"{now.astimezone(UTC):%Y%m%dT%H%M%S}-{seed:#x}"
+        path = make_directory(base, scenario, seed, now)
         try:
-            path = _new(base / scenario, stamp)
             _point(base / LATEST, path)
         except OSError as error:
             raise UserError(f"{_named(base, error)}: {error.strerror}") from None
@@ -71,7 +70,7 @@ class RunDirectory:
     def describe(self, text: str, about: dict[str, Any]) -> None:
         """Write down what is going to be run."""
         self._write(SCENARIO, text.encode())
-        self._write(RUN, _pretty({**about, "versions": versions()}))
+        self._write(RUN, pretty({**about, "versions": versions()}))
 
     def open_trace(self, header: Header) -> None:
         """Begin `trace.ndjson`; from now on `self` is a listener for the sink."""
@@ -115,7 +114,7 @@ class RunDirectory:
 
     def summarize(self, summary: dict[str, Any]) -> None:
         """Write `summary.json`, as a whole or not at all."""
-        self._write(SUMMARY, _pretty(summary))
+        self._write(SUMMARY, pretty(summary))
 
     def keep_traceback(self, text: str) -> Path | None:
         """Where a fault of ours can be read up; None if it cannot be kept."""
@@ -138,6 +137,14 @@ class RunDirectory:
         return RunDirectoryError(
             f"{self.path}: {error.strerror}; what was recorded before is kept there"
         )
+
+
+def make_directory(base: Path, name: str, seed: int, now: datetime) -> Path:
+    """`base/name/TIME-SEED`, which nobody else has. Raises UserError."""
+    try:
+        return _new(base / name, f"{now.astimezone(UTC):%Y%m%dT%H%M%S}-{seed:#x}")
+    except OSError as error:
+        raise UserError(f"{_named(base, error)}: {error.strerror}") from None
 
 
 def _new(parent: Path, stamp: str) -> Path:
@@ -165,7 +172,8 @@ def _named(base: Path, error: OSError) -> str:
     return str(error.filename or base)
 
 
-def _pretty(value: dict[str, Any]) -> bytes:
+def pretty(value: dict[str, Any]) -> bytes:
+    """As the JSON files of a run directory are written."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 

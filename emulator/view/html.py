@@ -51,13 +51,18 @@ def render_html(runs: Sequence[tuple[Header, Iterable[AnyEvent]]], title: str = 
     """The page of a run; several runs are stacked on one axis of time."""
     panels = [panel(header, events) for header, events in runs]
     name = title or " · ".join(dict.fromkeys(header.scenario for header, _ in runs))
+    return render_page("lanes.html.j2", panels, title=name)
+
+
+def render_page(template: str, panels: Sequence[Json], **values: Any) -> str:
+    """A page with these panels, one above the other, from a template of this package."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("emulator.view", "."),
         autoescape=True,
         keep_trailing_newline=True,
     )
-    template = environment.get_template("lanes.html.j2")
-    return template.render(title=name, data=script_json({"panels": panels}), panels=panels)
+    data = script_json({"panels": panels})
+    return environment.get_template(template).render(data=data, panels=panels, **values)
 
 
 def script_json(value: Any) -> str:

@@ -36,6 +36,7 @@ class Counts:
         self.unclean_elections = 0
         self.notifications_unread = 0
         self.control_requests_refused = 0
+        self.update_metadata_requests = 0
         self._cleared: Counter[int] = Counter()
         self.malformed_znodes = 0
         self.failed_threads = 0
@@ -75,6 +76,9 @@ class Counts:
     def on_controller_event_processed(self, event: e.ControllerEventProcessed) -> None:
         cleared = self._cleared.pop(event.broker, 0)
         self.notifications_unread += cleared if event.event != _READING else 0
+
+    def on_control_request_sent(self, event: e.ControlRequestSent) -> None:
+        self.update_metadata_requests += event.request == "UpdateMetadata"
 
     def on_control_request_refused(self, event: e.ControlRequestRefused) -> None:
         self.control_requests_refused += 1

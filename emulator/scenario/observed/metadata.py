@@ -20,6 +20,7 @@ class Entry(msgspec.Struct):
     version: int
     stale_since_us: int | None = None
     stale_us_max: int = 0
+    stale_us_sum: int = 0
 
 
 class Metadata:
@@ -94,6 +95,14 @@ class Metadata:
         pairs = [(name, broker) for name, caches in self.entries.items() for broker in caches]
         return max((self.stale_us(name, broker, end_us) for name, broker in pairs), default=0)
 
+    def stale_us_sum(self, end_us: int) -> int:
+        """All such times together, over partitions and brokers."""
+        entries = [entry for caches in self.entries.values() for entry in caches.values()]
+        running = (
+            end_us - entry.stale_since_us for entry in entries if entry.stale_since_us is not None
+        )
+        return sum(entry.stale_us_sum for entry in entries) + sum(running)
+
     def awaited(self) -> int:
         """Versions that some cache has yet to show (or to skip): counted per broker."""
         return sum(
@@ -108,4 +117,5 @@ class Metadata:
 def _close(entry: Entry, t_us: int) -> None:
     if entry.stale_since_us is not None:
         entry.stale_us_max = max(entry.stale_us_max, t_us - entry.stale_since_us)
+        entry.stale_us_sum += t_us - entry.stale_since_us
         entry.stale_since_us = None

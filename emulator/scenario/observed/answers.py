@@ -1,0 +1,31 @@
+"""How long producers wait: for one record's answer, and at the most for the next one.
+
+Owns the time from handing a record over to its acknowledgement, and the longest time without any
+acknowledgement of one partition while somebody produced to it. Whatever makes a leader wait (its
+partition's lock is held across a write to ZooKeeper, a follower stands still) shows here.
+"""
+
+from __future__ import annotations
+
+from emulator.trace import events as e
+from emulator.trace.values import TopicPartition
+
+OK = "ok"
+
+
+class Answers:
+    """Times in microseconds; one sample for each batch that was acknowledged."""
+
+    def __init__(self) -> None:
+        self.took_us: list[int] = []
+        self.gap_us_max = 0
+        self._last: dict[tuple[TopicPartition, str], int] = {}
+
+    def on_records_produced(self, event: e.RecordsProduced) -> None:
+        if event.result != OK:
+            return
+        key = event.partition, event.acks
+        self.took_us.append(event.t - event.handed_over)
+        if key in self._last:
+            self.gap_us_max = max(self.gap_us_max, event.t - self._last[key])
+        self._last[key] = event.t

@@ -1,0 +1,119 @@
+"""The page of a comparison: distributions, figures, and both first plays on one axis of time.
+
+Owns how distributions are drawn (the share of samples that took at most so long, over time on a
+logarithmic scale, since the two sides differ by powers of ten) and what stands on the page; lanes,
+staleness and faults are those of every page (`html`). It gets samples and figures that are put into
+words already, and must not know how they were measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import ceil, floor, log10
+from typing import Any
+
+import msgspec
+
+from emulator.view.html import panel, render_page
+from emulator.view.stored import StoredRun
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 420, 190, 40, 408, 10, 166
+LEAST_MS = 0.1
+"""What is shorter is drawn there: a logarithm needs a beginning."""
+MARKED = (50, 95, 99)
+
+Curves = Mapping[str, Sequence[float]]
+"""Of each side its samples in milliseconds, in order."""
+
+
+class Table(msgspec.Struct, frozen=True):
+    """Cells as they are to be read."""
+
+    heads: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """What the page says. `distributions`: a title, and both sides' samples."""
+
+    title: str
+    about: str
+    names: tuple[str, ...]
+    distributions: dict[str, Curves]
+    times: Table
+    rest: Table
+    troubles: list[str]
+    repeat: str
+
+
+def render_comparison(page: Page, runs: Mapping[str, StoredRun]) -> str:
+    """The whole page; `runs` are kept plays by the names of their sides."""
+    panels = []
+    for name, run in runs.items():
+        drawn = panel(run.header, run.events)
+        panels.append({**drawn, "facts": [name, *drawn["facts"]]})
+    plots = [_plot(title, curves) for title, curves in page.distributions.items()]
+    words = {name: getattr(page, name) for name in page.__struct_fields__}
+    return render_page("compare.html.j2", panels, plots=plots, **words)
+
+
+def _plot(title: str, curves: Curves) -> dict[str, Any]:
+    """One distribution of both sides."""
+    every = [max(ms, LEAST_MS) for side in curves.values() for ms in side]
+    low = floor(log10(min(every, default=1)))
+    high = max(ceil(log10(max(every, default=10))), low + 1)
+    scale = _Scale(low, high)
+    return {
+        "title": title,
+        "width": WIDTH,
+        "height": HEIGHT,
+        "left": LEFT,
+        "right": RIGHT,
+        "top": TOP,
+        "bottom": BOTTOM,
+        "ticks": [scale.tick(power) for power in range(low, high + 1)],
+        "shares": [{"y": scale.y(s / 100), "text": f"{s} %"} for s in (0, 50, 100)],
+        "curves": [
+            {
+                "name": name,
+                "place": place,
+                "count": len(side),
+                "path": scale.path(side),
+                "dots": [scale.dot(side, percent) for percent in MARKED],
+            }
+            for place, (name, side) in enumerate(curves.items())
+            if side
+        ],
+    }
+
+
+class _Scale:
+    """From milliseconds and shares to places on the drawing."""
+
+    def __init__(self, low: int, high: int) -> None:
+        self._low, self._high, self._width = low, high, (RIGHT - LEFT) / (high - low)
+
+    def x(self, ms: float) -> float:
+        return round(LEFT + (log10(max(ms, LEAST_MS)) - self._low) * self._width, 1)
+
+    def y(self, share: float) -> float:
+        return round(BOTTOM - share * (BOTTOM - TOP), 1)
+
+    def tick(self, power: int) -> dict[str, Any]:
+        """A power of ten, with its unit; the last one's words end at the edge."""
+        text = f"{10.0**power:g} ms" if power < 3 else f"{10 ** (power - 3):,} s"
+        anchor = "end" if power == self._high else "middle"
+        return {"x": self.x(10.0**power), "text": text, "anchor": anchor}
+
+    def path(self, ordered: Sequence[float]) -> str:
+        """A step up at each sample; samples at one place are one step."""
+        steps, place = [f"M{LEFT} {BOTTOM}"], None
+        for number, ms in enumerate(ordered, 1):
+            at, up = self.x(ms), self.y(number / len(ordered))
+            steps.append(f"V{up}" if at == place else f"H{at}V{up}")
+            place = at
+        return "".join([*steps, f"H{RIGHT}"])
+
+    def dot(self, ordered: Sequence[float], percent: int) -> dict[str, Any]:
+        ms = ordered[-(-len(ordered) * percent // 100) - 1]
+        return {"x": self.x(ms), "y": self.y(percent / 100), "text": f"p{percent}: {ms:,g} ms"}
