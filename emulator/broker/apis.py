@@ -119,8 +119,9 @@ class KafkaApis:
 
     async def handle(self, received: Received) -> None:
         """Serve one request; an error of ZooKeeper that reaches here is the request's answer."""
-        request, connection = received
-        await self._context.kernel.checkpoint("handle_request")
+        request, connection = received.request, received.connection
+        if "handle_request" in self._context.kernel.checkpoints:
+            await self._context.kernel.checkpoint("handle_request")
         try:
             await self._handlers[type(request)](request, connection)
         except ZooKeeperError as error:
@@ -142,10 +143,10 @@ class KafkaApis:
             return
 
         def respond(fetched: Fetched) -> None:
-            response, silent = context.respond(fetched)
+            response, without_records = context.respond(fetched)
             if request.replica_id >= 0:
-                self._replicas.record_leader_quota(response.partitions)
-                self._replicas.let_rest(request.replica_id, silent)
+                self._replicas.reads.record_sent(response.partitions)
+                self._replicas.reads.let_rest(request.replica_id, without_records)
             connection.respond(response)
 
         await self._replicas.fetch_messages(request, context, respond)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from emulator.broker.partition import Partition
 from emulator.broker.purgatory import DelayedOperation
 from emulator.model.errors import Errors
-from emulator.model.offset_log import OffsetLog
 from emulator.protocol.messages import FetchPartition, ProducedPartition
 from emulator.trace.values import TopicPartition
 
@@ -107,7 +106,7 @@ class DelayedFetch(DelayedOperation):
             log = hosted.leader_log_or_error(wanted.current_leader_epoch)
             if isinstance(log, Errors):
                 return await self.force_complete()
-            end = self._end(log)
+            end = log.high_watermark if self._committed_only else log.log_end_offset
             if end < wanted.fetch_offset:
                 return await self.force_complete()
             if end == wanted.fetch_offset:
@@ -118,9 +117,6 @@ class DelayedFetch(DelayedOperation):
                 if accumulated >= self._min_bytes:
                     return await self.force_complete()
         return False
-
-    def _end(self, log: OffsetLog) -> int:
-        return log.high_watermark if self._committed_only else log.log_end_offset
 
     async def on_complete(self) -> None:
         await self._respond()

@@ -35,17 +35,22 @@ class CachedPartition:
     its place in the order, and while it rests the follower of whom it is the session that knows the
     time."""
 
-    __slots__ = ("high_watermark", "log_start_offset", "place", "replica", "request", "session")
+    __slots__ = (
+        "high_watermark",
+        "log_start_offset",
+        "partition",
+        "place",
+        "replica",
+        "request",
+        "session",
+    )
 
     def __init__(self, session: FetchSession, request: FetchPartition) -> None:
         self.session, self.request = session, request
+        self.partition = request.partition
         self.high_watermark = self.log_start_offset = -1
         self.place = session.next_place()
         self.replica: Replica | None = None
-
-    @property
-    def partition(self) -> TopicPartition:
-        return self.request.partition
 
     def must_respond(self, answer: FetchedPartition) -> bool:
         """Whether there is something to say: records, an error, or an offset that moved."""
@@ -143,10 +148,10 @@ class FetchSession:
                 return
 
     def select(self, answers: Iterable[FetchedPartition]) -> Selected:
-        """What the answer has to name, which moves to the end; and of what there is nothing to
-        say."""
+        """What the answer has to name, which moves to the end; and what brings no records, so that
+        the next fetch may have nothing to tell of it."""
         named: list[FetchedPartition] = []
-        silent: list[CachedPartition] = []
+        without_records: list[CachedPartition] = []
         for answer in answers:
             cached = self.partitions.get(answer.partition)
             if cached is None:
@@ -155,9 +160,9 @@ class FetchSession:
                 named.append(answer)
                 cached.place = self.next_place()
                 self._in_order = None
-            else:
-                silent.append(cached)
-        return Selected(tuple(named), silent)
+            if not answer.batches:
+                without_records.append(cached)
+        return Selected(tuple(named), without_records)
 
     def put_to_rest(self, cached: CachedPartition) -> None:
         self.awake.pop(cached.partition, None)
@@ -178,10 +183,10 @@ def _nobody_is_parked(partition: TopicPartition) -> None:
 
 
 class Selected(NamedTuple):
-    """An incremental answer, and the partitions that it does not name."""
+    """An incremental answer, and the partitions of which it has no records."""
 
     named: tuple[FetchedPartition, ...]
-    silent: list[CachedPartition]
+    without_records: list[CachedPartition]
 
 
 class FetchContext(Protocol):
@@ -196,7 +201,7 @@ class FetchContext(Protocol):
     def respond(
         self, answers: tuple[FetchedPartition, ...]
     ) -> tuple[FetchResponse, list[CachedPartition]]:
-        """The response, and the partitions of which there was nothing to say."""
+        """The response, and the partitions of a session of which it has no records."""
         ...
 
 
@@ -232,8 +237,8 @@ class IncrementalFetch:
     def respond(
         self, answers: tuple[FetchedPartition, ...]
     ) -> tuple[FetchResponse, list[CachedPartition]]:
-        named, silent = self._select(answers)
-        return FetchResponse(Errors.NONE, self._session_id, named), silent
+        named, without_records = self._select(answers)
+        return FetchResponse(Errors.NONE, self._session_id, named), without_records
 
 
 class FetchSessions:

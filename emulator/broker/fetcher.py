@@ -400,24 +400,25 @@ class ReplicaFetcherThread:
         self, answer: FetchedPartition, state: PartitionFetchState
     ) -> None:
         """Append, set the high watermark, and move to the end if there was anything."""
-        hosted = self._hosted(answer.partition)
+        partition, batches = answer.partition, answer.batches
+        hosted = self._hosted(partition)
         if hosted is None or hosted.log is None:
             return
-        if answer.batches:
-            try:
-                await hosted.append_records_to_follower(answer.batches)
-            except KafkaError:
-                self._mark_failed(answer.partition)
-                return
-        hosted.update_follower_high_watermark(answer.high_watermark)
-        if not answer.batches:
+        if not batches:
+            hosted.update_follower_high_watermark(answer.high_watermark)
             return
-        if self._quota.is_throttled(answer.partition):
+        try:
+            await hosted.append_records_to_follower(batches)
+        except KafkaError:
+            self._mark_failed(partition)
+            return
+        hosted.update_follower_high_watermark(answer.high_watermark)
+        if self._quota.throttles and self._quota.is_throttled(partition):
             self._quota.record(answer.size, self._context.now_ms())
-        self.moved_to(answer.partition, answer.batches[-1].next_offset)
+        self.moved_to(partition, batches[-1].next_offset)
         state.lag = max(0, answer.high_watermark - state.fetch_offset)
         state.delayed_until_us = 0
-        self.partitions[answer.partition] = self.partitions.pop(answer.partition)
+        self.partitions[partition] = self.partitions.pop(partition)
 
     def moved_to(self, partition: TopicPartition, offset: int) -> None:
         """The next request asks for the records from there on."""

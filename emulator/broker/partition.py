@@ -238,6 +238,17 @@ class Partition:
 
     # -- a follower's fetch ------------------------------------------------------------------------
 
+    def stands(self, follower: int, fetch: FetchPartition, now_ms: int, leader_leo: int) -> bool:
+        """Whether a fetch moves nothing but times, by a member of the ISR from where it was; and
+        they are taken note of."""
+        replica, offset = self.remotes.get(follower), fetch.fetch_offset
+        if replica is None or replica.log_end_offset != offset or follower not in self.isr:
+            return False
+        if self._resting and any(rest.replica is replica for rest in self._resting):
+            return False
+        replica.update_fetch_state(offset, fetch.log_start_offset, now_ms, leader_leo, self._rules)
+        return True
+
     async def update_follower_fetch_state(
         self,
         follower: int,
@@ -545,12 +556,13 @@ class Partition:
     def read_at_end(self, wanted: FetchPartition) -> FetchedPartition | None:
         """The answer where there is nothing to read: the fetch is from the leader's LEO; None where
         there may be more to it. For whoever has passed the lock."""
-        log = self.leader_log_or_error(wanted.current_leader_epoch)
-        if isinstance(log, Errors) or wanted.fetch_offset != log.log_end_offset:
+        log = self.log
+        if log is None or wanted.fetch_offset != log.log_end_offset:
             return None
-        return FetchedPartition(
-            self.partition, Errors.NONE, log.high_watermark, log.log_start_offset, ()
-        )
+        if wanted.current_leader_epoch != self.leader_epoch or not self.is_leader:
+            return None
+        hw, start = log.high_watermark, log.log_start_offset
+        return FetchedPartition(self.partition, Errors.NONE, hw, start, ())
 
     def read_records(
         self,

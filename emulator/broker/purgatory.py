@@ -127,7 +127,8 @@ class Purgatory:
         if not watching:
             return 0
         completed = 0
-        for operation in sorted(watching, key=_NUMBER):
+        waiting = [operation for operation in watching if not operation.completed]
+        for operation in sorted(waiting, key=_NUMBER):
             operation.touched(key)
             if not operation.completed and await operation.maybe_try_complete():
                 completed += 1

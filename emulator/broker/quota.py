@@ -51,22 +51,19 @@ class ReplicationQuotaManager:
         self._rate = SampledRate(samples, window_ms)
         self.bytes_per_s = UNLIMITED
         self._throttled: dict[str, frozenset[int] | str] = {}
+        self.throttles = False
+        """Whether any replica is throttled."""
 
     def mark_throttled(self, topic: str, partitions: frozenset[int] | str) -> None:
         """Throttle these partitions of a topic, or all of them (`*`)."""
         self._throttled[topic] = partitions
+        self.throttles = True
 
     def remove_throttle(self, topic: str) -> None:
         self._throttled.pop(topic, None)
-
-    @property
-    def throttles(self) -> bool:
-        """Whether any replica is throttled."""
-        return bool(self._throttled)
+        self.throttles = bool(self._throttled)
 
     def is_throttled(self, partition: TopicPartition) -> bool:
-        if not self._throttled:
-            return False
         partitions = self._throttled.get(partition.topic)
         if partitions is None or isinstance(partitions, str):
             return partitions == ALL_REPLICAS

@@ -77,7 +77,8 @@ class Replica:
         before the read. Caught up at time t: some fetch offset reached the LEO that the leader had
         at t (KAFKA-4485). In 0.8 every fetch counts (logEndOffsetUpdateTimeMs)."""
         if fetch_offset >= leader_end_offset or rules.lag_messages_max is not None:
-            self.last_caught_up_time_ms = max(self.last_caught_up_time_ms, now_ms)
+            if now_ms > self.last_caught_up_time_ms:
+                self.last_caught_up_time_ms = now_ms
         elif (
             rules.caught_up_by_last_fetch and fetch_offset >= self.last_fetch_leader_log_end_offset
         ):
@@ -89,8 +90,10 @@ class Replica:
 
     def caught_up_until(self, now_ms: int) -> None:
         """Fetches that changed nothing else went on until then, each from the leader's LEO."""
-        self.last_fetch_time_ms = max(self.last_fetch_time_ms, now_ms)
-        self.last_caught_up_time_ms = max(self.last_caught_up_time_ms, now_ms)
+        if now_ms > self.last_fetch_time_ms:
+            self.last_fetch_time_ms = now_ms
+        if now_ms > self.last_caught_up_time_ms:
+            self.last_caught_up_time_ms = now_ms
 
     def reset_last_caught_up_time(
         self, leader_end_offset: int, now_ms: int, caught_up_time_ms: int

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-import msgspec
-
 from emulator.broker.context import BrokerContext
 from emulator.broker.delayed import DelayedFetch, DelayedProduce, ProduceStatus
-from emulator.broker.fetch_session import CachedPartition, FetchContext
+from emulator.broker.fetch_session import FetchContext
 from emulator.broker.fetcher import InitialFetchState, ReplicaFetcherManager
 from emulator.broker.isr_propagation import ISR_CHANGE_PROPAGATION_PERIOD_MS, IsrPropagation
 from emulator.broker.isr_store import ZkIsrStore
+from emulator.broker.local_reads import LocalReads
 from emulator.broker.log_dirs import LogDirectory
 from emulator.broker.log_manager import LogManager
 from emulator.broker.metadata_cache import MetadataCache
@@ -28,14 +27,12 @@ from emulator.broker.quota import ReplicationQuotaManager
 from emulator.kernel.sync import Monitor
 from emulator.model.errors import Errors, KafkaError
 from emulator.profiles.guards.isr import (
-    FAILED_READ_KEEPS_STATE,
     ISR_CHANGE_NOTIFICATIONS,
     ISR_EXPIRATION_AT_HALF_LAG,
 )
 from emulator.protocol.messages import (
     EpochEndOffset,
     FetchedPartition,
-    FetchPartition,
     FetchRequest,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -72,12 +69,11 @@ class ReplicaManager:
         leader_quota: ReplicationQuotaManager,
     ) -> None:
         self._context, self._logs, self._metadata_cache = context, logs, metadata_cache
-        self._leader_quota = leader_quota
-        self._keeps_state = FAILED_READ_KEEPS_STATE in context.guards
         self.propagation = IsrPropagation(context, zk_client)
         self._store = ZkIsrStore(zk_client, self.propagation.record_isr_change)
         self.state_change_lock = Monitor(context.kernel, "replicaStateChangeLock")
         self.partitions: Pool[Partition] = Pool()
+        self.reads = LocalReads(context, self.partitions, self._error_of_unhosted, leader_quota)
         self.offline: dict[TopicPartition, None] = {}
         self.controller_epoch = 0
         self.fetchers: ReplicaFetcherManager | None = None
@@ -140,12 +136,11 @@ class ReplicaManager:
                 )
             )
             return
-        statuses = {
-            p.partition: await self._append_to_local_log(
+        statuses: dict[TopicPartition, ProduceStatus] = {}
+        for p in request.partitions:
+            statuses[p.partition] = await self._append_to_local_log(
                 p.partition, p.records, p.size, request.acks
             )
-            for p in request.partitions
-        }
         if request.acks == -1 and any(s.error is Errors.NONE for s in statuses.values()):
             parked = DelayedProduce(
                 request.timeout_ms, statuses, self.partitions.get, self._error_of_unhosted, respond
@@ -186,29 +181,27 @@ class ReplicaManager:
         """Read; take note of where the follower is (once per arriving fetch, never when a parked
         one completes); answer at once if there is enough, else park (fetchMessages)."""
         max_bytes = min(request.max_bytes, self._context.config.fetch_max_bytes)
-        follower, session = request.replica_id, context.session
-        found, readable, erred = await self._read_from_local_log(
-            follower, context, max_bytes, update_state=follower >= 0
-        )
-        nothing_wanted = not (session.partitions if session is not None else found)
-        if request.max_wait_ms <= 0 or nothing_wanted or readable >= request.min_bytes or erred:
-            respond(found)
+        follower, session, reads = request.replica_id, context.session, self.reads
+        found = await reads.read(follower, context, max_bytes)
+        if follower >= 0:
+            await reads.take_note(follower, context, found)
+        nothing_wanted = not (session.partitions if session is not None else found.answers)
+        enough = found.readable >= request.min_bytes
+        if request.max_wait_ms <= 0 or nothing_wanted or enough or found.erred:
+            respond(tuple(found.answers))
             return
 
         async def read_again() -> None:
             if session is not None:
                 session.nobody_is_parked()
-            answers, _, _ = await self._read_from_local_log(
-                follower, context, max_bytes, update_state=False
-            )
-            respond(answers)
+            respond(tuple((await reads.read(follower, context, max_bytes)).answers))
 
         parked = DelayedFetch(
             request.max_wait_ms,
             request.min_bytes,
             context.in_turn,
             self.partitions.get,
-            lambda hosted: self._should_leader_throttle(hosted, follower),
+            lambda hosted: reads.should_throttle(hosted, follower),
             read_again,
             committed_only=follower < 0,
         )
@@ -217,117 +210,6 @@ class ReplicaManager:
         await self._fetch_purgatory.try_complete_else_watch(
             parked, [w.partition for w in context.in_turn()]
         )
-
-    def let_rest(self, follower: int, silent: Iterable[CachedPartition]) -> None:
-        """Partitions of which a follower's next fetch would tell nothing but its time are not read
-        until they change."""
-        for cached in silent:
-            hosted = self.partitions.get(cached.partition)
-            if hosted is not None:
-                hosted.let_rest(follower, cached)
-
-    async def _read_from_local_log(
-        self,
-        follower: int,
-        context: FetchContext,
-        max_bytes: int,
-        *,
-        update_state: bool,
-    ) -> tuple[Fetched, int, bool]:
-        """(answers in order, bytes found, whether a partition erred). All partitions are read
-        first, then the follower's state is updated for each; one that is none of the assigned
-        replicas gets no records (KAFKA-5758)."""
-        left, at_least_one, readable, erred = max_bytes, True, 0, False
-        wanted: list[FetchPartition] = []
-        answers: list[FetchedPartition] = []
-        leader_leos: list[int] = []
-        for want in context.in_turn():
-            hosted = self.partitions.get(want.partition)
-            if hosted is not None and not hosted.lock.readable:
-                await hosted.lock.pass_read()
-            wanted.append(want)
-            nothing = hosted.read_at_end(want) if hosted is not None else None
-            if nothing is not None:
-                answers.append(nothing)
-                leader_leos.append(want.fetch_offset)
-                continue
-            answer, leader_leo, used = self._read(
-                hosted, follower, want, left, at_least_one=at_least_one
-            )
-            answers.append(answer)
-            leader_leos.append(leader_leo)
-            if used:
-                at_least_one, left = False, max(0, left - used)
-                readable += used
-            erred = erred or answer.error is not Errors.NONE
-        if update_state:
-            now_ms = self._context.now_ms()
-            if context.session is not None:
-                context.session.fetched_ms = now_ms
-            for i, want in enumerate(wanted):
-                answer, hosted = answers[i], self.partitions.get(want.partition)
-                if answer.error is not Errors.NONE:
-                    if hosted is not None and not self._keeps_state:
-                        await hosted.update_follower_fetch_state(follower, -1, -1, -1, -1)
-                    continue
-                if hosted is None or not await hosted.update_follower_fetch_state(
-                    follower, want.fetch_offset, want.log_start_offset, now_ms, leader_leos[i]
-                ):
-                    answers[i] = msgspec.structs.replace(answer, batches=())
-        return tuple(answers), readable, erred
-
-    def _read(
-        self,
-        hosted: Partition | None,
-        follower: int,
-        want: FetchPartition,
-        left: int,
-        *,
-        at_least_one: bool,
-    ) -> tuple[FetchedPartition, int, int]:
-        """(answer, leader's LEO before the read, bytes of the limit used)."""
-        if hosted is None:
-            error = self._error_of_unhosted(want.partition)
-            return FetchedPartition(want.partition, error, -1, -1, ()), -1, 0
-        limit = min(want.max_bytes, left)
-        info = hosted.read_records(
-            want.fetch_offset,
-            want.current_leader_epoch,
-            limit,
-            at_least_one=at_least_one,
-            committed_only=follower < 0,
-        )
-        if isinstance(info, Errors):
-            return FetchedPartition(want.partition, info, -1, -1, ()), -1, 0
-        batches = info.batches
-        if batches and self._should_leader_throttle(hosted, follower):
-            batches = ()
-        used = 0
-        if batches:
-            for batch in batches:
-                used += batch.size
-            if batches[-1].next_offset < info.log_end_offset:
-                used = max(used, limit)
-        answer = FetchedPartition(
-            want.partition, Errors.NONE, info.high_watermark, info.log_start_offset, batches
-        )
-        return answer, info.log_end_offset, used
-
-    def _should_leader_throttle(self, hosted: Partition, follower: int) -> bool:
-        """Throttled replicas that are out of sync may be left out; those in sync never
-        (KAFKA-4313)."""
-        return (
-            follower >= 0
-            and follower not in hosted.isr
-            and self._leader_quota.is_throttled(hosted.partition)
-            and self._leader_quota.is_quota_exceeded(self._context.now_ms())
-        )
-
-    def record_leader_quota(self, answers: Iterable[FetchedPartition]) -> None:
-        """Bytes of throttled replicas that leave this broker."""
-        size = sum(a.size for a in answers if self._leader_quota.is_throttled(a.partition))
-        if size:
-            self._leader_quota.record(size, self._context.now_ms())
 
     async def last_offset_for_leader_epoch(
         self, request: OffsetsForLeaderEpochRequest

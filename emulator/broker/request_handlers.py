@@ -7,7 +7,8 @@ handler fewer. Source: server/KafkaRequestHandler.scala@2.6.3, network/RequestCh
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+
+import msgspec
 
 from emulator.broker.context import BrokerContext
 from emulator.kernel.sync import Promise, Queue
@@ -15,7 +16,7 @@ from emulator.protocol.messages import Request
 from emulator.protocol.transport import ServerConnection
 
 
-class Received(NamedTuple):
+class Received(msgspec.Struct, frozen=True):
     """A request and the connection on which its answer goes back."""
 
     request: Request

@@ -198,15 +198,15 @@ class Committed:
 
     def on_hw_advanced(self, event: e.HwAdvanced) -> None:
         name = event.partition
-        if event.role != "leader" or self._is_deposed(name, event.broker):
+        if event.role != "leader":
+            return
+        if self._unclean_epoch and self._is_deposed(name, event.broker):
             return
         committed = self.all.get(name)
         if committed is None:
             committed = self.all[name] = CommittedLog(ReplicaLog())
-        known = committed.log.leo
-        if event.hw > known:
-            for piece in reversed(list(self._logs.of(name, event.broker).between(known, event.hw))):
-                committed.log.append(piece)
+        if event.hw > committed.log.leo:
+            committed.log.append_from(self._logs.of(name, event.broker), event.hw)
             committed.seq = event.seq
 
     def _is_deposed(self, name: TopicPartition, broker: int) -> bool:

@@ -17,6 +17,8 @@ class HwNeverDecreases(Invariant):
         self._last[event.partition, event.broker] = event.hw, event.seq
 
     def on_hw_advanced(self, event: e.HwAdvanced) -> None:
+        if event.hw <= event.leo and event.role != "leader":
+            return
         key = event.partition, event.broker
         hw, seq = self._last.get(key, (-1, -1))
         if event.hw > event.leo:

@@ -29,9 +29,10 @@ class HwWithinIsr(Invariant):
     def _compare(
         self, name: TopicPartition, isr: tuple[int, ...], event: e.HwAdvanced, seq: int
     ) -> None:
-        logs = self.facts.logs
+        logs = self.facts.logs.of_partition.get(name, {})
         for member in isr:
-            leo = logs.of(name, member).leo
+            log = logs.get(member)
+            leo = 0 if log is None else log.leo
             if leo < event.hw:
                 text = f"high watermark {event.hw} at leader {event.broker}, but {member} of the "
                 text += f"ISR {list(isr)} has records only up to {leo}"

@@ -19,6 +19,8 @@ from contextlib import suppress
 from heapq import heappop, heappush
 from typing import Any, Protocol, TypeVar
 
+import msgspec
+
 from emulator.trace.sink import Sink
 
 E = TypeVar("E")
@@ -33,9 +35,10 @@ class _Suspend:
     __slots__ = ()
 
     def __await__(self) -> Generator[None, None, None]:
-        yield
+        return iter(_ONCE)  # type: ignore[return-value]  # one step, and no frame of Python's
 
 
+_ONCE = (None,)
 SUSPEND = _Suspend()
 
 
@@ -194,7 +197,7 @@ class Task:
     """One thread: a coroutine and what it waits for."""
 
     __slots__ = (
-        "_not_before",
+        "_kernel",
         "cause",
         "coro",
         "finished",
@@ -206,11 +209,11 @@ class Task:
 
     def __init__(self, process: Process, thread: str, coro: Coroutine[Any, Any, Any]) -> None:
         self.process, self.thread, self.coro = process, thread, coro
+        self._kernel = process.kernel
         self.cause = process.kernel.cause
         self.value: Any = None
         self.finished = False
         self.waiting_for = "start"
-        self._not_before = 0
 
     def __repr__(self) -> str:
         return f"{self.process.name}/{self.thread} ({self.waiting_for})"
@@ -224,7 +227,7 @@ class Task:
     def run(self) -> None:
         if self.finished:
             return
-        kernel = self.process.kernel
+        kernel = self._kernel
         kernel.current, kernel.cause = self, self.cause
         try:
             self.coro.send(None)
@@ -244,7 +247,7 @@ class Task:
         if self.finished:
             return
         self._end()
-        kernel = self.process.kernel
+        kernel = self._kernel
         before, kernel.current = kernel.current, self
         try:
             self.coro.close()
@@ -252,15 +255,16 @@ class Task:
             kernel.current = before
 
 
-class Action:
-    """One call-back of a lane; also a timer that can be called off."""
+class Action(msgspec.Struct, eq=False):
+    """One call-back of a lane; also a timer that can be called off. A struct, since every message
+    makes several."""
 
-    __slots__ = ("_fn", "_lane", "_put_off", "cause", "process", "thread")
-
-    def __init__(self, lane: Lane, fn: Callable[[], object] | None, cause: int) -> None:
-        self._lane, self._fn, self.cause = lane, fn, cause
-        self._put_off = False
-        self.process, self.thread = lane.process, lane.thread
+    _lane: Lane
+    _fn: Callable[[], object] | None
+    cause: int
+    process: Process
+    thread: str
+    _put_off: bool = False
 
     def cancel(self) -> None:
         self._fn = None
@@ -287,29 +291,34 @@ class Lane:
     """An ordered executor of one process (zk.wire.Lane): a network thread, an event thread, a
     timer."""
 
-    __slots__ = ("busy_until", "process", "thread")
+    __slots__ = ("_kernel", "busy_until", "process", "thread")
 
     def __init__(self, process: Process, thread: str) -> None:
         self.process, self.thread = process, thread
+        self._kernel = process.kernel
         self.busy_until = -1
 
     def now_us(self) -> int:
-        return self.process.kernel.now
+        return self._kernel.now
+
+    def action(self, fn: Callable[[], object] | None, cause: int) -> Action:
+        """A call-back that somebody else will schedule."""
+        return Action(self, fn, cause, self.process, self.thread)
 
     def post(self, action: Callable[[], object]) -> None:
-        kernel = self.process.kernel
-        kernel.post(Action(self, action, kernel.cause))
+        kernel = self._kernel
+        kernel.post(Action(self, action, kernel.cause, self.process, self.thread))
 
     def call_later(self, delay_us: int, action: Callable[[], object]) -> Action:
-        kernel = self.process.kernel
-        timer = Action(self, action, kernel.cause)
+        kernel = self._kernel
+        timer = Action(self, action, kernel.cause, self.process, self.thread)
         kernel.call_at(kernel.now + delay_us, timer)
         return timer
 
     def call_at(self, at_us: int, action: Callable[[], object]) -> Action:
         """Run `action` at `at_us` of the world's clock, or as soon as the process runs after it."""
-        kernel = self.process.kernel
-        timer = Action(self, action, kernel.cause)
+        kernel = self._kernel
+        timer = Action(self, action, kernel.cause, self.process, self.thread)
         kernel.call_at(max(kernel.now, at_us), timer)
         return timer
 
@@ -442,19 +451,52 @@ class Kernel:
         """Run until `until_us`, or until `stop`, or (virtual time) until nothing can happen any
         more."""
         self._stopping = False
+        if self._ready:
+            self._drain()
+        if self._virtual:
+            self._run_virtual(until_us)
+        else:
+            self._run_by_the_clock(until_us)
+
+    def _run_virtual(self, until_us: int) -> None:
+        """Time jumps from one instant to the next. Hardly ever is there more than one thing to do
+        at an instant: it is run without being queued."""
         heap, ready = self._heap, self._ready
-        while True:
+        while heap and not self._stopping:
+            due, _, item = heap[0]
+            if due > until_us:
+                break
+            heappop(heap)
+            if due > self.now:
+                self.now = due
+            self.cause = -1
+            now, process = self.now, item.process
+            if process.ordered_until >= now and item.is_behind():
+                self.call_at(item.not_before(now), item)
+            elif not process.running:
+                process.hold(item)
+            elif heap and heap[0][0] <= now:
+                ready.append(item)
+                self._make_due_ready()
+                self._drain()
+            else:
+                item.run()
+                if ready:
+                    self._drain()
+                self.current = None
+        if until_us < NEVER and not self._stopping:
+            self._note_time(until_us)
+
+    def _run_by_the_clock(self, until_us: int) -> None:
+        heap, ready = self._heap, self._ready
+        while not self._stopping:
+            self._note_time(self.clock.wait(min(heap[0][0] if heap else NEVER, until_us)))
+            for action in self.clock.inbox():
+                action()
+            self._make_due_ready()
             if ready:
                 self._drain()
-            if self._stopping:
-                return
-            target = heap[0][0] if heap else NEVER
-            if target > until_us:
-                target = until_us
-            if target == NEVER and self._virtual:
-                return
-            self._advance(target)
-            if self.now >= until_us and not ready and not (heap and heap[0][0] <= self.now):
+            elif self.now >= until_us and not (heap and heap[0][0] <= self.now):
                 return
 
     def _drain(self) -> None:
@@ -467,16 +509,14 @@ class Kernel:
                 item.process.hold(item)
         self.current = None
 
-    def _advance(self, target_us: int) -> None:
-        """Wait for the next instant; what is due then is made ready in the order in which it was
-        scheduled."""
-        now = target_us if self._virtual else self.clock.wait(target_us)
-        if now > self.now:
-            self.now = now
+    def _note_time(self, now_us: int) -> None:
+        """What happens now has no cause before."""
+        if now_us > self.now:
+            self.now = now_us
         self.cause = -1
-        if not self._virtual:
-            for action in self.clock.inbox():
-                action()
+
+    def _make_due_ready(self) -> None:
+        """In the order in which it was scheduled."""
         heap, ready, now = self._heap, self._ready, self.now
         while heap and heap[0][0] <= now:
             due, _, item = heappop(heap)

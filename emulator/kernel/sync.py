@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from emulator.kernel.scheduler import SUSPEND, Kernel, Task
 
 T = TypeVar("T")
@@ -18,16 +20,14 @@ T = TypeVar("T")
 _PENDING: Any = object()
 
 
-class Promise(Generic[T]):
-    """A value that comes once (CompletableFuture, CountDownLatch(1) with a result)."""
+class Promise(msgspec.Struct, Generic[T], eq=False):
+    """A value that comes once (CompletableFuture, CountDownLatch(1) with a result). A struct, since
+    every request makes one."""
 
-    __slots__ = ("_kernel", "_value", "_waiters", "cause")
-
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
-        self._value: T = _PENDING
-        self._waiters: list[Task] = []
-        self.cause = -1
+    _kernel: Kernel
+    _value: T = _PENDING
+    _waiters: list[Task] = []
+    cause: int = -1
 
     @property
     def done(self) -> bool:

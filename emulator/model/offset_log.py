@@ -193,7 +193,9 @@ class OffsetLog:
     def update_high_watermark(self, leader_hw: int) -> bool:
         """A follower's rule: clamp(leader's, own start, own end); set, not maximised (spec
         §3.5)."""
-        new = min(max(leader_hw, self.log_start_offset), self.log_end_offset)
+        new = max(self.log_start_offset, leader_hw)
+        if new > self.log_end_offset:
+            new = self.log_end_offset
         if new == self.high_watermark:
             return False
         self.high_watermark = new

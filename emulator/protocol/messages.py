@@ -66,7 +66,7 @@ class FetchResponse(msgspec.Struct, frozen=True):
     partitions: tuple[FetchedPartition, ...]
 
 
-class ProducePartition(NamedTuple):
+class ProducePartition(msgspec.Struct, frozen=True, gc=False):
     """Records for one partition: how many, and their bytes."""
 
     partition: TopicPartition
@@ -82,7 +82,7 @@ class ProduceRequest(msgspec.Struct, frozen=True):
     partitions: tuple[ProducePartition, ...]
 
 
-class ProducedPartition(NamedTuple):
+class ProducedPartition(msgspec.Struct, frozen=True, gc=False):
     """The result for one partition; `base_offset` is -1 on errors."""
 
     partition: TopicPartition

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 from math import isqrt
 
-from emulator.kernel.rng import Chance
+from emulator.kernel.rng import Chance, Stream
 from emulator.kernel.scheduler import Task
 
 VERSION = 10
@@ -254,6 +254,28 @@ def pace_of(boot_us: int) -> int:
     return boot_us * _USUAL // USUAL_BOOT_US
 
 
+class _Dial:
+    """What one purpose takes one actor: where in the table it is, and the stream of this
+    stretch."""
+
+    __slots__ = ("paced", "stages", "stream", "stretch", "uses", "warm")
+
+    def __init__(self, warm: _Row, stages: list[tuple[int, _Row]], *, paced: bool) -> None:
+        self.warm, self.stages, self.paced = warm, stages, paced
+        self.uses = 0
+        self.stretch = -1
+        self.stream: Stream
+
+    def row(self) -> _Row | None:
+        """Of the stage of cold code that this use belongs to; None: warm."""
+        for until, cold in self.stages:
+            if self.uses < until:
+                self.uses += 1
+                return cold
+        self.stages = []
+        return None
+
+
 class Latencies:
     """Draws from the table; counts uses, since a process runs cold code only at first."""
 
@@ -264,25 +286,25 @@ class Latencies:
             name: (_row(row.warm), [(uses, _row(cold)) for uses, cold in row.cold], row.paced)
             for name, row in table.items()
         }
-        self._uses: dict[tuple[str, str], int] = {}
+        self._dials: dict[tuple[str, str], _Dial] = {}
         self._speeds: dict[str, int] = {}
         self._paces: dict[str, int] = {}
 
     def __call__(self, purpose: str, actor: str) -> int:
         """Microseconds that `purpose` takes `actor` this time."""
-        warm, stages, paced = self._rows[purpose]
-        bits = self._chance.stream(purpose, actor).bits()
-        if not stages:
-            drawn = warm.draw(bits)
-            return drawn * self._paces.get(actor, _USUAL) // _USUAL if paced else drawn
-        uses = self._uses.get((purpose, actor), 0)
-        if uses >= stages[-1][0]:
-            return warm.draw(bits)
-        for until, cold in stages:
-            if uses < until:
-                self._uses[(purpose, actor)] = uses + 1
-                return cold.draw(bits) * self._speed_of(actor) // 1000
-        return warm.draw(bits)
+        dial = self._dials.get((purpose, actor))
+        if dial is None:
+            warm, stages, paced = self._rows[purpose]
+            dial = self._dials[purpose, actor] = _Dial(warm, stages, paced=paced)
+        if dial.stretch != self._chance.stretch:
+            dial.stretch = self._chance.stretch
+            dial.stream = self._chance.stream(purpose, actor)
+        bits = dial.stream.bits()
+        cold = dial.row() if dial.stages else None
+        if cold is not None:
+            return cold.draw(bits) * self._speed_of(actor) // 1000
+        drawn = dial.warm.draw(bits)
+        return drawn * self._paces.get(actor, _USUAL) // _USUAL if dial.paced else drawn
 
     def _speed_of(self, actor: str) -> int:
         speed = self._speeds.get(actor)
@@ -298,8 +320,8 @@ class Latencies:
 
     def forget(self, actor: str) -> None:
         """A process was started anew: its code is cold again."""
-        for purpose, who in [k for k in self._uses if k[1] == actor]:
-            del self._uses[(purpose, who)]
+        for key in [key for key in self._dials if key[1] == actor]:
+            del self._dials[key]
         self._speeds.pop(actor, None)
         self._paces.pop(actor, None)
 

@@ -15,7 +15,7 @@ from functools import partial
 
 import msgspec
 
-from emulator.kernel.scheduler import Action, Kernel, Runnable
+from emulator.kernel.scheduler import Kernel, Runnable
 from emulator.runtime.zk_observer import TracingObserver
 from zk import paths
 from zk.errors import Code
@@ -62,7 +62,7 @@ class LiveCauses:
         self, kernel: Kernel, observer: TracingObserver, client_of: Callable[[int], str]
     ) -> None:
         self._kernel, self._observer, self._client_of = kernel, observer, client_of
-        self._server = Action(kernel.process("zookeeper").lane("SyncThread"), None, -1)
+        self._server = kernel.process("zookeeper").lane("SyncThread").action(None, -1)
         self._to_pass: dict[str, deque[Flight]] = defaultdict(deque)
         self._to_apply: dict[str, deque[Flight]] = defaultdict(deque)
         self._sessions: dict[int, int] = {}

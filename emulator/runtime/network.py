@@ -244,20 +244,17 @@ class MemoryConnection:
         kernel = self._network.kernel
         answer: Promise[Any] = Promise(kernel)
         self.submit(request, answer.resolve)
-        timer = self._client_lane.call_later(timeout_ms * 1000, self._timed_out(answer))
+        timer = self._client_lane.call_later(timeout_ms * 1000, partial(self._timed_out, answer))
         value = await answer.wait()
         timer.cancel()
         if value is _BROKEN:
             raise Disconnected("the connection broke")
         return value
 
-    def _timed_out(self, answer: Promise[Any]) -> Callable[[], None]:
-        def expire() -> None:
-            if not answer.done:
-                answer.resolve(_BROKEN)
-                self.close()
-
-        return expire
+    def _timed_out(self, answer: Promise[Any]) -> None:
+        if not answer.done:
+            answer.resolve(_BROKEN)
+            self.close()
 
     def submit(self, request: Request, on_answer: Callable[[Any], None]) -> None:
         """Write a request without waiting; `on_answer` gets the answer, or `broken`."""

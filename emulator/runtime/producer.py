@@ -238,8 +238,10 @@ class Producer:
     def _ready(self, queue: list[PendingBatch]) -> int:
         """How many go now: order is kept, so the first that backs off holds up all behind it."""
         now = self._kernel.now
-        waiting = (n for n, batch in enumerate(queue) if batch.not_before_us > now)
-        return next(waiting, len(queue))
+        for count, batch in enumerate(queue):
+            if batch.not_before_us > now:
+                return count
+        return len(queue)
 
     def expire(self, broker: int) -> None:
         """What has waited too long for partitions that this broker leads."""
@@ -395,25 +397,25 @@ class _BrokerThread:
             return
         first = self._producer.draw("client_turn", self._name) % len(ready)
         settings = self._producer.settings
+        acks, timeout_ms = settings.required_acks, settings["request.timeout.ms"]
+        latest_us = self._kernel.now + settings["socket.timeout.ms"] * 1000
         for partition, batches in ready[first:] + ready[:first]:
-            request = ProduceRequest(
-                settings.required_acks,
-                settings["request.timeout.ms"],
-                (self._produce_partition(partition, batches),),
-            )
-            sent = _OnItsWay(batches, self._times_out_us(batches))
+            wanted = self._produce_partition(partition, batches)
+            request = ProduceRequest(acks, timeout_ms, (wanted,))
+            sent = _OnItsWay(batches, self._times_out_us(batches, latest_us))
             self._on_their_way.append(sent)
             connection.submit(request, partial(self._answered, sent))
 
-    def _times_out_us(self, batches: list[PendingBatch]) -> int:
+    def _times_out_us(self, batches: list[PendingBatch], latest_us: int) -> int:
         now, first_us = self._kernel.now, batches[0].times_out_us
-        latest_us = now + self._producer.settings["socket.timeout.ms"] * 1000
         return min(first_us if first_us > now else now + LAST_CHANCE_US, latest_us)
 
     def _produce_partition(
         self, partition: TopicPartition, waiting: list[PendingBatch]
     ) -> ProducePartition:
-        records = sum(batch.records for batch in waiting)
+        records = 0
+        for batch in waiting:
+            records += batch.records
         size = record_batch_size(records, self._producer.settings.record_bytes)
         return ProducePartition(partition, records, size)
 

@@ -40,12 +40,22 @@ class ReplicaLog(msgspec.Struct):
         if self.pieces and self.pieces[-1].end > to_offset:
             self.pieces[-1].end = to_offset
 
-    def append(self, piece: Piece) -> None:
-        last = self.pieces[-1] if self.pieces else None
-        if last is not None and last.epoch == piece.epoch and last.end == piece.base:
-            last.end = piece.end
-        elif piece.end > piece.base:
-            self.pieces.append(piece)
+    def append(self, base: int, end: int, epoch: int) -> None:
+        """Offsets [base, end), behind all others: more of the last piece, nearly always."""
+        pieces = self.pieces
+        if pieces and pieces[-1].epoch == epoch and pieces[-1].end == base:
+            pieces[-1].end = end
+        elif end > base:
+            pieces.append(Piece(base, end, epoch))
+
+    def append_from(self, log: ReplicaLog, end: int) -> None:
+        """What another log has behind the end of this one, up to `end`."""
+        leo, last = self.leo, log.pieces[-1] if log.pieces else None
+        if last is not None and last.base <= leo < last.end:
+            self.append(leo, min(end, last.end), last.epoch)
+            return
+        for piece in reversed(list(log.between(leo, end))):
+            self.append(piece.base, piece.end, piece.epoch)
 
     def epoch_at(self, offset: int) -> int | None:
         """Of the record at an offset, if there is one."""
@@ -90,13 +100,14 @@ class Logs:
         return log
 
     def on_records_appended(self, event: e.RecordsAppended) -> None:
-        log = self.of(event.partition, event.broker)
-        if log.leo > event.base_offset:
-            log.truncate(event.base_offset)
+        name, base = event.partition, event.base_offset
+        log = self.of(name, event.broker)
+        if log.pieces and log.pieces[-1].end > base:
+            log.truncate(base)
         if event.role == "leader":
-            self.writer[event.partition] = event.broker
+            self.writer[name] = event.broker
         if not event.epochs:
-            log.append(Piece(event.base_offset, event.leo, event.leader_epoch))
+            log.append(base, event.leo, event.leader_epoch)
         else:
             self._copy(log, event)
 
@@ -104,7 +115,7 @@ class Logs:
         """A follower catches up with what earlier leaders wrote."""
         ends = (*(run.base_offset for run in event.epochs[1:]), event.leo)
         for run, end in zip(event.epochs, ends, strict=True):
-            log.append(Piece(run.base_offset, end, run.leader_epoch))
+            log.append(run.base_offset, end, run.leader_epoch)
 
     def on_log_truncated(self, event: e.LogTruncated) -> None:
         self.truncations += event.from_leo > event.to_offset

@@ -23,6 +23,7 @@ from emulator.protocol.messages import (
     OffsetsForLeaderEpochRequest,
     ProducePartition,
     ProduceRequest,
+    ProduceResponse,
     Request,
     UpdateMetadataRequest,
 )
@@ -66,6 +67,8 @@ def line_of(response: Any) -> str:
         case FetchResponse(error=error, session_id=session, partitions=partitions):
             named = " ".join(f"{p.partition}@{p.size}" for p in partitions)
             return f"{error.name} session {session} {named}".rstrip()
+        case ProduceResponse(partitions=produced):
+            return " ".join(f"{p.partition} {p.error.name}" for p in produced)
     partitions = getattr(response, "partitions", None)
     if partitions is None:
         error = getattr(response, "error", None)

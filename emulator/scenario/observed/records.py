@@ -43,7 +43,7 @@ class Records:
         leader = self.logs.writer.get(name, -1)
         kept = self._promised.setdefault((name, _acks(event.acks)), ReplicaLog())
         for piece in reversed(list(self.logs.of(name, leader).between(base, base + event.count))):
-            kept.append(piece)
+            kept.append(piece.base, piece.end, piece.epoch)
 
     def refusals(self, topic: str | None = None, result: str | None = None) -> int:
         """Records refused, of one topic or with one result if given."""

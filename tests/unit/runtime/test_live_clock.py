@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 
-from emulator.kernel.scheduler import Action
 from emulator.runtime.live_clock import LiveClock, LiveKernel
 from emulator.trace.sink import Sink
 
@@ -58,7 +57,7 @@ def test_it_is_done_at_once_while_others_wait_for_their_turn() -> None:
     kernel = LiveKernel(Sink(), clock)
     lane = kernel.process("broker-1").lane("main-EventThread")
     kernel.soon(lambda: said.append("later"))
-    kernel.make_ready(Action(lane, lambda: None, -1))
+    kernel.make_ready(lane.action(lambda: None, -1))
     kernel.soon(lambda: said.append("now"))
     assert said == ["now"]
     kernel.run(kernel.now)
