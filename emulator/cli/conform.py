@@ -13,7 +13,13 @@ import msgspec
 import typer
 
 from emulator.cli.conform_progress import BlindLine, GuidedLine
-from emulator.cli.conform_report import choices_lines, distance_lines, guided_lines, verdict_lines
+from emulator.cli.conform_report import (
+    choices_lines,
+    distance_lines,
+    guided_lines,
+    play_lines,
+    verdict_lines,
+)
 from emulator.cli.run import (
     GuardOption,
     ProfileOption,
@@ -247,7 +253,7 @@ def _tell(verdict: Verdict, asked: Asked) -> None:
 
 def _blind(case: Case, asked: Asked) -> Verdict:
     if asked.zookeeper != SIMULATED:
-        return _live(case, _rehearse(case, asked), asked.zookeeper)
+        return _live(case, _rehearse(case, asked), asked)
     numbers = range(1, asked.seeds + 1)
     examined: dict[int, Examined] = {}
     with BlindLine(case.name, asked.seeds) as line:
@@ -269,19 +275,20 @@ def _rehearse(case: Case, asked: Asked) -> list[int]:
         for seed, seen in player.blind_plays(case.script, numbers, look, asked.jobs):
             rehearsed[seed] = seen
             line(len(rehearsed), sum(run.agrees for run in rehearsed.values()))
-    return nearest_first(rehearsed, asked.seeds)
+    return nearest_first(rehearsed, asked.seeds, case.reference.delays_apart)
 
 
-def _live(case: Case, seeds: Sequence[int], zookeeper: str) -> Verdict:
+def _live(case: Case, seeds: Sequence[int], asked: Asked) -> Verdict:
     """Up to so many plays one after the other; no more once the recording is matched."""
     examined: list[Examined] = []
     with BlindLine(case.name, len(seeds)) as line:
-        for _, seen in player.live_plays(case.script, seeds, case.look, zookeeper):
+        for _, seen in player.live_plays(case.script, seeds, case.look, asked.zookeeper):
             examined.append(seen)
             verdict = conclude(case.reference, examined)
             line(len(examined), verdict.seeds_agreeing)
             if verdict.matched:
                 break
+    asked.tell(play_lines(examined, verdict))
     return verdict
 
 

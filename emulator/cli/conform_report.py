@@ -7,7 +7,7 @@ from typing import Any
 
 from emulator.conformance.against import Near
 from emulator.conformance.choices import RERUNS, Choices
-from emulator.conformance.compare import Difference, Timing, Verdict
+from emulator.conformance.compare import Difference, Examined, Timing, Verdict
 from emulator.conformance.distance import NEAR_ENOUGH
 from emulator.conformance.guided import Guided
 from emulator.conformance.recording import Recording
@@ -54,6 +54,43 @@ def _difference(difference: Difference) -> Iterator[str]:
         for text in [said(entry) for entry in entries] or ["(nothing)"] * (side != "before"):
             yield f"      {label:<6}{text}"
             label = ""
+
+
+def play_lines(plays: Sequence[Examined], verdict: Verdict) -> Iterator[str]:
+    """Of live plays each one, with the races that it lost: what came out otherwise than recorded.
+    Where the recording is not matched, what none of them won."""
+    yield f"{verdict.recording}: {len(plays)} live plays"
+    for number, run in enumerate(plays, 1):
+        lost = [
+            f"{difference.key} (point {point})"
+            for point, differences in run.differences.items()
+            for difference in differences
+        ]
+        word = "agrees" if run.agrees else "does not agree"
+        races = f"lost: {', '.join(lost)}" if lost else "lost none"
+        yield f"  play {number}, {run.run}: {word}; {races}"
+    if verdict.differences:
+        of = "that agrees" if verdict.seeds_agreeing else "(the nearest is shown)"
+        yield f"  lost by every play {of}"
+        for difference in verdict.differences:
+            yield from _difference(difference)
+            yield f"      {_race(difference)}"
+
+
+def _race(difference: Difference) -> str:
+    """What kind of race it was, as far as the entries tell."""
+    real, run = list(map(said, difference.real)), list(map(said, difference.run))
+    if not run:
+        return "the recorded cluster has it, our play has not"
+    if not real:
+        return "our play has it, the recorded cluster has not"
+    if sorted(real) == sorted(run):
+        return "the same, in another order"
+    if real[0] in run:
+        return "our play has something more before it"
+    if run[0] in real:
+        return "our play leaves something out before it"
+    return "something else happened first"
 
 
 def said(entry: Any) -> str:

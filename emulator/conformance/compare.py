@@ -167,8 +167,23 @@ class Reference:
         return self._read.delays
 
     @cached_property
-    def periods_ms(self) -> dict[str, float]:
+    def _periods_ms(self) -> dict[str, float]:
         return periods_ms(self.real)
+
+    def slack_ms(self, what: str, tolerance_ms: float = TOLERANCE_MS) -> float:
+        """How far from the recorded delay still counts as equal. A producer notices that it may go
+        on only when its next record is due."""
+        return tolerance_ms + self._periods_ms.get(what.partition(": stall")[0], 0)
+
+    def delays_apart(self, run: Examined) -> Iterator[str]:
+        """What keeps a run alone from spanning the recorded delays: one that takes too long wants
+        another that does not, and the other way round; one that it has not wants both."""
+        for what, recorded_ms in self.delays.items():
+            taken, slack = run.delays.get(what), self.slack_ms(what)
+            if taken is None or taken > recorded_ms + slack:
+                yield f"{what}: none so short"
+            if taken is None or taken < recorded_ms - slack:
+                yield f"{what}: none so long"
 
     @cached_property
     def _read(self) -> _Sides:
@@ -243,9 +258,7 @@ def _timings(
 ) -> Iterator[Timing]:
     for what, recorded_ms in reference.delays.items():
         taken = [run.delays[what] for run in runs if what in run.delays]
-        # A producer notices that it may go on only when its next record is due.
-        slack = tolerance_ms + reference.periods_ms.get(what.partition(": stall")[0], 0)
-        yield _timing(what, recorded_ms, taken, slack)
+        yield _timing(what, recorded_ms, taken, reference.slack_ms(what, tolerance_ms))
 
 
 def _timing(what: str, recorded_ms: int, taken: list[int], slack: float) -> Timing:

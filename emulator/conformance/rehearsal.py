@@ -8,18 +8,29 @@ Owns the choice alone; plays come from outside. Only what is judged is looked at
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from emulator.conformance.compare import Examined
 
-REHEARSALS = 30
+REHEARSALS = 60
 """Simulated plays before the first live one."""
 
+DELAYS = 0
+"""Stands for delays where others are numbers of points."""
 
-def nearest_first(rehearsed: Mapping[int, Examined], wanted: int) -> list[int]:
+
+def nearest_first(
+    rehearsed: Mapping[int, Examined],
+    wanted: int,
+    delays_apart: Callable[[Examined], Iterable[str]] = lambda run: (),
+) -> list[int]:
     """`wanted` seeds: the nearest one, then each time the one that has most of what all before it
-    differ in (a recording is matched by several runs together)."""
-    left = {seed: _lacking(run) for seed, run in rehearsed.items()}
+    differ in (a recording is matched by several runs together). `delays_apart` tells in which
+    delays a run alone does not do."""
+    left = {
+        seed: _lacking(run) | {(DELAYS, name) for name in delays_apart(run)}
+        for seed, run in rehearsed.items()
+    }
     order = sorted(left, key=lambda seed: (rehearsed[seed].distance, len(left[seed]), seed))
     chosen: list[int] = []
     missed: frozenset[tuple[int, str]] | None = None

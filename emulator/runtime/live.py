@@ -15,6 +15,7 @@ from emulator.kernel.rng import Chance, Stream
 from emulator.kernel.scheduler import Process
 from emulator.model.errors import Errors
 from emulator.runtime.cluster import Cluster
+from emulator.runtime.jvm_session import JvmListener, JvmSession
 from emulator.runtime.latency import BROKERS, Latencies
 from emulator.runtime.live_causes import CLOSE, CONNECT, LiveCauses
 from emulator.runtime.live_clock import LiveClock, LiveKernel
@@ -192,7 +193,12 @@ class LiveWorld:
     def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
         """A session through the broker's tap, with the scaled time-out."""
         scaled_ms = timeout_ms // self._time_scale
-        session = self._service.open_session(client, scaled_ms, lane, listener)
+        if not self._as_recorded:
+            session: Session = self._service.open_session(client, scaled_ms, lane, listener)
+        else:
+            told = JvmListener(listener, lane, self.latencies, client)
+            real = self._service.open_session(client, scaled_ms, lane, told)
+            session = JvmSession(real, told, lane, self.latencies, client)
         self._opened.append((session, client))
         return session
 

@@ -151,6 +151,19 @@ def test_a_delay_inside_the_span_of_the_runs_is_right() -> None:
     assert timing.max_ms == timing.recorded_ms + 700
 
 
+def test_a_run_says_what_it_wants_beside_it_to_span_the_delays() -> None:
+    reference = Reference(recorded("idle-topic"))
+
+    def wanted(run: Recording) -> list[str]:
+        return [name.rpartition(": ")[2] for name in reference.delays_apart(reference.examine(run))]
+
+    assert wanted(notified_later("idle-topic", 150)) == []
+    assert set(wanted(notified_later("idle-topic", 151))) == {"none so short"}
+    assert set(wanted(notified_later("idle-topic", -151))) == {"none so long"}
+    without = wanted(replace(recorded("idle-topic"), events=[]))
+    assert without[:2] == ["none so short", "none so long"]
+
+
 def test_from_twenty_agreeing_runs_on_they_alone_say_how_long_a_delay_may_be() -> None:
     real = recorded("idle-topic")
     late = [notified_later("idle-topic", 500)]

@@ -44,3 +44,9 @@ def test_as_many_as_there_are_each_once(runs: dict[int, Examined]) -> None:
     assert set(chosen) <= runs.keys()
     if runs:
         assert runs[chosen[0]].distance == min(one.distance for one in runs.values())
+
+
+def test_the_next_one_has_the_delays_that_the_first_one_has_not() -> None:
+    runs = {1: run(), 2: run(), 3: run()}
+    apart = {id(runs[1]): ["long"], id(runs[2]): ["long", "short"], id(runs[3]): ["short", "odd"]}
+    assert nearest_first(runs, 2, lambda one: apart[id(one)]) == [1, 3]
