@@ -4,6 +4,7 @@ Each recording's stimuli are played under a few blind seeds; at least one run ha
 znodes, controllers, registrations and control requests at every broker (points 1, 3 and 4).
 """
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,8 @@ SEEDS = 4
 
 def played(real: Recording, seed: int) -> Recording:
     sink = Sink()
-    world = SimulatedWorld(scenario_of(real), seed, sink)
-    Run(world).play()
-    world.close()
+    with closing(SimulatedWorld(scenario_of(real), seed, sink)) as world:
+        Run(world).play()
     return export(sink.events, real.settings)
 
 

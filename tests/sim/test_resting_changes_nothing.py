@@ -3,6 +3,7 @@ every fetch reads every partition of its session, as Kafka does."""
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -37,9 +38,9 @@ FAULTS = {
 
 def trace(faults: str, seed: int, min_bytes: int) -> list[Any]:
     sink = Sink()
-    world = SimulatedWorld(loads(CLUSTER % (min_bytes, faults), "resting"), seed, sink)
-    Run(world).play()
-    world.close()
+    scenario = loads(CLUSTER % (min_bytes, faults), "resting")
+    with closing(SimulatedWorld(scenario, seed, sink)) as world:
+        Run(world).play()
     return sink.events
 
 
@@ -70,12 +71,11 @@ def test_an_idle_cluster_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     sink = Sink()
     text = "cluster: {brokers: 3}\ntopics: {orders: {partitions: 20, replication: 3}}\nrun: 20s\n"
-    world = SimulatedWorld(loads(text, "idle"), 1, sink)
-    run = Run(world)
-    run.play()
-    monkeypatch.setattr(Partition, "read_records", counted)
-    before = sum(isinstance(e, events.FetchSent) for e in sink.events)
-    run.run_to(40_000_000)
-    world.close()
+    with closing(SimulatedWorld(loads(text, "idle"), 1, sink)) as world:
+        run = Run(world)
+        run.play()
+        monkeypatch.setattr(Partition, "read_records", counted)
+        before = sum(isinstance(e, events.FetchSent) for e in sink.events)
+        run.run_to(40_000_000)
     fetches = sum(isinstance(e, events.FetchSent) for e in sink.events) - before
     assert (fetches > 200, read) == (True, [])

@@ -5,6 +5,7 @@ alone, held against the objects themselves after every stimulus of whole runs.
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -59,18 +60,17 @@ def scenario_named(name: str) -> Scenario:
 @pytest.mark.parametrize("name", ["written", *RECORDED, *SHIPPED])
 def test_after_every_stimulus_it_is_what_the_brokers_have_in_memory(name: str) -> None:
     sink = Sink()
-    world = SimulatedWorld(scenario_named(name), 1, sink)
-    run = Run(world)
-    run.bring_up()
-    looked = 0
-    while not run.over:
-        run.next_stretch()
-        found = snapshot(sink.events, world.kernel.now)
-        assert_znodes(found, world)
-        for broker, node in world.cluster.brokers.items():
-            assert_broker(found.members[broker], node)
-            looked += 1
-    world.close()
+    with closing(SimulatedWorld(scenario_named(name), 1, sink)) as world:
+        run = Run(world)
+        run.bring_up()
+        looked = 0
+        while not run.over:
+            run.next_stretch()
+            found = snapshot(sink.events, world.kernel.now)
+            assert_znodes(found, world)
+            for broker, node in world.cluster.brokers.items():
+                assert_broker(found.members[broker], node)
+                looked += 1
     assert looked >= 9
 
 
