@@ -20,6 +20,7 @@ from emulator.conformance.recording import Fact, Recording
 from emulator.conformance.stimuli import AS_RECORDED
 from emulator.kernel.rng import Choice, Stream, mix
 from emulator.runtime import latency
+from emulator.runtime.collector import rare_collections
 from emulator.runtime.play import Run
 from emulator.runtime.simulated import SimulatedWorld
 from emulator.scenario.version import Chosen
@@ -130,7 +131,8 @@ def replay(script: Script, choices: Choices) -> tuple[Recording, list[Choice]]:
     noted = Noted(choices.by_stream)
     world.chance.choices = noted
     try:
-        Run(world).play()
+        with rare_collections():
+            Run(world).play()
     finally:
         world.close()
     return export(sink.events, script.settings, "the choices"), list(noted.asked)

@@ -18,6 +18,7 @@ from emulator.conformance.forks import in_children
 from emulator.conformance.recording import Fact, Recording
 from emulator.conformance.stimuli import AS_RECORDED, scenario_of
 from emulator.kernel.rng import Choice
+from emulator.runtime.collector import rare_collections
 from emulator.runtime.play import SIMULATED, PlayOptions, Run, play
 from emulator.runtime.simulated import SimulatedWorld
 from emulator.scenario.schema import Scenario
@@ -47,7 +48,8 @@ def simulate(script: Script, seed: int, choices: Choices | None = None) -> Recor
     sink = Sink()
     world = SimulatedWorld(script.scenario, seed, sink, choices)
     try:
-        Run(world).play()
+        with rare_collections():
+            Run(world).play()
     finally:
         world.close()
     return export(sink.events, script.settings, f"seed {seed}")

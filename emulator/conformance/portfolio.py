@@ -21,6 +21,7 @@ from emulator.conformance.draws import NOWHERE
 from emulator.conformance.forks import Child
 from emulator.conformance.search import Found, Goal, Missed, Search
 from emulator.conformance.walk import Leg
+from emulator.runtime.collector import rare_collections
 
 DRAWS_PER_SEARCH = 60
 """Of a short search; longer ones get 2, 4, 8 ... times as many."""
@@ -147,7 +148,8 @@ class Portfolio:
             os.write(self._writes, _DRAW.pack(number, leg, through))
 
         limit = self._budget.draws_per_search * luby(number)
-        return Search(self._goal, number, limit, on_draw).run()
+        with rare_collections():
+            return Search(self._goal, number, limit, on_draw).run()
 
     def _missed(self, outcome: Missed) -> None:
         score = self._nearest.score if self._nearest else NOWHERE

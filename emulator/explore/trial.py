@@ -21,6 +21,7 @@ import msgspec
 from emulator.explore.worlds import AS_USUAL, draw_world, healed_us
 from emulator.hazards.base import recognise
 from emulator.invariants.base import Monitor, Violation
+from emulator.runtime.collector import rare_collections
 from emulator.runtime.play import Run
 from emulator.runtime.simulated import SimulatedWorld
 from emulator.scenario.load import loads
@@ -92,7 +93,7 @@ def try_world(text: str, seed: int, keep: Keep | None = None, *, digest: bool = 
     failures: list[Failure] = []
     scenario: Scenario | None = None
     try:
-        with _alarm():
+        with _alarm(), rare_collections():
             scenario = loads(text, "random", f"random-{seed:#x}.yaml")
             world = SimulatedWorld(scenario, seed, sink)
             try:

@@ -106,6 +106,8 @@ def _settings(stream: Stream) -> dict[str, str]:
         "unclean.leader.election.enable": ("false", "false", "true")[stream.below(3)],
         "min.insync.replicas": stream.between(1, 2),
     }
+    if stream.below(2):
+        drawn["log.flush.interval.messages"] = stream.between(1, 200)
     drawn["request.timeout.ms"] = max(drawn["request.timeout.ms"], 1000)
     return {name: str(value) for name, value in drawn.items()}
 

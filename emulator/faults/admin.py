@@ -7,6 +7,10 @@ from typing import ClassVar, Literal
 from emulator.faults.base import Stimulus, World
 from emulator.faults.drawing import Draw
 
+_RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+_THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+_NO_LIMIT = str((1 << 63) - 1)
+
 
 class CreateTopic(Stimulus, frozen=True, tag="create_topic"):
     """CreateTopics: `assignment` lists each partition's replicas, the preferred leader first;
@@ -164,7 +168,7 @@ class TopicConfig(Stimulus, frozen=True, tag="topic_config"):
     topic: str
     config: dict[str, str]
 
-    weight = 1
+    weight = 2
 
     @classmethod
     def drawn(cls, draw: Draw) -> Stimulus | None:
@@ -173,6 +177,8 @@ class TopicConfig(Stimulus, frozen=True, tag="topic_config"):
             return None
         if draw.chance(30):
             return cls(topic, {"unclean.leader.election.enable": "true"})
+        if draw.chance(50):
+            return cls(topic, dict.fromkeys(_THROTTLED, "*"))
         return cls(topic, {"min.insync.replicas": str(draw.between(1, 2))})
 
     def apply(self, world: World) -> None:
@@ -180,10 +186,28 @@ class TopicConfig(Stimulus, frozen=True, tag="topic_config"):
 
 
 class BrokerConfig(Stimulus, frozen=True, tag="broker_config"):
-    """IncrementalAlterConfigs of one broker (dynamic configuration); sent to that broker."""
+    """IncrementalAlterConfigs of one broker (dynamic configuration); sent to that broker. What
+    undoes replication quotas is Kafka's default: no limit."""
 
     broker: int
     config: dict[str, str]
+
+    weight = 2
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        """Quotas, for what is throttled (see TopicConfig)."""
+        rate = str(draw.spread(500, 200_000))
+        names = draw.one_of((_RATES, _RATES[:1], _RATES[1:]))
+        return cls(draw.broker, dict.fromkeys(names, rate))
+
+    def holds(self) -> tuple[object, ...]:
+        return (self.name, self.broker)
+
+    def healed(self) -> Stimulus | None:
+        if set(self.config) <= set(_RATES):
+            return BrokerConfig(self.broker, dict.fromkeys(self.config, _NO_LIMIT))
+        return None
 
     def apply(self, world: World) -> None:
         world.admin(self)

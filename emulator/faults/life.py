@@ -39,6 +39,15 @@ class Crash(Stimulus, frozen=True, tag="crash"):
     broker: int
     lose: Literal["nothing", "unflushed", "disk"] = "nothing"
 
+    weight = 2
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        return cls(draw.broker, draw.one_of(("unflushed", "disk")))
+
+    def holds(self) -> tuple[object, ...]:
+        return ("process", self.broker)
+
     def apply(self, world: World) -> None:
         world.kill(self.broker)
         world.lose_from_disk(self.broker, self.lose)

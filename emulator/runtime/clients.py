@@ -29,6 +29,8 @@ from emulator.trace.values import TopicPartition
 CONNECT_TIMEOUT_MS = 30_000
 METADATA_TIMEOUT_MS = 1_000
 RECONNECT_BACKOFF_MS = 100
+API_TIMEOUT_MS = 60_000
+"""default.api.timeout.ms of Kafka's admin client."""
 
 
 class Bootstrap:
@@ -211,7 +213,13 @@ class Administrator:
     async def _to_broker(
         self, to: LiveBroker, request: Request, done: Callable[[str], object]
     ) -> None:
-        done(await self._ask(to, request))
+        """A broker that is not there is asked again for a while."""
+        until_us = self._kernel.now + API_TIMEOUT_MS * 1000
+        while (result := await self._ask(to, request)) == "_TRANSPORT":
+            if self._kernel.now >= until_us:
+                break
+            await self._kernel.sleep(RECONNECT_BACKOFF_MS * 1000)
+        done(result)
 
     async def _ask(self, to: LiveBroker, request: Request) -> str:
         try:

@@ -26,6 +26,7 @@ from emulator.faults.admin import (
 )
 from emulator.faults.base import Stimulus, Ways
 from emulator.faults.clients import Consume, Produce, Send
+from emulator.faults.delete_controller import DeleteController
 from emulator.kernel.scheduler import Kernel, Process
 from emulator.model.config import KafkaConfig
 from emulator.node import Broker
@@ -350,6 +351,8 @@ class Cluster:
                 self._admin.ask_controller(AlterPartitionReassignmentsRequest(targets), done)
             case Reassign(topic, partition, replicas):
                 self._commands.reassign(TopicPartition(topic, partition), replicas, done)
+            case DeleteController():
+                self._commands.delete_controller(done)
             case PreferredElection(partitions, "znode"):
                 self._commands.elect_preferred(_named(partitions), done)
             case PreferredElection(partitions):

@@ -16,10 +16,13 @@ from emulator.kernel.scheduler import Kernel
 from emulator.model.config import KafkaConfig
 from emulator.profiles.base import Profile
 from emulator.trace.values import TopicPartition
+from zk import paths
 from zk.client import ZooKeeperClient
 from zk.errors import Code, ZooKeeperError
 from zk.kafka_zk_client import KafkaZkClient
+from zk.ops import Delete
 from zk.wire import Service
+from zk.zk_requests import MATCH_ANY_VERSION
 
 TOOL = "tool"
 SESSION_TIMEOUT_MS = 30_000
@@ -63,6 +66,14 @@ class CommandZnodes:
             return await zk_client.create_preferred_replica_election(named)
 
         self._run(create, done)
+
+    def delete_controller(self, done: Done) -> None:
+        """`/controller` goes, whatever its version and whoever owns it."""
+
+        async def delete(zk_client: KafkaZkClient) -> Code:
+            return (await zk_client.one(Delete(paths.CONTROLLER, MATCH_ANY_VERSION))).code
+
+        self._run(delete, done)
 
     def _run(self, command: Callable[[KafkaZkClient], Awaitable[Code]], done: Done) -> None:
         if self._service is None:

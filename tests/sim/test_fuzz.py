@@ -78,10 +78,10 @@ def test_what_is_broken_on_purpose_is_found_kept_and_played_again(
 
 def test_a_failing_world_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition, "high_watermark_allowed", broken_high_watermark)
-    before = draw_world(0)
-    assert "hw within isr" in {failure.what for failure in try_world(before, 0).ours}
-    after = shrink(before, 0)
-    assert "hw within isr" in {failure.what for failure in try_world(after, 0).ours}
+    before = draw_world(6)
+    assert "hw within isr" in {failure.what for failure in try_world(before, 6).ours}
+    after = shrink(before, 6)
+    assert "hw within isr" in {failure.what for failure in try_world(after, 6).ours}
     small, large = yaml.safe_load(after), yaml.safe_load(before)
     assert small["faults"] == []
     assert len(small["workload"]) == 1 < len(large["workload"])

@@ -6,7 +6,7 @@ from emulator.hazards.base import hazards, recognise
 from emulator.invariants.base import Violation, invariants
 from emulator.trace import events as e
 from emulator.trace.values import PartitionState
-from tests.unit.invariants.history import ORDERS, History, violations
+from tests.unit.invariants.history import ORDERS, STATE, History, violations
 
 
 def shrinking(*replicas: int) -> History:
@@ -91,3 +91,105 @@ def test_each_breaks_invariants_that_there_are() -> None:
     for hazard in hazards():
         assert set(hazard.breaks) <= set(invariants()), hazard.name
         assert hazard.about
+
+
+# -- what a machine loses --------------------------------------------------------------------------
+
+
+def back_without_records(lose: str, *, elected: int = 2) -> History:
+    """Five records are committed; 2's machine crashes; it comes back with three, and 1 makes way
+    for `elected`."""
+    history = History().started(1, 2, 3).elected().created()
+    history.appended(1, 0, 5).copied(0, 5, 2, 3).hw(1, 5)
+    history.tell(e.Stimulus, 2, "crash", f'{{"lose":"{lose}"}}').started(2)
+    history.tell(e.BecomesFollower, 2, ORDERS, 1, 0, 3, 3)
+    history.wrote(3, elected, 1, elected, 1, by="controller")
+    state = PartitionState(ORDERS, 1, elected, 1, (elected, 1), 1, (1, 2, 3))
+    history.tell(e.LeaderAndIsr, elected, 3, 1, state)
+    return history.tell(e.BecomesLeader, elected, ORDERS, 1, 3, 3)
+
+
+def lost(history: History) -> set[str]:
+    return {
+        recognise(violation, history.events)
+        for violation in violations(history)
+        if violation.invariant == "committed records survive"
+    }
+
+
+def test_a_member_that_lost_records_with_its_machine_leads() -> None:
+    assert lost(back_without_records("unflushed")) == {"lossy restart"}
+    assert lost(back_without_records("disk")) == {"lossy restart"}
+
+
+def test_records_that_no_crash_took_are_our_fault() -> None:
+    assert lost(back_without_records("nothing")) == {""}
+
+
+def test_a_broker_that_lost_nothing_and_lacks_records_is_our_fault() -> None:
+    assert lost(back_without_records("disk", elected=3)) == {""}
+
+
+def test_who_has_fetched_again_what_it_lost_lacks_nothing_by_it() -> None:
+    history = History().started(1, 2, 3).elected().created()
+    history.appended(1, 0, 5).copied(0, 5, 2, 3).hw(1, 5)
+    history.tell(e.Stimulus, 2, "crash", '{"lose":"disk"}').started(2)
+    history.tell(e.BecomesFollower, 2, ORDERS, 1, 0, 0, 0).copied(0, 5, 2)
+    history.tell(e.LogTruncated, 2, ORDERS, 5, 4)
+    history.wrote(3, 2, 1, 2, 1, by="controller")
+    state = PartitionState(ORDERS, 1, 2, 1, (2, 1), 1, (1, 2, 3))
+    history.tell(e.LeaderAndIsr, 2, 3, 1, state).tell(e.BecomesLeader, 2, ORDERS, 1, 4, 4)
+    assert lost(history) == {""}
+
+
+def test_who_joins_after_a_lossy_leader_lacks_what_that_one_lost() -> None:
+    history = back_without_records("disk")
+    history.wrote(3, 2, 2, 2, by="controller").wrote(2, 2, 2, 2, 1)
+    history.tell(e.LogTruncated, 1, ORDERS, 5, 3).wrote(2, 2, 2, 2).wrote(2, 2, 2, 2, 1)
+    assert lost(history) == {"lossy restart"}
+
+
+# -- a deletion that a broker does not hear of -----------------------------------------------------
+
+SHOWS = "it shows a partition that was deleted"
+DELETION = "/admin/delete_topics/orders"
+
+
+def deleted(*, gone: bool, restarted: bool = False, heard: bool = True) -> History:
+    """The topic is deleted; 2 is not registered then (`gone`), and comes back, as a new process
+    (`restarted`) or not. `heard`: the controller knew of its registration."""
+    history = History().started(1, 2, 3).elected().created().shown(0, 0, 1, 2, 3)
+    if gone:
+        history.logged(2, "delete", "/brokers/ids/2")
+        history.tell(e.BrokerChange, 3, (), (2,), (), (1, 3))
+    elif not heard:
+        history.tell(e.BrokerChange, 3, (), (2,), (), (1, 3))
+    history.logged(3, "create", DELETION).logged(3, "delete", STATE)
+    history.logged(3, "delete", DELETION)
+    if restarted:
+        history.tell(e.BrokerStarting, 2, "2.6")
+    history.logged(2, "create", "/brokers/ids/2")
+    return history.tell(e.BrokerChange, 3, (2,), (), (), (1, 2, 3))
+
+
+def shows(history: History) -> str:
+    stale = Violation("metadata converges", SHOWS, (-1, 9), ORDERS, 2)
+    return recognise(stale, history.events)
+
+
+def test_a_topic_that_was_deleted_while_a_broker_had_no_session() -> None:
+    assert shows(deleted(gone=True)) == "missed deletion"
+    assert shows(deleted(gone=False, heard=False)) == "missed deletion"
+
+
+def test_who_was_registered_must_be_told() -> None:
+    assert shows(deleted(gone=False)) == ""
+
+
+def test_a_new_process_shows_nothing_old() -> None:
+    assert shows(deleted(gone=True, restarted=True)) == ""
+
+
+def test_another_state_than_zookeepers_is_no_missed_deletion() -> None:
+    stale = Violation("metadata converges", "it shows v1, ZooKeeper has v2", (-1, 9), ORDERS, 2)
+    assert recognise(stale, deleted(gone=True).events) == ""

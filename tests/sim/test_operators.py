@@ -1,0 +1,83 @@
+"""What operators do by hand to a cluster that has other worries."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any, TypeVar
+
+from emulator.runtime.play import Run
+from emulator.runtime.simulated import SimulatedWorld
+from emulator.scenario.load import loads
+from emulator.trace import events as e
+from emulator.trace.sink import Sink
+from zk.errors import Code
+
+CLUSTER = """\
+cluster: {{brokers: 3, first: 3, config: {{zookeeper.session.timeout.ms: 6000}}}}
+topics: {{orders: {{partitions: [[1, 2, 3]]}}}}
+faults:
+{faults}
+run: 60s
+"""
+E = TypeVar("E")
+
+
+def played(*faults: str) -> list[Any]:
+    text = CLUSTER.format(faults="\n".join(f"  - {fault}" for fault in faults))
+    sink = Sink()
+    with closing(SimulatedWorld(loads(text, "operator"), 1, sink)) as world:
+        Run(world).play()
+    return sink.events
+
+
+def of(kind: type[E], trace: list[Any]) -> list[E]:
+    return [event for event in trace if isinstance(event, kind)]
+
+
+def test_a_deleted_controller_node_is_an_election_of_the_next_epoch() -> None:
+    trace = played("{at: 5s, delete_controller: }")
+    assert [event.controller_epoch for event in of(e.ControllerElected, trace)] == [1, 2]
+    assert [
+        (event.broker, event.controller_epoch) for event in of(e.ControllerResigned, trace)
+    ] == [(3, 1)]
+    assert [event.result for event in of(e.StimulusReturned, trace)][-1] == "NONE"
+
+
+def test_zookeeper_refuses_a_controller_that_has_not_heard_yet() -> None:
+    """Its session lives and its epoch is over: the check of /controller_epoch fails, and it
+    resigns in the middle of a topic's creation; the next controller creates it."""
+    trace = played(
+        "{at: 5s, delay_link: {broker: 3, peer: zookeeper, delay_ms: 400}, for: 20s}",
+        "{at: 6s, create_topic: {topic: bills, assignment: [[1, 2]]}}",
+        "{at: 10200ms, delete_controller: }",
+    )
+    refused = [r for r in of(e.ZkReply, trace) if r.broker == 3 and r.code == Code.BAD_VERSION]
+    assert {reply.op for reply in refused} == {"multi/create"}
+    elected = of(e.ControllerElected, trace)[1]
+    assert elected.broker != 3
+    resigned = of(e.ControllerResigned, trace)[0]
+    assert (resigned.broker, resigned.seq > refused[0].seq > elected.seq) == (3, True)
+    leaders = [event for event in of(e.BecomesLeader, trace) if event.partition.topic == "bills"]
+    assert [event.broker for event in leaders] == [1]
+
+
+def test_a_broker_that_is_down_is_asked_again_until_it_answers() -> None:
+    trace = played(
+        "{at: 5s, kill: {broker: 2}, for: 10s}",
+        '{at: 6s, broker_config: {broker: 2, config: {follower.replication.throttled.rate: "9"}}}',
+    )
+    asked = next(event for event in of(e.Stimulus, trace) if event.do == "broker_config")
+    answer = next(event for event in of(e.StimulusReturned, trace) if event.of == asked.seq)
+    assert (answer.result, answer.t - asked.t > 9_000_000) == ("NONE", True)
+
+
+def test_a_quota_that_ends_is_no_limit_again() -> None:
+    rate = 'config: {leader.replication.throttled.rate: "9"}'
+    trace = played(f"{{at: 5s, broker_config: {{broker: 2, {rate}}}, for: 10s}}")
+    written = [
+        event.data
+        for event in of(e.ZkTransaction, trace)
+        if event.path == "/config/brokers/2" and event.op in ("create", "setData")
+    ]
+    assert ['"9"' in str(data) for data in written] == [True, False]
+    assert str((1 << 63) - 1) in str(written[-1])
