@@ -73,7 +73,8 @@ class LiveWorld:
         self._sessions: dict[int, str] = {}
         self._opened: list[tuple[Session, str]] = []
         whose = self._client_of
-        self.causes = LiveCauses(self.kernel, TracingObserver(self.kernel, whose), whose)
+        told = TracingObserver(self.kernel, whose)
+        self.causes = LiveCauses(self.kernel, told, whose, self._catch_up_with_the_wire)
         times = ClientTimes().divided_by(time_scale)
         self._service = KazooService(self._address, times, self.kernel.soon)
         self._taps = Taps(_Inbox(self.clock, self.causes), self.clock.now_us, time_scale)
@@ -88,6 +89,12 @@ class LiveWorld:
         self._coming_up = True
         sink.listen(self._watch_the_start)
         self.cluster = Cluster(scenario, self.kernel, self.network, self)
+
+    def _catch_up_with_the_wire(self) -> None:
+        """What the taps have passed on is on the trace: their thread tells it right after."""
+        self._taps.run(lambda: None)
+        for action in self.clock.inbox():
+            action()
 
     def _network_latency_us(self, purpose: str, actor: str) -> int:
         """Messages between brokers stay in this process; a recorded cluster's took their time."""

@@ -59,9 +59,15 @@ class LiveCauses:
     """`zk.wire.Observer` of the live world: gives each event its cause, and hands it on."""
 
     def __init__(
-        self, kernel: Kernel, observer: TracingObserver, client_of: Callable[[int], str]
+        self,
+        kernel: Kernel,
+        observer: TracingObserver,
+        client_of: Callable[[int], str],
+        catch_up: Callable[[], None],
     ) -> None:
+        """`catch_up` has everything told here, before it returns, that has passed on the wire."""
         self._kernel, self._observer, self._client_of = kernel, observer, client_of
+        self._catch_up = catch_up
         self._server = kernel.process("zookeeper").lane("SyncThread").action(None, -1)
         self._to_pass: dict[str, deque[Flight]] = defaultdict(deque)
         self._to_apply: dict[str, deque[Flight]] = defaultdict(deque)
@@ -104,9 +110,11 @@ class LiveCauses:
     def on_transaction(self, at_us: int, transaction: Transaction) -> None:
         """The server logged a transaction: its session's next write that can be it, of those whose
         answer was lost only where no other is on its way."""
-        waiting = self._to_apply[self._client_of(transaction.session_id)]
-        fits = partial(_fits, transaction)
-        flight = _take(waiting, lambda one: not one.lost and fits(one)) or _take(waiting, fits)
+        client = self._client_of(transaction.session_id)
+        flight = self._applied(client, transaction)
+        if flight is None and client:  # the server was faster than who reads along
+            self._catch_up()
+            flight = self._applied(client, transaction)
         cause = flight.passed if flight is not None else -1
         tell = self._observer.on_transaction
         seq = self._told(self._server, cause, lambda: tell(at_us, transaction))
@@ -116,6 +124,10 @@ class LiveCauses:
             self._sessions[transaction.session_id] = seq
         for change in _changes(transaction):
             self._changes[change].append((transaction.zxid, seq))
+
+    def _applied(self, client: str, transaction: Transaction) -> Flight | None:
+        waiting, fits = self._to_apply[client], partial(_fits, transaction)
+        return _take(waiting, lambda one: not one.lost and fits(one)) or _take(waiting, fits)
 
     @contextmanager
     def _as_of(self, at_us: int) -> Iterator[None]:
