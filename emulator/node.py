@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from emulator.broker.admin import AdminManager
+from emulator.broker.alter_isr_manager import RpcAlterIsrManager
 from emulator.broker.apis import KafkaApis
 from emulator.broker.context import BrokerContext, KernelThreads, TraceProbe
 from emulator.broker.controlled_shutdown import ControlledShutdown
+from emulator.broker.controller_channel import BrokerToControllerChannelManager
 from emulator.broker.dynamic_config import (
     BrokerConfigHandler,
     ConfigHandler,
@@ -165,6 +167,7 @@ class Broker:
             self._logs,
             self.metadata_cache,
             self._leader_quota,
+            self._alter_isr_manager(),
         )
         self.replica_manager.fetchers = ReplicaFetcherManager(
             self.context, self._network, self.replica_manager.partitions.get, self._follower_quota
@@ -174,6 +177,17 @@ class Broker:
         LogDirFailureHandler(
             self.context, zk_client, self._logs, self.replica_manager, self.halt
         ).start()
+
+    def _alter_isr_manager(self) -> RpcAlterIsrManager | None:
+        """Where ISR changes go through the controller: the thread that asks it, and what is to be
+        asked."""
+        if self.context.profile.propagation != "rpc":
+            return None
+        channel = BrokerToControllerChannelManager(self.context, self._network, self.metadata_cache)
+        manager = RpcAlterIsrManager(self.context, channel, lambda: self.broker_epoch)
+        channel.start()
+        manager.start()
+        return manager
 
     async def _register(self) -> None:
         """Create `/brokers/ids/<id>` under the present session; its czxid is the broker epoch."""

@@ -16,10 +16,12 @@ from emulator.broker.fetch_session import FetchSessions
 from emulator.broker.metadata_cache import MetadataCache
 from emulator.broker.replica_manager import Fetched, Produced, ReplicaManager
 from emulator.broker.request_handlers import Received
-from emulator.model.errors import Errors, KafkaError
+from emulator.model.errors import Errors, IllegalState, KafkaError
 from emulator.protocol.messages import (
     AdminResponse,
     AlterConfigsRequest,
+    AlterIsrRequest,
+    AlterIsrResponse,
     AlterPartitionReassignmentsRequest,
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -67,6 +69,10 @@ class ControllerPort(Protocol):
         respond: Callable[[ControlledShutdownResponse], None],
     ) -> None: ...
 
+    def alter_isrs(
+        self, request: AlterIsrRequest, respond: Callable[[AlterIsrResponse], None]
+    ) -> None: ...
+
     def is_topic_queued_for_deletion(self, topic: str) -> bool: ...
 
     def elect_leaders(
@@ -105,6 +111,7 @@ class KafkaApis:
             UpdateMetadataRequest: self._update_metadata,
             StopReplicaRequest: self._stop_replica,
             ControlledShutdownRequest: self._controlled_shutdown,
+            AlterIsrRequest: self._alter_isr,
             OffsetsForLeaderEpochRequest: self._offsets_for_leader_epoch,
             ListOffsetsRequest: self._list_offsets,
             ApiVersionsRequest: self._api_versions,
@@ -118,13 +125,13 @@ class KafkaApis:
         }
 
     async def handle(self, received: Received) -> None:
-        """Serve one request; an error of ZooKeeper that reaches here is the request's answer."""
+        """Serve one request; an exception that reaches here is the request's answer."""
         request, connection = received.request, received.connection
         if "handle_request" in self._context.kernel.checkpoints:
             await self._context.kernel.checkpoint("handle_request")
         try:
             await self._handlers[type(request)](request, connection)
-        except ZooKeeperError as error:
+        except (ZooKeeperError, IllegalState) as error:
             self._context.failed(type(request).__name__, error)
             connection.respond(_unknown_server_error(request))
 
@@ -234,6 +241,15 @@ class KafkaApis:
         self, request: ControlledShutdownRequest, connection: ServerConnection
     ) -> None:
         self._controller.controlled_shutdown(request, connection.respond)
+
+    async def _alter_isr(self, request: AlterIsrRequest, connection: ServerConnection) -> None:
+        if self._controller.is_active:
+            self._controller.alter_isrs(request, connection.respond)
+        else:
+            partitions = tuple(p.partition for p in request.partitions)
+            error = Errors.NOT_CONTROLLER
+            self._context.emit(events.AlterIsrRefused, request.broker, partitions, error.name)
+            connection.respond(AlterIsrResponse(error))
 
     # -- administration ----------------------------------------------------------------------------
 

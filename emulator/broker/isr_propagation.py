@@ -39,6 +39,14 @@ class IsrPropagation:
         self._last_change_ms = context.now_ms()
         self._last_propagation_ms = context.now_ms()
 
+    def start(self) -> None:
+        """isr-change-propagation."""
+        self._context.scheduler.schedule(
+            "isr-change-propagation",
+            self.maybe_propagate_isr_changes,
+            ISR_CHANGE_PROPAGATION_PERIOD_MS,
+        )
+
     async def record_isr_change(self, partition: TopicPartition) -> None:
         """Called with the partition's write lock held; blocks while a notification is being
         written."""

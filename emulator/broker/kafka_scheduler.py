@@ -34,6 +34,37 @@ class KafkaScheduler:
         schedule."""
         return self._spawn(f"kafka-scheduler/{name}", self._run(body, period_ms, delay_ms))
 
+    def schedule_when(
+        self,
+        name: str,
+        needed: Callable[[], Coroutine[Any, Any, None]],
+        body: Callable[[], Coroutine[Any, Any, None]],
+        period_ms: int,
+        delay_ms: int,
+    ) -> Task:
+        """As `schedule`, without the runs that find nothing to do: `needed` blocks until there is
+        something, and the next run in turn does it."""
+        return self._spawn(
+            f"kafka-scheduler/{name}", self._run_when(needed, body, period_ms, delay_ms)
+        )
+
+    async def _run_when(
+        self,
+        needed: Callable[[], Coroutine[Any, Any, None]],
+        body: Callable[[], Coroutine[Any, Any, None]],
+        period_ms: int,
+        delay_ms: int,
+    ) -> None:
+        kernel = self._kernel
+        first_us, period_us = kernel.now + delay_ms * 1000, period_ms * 1000
+        while True:
+            await needed()
+            runs_before = max(0, -((first_us - kernel.now) // period_us))
+            await kernel.sleep_until(first_us + runs_before * period_us)
+            if self._stopped:
+                return
+            await body()
+
     async def _run(
         self, body: Callable[[], Coroutine[Any, Any, None]], period_ms: int, delay_ms: int
     ) -> None:

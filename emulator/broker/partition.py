@@ -9,26 +9,20 @@ from __future__ import annotations
 
 from emulator.broker.context import BrokerContext
 from emulator.broker.fetch_session import CachedPartition
-from emulator.broker.isr_store import IsrStore
+from emulator.broker.isr_state import CommittedIsr, IsrState
+from emulator.broker.isr_store import AlterIsrManager, IsrStore
+from emulator.broker.leader_isr import LeaderIsr
 from emulator.broker.log_dirs import LogDirectory
 from emulator.broker.partition_ports import DelayedOperations, Logs
-from emulator.broker.replica import (
-    Replica,
-    Rules,
-    high_watermark_allowed,
-    is_follower_in_sync,
-    is_follower_out_of_sync,
-)
+from emulator.broker.replica import Replica, Rules, high_watermark_allowed
 from emulator.kernel.scheduler import BASE_MS
 from emulator.kernel.sync import RwLock
 from emulator.model.errors import Errors, KafkaError
 from emulator.model.offset_log import Batch, EpochEntry, OffsetLog, ReadInfo
-from emulator.profiles.guards.isr import ISR_CHECK_UNDER_READ_LOCK
+from emulator.profiles.guards.alter_isr import MAXIMAL_ISR
 from emulator.protocol.messages import FetchedPartition, FetchPartition
 from emulator.trace import events
-from emulator.trace.values import EpochRun, Lagging, PartitionState, TopicPartition
-from zk.codec import LeaderAndIsr
-from zk.kafka_zk_client import Updated
+from emulator.trace.values import EpochRun, PartitionState, TopicPartition
 
 
 class Partition:
@@ -45,13 +39,13 @@ class Partition:
         self._context, self.partition = context, partition
         self._store, self._delayed, self._logs = store, delayed, logs
         self._rules = Rules.of(context.guards, context.config.replica_lag_max_messages)
-        self._looks_under_read_lock = ISR_CHECK_UNDER_READ_LOCK in context.guards
         self.lock = RwLock(context.kernel, f"leaderIsrUpdateLock {partition}")
         self.zk_version = 0
         self.leader_epoch = -1
         self.leader_epoch_start_offset: int | None = None
         self.leader_replica_id: int | None = None
-        self.isr: tuple[int, ...] = ()
+        self.isr_state = CommittedIsr(())
+        self._leader_isr = LeaderIsr(context, self, store, self._rules)
         self.replicas: tuple[int, ...] = ()
         self.adding_replicas: tuple[int, ...] = ()
         self.removing_replicas: tuple[int, ...] = ()
@@ -104,7 +98,8 @@ class Partition:
         """Its log directory failed: whoever fetches it is told so with the next fetch."""
         self._stir()
 
-    async def _lock_for_writing(self) -> None:
+    async def lock_for_writing(self) -> None:
+        """The write lock; whoever rests on this partition is woken."""
         if self._resting:
             self._stir()
         self._delayed.about_to_change(self.partition)
@@ -115,10 +110,10 @@ class Partition:
     async def make_leader(self, state: PartitionState) -> bool:
         """Become leader, or take over a new epoch as the leader that it already is; True iff newly
         leader."""
-        await self._lock_for_writing()
+        await self.lock_for_writing()
         try:
             is_new_leader = await self._make_leader(state)
-            hw_incremented = self._maybe_increment_leader_hw(self._context.now_ms())
+            hw_incremented = self.maybe_increment_leader_hw(self._context.now_ms())
         finally:
             self.lock.release_write()
         if hw_incremented:
@@ -158,7 +153,7 @@ class Partition:
     async def make_follower(self, state: PartitionState) -> bool:
         """Become follower of `state.leader`; True when leader or epoch changed, and fetchers must
         be rebuilt."""
-        await self._lock_for_writing()
+        await self.lock_for_writing()
         try:
             old_leader_epoch = self.leader_epoch
             self.controller_epoch = state.controller_epoch
@@ -190,7 +185,9 @@ class Partition:
                 self.remotes[broker] = self._new_replica(broker)
         for broker in [b for b in self.remotes if b not in followers]:
             del self.remotes[broker]
-        self.replicas, self.isr = state.replicas, isr
+        self.replicas, self.isr_state = state.replicas, CommittedIsr(isr)
+        if isinstance(self._store, AlterIsrManager):
+            self._store.clear_pending(self.partition)
         self.adding_replicas, self.removing_replicas = (
             state.adding_replicas,
             state.removing_replicas,
@@ -217,7 +214,7 @@ class Partition:
 
     async def create_log_if_not_exists(self, *, is_new: bool) -> None:
         """Only the log: the leader is not known to be alive (KAFKA-1647)."""
-        await self._lock_for_writing()
+        await self.lock_for_writing()
         try:
             if self.log is None:
                 self.log, self.directory = await self._logs.get_or_create(
@@ -228,10 +225,10 @@ class Partition:
 
     async def delete(self) -> None:
         """The topic goes: nothing of the partition is left (delete)."""
-        await self._lock_for_writing()
+        await self.lock_for_writing()
         try:
             self.remotes.clear()
-            self.replicas, self.isr, self.log = (), (), None
+            self.replicas, self.isr_state, self.log = (), CommittedIsr(()), None
             self.leader_replica_id = self.leader_epoch_start_offset = None
         finally:
             self.lock.release_write()
@@ -278,42 +275,28 @@ class Partition:
                 replica.last_caught_up_time_ms - BASE_MS,
             )
         if follower not in self.isr:
-            await self.maybe_expand_isr(replica)
+            await self._leader_isr.maybe_expand(replica)
         if before != replica.log_end_offset and self.leader_log is not None:
             await self.lock.pass_read()
-            if self._maybe_increment_leader_hw(fetch_time_ms):
+            if self.maybe_increment_leader_hw(fetch_time_ms):
                 await self._delayed.check_and_complete_all(self.partition)
         return True
 
-    async def maybe_expand_isr(self, replica: Replica) -> None:
-        """Check under the read lock, again under the write lock, and write (KAFKA-7538); before
-        2.5 under the write lock at once."""
-        if self._looks_under_read_lock:
-            await self.lock.pass_read()
-            if not self._needs_expand_isr(replica):
-                return
-        await self._lock_for_writing()
-        try:
-            if self._needs_expand_isr(replica):
-                await self._update_isr("expand", (*self.isr, replica.broker), ())
-        finally:
-            self.lock.release_write()
-
-    def _needs_expand_isr(self, replica: Replica) -> bool:
-        log = self.leader_log
-        return (
-            log is not None
-            and replica.broker not in self.isr
-            and self.remotes.get(replica.broker) is replica
-            and is_follower_in_sync(
-                replica.log_end_offset,
-                log.high_watermark,
-                self.leader_epoch_start_offset,
-                self._rules,
-            )
-        )
-
     # -- the ISR -----------------------------------------------------------------------------------
+
+    @property
+    def isr_state(self) -> IsrState:
+        """Committed, or with a change on its way."""
+        return self._isr_state
+
+    @isr_state.setter
+    def isr_state(self, state: IsrState) -> None:
+        """`isr` is the committed one, `maximal_isr` what the high watermark and acks=all wait
+        for; read with each fetch."""
+        self._isr_state = state
+        self.isr: tuple[int, ...] = state.isr
+        maximal = MAXIMAL_ISR in self._context.guards
+        self.maximal_isr: tuple[int, ...] = state.maximal_isr if maximal else state.isr
 
     @property
     def has_all_in_step(self) -> bool:
@@ -333,99 +316,31 @@ class Partition:
         return True
 
     async def maybe_shrink_isr(self) -> None:
-        """Remove who is out of sync: check under the read lock, again under the write lock, and
-        write; the high watermark may go up, since the ISR may be down to one."""
-        if self._looks_under_read_lock:
-            await self.lock.pass_read()
-            if not self._out_of_sync_replicas():
-                return
-        await self._lock_for_writing()
-        try:
-            hw_incremented = await self._shrink_isr()
-        finally:
-            self.lock.release_write()
-        if hw_incremented:
-            await self._delayed.check_and_complete_all(self.partition)
+        """One look of isr-expiration."""
+        await self._leader_isr.maybe_shrink()
 
-    async def _shrink_isr(self) -> bool:
-        out_of_sync = self._out_of_sync_replicas()
-        if not out_of_sync:
-            return False
-        new_isr = tuple(b for b in self.isr if b not in out_of_sync)
-        await self._update_isr("shrink", new_isr, out_of_sync)
-        return self._maybe_increment_leader_hw(self._context.now_ms())
-
-    def _out_of_sync_replicas(self) -> tuple[int, ...]:
-        """Members of the ISR, without the leader, that are stuck or slow (getOutOfSyncReplicas)."""
-        log = self.leader_log
-        if log is None:
-            return ()
+    def stir_for_time(self) -> None:
+        """How long ago followers fetched is about to decide."""
         if self._resting and not self._rules.stay_at_log_end:
             self._stir()
-        now_ms, max_lag_ms = self._context.now_ms(), self._context.config.replica_lag_time_max_ms
-        return tuple(
-            b
-            for b in self.isr
-            if b != self._context.broker
-            and is_follower_out_of_sync(
-                self._replica_or_error(b), log.log_end_offset, now_ms, max_lag_ms, self._rules
-            )
-        )
 
-    def _replica_or_error(self, broker: int) -> Replica:
-        """A member of the ISR may be no replica any more, while a reassignment shrinks: the look at
-        the ISR fails then (getReplicaOrException; KAFKA-9672)."""
-        replica = self.remotes.get(broker)
-        if replica is None:
-            raise KafkaError(Errors.REPLICA_NOT_AVAILABLE, f"{self.partition} at {broker}")
-        return replica
+    async def complete_all_delayed(self) -> None:
+        """The high watermark moved: parked requests are looked at, outside the lock."""
+        await self._delayed.check_and_complete_all(self.partition)
 
-    async def _update_isr(
-        self, change: str, new_isr: tuple[int, ...], out_of_sync: tuple[int, ...]
-    ) -> None:
-        """Write the ISR at the cached version; a rejected write leaves everything as it was
-        (expandIsr, shrinkIsr). The write lock is held across the call to ZooKeeper."""
-        log, now_ms = self.leader_log, self._context.now_ms()
-        assert log is not None and self.lock.write_owner is self._context.kernel.current
-        self._context.emit(
-            events.IsrUpdateStarted,
-            self.partition,
-            change,
-            self.isr,
-            new_isr,
-            log.high_watermark,
-            log.log_end_offset,
-            self.leader_epoch,
-            self.zk_version,
-            tuple(self._lagging(b, now_ms) for b in out_of_sync),
-        )
-        state = LeaderAndIsr(self._context.broker, self.leader_epoch, new_isr, self.zk_version)
-        result = await self._store.update(self.partition, state, self.controller_epoch)
-        if isinstance(result, Updated):
-            self.isr, self.zk_version = new_isr, result.zk_version
-            self._context.emit(
-                events.IsrUpdated,
-                self.partition,
-                change,
-                new_isr,
-                self.zk_version,
-                self.leader_epoch,
-            )
-        else:
-            self._context.emit(events.IsrUpdateRejected, self.partition, change, self.zk_version)
-
-    def _lagging(self, broker: int, now_ms: int) -> Lagging:
-        replica = self.remotes[broker]
-        return Lagging(broker, replica.log_end_offset, now_ms - replica.last_caught_up_time_ms)
-
-    def _maybe_increment_leader_hw(self, now_ms: int) -> bool:
+    def maybe_increment_leader_hw(self, now_ms: int) -> bool:
         """Raise the high watermark as far as the rule allows; True when it moved."""
         log = self.leader_log
         if log is None:
             return False
         max_lag_ms = self._context.config.replica_lag_time_max_ms
         allowed = high_watermark_allowed(
-            log.log_end_offset, self.remotes.values(), self.isr, now_ms, max_lag_ms, self._rules
+            log.log_end_offset,
+            self.remotes.values(),
+            self.maximal_isr,
+            now_ms,
+            max_lag_ms,
+            self._rules,
         )
         if allowed <= log.high_watermark:
             return False
@@ -450,7 +365,7 @@ class Partition:
                 self._stir()
             batch = log.append_as_leader(records, size, self.leader_epoch)
             self._appended("leader", (batch,), log)
-            hw_incremented = self._maybe_increment_leader_hw(self._context.now_ms())
+            hw_incremented = self.maybe_increment_leader_hw(self._context.now_ms())
         finally:
             self.lock.release_read()
         if hw_incremented:
@@ -498,7 +413,7 @@ class Partition:
             return Errors.NOT_LEADER_OR_FOLLOWER
         if log.high_watermark < required_offset:
             return None
-        if len(self.isr) < self.min_insync_replicas:
+        if len(self.maximal_isr) < self.min_insync_replicas:
             return Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return Errors.NONE
 

@@ -14,8 +14,8 @@ from emulator.broker.context import BrokerContext
 from emulator.broker.delayed import DelayedFetch, DelayedProduce, ProduceStatus
 from emulator.broker.fetch_session import FetchContext
 from emulator.broker.fetcher import InitialFetchState, ReplicaFetcherManager
-from emulator.broker.isr_propagation import ISR_CHANGE_PROPAGATION_PERIOD_MS, IsrPropagation
-from emulator.broker.isr_store import ZkIsrStore
+from emulator.broker.isr_propagation import IsrPropagation
+from emulator.broker.isr_store import AlterIsrManager, zk_isr_store
 from emulator.broker.local_reads import LocalReads
 from emulator.broker.log_dirs import LogDirectory
 from emulator.broker.log_manager import LogManager
@@ -67,10 +67,15 @@ class ReplicaManager:
         logs: LogManager,
         metadata_cache: MetadataCache,
         leader_quota: ReplicationQuotaManager,
+        alter_isr: AlterIsrManager | None = None,
     ) -> None:
+        """ISR changes go through `alter_isr`, or to ZooKeeper."""
         self._context, self._logs, self._metadata_cache = context, logs, metadata_cache
         self.propagation = IsrPropagation(context, zk_client)
-        self._store = ZkIsrStore(zk_client, self.propagation.record_isr_change)
+        self._through_controller = alter_isr is not None
+        self._store = alter_isr or zk_isr_store(
+            zk_client, self.propagation.record_isr_change, context.guards
+        )
         self.state_change_lock = Monitor(context.kernel, "replicaStateChangeLock")
         self.partitions: Pool[Partition] = Pool()
         self.reads = LocalReads(context, self.partitions, self._error_of_unhosted, leader_quota)
@@ -88,14 +93,10 @@ class ReplicaManager:
         lag_ms = context.config.replica_lag_time_max_ms
         period_ms = lag_ms // 2 if ISR_EXPIRATION_AT_HALF_LAG in context.guards else lag_ms
         context.scheduler.schedule("isr-expiration", self._maybe_shrink_isr, period_ms)
-        if ISR_CHANGE_NOTIFICATIONS not in context.guards:
+        if self._through_controller or ISR_CHANGE_NOTIFICATIONS not in context.guards:
             return
         await context.kernel.checkpoint("boot.propagation")
-        context.scheduler.schedule(
-            "isr-change-propagation",
-            self.propagation.maybe_propagate_isr_changes,
-            ISR_CHANGE_PROPAGATION_PERIOD_MS,
-        )
+        self.propagation.start()
 
     async def _maybe_shrink_isr(self) -> None:
         """One run of isr-expiration: every hosted partition, one after the other. An exception ends

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
+from emulator.controller.alter_isr import AlterIsrs
 from emulator.controller.brokers import Brokers
 from emulator.controller.controlled_shutdown import ControlledShutdowns
 from emulator.controller.elections import Elections
@@ -26,6 +27,8 @@ from emulator.kernel.scheduler import Task
 from emulator.kernel.sync import Promise
 from emulator.model.errors import Errors, KafkaError
 from emulator.protocol.messages import (
+    AlterIsrRequest,
+    AlterIsrResponse,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     ElectionResults,
@@ -82,6 +85,9 @@ class KafkaController:
             self._deletions,
             self._reassignment_isr_changed,
             lambda: self._put_if_active("ZkPartitionReassignment", self._reassignments.by_command),
+        )
+        self._alter_isrs = AlterIsrs(
+            self.machinery, self._reassignments, self._update_leadership_cache
         )
         self._topics = Topics(self.machinery, self._deletions, self._topic_modified)
         self.brokers = Brokers(
@@ -388,6 +394,20 @@ class KafkaController:
                 respond(ControlledShutdownResponse(Errors.UNKNOWN_SERVER_ERROR))
 
         self.events.put(ControllerEvent("ControlledShutdown", process, lambda: respond(moved)))
+
+    def alter_isrs(
+        self, request: AlterIsrRequest, respond: Callable[[AlterIsrResponse], None]
+    ) -> None:
+        """A leader proposes ISRs. Nobody is told when the event is dropped: `preempt` of
+        AlterIsrReceived does nothing, and the leader waits until its request times out."""
+
+        async def process() -> None:
+            if self.is_active:
+                await self._alter_isrs.process(request, respond)
+            else:
+                self._alter_isrs.refuse(request, Errors.NOT_CONTROLLER, respond)
+
+        self._put("AlterIsrReceived", process)
 
     def is_topic_queued_for_deletion(self, topic: str) -> bool:
         """Asked by a handler thread, between two of the controller's steps."""

@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 from emulator.kernel.scheduler import Kernel, Task
 from emulator.model.config import KafkaConfig
+from emulator.profiles.base import Profile
+from emulator.profiles.guards.base import Guard
 
 
 class Host(Protocol):
@@ -18,6 +20,8 @@ class Host(Protocol):
     broker: int
     kernel: Kernel
     config: KafkaConfig
+    profile: Profile
+    guards: frozenset[Guard]
 
     def now_ms(self) -> int: ...
 

@@ -164,11 +164,19 @@ class Reassignments:
             self._context.assignments[partition] = assignment
             unneeded = [b for b in before.replicas if b not in assignment.replicas]
             await self._stop_removed(partition, unneeded)
-        handler = NodeChangeHandler(
-            paths.topic_partition_state(*partition), changed=lambda: self._isr_changed(partition)
-        )
-        self._zk_client.client.register_change_handler(handler)
+        if not self._is_alter_isr_enabled:
+            handler = NodeChangeHandler(
+                paths.topic_partition_state(*partition),
+                changed=lambda: self._isr_changed(partition),
+            )
+            self._zk_client.client.register_change_handler(handler)
         self._context.being_reassigned[partition] = None
+
+    @property
+    def _is_alter_isr_enabled(self) -> bool:
+        """A controller that proposes its own ISR changes expects others to do so, and sets no
+        watches on state znodes: those of leaders that still write it does not see."""
+        return self._machinery.host.profile.propagation == "rpc"
 
     async def _write_topic(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
         topic = self._context.assignment_of_topic(partition.topic)
@@ -273,7 +281,9 @@ class Reassignments:
         (removePartitionFromReassigningPartitions)."""
         if partition not in self._context.being_reassigned:
             raise IllegalState(f"{partition} is not being reassigned")
-        self._zk_client.client.unregister_change_handler(paths.topic_partition_state(*partition))
+        if not self._is_alter_isr_enabled:
+            state = paths.topic_partition_state(*partition)
+            self._zk_client.client.unregister_change_handler(state)
         await self._maybe_remove_from_command(
             lambda p, target: p == partition and target == done.replicas
         )

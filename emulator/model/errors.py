@@ -32,6 +32,7 @@ class Errors(IntEnum):
     INVALID_CONFIG = 40
     NOT_CONTROLLER = 41
     INVALID_REQUEST = 42
+    OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56
     REASSIGNMENT_IN_PROGRESS = 60
     FETCH_SESSION_ID_NOT_FOUND = 70
@@ -46,6 +47,8 @@ class Errors(IntEnum):
     ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
     ELECTION_NOT_NEEDED = 84
     NO_REASSIGNMENT_IN_PROGRESS = 85
+    INVALID_UPDATE_VERSION = 95
+    INELIGIBLE_REPLICA = 107
 
 
 class KafkaError(Exception):
@@ -54,3 +57,10 @@ class KafkaError(Exception):
     def __init__(self, error: Errors, message: str = "") -> None:
         super().__init__(f"{error.name}: {message}" if message else error.name)
         self.error = error
+
+
+class IllegalState(KafkaError):
+    """IllegalStateException: a thread of Kafka found what its code says cannot be."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(Errors.UNKNOWN_SERVER_ERROR, message)

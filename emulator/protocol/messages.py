@@ -221,6 +221,43 @@ class ControlledShutdownResponse(msgspec.Struct, frozen=True):
     remaining: tuple[TopicPartition, ...] = ()
 
 
+class AlterIsrPartition(NamedTuple):
+    """One partition of AlterIsr: the ISR that is to replace version `current_isr_version`."""
+
+    partition: TopicPartition
+    leader_epoch: int
+    new_isr: tuple[int, ...]
+    current_isr_version: int
+
+
+class AlterIsrRequest(msgspec.Struct, frozen=True):
+    """v0 (2.7), as AlterPartition v1 (3.2) and v2 (3.3): a leader asks the controller for other
+    ISRs."""
+
+    broker: int
+    broker_epoch: int
+    partitions: tuple[AlterIsrPartition, ...]
+    version: int = 0
+
+
+class AlteredIsr(NamedTuple):
+    """One partition of the answer: its state as it is now, or an error."""
+
+    partition: TopicPartition
+    error: Errors
+    leader: int = -1
+    leader_epoch: int = -1
+    isr: tuple[int, ...] = ()
+    zk_version: int = -1
+
+
+class AlterIsrResponse(msgspec.Struct, frozen=True):
+    """`partitions` is empty when the whole request is refused."""
+
+    error: Errors
+    partitions: tuple[AlteredIsr, ...] = ()
+
+
 class ApiVersionsRequest(msgspec.Struct, frozen=True):
     """What can you do? The first request on a client's connection."""
 
@@ -325,6 +362,7 @@ Request = (
     | UpdateMetadataRequest
     | StopReplicaRequest
     | ControlledShutdownRequest
+    | AlterIsrRequest
     | ApiVersionsRequest
     | MetadataRequest
     | CreateTopicsRequest
@@ -343,6 +381,7 @@ Response = (
     | UpdateMetadataResponse
     | StopReplicaResponse
     | ControlledShutdownResponse
+    | AlterIsrResponse
     | MetadataResponse
     | AdminResponse
 )

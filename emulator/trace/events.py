@@ -3,16 +3,18 @@
 Every event carries `seq` (its place in the trace), `t` (microseconds since the world began),
 `broker` (0: none, a client or the world), `thread` (Kafka's thread name) and `cause` (the `seq`
 that led to it, -1: none), in this order. Events are facts: what was decided, with the numbers that
-decided it; never an interpretation. A new kind goes in here and nowhere else; `docs/trace.md` is
-made from this file.
+decided it; never an interpretation. A new kind goes in here or, if it belongs to AlterIsr, into
+`alter_isr`, and nowhere else; `docs/trace.md` is made from these files.
 """
 
 from __future__ import annotations
 
-import re
-
-import msgspec
-
+from emulator.trace.alter_isr import AlterIsrDecided as AlterIsrDecided
+from emulator.trace.alter_isr import AlterIsrFailed as AlterIsrFailed
+from emulator.trace.alter_isr import AlterIsrProposed as AlterIsrProposed
+from emulator.trace.alter_isr import AlterIsrRefused as AlterIsrRefused
+from emulator.trace.alter_isr import AlterIsrSent as AlterIsrSent
+from emulator.trace.event import Event as Event
 from emulator.trace.values import (
     EpochRun,
     Lagging,
@@ -22,26 +24,6 @@ from emulator.trace.values import (
     TopicPartition,
     WireOp,
 )
-
-
-def _kind(class_name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", class_name).lower()
-
-
-class Event(msgspec.Struct, frozen=True, gc=False, tag_field="kind", tag=_kind, omit_defaults=True):
-    """What all events have."""
-
-    seq: int
-    t: int
-    broker: int
-    thread: str
-    cause: int
-
-    @property
-    def kind(self) -> str:
-        """The event's name in the trace, such as `isr_updated`."""
-        return str(type(self).__struct_config__.tag)
-
 
 # -- the world -------------------------------------------------------------------------------------
 
@@ -552,6 +534,11 @@ AnyEvent = (
     | IsrUpdateRejected
     | IsrChangeHeld
     | IsrChangeNotified
+    | AlterIsrProposed
+    | AlterIsrSent
+    | AlterIsrDecided
+    | AlterIsrRefused
+    | AlterIsrFailed
     | FetchSent
     | FetcherStarted
     | FetcherStopped

@@ -1,6 +1,6 @@
 """The vocabulary of events as a document: `python -m emulator.trace.vocabulary > docs/trace.md`.
 
-Made from `events.py` alone, so that the document cannot say anything else than the code; a test
+Made from the events' own files, so that the document cannot say anything else than the code; a test
 holds the one to the other. Knows no particular event.
 """
 
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from typing import get_args
 
-from emulator.trace import columns, events
-from emulator.trace.events import AnyEvent, Event
+from emulator.trace import columns
+from emulator.trace.event import Event
+from emulator.trace.events import AnyEvent
 from emulator.trace.reader import SCHEMA_VERSION
 
 _SECTION = re.compile(r"^# -- (.+?) -+$", re.MULTILINE)
@@ -26,21 +28,27 @@ Every event has `kind`, `seq` (its place), `t` (microseconds since the world beg
 (the `seq` that led to it, -1: none). Fields that have their default are left out. A partition is
 `["orders", 0]`.
 
-This file is made from `emulator/trace/events.py` by `python -m emulator.trace.vocabulary`.
+This file is made from `emulator/trace/events.py` and `alter_isr.py` there, by
+`python -m emulator.trace.vocabulary`.
 """
 
 
 def markdown() -> str:
     """The whole document."""
-    source = inspect.getsource(events)
-    sections = [(m.start(), m.group(1)) for m in _SECTION.finditer(source)]
-    parts = [_HEAD]
+    parts, title = [_HEAD], ""
     for kind in get_args(AnyEvent):
-        at = source.index(f"class {kind.__name__}(")
-        while sections and sections[0][0] < at:
-            parts.append(f"\n## {_title(sections.pop(0)[1])}\n")
+        if _section(kind) != title:
+            title = _section(kind)
+            parts.append(f"\n## {_title(title)}\n")
         parts.append(_entry(kind))
     return "\n".join([*parts, columns.markdown()])
+
+
+def _section(kind: type[Event]) -> str:
+    """The heading above a kind, in its file."""
+    source = inspect.getsource(sys.modules[kind.__module__])
+    before = source[: source.index(f"class {kind.__name__}(")]
+    return str(_SECTION.findall(before)[-1])
 
 
 def _title(text: str) -> str:
