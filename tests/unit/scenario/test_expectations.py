@@ -231,6 +231,26 @@ def test_what_the_scenarios_expect_held_of_real_kafka(recording: str, text: str)
     assert finding.held is True, finding.seen
 
 
+@pytest.mark.parametrize(
+    ("bound", "held"),
+    [("at least 300ms", True), ("at least 301ms", False), ("at most 299ms", False)],
+)
+def test_how_long_a_change_is_only_decided(bound: str, held: bool) -> None:
+    story = Story().created().at(7).shrinks(2, after_ms=2100).at(7.3).written(1, 1, 3)
+    expands = ORDERS, "expand", (1, 3), (1, 3, 2), 0, 9, 0, 1
+    story.at(9).tell(e.IsrUpdateStarted, 1, *expands)
+    story.at(9.1).written(2, 1, 3, 2, change="expand")
+    story.at(12).shrinks(3, after_ms=2100)
+    text = f"the slowest isr change of orders takes {bound} to take effect"
+    assert judged(text, story).held is held
+
+
+def test_a_change_that_is_never_in_force_has_no_length() -> None:
+    story = Story().created().at(7).shrinks(2, after_ms=2100)
+    text = "the slowest isr change of orders takes at most 1s to take effect"
+    assert judged(text, story, end=20).held is None
+
+
 def test_every_kind_has_a_form_and_is_found_by_its_file_name() -> None:
     assert {"isr_becomes", "isr_history", "counts", "nothing_lost"} <= set(checks())
     assert all(forms()[name] for name in checks())
