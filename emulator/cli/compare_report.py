@@ -26,6 +26,7 @@ COUNTS = (
     ("rejected_updates", "rejected updates"),
     ("cas_conflicts", "CAS conflicts"),
     ("notifications", "notifications"),
+    ("alter_isr_requests", "AlterIsr requests"),
     ("update_metadata_requests", "UpdateMetadata requests"),
     ("changes_never_shown", "versions never shown, per broker"),
     ("changes_not_yet_known", "changes not yet known at the end"),

@@ -118,6 +118,7 @@ class Meter:
             "rejected_updates": self.propagation.rejected,
             "cas_conflicts": counts.conflicts,
             "notifications": counts.notifications,
+            "alter_isr_requests": counts.alter_isr_requests,
             "update_metadata_requests": counts.update_metadata_requests,
             "changes_never_shown": self.observed.metadata.never_shown,
             "changes_not_yet_known": self.propagation.awaited(),

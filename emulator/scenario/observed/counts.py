@@ -37,6 +37,7 @@ class Counts:
         self.notifications_unread = 0
         self.control_requests_refused = 0
         self.update_metadata_requests = 0
+        self.alter_isr_requests = 0
         self._cleared: Counter[int] = Counter()
         self.malformed_znodes = 0
         self.failed_threads = 0
@@ -79,6 +80,9 @@ class Counts:
 
     def on_control_request_sent(self, event: e.ControlRequestSent) -> None:
         self.update_metadata_requests += event.request == "UpdateMetadata"
+
+    def on_alter_isr_sent(self, event: e.AlterIsrSent) -> None:
+        self.alter_isr_requests += 1
 
     def on_control_request_refused(self, event: e.ControlRequestRefused) -> None:
         self.control_requests_refused += 1

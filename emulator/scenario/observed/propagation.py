@@ -17,6 +17,9 @@ from emulator.trace.values import TopicPartition
 STUCK_US = 1_000_000
 """A decision without an outcome for so long is stuck."""
 
+ROLLED_BACK = "rolled back"
+"""The outcome after which nothing is pending: the next fetch may try again."""
+
 
 class Change(msgspec.Struct):
     """One decision of a leader, and when it came to be known; microseconds, None: not yet.
@@ -75,6 +78,13 @@ class Propagation:
         self.rejected += 1
         self._refused[event.partition] = event.broker
         self._drop(event.partition, event.broker)
+
+    def on_alter_isr_failed(self, event: e.AlterIsrFailed) -> None:
+        """A proposal that stays pending, or goes out again, is still tried; an answer that is ignored
+        was to an older one."""
+        self.rejected += 1
+        if event.outcome == ROLLED_BACK:
+            self._drop(event.partition, event.broker)
 
     def on_becomes_leader(self, event: e.BecomesLeader) -> None:
         self._begins_anew(event.partition, event.broker)

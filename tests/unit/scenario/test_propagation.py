@@ -97,6 +97,19 @@ def test_a_decision_without_an_outcome_is_stuck_after_a_while() -> None:
     assert found.stuck(int(8.1 * SECOND)) == [ORDERS]
 
 
+def fails(story: Story, outcome: str) -> Story:
+    facts = ORDERS, "shrink", "INVALID_UPDATE_VERSION", outcome, 0
+    return story.tell(e.AlterIsrFailed, 1, *facts)
+
+
+def test_a_proposal_that_stays_pending_is_stuck_and_one_rolled_back_is_not() -> None:
+    story = Story().created().at(7).shrinks(2, after_ms=2100).at(7.06)
+    found = propagation(fails(story, "stays pending"))
+    assert (found.rejected, found.stuck(9 * SECOND)) == (1, [ORDERS])
+    found = propagation(fails(story, "rolled back"))
+    assert (found.rejected, found.stuck(9 * SECOND)) == (2, [])
+
+
 def test_what_nobody_has_learnt_at_the_end_is_said() -> None:
     story = Story().created().at(7).shrinks(2, after_ms=2100).written(1, 1, 3)
     assert propagation(story).awaited() == 1
