@@ -80,8 +80,8 @@ class Propagation:
         self._drop(event.partition, event.broker)
 
     def on_alter_isr_failed(self, event: e.AlterIsrFailed) -> None:
-        """A proposal that stays pending, or goes out again, is still tried; an answer that is ignored
-        was to an older one."""
+        """A proposal that stays pending, or goes out again, is still tried; an answer that is
+        ignored was to an older one."""
         self.rejected += 1
         if event.outcome == ROLLED_BACK:
             self._drop(event.partition, event.broker)
