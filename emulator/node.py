@@ -7,12 +7,12 @@ outlives the process (the disk) is given to it. Source: server/KafkaServer.scala
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from emulator.broker.admin import AdminManager
 from emulator.broker.alter_isr_manager import RpcAlterIsrManager
 from emulator.broker.apis import KafkaApis
-from emulator.broker.context import BrokerContext, KernelThreads, TraceProbe
+from emulator.broker.context import BrokerContext
 from emulator.broker.controlled_shutdown import ControlledShutdown
 from emulator.broker.controller_channel import BrokerToControllerChannelManager
 from emulator.broker.dynamic_config import (
@@ -29,6 +29,7 @@ from emulator.broker.metadata_cache import MetadataCache
 from emulator.broker.quota import ReplicationQuotaManager
 from emulator.broker.replica_manager import ReplicaManager
 from emulator.broker.request_handlers import RequestHandlerPool
+from emulator.broker.zookeeper import BLOCKING, client_of, era_of
 from emulator.controller.controller import KafkaController
 from emulator.protocol.messages import Request
 from emulator.protocol.transport import Network, ServerConnection
@@ -43,6 +44,18 @@ from zk.wire import Service
 
 class _Halted(Exception):
     """The process has ended itself while it booted."""
+
+
+class HealthCheck:
+    """KafkaHealthcheck's listener (<= 1.0): registers again under every new session."""
+
+    def __init__(self, register: Callable[[], Awaitable[None]]) -> None:
+        self._register = register
+
+    async def before_initializing_session(self) -> None: ...
+
+    async def after_initializing_session(self) -> None:
+        await self._register()
 
 
 class Broker:
@@ -117,26 +130,25 @@ class Broker:
     async def _start_parts(self) -> None:
         zk_client = self._zk_client = await self._connect()
         await self._load(zk_client)
-        await self._step("list_ids")
-        await zk_client.get_all_broker_and_epochs()
-        await self._step("register")
-        await self._register()
+        if not self._registers_last:
+            await self._step("list_ids")
+            await zk_client.get_all_broker_and_epochs()
+            await self._step("register")
+            await self._register()
         await self._serve(zk_client)
+
+    @property
+    def _registers_last(self) -> bool:
+        """Up to 1.0 KafkaHealthcheck registers when the controller and all else have started."""
+        return self.context.profile.zookeeper_client == BLOCKING
 
     async def _connect(self) -> KafkaZkClient:
         """initZkClient, and the cluster's id."""
         await self._step("connect")
-        config, threads = self.context.config, KernelThreads(self.context)
-        self.zk = ZooKeeperClient(
-            self._service,
-            threads,
-            TraceProbe(self.context),
-            name=f"broker-{self.broker}",
-            session_timeout_ms=config.zookeeper_session_timeout_ms,
-            max_in_flight=config.zookeeper_max_in_flight_requests,
-        )
+        config = self.context.config
+        self.zk = client_of(self.context, self._service)
         await self.zk.wait_until_connected(config.zookeeper_connection_timeout_ms)
-        zk_client = KafkaZkClient(self.zk, self._wall_ms)
+        zk_client = KafkaZkClient(self.zk, self._wall_ms, era_of(self.context.profile))
         await self._step("top_level_paths")
         await zk_client.create_top_level_paths()
         if await zk_client.get_cluster_id() is None:
@@ -202,14 +214,15 @@ class Broker:
     async def _serve(self, zk_client: KafkaZkClient) -> None:
         """The controller thread races with the main thread from here on; at the end the sockets
         answer."""
-        await self._step("controller")
+        early = "early_" if self._registers_last else ""
+        await self._step(f"{early}controller")
         self.controller = KafkaController(self.context, zk_client, self._network, self._register)
         self.controller.startup()
         admin = AdminManager(self.context, zk_client, self.metadata_cache, self._draw)
         for topic in ("__consumer_offsets", "__transaction_state"):
-            await self._step("coordinator")
+            await self._step(f"{early}coordinator")
             await zk_client.get_full_replica_assignment_for_topics([topic])
-        await self._step("config")
+        await self._step(f"{early}config")
         await DynamicConfigManager(
             self.context, zk_client, self._config_handlers(self.controller)
         ).startup()
@@ -223,6 +236,10 @@ class Broker:
             lambda: self.broker_epoch,
             controller,
         )
+        if self._registers_last:
+            zk_client.client.register_state_handler(HealthCheck(self._register))
+            await self._step("register")
+            await self._register()
         await self._step("started")
         self._pool.start()
         self.started = True

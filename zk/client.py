@@ -9,7 +9,7 @@ comes in through `Threads`. Source: zookeeper/ZooKeeperClient.scala@2.6.3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from zk.errors import AuthFailed, Code, MalformedZNode, SessionExpired, ZooKeeperError
@@ -135,6 +135,7 @@ class ZooKeeperClient:
         self._change_handlers: dict[str, ZNodeChangeHandler] = {}
         self._child_handlers: dict[str, ZNodeChildChangeHandler] = {}
         self._state_handlers: list[StateChangeHandler] = []
+        self._call_backs: list[Callable[[], Awaitable[None]]] = []
         self._waiting: list[Promise] = []
         self._state = SessionState.DISCONNECTED
         self._closed = False
@@ -254,8 +255,26 @@ class ZooKeeperClient:
     def register_child_handler(self, handler: ZNodeChildChangeHandler) -> None:
         self._child_handlers[handler.path] = handler
 
+    async def subscribe_child_changes(self, handler: ZNodeChildChangeHandler) -> None:
+        """Register; here that is all, the watch comes with the next read."""
+        self.register_child_handler(handler)
+
+    def listed(self, path: str) -> list[str] | None:
+        """The children that came with the event that is being told; None: whoever wants them reads
+        them."""
+        return None
+
+    def shown(self, path: str) -> bytes | None:
+        """The data that came with the event that is being told; None: as with `listed`."""
+        return None
+
     def unregister_child_handler(self, path: str) -> None:
         self._child_handlers.pop(path, None)
+
+    def wait_for_call_backs(self, done: Callable[[], Awaitable[None]]) -> None:
+        """Listeners do their work in the event thread: it goes on when they have `done` it
+        (ZkClient, up to 0.10)."""
+        self._call_backs.append(done)
 
     def register_state_handler(self, handler: StateChangeHandler) -> None:
         self._state_handlers.append(handler)

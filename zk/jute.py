@@ -23,6 +23,7 @@ from zk.ops import (
     Delete,
     Exists,
     GetChildren,
+    GetChildrenNames,
     GetData,
     Multi,
     Op,
@@ -314,6 +315,8 @@ def decode_reply(request: Request, message: bytes, chroot: str = "") -> Reply:
         return Reply(Code.OK, zxid, stat=reader.stat())
     if isinstance(request, GetData):
         return Reply(Code.OK, zxid, data=reader.buffer(), stat=reader.stat())
+    if isinstance(request, GetChildrenNames):
+        return Reply(Code.OK, zxid, children=reader.vector(reader.string))
     if isinstance(request, GetChildren):
         return Reply(Code.OK, zxid, children=reader.vector(reader.string), stat=reader.stat())
     if isinstance(request, Create | Sync):
@@ -411,7 +414,7 @@ _BODIES: dict[int, Callable[[Reader], Request | str]] = {
     OpCode.SET_DATA: _set_data,
     OpCode.EXISTS: lambda reader: Exists(reader.string(), reader.boolean()),
     OpCode.GET_DATA: lambda reader: GetData(reader.string(), reader.boolean()),
-    OpCode.GET_CHILDREN: lambda reader: GetChildren(reader.string(), reader.boolean()),
+    OpCode.GET_CHILDREN: lambda reader: GetChildrenNames(reader.string(), reader.boolean()),
     OpCode.GET_CHILDREN2: lambda reader: GetChildren(reader.string(), reader.boolean()),
     OpCode.SYNC: lambda reader: Sync(reader.string()),
 }
@@ -420,5 +423,6 @@ _READS: dict[type, OpCode] = {
     Exists: OpCode.EXISTS,
     GetData: OpCode.GET_DATA,
     GetChildren: OpCode.GET_CHILDREN2,
+    GetChildrenNames: OpCode.GET_CHILDREN,
 }
 _CODES = {int(code): code for code in Code}

@@ -14,10 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from zk import codec, codec_admin, paths
+from zk import codec, codec_admin, older, paths
 from zk.client import ZNodeChangeHandler, ZooKeeperClient
 from zk.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch, ReplicaAssignment, TopicPartition
 from zk.codec_admin import BrokerInfo
+from zk.config_requests import ConfigRequests
+from zk.era import LATEST, Era
 from zk.errors import Code, ControllerMoved, ZooKeeperError
 from zk.ops import (
     Create,
@@ -30,9 +32,10 @@ from zk.ops import (
     SetData,
     Stat,
 )
-from zk.zk_requests import MATCH_ANY_VERSION, NO_FENCING, ZkRequests, expect_ok
+from zk.zk_requests import MATCH_ANY_VERSION, NO_FENCING, expect_ok
 
 INITIAL_CONTROLLER_EPOCH = 0
+NO_BROKER_EPOCH = -1
 
 
 class Updated(NamedTuple):
@@ -55,19 +58,23 @@ class UpdateLeaderAndIsrResult(NamedTuple):
     to_retry: list[TopicPartition]
 
 
-class KafkaZkClient(ZkRequests):
+class KafkaZkClient(ConfigRequests):
     """One broker's view of what Kafka keeps in ZooKeeper."""
 
-    def __init__(self, client: ZooKeeperClient, wall_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, client: ZooKeeperClient, wall_ms: Callable[[], int], era: Era = LATEST
+    ) -> None:
         super().__init__(client)
-        self._wall_ms = wall_ms
+        self._wall_ms, self._era = wall_ms, era
         self._registered_session = 0
 
     # -- start-up ----------------------------------------------------------------------------------
 
     async def create_top_level_paths(self) -> None:
         """makeSurePersistentPathExists for each pre-created path, in order."""
-        for path in paths.PERSISTENT_ZK_PATHS:
+        for path in self._era.top_level_paths:
+            if self._era.looks_before_creating and await self.path_exists(path):
+                continue
             await self.make_sure_persistent_path_exists(path)
 
     async def get_cluster_id(self) -> str | None:
@@ -88,7 +95,11 @@ class KafkaZkClient(ZkRequests):
             return await self.get_cluster_id() or proposed
 
     async def register_broker(self, broker: int, info: BrokerInfo) -> int:
-        """Create the ephemeral registration; returns the broker epoch (its czxid)."""
+        """Create the ephemeral registration; returns the broker epoch (its czxid), or -1 where
+        there is none yet."""
+        if not self._era.checked_registration:
+            await older.register_broker(self, broker, info, self._era)
+            return NO_BROKER_EPOCH
         path = paths.broker_id(broker)
         stat = await self._checked_ephemeral_create(path, codec_admin.encode_broker(info))
         self._registered_session = self.client.session_id
@@ -119,7 +130,7 @@ class KafkaZkClient(ZkRequests):
         owner, session = reply.stat.ephemeral_owner, self.client.session_id
         if owner == session:
             return reply.stat
-        if owner and owner == self._registered_session:
+        if self._era.recreates_registration and owner and owner == self._registered_session:
             deleted = await self.one(Delete(path, MATCH_ANY_VERSION))
             if deleted.code not in (Code.OK, Code.NO_NODE):
                 raise ZooKeeperError(deleted.code, path)
@@ -175,6 +186,15 @@ class KafkaZkClient(ZkRequests):
         assert stat is not None
         return new_epoch, stat.version
 
+    async def create_controller(self, broker: int) -> None:
+        """Up to 2.0 the election's first step; ControllerMoved when another has it."""
+        if not await older.create_controller(self, broker, self._wall_ms()):
+            raise ControllerMoved("another broker was elected")
+
+    async def increment_controller_epoch(self) -> tuple[int, int]:
+        """Up to 2.0 the second and the third: (epoch, version)."""
+        return await older.increment_controller_epoch(self, self._era)
+
     async def _first_controller_epoch(self) -> tuple[int, int]:
         data = codec.encode_controller_epoch(INITIAL_CONTROLLER_EPOCH)
         reply = await self.one(Create(paths.CONTROLLER_EPOCH, data))
@@ -210,7 +230,12 @@ class KafkaZkClient(ZkRequests):
 
     async def get_all_broker_and_epochs(self) -> dict[int, tuple[BrokerInfo, int]]:
         """Every registration with its broker epoch (getAllBrokerAndEpochsInCluster)."""
-        brokers = await self.get_sorted_broker_list()
+        return await self.get_brokers_and_epochs(await self.get_sorted_broker_list())
+
+    async def get_brokers_and_epochs(
+        self, brokers: Sequence[int]
+    ) -> dict[int, tuple[BrokerInfo, int]]:
+        """Of these; who is gone is left out."""
         replies = await self.batch([GetData(paths.broker_id(b)) for b in brokers])
         found = {}
         for broker, reply in zip(brokers, replies, strict=True):
@@ -295,7 +320,9 @@ class KafkaZkClient(ZkRequests):
         epoch_zk_version: int,
     ) -> dict[TopicPartition, Reply]:
         """`…/partitions` per topic, `…/partitions/<p>`, then the states; results of the first two
-        are ignored."""
+        are ignored. Up to 1.0 each state by itself, and its parents where they are missing."""
+        if self._era.creates_leaf_first:
+            return {p: await self._create_state(p, s) for p, s in states.items()}
         topics = list(dict.fromkeys(p.topic for p in states))
         await self.fenced_batch(
             [Create(paths.topic_partitions(t), None) for t in topics], epoch_zk_version
@@ -305,6 +332,17 @@ class KafkaZkClient(ZkRequests):
         creates = [Create(_state_path(p), codec.encode_state(s)) for p, s in states.items()]
         replies = await self.fenced_batch(creates, epoch_zk_version)
         return dict(zip(states, replies, strict=True))
+
+    async def _create_state(
+        self, partition: TopicPartition, state: LeaderIsrAndControllerEpoch
+    ) -> Reply:
+        """createPersistentPath, unfenced."""
+        path = _state_path(partition)
+        try:
+            await self._create_recursive(path, codec.encode_state(state), fail_if_exists=True)
+        except ZooKeeperError as error:
+            return Reply(error.code)
+        return Reply(Code.OK)
 
     async def update_leader_and_isr(
         self,
@@ -383,9 +421,13 @@ class KafkaZkClient(ZkRequests):
         expect_ok(reply, prefix)
         return reply.path
 
-    async def get_all_isr_change_notifications(self) -> list[str]:
-        """The sequence numbers of the nodes that there are."""
-        names = await self.get_children(paths.ISR_CHANGE_NOTIFICATION)
+    async def get_all_isr_change_notifications(
+        self, listed: Sequence[str] | None = None
+    ) -> list[str]:
+        """The sequence numbers of the nodes that there are, or of those that were listed."""
+        names = listed
+        if names is None:
+            names = await self.get_children(paths.ISR_CHANGE_NOTIFICATION)
         return [
             paths.isr_change_sequence_number(n)
             for n in names
@@ -417,8 +459,12 @@ class KafkaZkClient(ZkRequests):
 
     # -- log directory events, admin commands ------------------------------------------------------
 
-    async def get_all_log_dir_event_notifications(self) -> list[str]:
-        names = await self.get_children(paths.LOG_DIR_EVENT_NOTIFICATION)
+    async def get_all_log_dir_event_notifications(
+        self, listed: Sequence[str] | None = None
+    ) -> list[str]:
+        names = listed
+        if names is None:
+            names = await self.get_children(paths.LOG_DIR_EVENT_NOTIFICATION)
         return [
             paths.log_dir_event_sequence_number(n)
             for n in names
@@ -524,61 +570,6 @@ class KafkaZkClient(ZkRequests):
         reply = await self.one(Create(prefix, data, CreateMode.PERSISTENT_SEQUENTIAL))
         expect_ok(reply, prefix)
         return reply.path
-
-    # -- configuration -----------------------------------------------------------------------------
-
-    async def get_entity_configs(self, entity_type: str, entity: str) -> dict[str, str]:
-        path = paths.config_entity(entity_type, entity)
-        reply = await self.one(GetData(path))
-        if reply.code is Code.NO_NODE:
-            return {}
-        expect_ok(reply, path)
-        return self._decoded(codec_admin.decode_config, path, reply.data) or {}
-
-    async def get_topic_configs(
-        self, topics: Sequence[str]
-    ) -> dict[str, dict[str, str] | ZooKeeperError]:
-        """Each topic's overrides, read in one batch, or why they cannot be read (getLogConfigs)."""
-        where = [paths.config_entity("topics", t) for t in topics]
-        try:
-            replies = await self.batch([GetData(path) for path in where])
-        except ZooKeeperError as error:
-            return dict.fromkeys(topics, error)
-        found: dict[str, dict[str, str] | ZooKeeperError] = {}
-        for topic, path, reply in zip(topics, where, replies, strict=True):
-            if reply.code in (Code.OK, Code.NO_NODE):
-                data = reply.data if reply.code is Code.OK else None
-                found[topic] = self._decoded(codec_admin.decode_config, path, data) or {}
-            else:
-                found[topic] = ZooKeeperError(reply.code, path)
-        return found
-
-    async def set_or_create_entity_configs(
-        self, entity_type: str, entity: str, config: Mapping[str, str]
-    ) -> None:
-        """setData, and on NONODE create."""
-        path, data = paths.config_entity(entity_type, entity), codec_admin.encode_config(config)
-        reply = await self.one(SetData(path, data, MATCH_ANY_VERSION))
-        if reply.code is Code.NO_NODE:
-            await self._create_recursive(path, data, fail_if_exists=False)
-            return
-        expect_ok(reply, path)
-
-    async def create_config_change_notification(self, entity_path: str) -> None:
-        await self.make_sure_persistent_path_exists(paths.CONFIG_CHANGES)
-        data = codec_admin.encode_config_change(codec_admin.ConfigChange(entity_path))
-        prefix = paths.config_change_notification_sequence()
-        reply = await self.one(Create(prefix, data, CreateMode.PERSISTENT_SEQUENTIAL))
-        expect_ok(reply, prefix)
-
-    async def get_config_change(self, name: str) -> tuple[str, int] | None:
-        """(entity path, the node's ctime); None when it is gone or unreadable."""
-        path = f"{paths.CONFIG_CHANGES}/{name}"
-        reply = await self.one(GetData(path))
-        if reply.code is not Code.OK or reply.stat is None:
-            return None
-        change = self._decoded(codec_admin.decode_config_change, path, reply.data)
-        return (change.entity_path, reply.stat.ctime) if change else None
 
 
 def _state_path(partition: TopicPartition) -> str:

@@ -83,6 +83,10 @@ class GetChildren(msgspec.Struct, frozen=True, gc=False, tag="getChildren2"):
     watch: bool = False
 
 
+class GetChildrenNames(GetChildren, frozen=True, gc=False, tag="getChildren"):
+    """The names alone, as ZkClient asks for them."""
+
+
 class SetData(msgspec.Struct, frozen=True, gc=False, tag="setData"):
     """Write data if the data version is `version` (-1: any)."""
 

@@ -145,7 +145,7 @@ class AdminManager:
         topic = request.topic
         found = await self._zk_client.get_full_replica_assignment_for_topics([topic])
         try:
-            added = _added_partitions(request, list(found.values()), brokers)
+            added = added_partitions(request, list(found.values()), brokers)
         except KafkaError as failed:
             respond(AdminResponse(failed.error))
             return
@@ -195,7 +195,7 @@ class AdminManager:
         return AdminResponse(Errors.NONE)
 
 
-def _added_partitions(
+def added_partitions(
     request: CreatePartitionsRequest, existing: list[ReplicaAssignment], brokers: list[int]
 ) -> Assignment:
     """What is added: as given, or going on round the brokers from the first partition's first."""

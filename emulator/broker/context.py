@@ -5,7 +5,7 @@ Also the bridges that let `zk.client` block on this kernel and speak to the trac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Set
 from typing import Any
 
 from emulator.broker.kafka_scheduler import KafkaScheduler
@@ -13,6 +13,7 @@ from emulator.kernel.scheduler import Kernel, Lane, Process, Task
 from emulator.kernel.sync import Promise, RwLock, Semaphore
 from emulator.model.config import KafkaConfig
 from emulator.profiles.base import Profile
+from emulator.profiles.guards.base import Guard
 from emulator.trace import events
 from zk.errors import MalformedZNode
 from zk.ops import (
@@ -39,7 +40,7 @@ class BrokerContext:
         self.emit: Callable[..., None] = kernel.emitter(broker)
         """Put an event of this broker on the trace: its type and its fields."""
         self.config, self.profile = config, profile
-        self.guards = profile.guards
+        self.guards: Set[Guard] = profile.guards
         """Which of Kafka's fixes this broker's version has."""
         self.scheduler = KafkaScheduler(kernel, self.spawn)
 

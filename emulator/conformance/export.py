@@ -257,12 +257,20 @@ _CONVERTERS: dict[type, Callable[[Any], Iterator[Fact]]] = {
 
 
 def _results(trace: Iterable[AnyEvent], up_us: int) -> list[ProduceResult]:
-    """One line per record, at the round of its driver after the answer, as recordings have it."""
+    """One line per record, at the round of its driver after the answer, as recordings have it: of
+    records that were sent one by one, without a driver, none has the results."""
     results: list[ProduceResult] = []
+    handed = _without_a_driver(trace)
     for event in trace:
-        if isinstance(event, events.RecordsProduced):
+        if isinstance(event, events.RecordsProduced) and event.client not in handed:
             results.extend(_records(event, up_us))
     return sorted(results, key=lambda result: result.t)
+
+
+def _without_a_driver(trace: Iterable[AnyEvent]) -> set[str]:
+    """Clients of `send`; producers are numbered as they begin."""
+    begun = [e for e in trace if isinstance(e, events.Stimulus) and e.do in ("produce", "send")]
+    return {f"producer-{n}" for n, event in enumerate(begun, 1) if event.do == "send"}
 
 
 def _records(event: events.RecordsProduced, up_us: int) -> Iterator[ProduceResult]:

@@ -12,6 +12,7 @@ import msgspec
 
 from emulator.conformance.recording import Fact, Recording
 from emulator.faults.base import Stimulus, stimuli
+from emulator.faults.clients import Send
 from emulator.faults.life import Start
 from emulator.profiles.base import profiles
 from emulator.scenario.schema import Boot, Scenario, Step, ZooKeeperSettings
@@ -22,9 +23,12 @@ AS_RECORDED = Chosen()
 QUIET_AFTER_LAST_US = 3_000_000
 """A run goes on for this long after the last stimulus."""
 
+ONLY_ONE = (0,)
+"""Where records are sent to a topic of one partition, the recording does not name it."""
+
 _NOT_CARRIED_OUT = frozenset({"up", "start", "registered", "exited"})
 """Starts are put in with the registrations that they lead to."""
-_ABOUT_THE_RECORDING = frozenset({"t", "kind", "returned", "sent"})
+_ABOUT_THE_RECORDING = frozenset({"t", "kind", "returned", "sent", "last_offset"})
 
 
 class CannotPlay(Exception):
@@ -130,6 +134,8 @@ def _step(fact: Fact) -> Step:
 
 def _stimulus(kind: type[Stimulus], fact: Fact) -> Stimulus:
     given: dict[str, Any] = {k: v for k, v in fact.items() if k not in _ABOUT_THE_RECORDING}
+    if kind is Send:
+        given.setdefault("partitions", ONLY_ONE)
     try:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:

@@ -14,10 +14,13 @@ from emulator.controller.handlers import NodeChangeHandler
 from emulator.controller.machinery import Machinery
 from emulator.controller.reassignment import Reassignments
 from emulator.controller.topic_deletion import TopicDeletionManager
+from emulator.profiles.guards.controller import BROKER_EPOCHS, BROKERS_READ_AGAIN
 from emulator.protocol.messages import LiveBroker
 from emulator.trace import events
 from zk import paths
 from zk.codec_admin import BrokerInfo
+
+UNKNOWN_BROKER_EPOCH = -1
 
 
 class Brokers:
@@ -35,11 +38,15 @@ class Brokers:
         self._partitions, self._replicas = machinery.partitions, machinery.replicas
         self._deletions, self._reassignments = deletions, reassignments
         self._modified = modified
+        guards = machinery.host.guards
+        self._sees_bounces = BROKER_EPOCHS in guards
+        self._reads_again = BROKERS_READ_AGAIN in guards
+        self._watches = machinery.host.profile.zookeeper_client == "asynchronous"
         self.watched: dict[int, None] = {}
 
     async def watch(self, brokers: Iterable[int]) -> None:
-        """`exists` with a watch on each registration."""
-        for broker in brokers:
+        """`exists` with a watch on each registration (1.1, with dynamic listeners)."""
+        for broker in brokers if self._watches else ():
             handler = NodeChangeHandler(
                 paths.broker_id(broker), changed=partial(self._modified, broker)
             )
@@ -57,21 +64,37 @@ class Brokers:
 
     async def read(self) -> None:
         """At fail-over: who is registered."""
-        self._context.live_brokers = _live(
+        self._context.live_brokers = self._live(
             await self._machinery.zk_client.get_all_broker_and_epochs()
         )
 
-    async def on_change(self) -> None:
-        """Compare the registrations with the cache: new, bounced (a greater czxid), dead."""
-        found = await self._machinery.zk_client.get_all_broker_and_epochs()
-        cached = self._context.live_brokers
+    def _live(
+        self, registered: dict[int, tuple[BrokerInfo, int]]
+    ) -> dict[int, tuple[LiveBroker, int]]:
+        """Before 2.2 no broker has an epoch."""
+        return {
+            b: (_where(b, info), epoch if self._sees_bounces else UNKNOWN_BROKER_EPOCH)
+            for b, (info, epoch) in registered.items()
+        }
+
+    async def on_change(self, listed: Sequence[str] | None = None) -> None:
+        """Compare the registrations with the cache: new, bounced (a greater czxid), dead. `listed`
+        came with the event; before 0.11 new ones of these are read, then all of them."""
+        zk_client, cached = self._machinery.zk_client, self._context.live_brokers
+        if listed is None or self._reads_again:
+            found = await zk_client.get_all_broker_and_epochs()
+        else:
+            ids = sorted(map(int, listed))
+            await zk_client.get_brokers_and_epochs([b for b in ids if b not in cached])
+            found = await zk_client.get_brokers_and_epochs(ids)
         new = sorted(b for b in found if b not in cached)
         dead = sorted(b for b in cached if b not in found)
-        bounced = sorted(b for b in found if b in cached and found[b][1] > cached[b][1])
+        live = self._live(found)
+        bounced = sorted(b for b in live if b in cached and live[b][1] > cached[b][1])
         self._machinery.host.emit(
             events.BrokerChange, tuple(new), tuple(dead), tuple(bounced), tuple(sorted(found))
         )
-        live, channels = _live(found), self._machinery.channels
+        channels = self._machinery.channels
         for broker in new:
             await channels.add_broker(live[broker][0])
         for broker in bounced:
@@ -153,7 +176,3 @@ class Brokers:
 def _where(broker: int, info: BrokerInfo) -> LiveBroker:
     endpoint = info.endpoints[0]
     return LiveBroker(broker, endpoint.host, endpoint.port)
-
-
-def _live(registered: dict[int, tuple[BrokerInfo, int]]) -> dict[int, tuple[LiveBroker, int]]:
-    return {b: (_where(b, info), epoch) for b, (info, epoch) in registered.items()}

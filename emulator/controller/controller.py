@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from emulator.controller.alter_isr import AlterIsrs
 from emulator.controller.brokers import Brokers
@@ -21,11 +22,19 @@ from emulator.controller.log_dirs import LogDirectories
 from emulator.controller.machinery import Machinery
 from emulator.controller.ports import Host
 from emulator.controller.reassignment import Reassignments
+from emulator.controller.subscriptions import subscribe
 from emulator.controller.topic_deletion import TopicDeletionManager
 from emulator.controller.topics import Topics
 from emulator.kernel.scheduler import Task
 from emulator.kernel.sync import Promise
 from emulator.model.errors import Errors, KafkaError
+from emulator.profiles.guards.controller import (
+    ATOMIC_ELECTION,
+    FENCED_CONTROLLER_WRITES,
+    NOTIFICATIONS_READ_AGAIN,
+    UPDATE_METADATA_FIRST,
+)
+from emulator.profiles.guards.isr import ISR_CHANGE_NOTIFICATIONS
 from emulator.protocol.messages import (
     AlterIsrRequest,
     AlterIsrResponse,
@@ -41,12 +50,21 @@ from emulator.protocol.transport import Network
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
 from zk import paths
+from zk.codec import decode_controller
 from zk.errors import ControllerMoved, ZooKeeperError
 from zk.kafka_zk_client import KafkaZkClient
 from zk.scala_order import small_table_else_trie, topic_partition_hash
+from zk.zk_requests import NO_FENCING
 
 NO_CONTROLLER = -1
 FIRST_REBALANCE_MS = 5000
+
+
+class EarlyCommands(NamedTuple):
+    """What the command znodes said when the context was read; None: they were not read then."""
+
+    elections: list[TopicPartition] | None
+    moves: dict[TopicPartition, tuple[int, ...]] | None
 
 
 class KafkaController:
@@ -97,17 +115,20 @@ class KafkaController:
         self._scheduled: list[Task] = []
         self._controller_handler = NodeChangeHandler(
             paths.CONTROLLER,
-            created=lambda: self._put("ControllerChange", self._maybe_resign),
+            created=self._controller_changed,
             deleted=lambda: self._put("Reelect", self._reelect),
-            changed=lambda: self._put("ControllerChange", self._maybe_resign),
+            changed=self._controller_changed,
         )
+        self._blocking = host.profile.zookeeper_client == "zkclient"
+        self._fenced = FENCED_CONTROLLER_WRITES in host.guards
+        self._reads_notifications_again = NOTIFICATIONS_READ_AGAIN in host.guards
         self._child_handlers = self._make_child_handlers()
         self._command_handlers = (self._elections.handler, self._reassignments.handler)
 
     def _make_child_handlers(self) -> list[ChildChangeHandler]:
-        """One event for each znode whose children concern a controller."""
+        """One event for each znode whose children concern a controller of this version."""
         return [
-            ChildChangeHandler(path, partial(self._put_if_active, name, process))
+            ChildChangeHandler(path, partial(self._put_listed, path, name, process))
             for path, name, process in (
                 (paths.BROKER_IDS, "BrokerChange", self.brokers.on_change),
                 (paths.TOPICS, "TopicChange", self._topics.on_change),
@@ -123,7 +144,31 @@ class KafkaController:
                     self._process_isr_change_notification,
                 ),
             )
+            if self._host.profile.has_znode(path)
+            and (path != paths.ISR_CHANGE_NOTIFICATION or self._hears_of_isr_changes)
         ]
+
+    @property
+    def _hears_of_isr_changes(self) -> bool:
+        return ISR_CHANGE_NOTIFICATIONS in self._host.guards
+
+    def _put_listed(
+        self, path: str, name: str, process: Callable[[Sequence[str] | None], Awaitable[None]]
+    ) -> None:
+        """ZkClient tells the children with the event."""
+        self._put_if_active(name, partial(process, self._zk_client.client.listed(path)))
+
+    def _controller_changed(self) -> None:
+        """ZkClient tells who it is with the event."""
+        data = self._zk_client.client.shown(paths.CONTROLLER)
+        told = self._maybe_resign if data is None else partial(self._controller_is, data)
+        self._put("ControllerChange", told)
+
+    async def _controller_is(self, data: bytes) -> None:
+        was_active = self.is_active
+        self.active_controller_id = decode_controller(data).broker_id
+        if was_active and not self.is_active:
+            await self._on_controller_resignation()
 
     @property
     def is_active(self) -> bool:
@@ -133,6 +178,8 @@ class KafkaController:
     def startup(self) -> None:
         """Begin to work on events; the first one runs for election."""
         self._zk_client.client.register_state_handler(self)
+        if self._host.profile.controller_threads == "call-backs":
+            self._zk_client.client.wait_for_call_backs(self.events.drained)
         self._put("Startup", self._process_startup)
         self.events.start()
 
@@ -167,12 +214,10 @@ class KafkaController:
         if current is not None:
             return
         try:
-            zk_client, broker = self._zk_client, self._host.broker
-            epoch, version = await zk_client.register_controller_and_increment_controller_epoch(
-                broker
-            )
-            self.context.epoch, self.context.epoch_zk_version = epoch, version
-            self.active_controller_id = broker
+            epoch, version = await self._win_election()
+            self.context.epoch = epoch
+            self.context.epoch_zk_version = version if self._fenced else NO_FENCING
+            self.active_controller_id = self._host.broker
             self._host.emit(events.ControllerElected, epoch, version)
             await self._on_controller_failover()
         except ControllerMoved:
@@ -181,10 +226,21 @@ class KafkaController:
             self._host.failed("election", error)
             await self._trigger_controller_move()
 
+    async def _win_election(self) -> tuple[int, int]:
+        """(epoch, version of its znode); before 2.1 another may be elected between the steps
+        (H8)."""
+        zk_client, broker = self._zk_client, self._host.broker
+        if ATOMIC_ELECTION in self._host.guards:
+            return await zk_client.register_controller_and_increment_controller_epoch(broker)
+        await zk_client.create_controller(broker)
+        await self._host.kernel.checkpoint("controller_created")
+        return await zk_client.increment_controller_epoch()
+
     async def _maybe_resign(self) -> None:
         """Watch `/controller` again, see whose it is, and resign if it was mine (maybeResign)."""
         was_active = self.is_active
-        await self._zk_client.register_and_check_existence(self._controller_handler)
+        if not self._blocking:
+            await self._zk_client.register_and_check_existence(self._controller_handler)
         current = await self._zk_client.get_controller_id()
         self.active_controller_id = NO_CONTROLLER if current is None else current
         if was_active and not self.is_active:
@@ -192,11 +248,13 @@ class KafkaController:
 
     async def _trigger_controller_move(self) -> None:
         """Something is wrong with this controller: it gives `/controller` up, with the version
-        remembered before resigning. If that is fenced, another has it already."""
-        current = await self._zk_client.get_controller_id()
-        self.active_controller_id = NO_CONTROLLER if current is None else current
-        if not self.is_active:
-            return
+        remembered before resigning. If that is fenced, another has it already. Before 2.1 it
+        deletes whatever is there (H7)."""
+        if self._fenced:
+            current = await self._zk_client.get_controller_id()
+            self.active_controller_id = NO_CONTROLLER if current is None else current
+            if not self.is_active:
+                return
         try:
             version = self.context.epoch_zk_version
             self.active_controller_id = NO_CONTROLLER
@@ -210,27 +268,53 @@ class KafkaController:
     async def _on_controller_failover(self) -> None:
         """Watches first, then the notifications are deleted unread, then everything is read (spec
         §6.2)."""
-        client = self._zk_client.client
+        if self._blocking:
+            version = self.context.epoch_zk_version
+            handlers = (self._child_handlers, *self._command_handlers)
+            await subscribe(self._zk_client, *handlers, version)
+        else:
+            await self._watch_and_purge()
+        await self._initialize_controller_context()
+        early = await self._commands_read_early()
+        deletions = await self._zk_client.get_topic_deletions()
+        await self._deletions.init(deletions, self._ineligible_for_deletion(deletions))
+        if UPDATE_METADATA_FIRST in self._host.guards:
+            await self.machinery.send_update_metadata(self.context.live_or_shutting_down, ())
+        await self.machinery.replicas.startup()
+        await self.machinery.partitions.startup()
+        if self._blocking:
+            await self._topics.subscribe(list(self.context.all_topics))
+        await self._reassignments.initialize(early.moves)
+        await self._deletions.resume()
+        await self._elections.pending(early.elections)
+        if self._host.config.auto_leader_rebalance_enable:
+            self._schedule_auto_leader_rebalance(FIRST_REBALANCE_MS)
+
+    async def _watch_and_purge(self) -> None:
+        """The watches come with the first reads; what was notified before is read with the states
+        (KAFKA-5879)."""
+        client, version = self._zk_client.client, self.context.epoch_zk_version
         for child_handler in self._child_handlers:
             client.register_child_handler(child_handler)
         for handler in self._command_handlers:
             await self._zk_client.register_and_check_existence(handler)
-        version = self.context.epoch_zk_version
         log_dir_events = await self._zk_client.get_all_log_dir_event_notifications()
         await self._zk_client.delete_log_dir_event_notifications(log_dir_events, version)
+        if not self._hears_of_isr_changes:
+            return
         isr_changes = await self._zk_client.get_all_isr_change_notifications()
-        await self._delete_isr_change_notifications(isr_changes)
-        await self._initialize_controller_context()
-        deletions = await self._zk_client.get_topic_deletions()
-        await self._deletions.init(deletions, self._ineligible_for_deletion(deletions))
-        await self.machinery.send_update_metadata(self.context.live_or_shutting_down, ())
-        await self.machinery.replicas.startup()
-        await self.machinery.partitions.startup()
-        await self._reassignments.initialize()
-        await self._deletions.resume()
-        await self._elections.pending()
-        if self._host.config.auto_leader_rebalance_enable:
-            self._schedule_auto_leader_rebalance(FIRST_REBALANCE_MS)
+        if self._reads_notifications_again:
+            await self._delete_isr_change_notifications(isr_changes)
+
+    async def _commands_read_early(self) -> EarlyCommands:
+        """With ZkClient the command of reassignment is read with the context; up to 0.10 that of
+        preferred elections before it."""
+        if not self._blocking:
+            return EarlyCommands(None, None)
+        elections = None
+        if self._host.profile.controller_threads == "call-backs":
+            elections = await self._zk_client.get_preferred_replica_election()
+        return EarlyCommands(elections, await self._zk_client.get_partition_reassignment())
 
     def _ineligible_for_deletion(self, topics: Sequence[str]) -> list[str]:
         """Topics with a replica that is offline, or with a reassignment."""
@@ -266,7 +350,8 @@ class KafkaController:
         await self.brokers.read()
         topics = await self._zk_client.get_all_topics(register_watch=True)
         context.all_topics = dict.fromkeys(topics)
-        self._topics.watch(topics)
+        if not self._blocking:
+            self._topics.watch(topics)
         context.assignments = await self._zk_client.get_full_replica_assignment_for_topics(topics)
         context.being_reassigned = {
             p: None for p, a in context.assignments.items() if a.is_being_reassigned
@@ -326,10 +411,11 @@ class KafkaController:
 
     # -- ISR changes -------------------------------------------------------------------------------
 
-    async def _process_isr_change_notification(self) -> None:
+    async def _process_isr_change_notification(self, listed: Sequence[str] | None = None) -> None:
         """List (which sets the watch again), read, re-read the states, tell everybody; and delete
         what was listed, whatever went wrong before (spec §6.6)."""
-        numbers = await self._zk_client.get_all_isr_change_notifications()
+        told = None if self._reads_notifications_again else listed
+        numbers = await self._zk_client.get_all_isr_change_notifications(told)
         try:
             named = await self._zk_client.get_partitions_from_isr_change_notifications(numbers)
             if named:
@@ -473,7 +559,11 @@ class KafkaController:
         await resigned.wait()
 
     async def after_initializing_session(self) -> None:
-        """Register again, under the new session, and run for election."""
+        """Register again, under the new session, and run for election. With ZkClient the election
+        alone: a listener of the broker's registers, and which is first is not defined."""
+        if self._blocking:
+            self._put("Reelect", self._reelect)
+            return
         self._put("RegisterBrokerAndReelect", self._register_broker_and_reelect)
 
     async def _register_broker_and_reelect(self) -> None:

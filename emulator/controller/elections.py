@@ -19,6 +19,7 @@ from emulator.controller.machinery import Machinery
 from emulator.controller.partition_state_machine import Election, Strategy
 from emulator.controller.rebalance import partitions_to_rebalance
 from emulator.model.errors import Errors
+from emulator.profiles.guards.controller import PREFERRED_ONLY_IF_ELECTABLE
 from emulator.protocol.messages import ElectionResults, ElectionType
 from emulator.trace.values import TopicPartition
 from zk import paths
@@ -41,6 +42,8 @@ class Elections:
         self._host, self._context = machinery.host, machinery.context
         self._partitions, self._zk_client = machinery.partitions, machinery.zk_client
         self._look_again = look_again
+        self._stays_subscribed = machinery.host.profile.zookeeper_client == "zkclient"
+        self._only_electable = PREFERRED_ONLY_IF_ELECTABLE in machinery.host.guards
         self.handler = NodeChangeHandler(paths.PREFERRED_REPLICA_ELECTION, created=look_again)
 
     async def by_request(
@@ -55,10 +58,11 @@ class Elections:
             commanded = await self._zk_client.get_preferred_replica_election()
             await self._process(commanded, ElectionType.PREFERRED, Trigger.ZK)
 
-    async def pending(self) -> None:
+    async def pending(self, commanded: Sequence[TopicPartition] | None = None) -> None:
         """At fail-over: what the znode commands and is not done yet. The znode is deleted whether
         it was there or not."""
-        commanded = await self._zk_client.get_preferred_replica_election()
+        if commanded is None:
+            commanded = await self._zk_client.get_preferred_replica_election()
         left = [
             p
             for p in commanded
@@ -71,7 +75,9 @@ class Elections:
     async def rebalance(self) -> None:
         """The timer's: one election for each broker that leads too little."""
         percentage = self._host.config.leader_imbalance_per_broker_percentage
-        for candidates in partitions_to_rebalance(self._context, percentage):
+        for candidates in partitions_to_rebalance(
+            self._context, percentage, only_electable=self._only_electable
+        ):
             strategy = self._partitions.preferred_strategy
             await self._on_replica_election(candidates, strategy, Trigger.AUTO)
 
@@ -130,7 +136,8 @@ class Elections:
         if trigger is Trigger.ZK:
             version = self._context.epoch_zk_version
             await self._zk_client.delete_preferred_replica_election(version)
-            self._look_again()
+            if not self._stays_subscribed:
+                self._look_again()
 
 
 _STRATEGIES: dict[tuple[ElectionType, Trigger], Callable[..., Strategy]] = {

@@ -1,7 +1,10 @@
 """The controller's queue and the one thread that works on it.
 
-One event at a time, in order; every ZooKeeper call is synchronous inside the event. Knows no
-event's meaning. Source: controller/ControllerEventManager.scala@2.6.3; spec §6.1.
+One event at a time, in order; every ZooKeeper call is synchronous inside the event. Up to 0.10
+there is no such thread: listeners, timers and handlers do their work themselves, under one lock
+(controllerLock). As each waits for its turn and the event thread of ZkClient for its own work, that
+is the same queue, of which the event thread waits to be worked off. Knows no event's meaning.
+Source: controller/ControllerEventManager.scala@2.6.3, utils/ZkUtils.scala@0.10.2.2; spec §6.1.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from emulator.kernel.sync import Promise, Queue
 from emulator.trace import events
 
 SHUTDOWN = "ShutdownEventThread"
+EVENT_THREAD, CALL_BACKS = "controller-event-thread", "ZkClient-EventThread"
 
 
 class ControllerEvent(NamedTuple):
@@ -40,9 +44,20 @@ class ControllerEventManager:
         self._queue: Queue[QueuedEvent] = Queue(host.kernel)
         self._ended: Promise[None] = Promise(host.kernel)
         self._task: Task | None = None
+        self._at_work = False
+        self._drained: list[Promise[None]] = []
 
     def start(self) -> None:
-        self._task = self._host.spawn("controller-event-thread", self._run())
+        in_call_backs = self._host.profile.controller_threads == "call-backs"
+        thread = CALL_BACKS if in_call_backs else EVENT_THREAD
+        self._task = self._host.spawn(thread, self._run())
+
+    async def drained(self) -> None:
+        """Wait until nothing is queued and nothing is worked on."""
+        if self._at_work or len(self._queue):
+            empty: Promise[None] = Promise(self._host.kernel)
+            self._drained.append(empty)
+            await empty.wait()
 
     async def close(self) -> None:
         """Whoever waits is told, and the thread ends when it has finished the present event."""
@@ -67,7 +82,13 @@ class ControllerEventManager:
     async def _run(self) -> None:
         kernel = self._host.kernel
         while True:
+            if not len(self._queue):
+                self._at_work = False
+                drained, self._drained = self._drained, []
+                for empty in drained:
+                    empty.resolve(None)
             event, queued_us = await self._queue.take()
+            self._at_work = True
             if event.name == SHUTDOWN:
                 self._ended.resolve(None)
                 return

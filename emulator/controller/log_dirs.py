@@ -8,6 +8,8 @@ onBrokerLogDirFailure, processLeaderAndIsrResponseReceived; spec §1.8, §6.1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from emulator.controller.brokers import Brokers
 from emulator.controller.context import PartitionAndReplica, ReplicaState
 from emulator.controller.machinery import Machinery
@@ -25,10 +27,10 @@ class LogDirectories:
         self._zk_client, self._replicas = machinery.zk_client, machinery.replicas
         self._brokers = brokers
 
-    async def on_notification(self) -> None:
+    async def on_notification(self, listed: Sequence[str] | None = None) -> None:
         """List (which sets the watch again), read, ask the brokers; and delete what was listed,
         whatever went wrong before."""
-        numbers = await self._zk_client.get_all_log_dir_event_notifications()
+        numbers = await self._zk_client.get_all_log_dir_event_notifications(listed)
         try:
             brokers = await self._zk_client.get_broker_ids_from_log_dir_events(numbers)
             replicas = self._context.replicas_on_brokers(brokers)

@@ -111,6 +111,8 @@ class PartitionStateMachine:
         ]
         if target is not PartitionState.ONLINE:
             for partition in valid:
+                if target is PartitionState.NEW:
+                    await self._read_assignment_again(partition)
                 self._move(partition, target)
             return []
         fresh = [p for p in valid if self._context.partition_state(p) is PartitionState.NEW]
@@ -122,6 +124,14 @@ class PartitionStateMachine:
             if election.state is not None:
                 self._move(election.partition, PartitionState.ONLINE)
         return elections
+
+    async def _read_assignment_again(self, partition: TopicPartition) -> None:
+        """assignReplicasToPartitions (0.8)."""
+        if self._host.profile.new_partitions == "read-again":
+            zk_client, topic = self._zk_client, partition.topic
+            found = await zk_client.get_full_replica_assignment_for_topics([topic])
+            if partition in found:
+                self._context.assignments[partition] = found[partition]
 
     def _move(self, partition: TopicPartition, target: PartitionState) -> None:
         before = self._context.partition_state(partition)

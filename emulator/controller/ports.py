@@ -5,7 +5,7 @@ The controller and the broker do not import each other; this port is where they 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Set
 from typing import Any, Protocol
 
 from emulator.kernel.scheduler import Kernel, Task
@@ -21,7 +21,7 @@ class Host(Protocol):
     kernel: Kernel
     config: KafkaConfig
     profile: Profile
-    guards: frozenset[Guard]
+    guards: Set[Guard]
 
     def now_ms(self) -> int: ...
 

@@ -93,7 +93,11 @@ class Reassignments:
         (processZkPartitionReassignment)."""
         if not await self._zk_client.register_and_check_existence(self.handler):
             return []
-        commanded = await self._zk_client.get_partition_reassignment()
+        return await self._begin(await self._zk_client.get_partition_reassignment())
+
+    async def _begin(
+        self, commanded: Mapping[TopicPartition, tuple[int, ...]]
+    ) -> list[TopicPartition]:
         moves = {
             p: assignment_towards(self._context.assignment(p), to) for p, to in commanded.items()
         }
@@ -122,10 +126,12 @@ class Reassignments:
                 results[partition] = Errors.UNKNOWN_SERVER_ERROR
         return results
 
-    async def initialize(self) -> None:
+    async def initialize(
+        self, commanded: Mapping[TopicPartition, tuple[int, ...]] | None = None
+    ) -> None:
         """At fail-over: what the znode commands, then what was under way
         (initializePartitionReassignments)."""
-        begun = await self.by_command()
+        begun = await (self.by_command() if commanded is None else self._begin(commanded))
         await self.resume(lambda p: p not in begun)
 
     async def resume(self, wanted: Callable[[TopicPartition], bool]) -> None:

@@ -14,6 +14,10 @@ from emulator.controller.partition_state_machine import PartitionStateMachine
 from emulator.controller.ports import Host
 from emulator.controller.request_batch import ControllerBrokerRequestBatch
 from emulator.controller.states import read_states
+from emulator.profiles.guards.controller import (
+    LAST_ISR_MEMBER_STAYS,
+    OFFLINE_REPLICAS_AT_FAILOVER,
+)
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
 from zk.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch, ReplicaAssignment
@@ -32,11 +36,12 @@ VALID_PREVIOUS = {
 }
 
 
-def isr_without(state: LeaderAndIsr, replica: int) -> LeaderAndIsr:
+def isr_without(state: LeaderAndIsr, replica: int, *, keep_last: bool = True) -> LeaderAndIsr:
     """The state once `replica` is gone: no leader if it led, a one-member ISR is kept as it is,
     epoch + 1."""
     leader = NO_LEADER if state.leader == replica else state.leader
-    isr = state.isr if len(state.isr) == 1 else tuple(b for b in state.isr if b != replica)
+    kept = keep_last and len(state.isr) == 1
+    isr = state.isr if kept else tuple(b for b in state.isr if b != replica)
     return LeaderAndIsr(leader, state.leader_epoch + 1, isr, state.zk_version)
 
 
@@ -68,6 +73,12 @@ class ReplicaStateMachine:
         self._host, self._context = host, context
         self._zk_client, self._batch, self._partitions = zk_client, batch, partitions
 
+    @property
+    def _keeps_last(self) -> bool:
+        """Before 1.1 the last member stays only where unclean elections are forbidden."""
+        unclean = self._host.config.unclean_leader_election_enable
+        return LAST_ISR_MEMBER_STAYS in self._host.guards or not unclean
+
     async def startup(self) -> None:
         """Live replicas go online, then the others offline (KAFKA-3143)."""
         online, offline = self._context.online_and_offline_replicas()
@@ -76,7 +87,8 @@ class ReplicaStateMachine:
         for replica in offline:
             self._context.replica_states[replica] = _S.DELETION_INELIGIBLE
         await self.handle_state_changes(online, _S.ONLINE)
-        await self.handle_state_changes(offline, _S.OFFLINE)
+        if OFFLINE_REPLICAS_AT_FAILOVER in self._host.guards:
+            await self.handle_state_changes(offline, _S.OFFLINE)
 
     async def handle_state_changes(
         self, replicas: Sequence[PartitionAndReplica], target: ReplicaState
@@ -101,7 +113,7 @@ class ReplicaStateMachine:
     ) -> None:
         valid = [r for r in replicas if self._context.replica_state(r) in VALID_PREVIOUS[target]]
         if target is _S.NEW:
-            self._to_new(valid)
+            await self._to_new(valid)
         elif target is _S.ONLINE:
             self._to_online(valid)
         elif target is _S.OFFLINE:
@@ -137,9 +149,12 @@ class ReplicaStateMachine:
             target.value,
         )
 
-    def _to_new(self, replicas: Sequence[PartitionAndReplica]) -> None:
-        """A new replica of a partition that has a leader is told at once."""
+    async def _to_new(self, replicas: Sequence[PartitionAndReplica]) -> None:
+        """A new replica of a partition that has a leader is told at once. Up to 1.0 its state is
+        read for each."""
         for replica in replicas:
+            if self._host.profile.zookeeper_client == "zkclient":
+                await self._zk_client.get_topic_partition_states([replica.partition])
             state = self._context.leadership.get(replica.partition)
             if state is not None:
                 if state.leader_and_isr.leader == replica.replica:
@@ -212,7 +227,10 @@ class ReplicaStateMachine:
         cache entry gets this controller's epoch as the deciding one."""
         read = await read_states(self._zk_client, partitions, self._context.epoch)
         states = read.found
-        writes = {p: isr_without(s, broker) for p, s in states.items() if broker in s.isr}
+        keep = self._keeps_last
+        writes = {
+            p: isr_without(s, broker, keep_last=keep) for p, s in states.items() if broker in s.isr
+        }
         written = await self._zk_client.update_leader_and_isr(
             writes, self._context.epoch, self._context.epoch_zk_version
         )

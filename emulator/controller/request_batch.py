@@ -17,6 +17,7 @@ from emulator.controller.channel_manager import ControllerChannelManager
 from emulator.controller.context import ControllerContext
 from emulator.controller.errors import IllegalState
 from emulator.controller.ports import Host
+from emulator.profiles.guards.controller import STOP_REPLICA_EPOCH
 from emulator.protocol.messages import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -50,6 +51,7 @@ class ControllerBrokerRequestBatch:
         self._on_leader_and_isr_response = on_leader_and_isr_response
         self._on_update_metadata_response = on_update_metadata_response
         self._on_deletion_response = on_deletion_response
+        self._stops_with_epoch = STOP_REPLICA_EPOCH in host.guards
         self._leader_and_isr: dict[int, dict[TopicPartition, PartitionState]] = {}
         self._update_metadata: dict[TopicPartition, PartitionState] = {}
         self._update_metadata_brokers: dict[int, None] = {}
@@ -95,12 +97,14 @@ class ControllerBrokerRequestBatch:
     def add_stop_replica(
         self, brokers: Iterable[int], partition: TopicPartition, *, delete: bool
     ) -> None:
-        """The leader epoch is that of the cache now, or -2 for a topic that is to be deleted; the
-        delete flag is sticky."""
+        """The leader epoch is that of the cache now, or -2 for a topic that is to be deleted (none
+        before 2.6); the delete flag is sticky."""
         cached = self._context.leadership.get(partition)
         epoch = cached.leader_and_isr.leader_epoch if cached else UNKNOWN_LEADER_EPOCH
         if partition.topic in self._context.topics_to_be_deleted:
             epoch = EPOCH_DURING_DELETE
+        if not self._stops_with_epoch:
+            epoch = UNKNOWN_LEADER_EPOCH
         for broker in brokers:
             if broker >= 0:
                 entries = self._stop_replica.setdefault(broker, {})

@@ -15,6 +15,7 @@ from emulator.controller.machinery import Machinery
 from emulator.controller.topic_deletion import TopicDeletionManager
 from emulator.trace.values import TopicPartition
 from zk import paths
+from zk.codec import ReplicaAssignment
 
 
 class Topics:
@@ -31,6 +32,7 @@ class Topics:
         self._zk_client, self._deletions = machinery.zk_client, deletions
         self._partitions, self._replicas = machinery.partitions, machinery.replicas
         self._modified = modified
+        self._subscribes = machinery.host.profile.zookeeper_client == "zkclient"
         self._watched: dict[str, None] = {}
 
     def watch(self, topics: Iterable[str]) -> None:
@@ -45,19 +47,38 @@ class Topics:
             self._zk_client.client.unregister_change_handler(paths.topic(topic))
         self._watched.clear()
 
-    async def on_change(self) -> None:
-        """New topics get their partitions; topics that are gone are forgotten."""
-        topics = await self._zk_client.get_all_topics(register_watch=True)
+    async def on_change(self, listed: Sequence[str] | None = None) -> None:
+        """New topics get their partitions; topics that are gone are forgotten. `listed` came with
+        the event."""
+        topics = listed
+        if topics is None:
+            topics = await self._zk_client.get_all_topics(register_watch=True)
         new = [t for t in topics if t not in self._context.all_topics]
         gone = [t for t in self._context.all_topics if t not in topics]
         self._context.all_topics = dict.fromkeys(topics)
-        self.watch(new)
-        added = await self._zk_client.get_full_replica_assignment_for_topics(new)
+        added = await self._assignments_of_new(new)
         for topic in gone:
             self._context.remove_topic(topic)
         self._context.assignments.update(added)
         if added:
             await self._on_new_partition_creation(list(added))
+
+    async def _assignments_of_new(
+        self, topics: Sequence[str]
+    ) -> dict[TopicPartition, ReplicaAssignment]:
+        """Watched by the read, or (ZkClient) read and then watched."""
+        if self._subscribes:
+            found = await self._zk_client.get_full_replica_assignment_for_topics(topics)
+            await self.subscribe(topics)
+            return found
+        self.watch(topics)
+        return await self._zk_client.get_full_replica_assignment_for_topics(topics)
+
+    async def subscribe(self, topics: Iterable[str]) -> None:
+        """registerPartitionModificationsListener: each with an `exists`."""
+        self.watch(topics)
+        for topic in topics:
+            await self._zk_client.path_exists(paths.topic(topic))
 
     async def on_modification(self, topic: str) -> None:
         """A topic's znode changed: partitions that were not there before are created; those of a
@@ -91,11 +112,11 @@ class Topics:
         )
         await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
 
-    async def on_deletion(self) -> None:
+    async def on_deletion(self, listed: Sequence[str] | None = None) -> None:
         """Markers of deletion: those of topics that do not exist go, the others are queued. A topic
         that moves is marked as ineligible before it is queued, which has no effect: only those that
         were queued before are kept back (2.6.3, read from its bytecode)."""
-        marked = await self._zk_client.get_topic_deletions()
+        marked = await self._zk_client.get_topic_deletions() if listed is None else listed
         version = self._context.epoch_zk_version
         for topic in [t for t in marked if t not in self._context.all_topics]:
             await self._zk_client.delete_topic_deletion(topic, version)

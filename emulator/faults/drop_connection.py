@@ -9,7 +9,17 @@ from emulator.faults.base import Stimulus, World
 from emulator.faults.drawing import Draw
 from zk.wire import When
 
-Op = Literal["create", "delete", "setData", "multi", "exists", "getData", "getChildren2", "sync"]
+Op = Literal[
+    "create",
+    "delete",
+    "setData",
+    "multi",
+    "exists",
+    "getData",
+    "getChildren",
+    "getChildren2",
+    "sync",
+]
 
 
 class DropConnection(Stimulus, frozen=True, tag="drop_connection"):

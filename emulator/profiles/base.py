@@ -30,13 +30,19 @@ ZooKeeperClient = Literal["zkclient", "asynchronous"]
 """I0Itec's, which blocks and tries again across sessions, or Kafka's own (KAFKA-5642)."""
 
 
+NewPartitions = Literal["from-cache", "read-again"]
+"""Where a controller has the replicas of a partition that it creates from: what it read when the
+topic changed, or (0.8) the topic's znode, read again for each partition."""
+
+
 class CannotPropagate(ValueError):
     """The version has no such way to propagate an ISR."""
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """One Kafka version line. `fixed` are values that are no settings in this version: what its
-    code has in their place. `propagations` begins with the one that is the default."""
+    code has in their place. `propagations` begins with the one that is the default;
+    `top_level_paths` are those that brokers create, where they differ from the client's own."""
 
     name: str
     release: str
@@ -48,6 +54,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     controller_threads: ControllerThreads = "event-queue"
     zookeeper_client: ZooKeeperClient = "asynchronous"
     request_versions: MappingProxyType[str, int] = MappingProxyType({})
+    top_level_paths: tuple[str, ...] = ()
+    new_partitions: NewPartitions = "from-cache"
 
     @property
     def propagation(self) -> Propagation:
@@ -58,6 +66,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     def values(self) -> dict[str, str]:
         """What settings begin with, those that cannot be set included."""
         return {**self.fixed, **self.defaults}
+
+    def has_znode(self, path: str) -> bool:
+        """Whether brokers of this version create it."""
+        return not self.top_level_paths or path in self.top_level_paths
 
     def altered(self, switches: Mapping[str, bool], propagation: str = "") -> Profile:
         """This version with guards put in or taken out, and another propagation. A guard that is
@@ -98,9 +110,9 @@ def after(
     """The line that comes after another: settings that are new or have another default, settings
     that are gone, and any other field that differs; the guards follow from the release."""
     kept = {key: value for key, value in before.defaults.items() if key not in gone}
-    same = {
+    same: dict[str, object] = {
         field: getattr(before, field)
-        for field in ("propagations", "controller_threads", "zookeeper_client", "request_versions")
+        for field in ("propagations", "controller_threads", "zookeeper_client", "top_level_paths")
     }
     versions = rest.pop("request_versions", {})
     assert isinstance(versions, Mapping)

@@ -44,6 +44,7 @@ def strategies(profile: Profile) -> dict[str, str]:
         "controller-threads": profile.controller_threads,
         "zookeeper-client": profile.zookeeper_client,
         "propagation": ", ".join(profile.propagations),
+        "new-partitions": profile.new_partitions,
     }
 
 

@@ -14,5 +14,11 @@ PROFILE = after(
         "replication.quota.window.num": "11",
         "replication.quota.window.size.seconds": "1",
     },
-    request_versions={"UpdateMetadata": 3, "Fetch": 3, "ListOffsets": 1},
+    request_versions={
+        "UpdateMetadata": 3,
+        "Fetch": 3,
+        "ListOffsets": 1,
+        "CreateTopics": 1,
+        "DeleteTopics": 0,
+    },
 )

@@ -9,6 +9,7 @@ PROFILE = first(
     citation="KafkaConfig.scala@0.8.2.2; spec §3.2, §3.3, §8, §9",
     controller_threads="call-backs",
     zookeeper_client="zkclient",
+    new_partitions="read-again",
     defaults={
         "replica.lag.time.max.ms": "10000",
         "replica.lag.max.messages": "4000",
@@ -47,6 +48,14 @@ PROFILE = first(
         "replication.quota.window.num": "11",
         "replication.quota.window.size.seconds": "1",
     },
+    top_level_paths=(
+        "/consumers",
+        "/brokers/ids",
+        "/brokers/topics",
+        "/config/changes",
+        "/config/topics",
+        "/admin/delete_topics",
+    ),
     request_versions={
         "LeaderAndIsr": 0,
         "UpdateMetadata": 0,

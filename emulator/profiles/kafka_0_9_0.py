@@ -10,5 +10,16 @@ PROFILE = after(
     citation="KafkaConfig.scala@0.9.0.1; spec §8, §9",
     defaults={"replica.fetch.backoff.ms": "1000", "request.timeout.ms": "30000"},
     gone=("replica.lag.max.messages",),
+    top_level_paths=(
+        "/consumers",
+        "/brokers/ids",
+        "/brokers/topics",
+        "/config/changes",
+        "/config/topics",
+        "/config/clients",
+        "/admin/delete_topics",
+        "/brokers/seqid",
+        "/isr_change_notification",
+    ),
     request_versions={"UpdateMetadata": 1, "ControlledShutdown": 1, "Fetch": 1},
 )

@@ -4,6 +4,8 @@ unclean elections by default (all 0.11); topics can be deleted; log directories 
 from emulator.profiles.base import after
 from emulator.profiles.kafka_0_10_2 import PROFILE as BEFORE
 
+LOG_DIR_EVENTS = "/log_dir_event_notification"
+
 PROFILE = after(
     BEFORE,
     name="1.0",
@@ -11,11 +13,16 @@ PROFILE = after(
     citation="KafkaConfig.scala@1.0.2; spec §8, §9",
     controller_threads="event-queue",
     defaults={"unclean.leader.election.enable": "false", "delete.topic.enable": "true"},
+    top_level_paths=(*BEFORE.top_level_paths, "/latest_producer_id_block", LOG_DIR_EVENTS),
     request_versions={
         "LeaderAndIsr": 1,
         "UpdateMetadata": 4,
         "Fetch": 5,
         "ListOffsets": 2,
         "OffsetForLeaderEpoch": 0,
+        "CreateTopics": 2,
+        "DeleteTopics": 1,
+        "CreatePartitions": 0,
+        "AlterConfigs": 0,
     },
 )

@@ -10,6 +10,7 @@ PROFILE = after(
     release="1.1.1",
     citation="KafkaConfig.scala@1.1.1; spec §2.1, §8, §9",
     zookeeper_client="asynchronous",
+    top_level_paths=(),
     defaults={
         "zookeeper.max.in.flight.requests": "10",
         "max.incremental.fetch.session.cache.slots": "1000",

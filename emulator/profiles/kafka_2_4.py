@@ -17,5 +17,7 @@ PROFILE = after(
         "Fetch": 11,
         "ListOffsets": 5,
         "OffsetForLeaderEpoch": 3,
+        "ElectLeaders": 2,
+        "AlterPartitionReassignments": 0,
     },
 )

@@ -325,6 +325,40 @@ class Cluster:
 
     def admin(self, request: Stimulus) -> None:
         done = self._returned(self.kernel.cause)
+        if not self._through_a_tool(request, done):
+            self._ask(request, done)
+
+    def _through_a_tool(self, request: Stimulus, done: Callable[[str], object]) -> bool:
+        """Where the cluster's version has no request for it, as tools did it then; False: it has
+        one."""
+        knows = self._scenario.running().request_versions
+        match request:
+            case CreateTopic() if "CreateTopics" not in knows:
+                self._commands.create_topic(request, done)
+            case AddPartitions() if "CreatePartitions" not in knows:
+                self._commands.add_partitions(request, done)
+            case DeleteTopic(topic) if "DeleteTopics" not in knows:
+                self._commands.delete_topic(topic, done)
+            case TopicConfig(topic, config) if "AlterConfigs" not in knows:
+                self._commands.alter_config("topics", topic, config, done)
+            case BrokerConfig(broker, config) if "AlterConfigs" not in knows:
+                self._commands.alter_config("brokers", str(broker), config, done)
+            case Reassign(topic, partition, replicas) if (
+                "AlterPartitionReassignments" not in knows or request.through == "znode"
+            ):
+                self._commands.reassign(TopicPartition(topic, partition), replicas, done)
+            case PreferredElection(partitions) if (
+                "ElectLeaders" not in knows or request.through == "znode"
+            ):
+                self._commands.elect_preferred(_named(partitions), done)
+            case DeleteController():
+                self._commands.delete_controller(done)
+            case _:
+                return False
+        return True
+
+    def _ask(self, request: Stimulus, done: Callable[[str], object]) -> None:
+        """A client's request to the controller, or to one broker."""
         match request:
             case CreateTopic(topic, assignment, config, partitions, factor):
                 create = CreateTopicsRequest(
@@ -346,15 +380,9 @@ class Cluster:
                 self._admin.ask_controller(more, done)
             case DeleteTopic(topic):
                 self._admin.ask_controller(DeleteTopicsRequest(topic), done)
-            case Reassign(topic, partition, replicas, "api"):
+            case Reassign(topic, partition, replicas):
                 targets = ((TopicPartition(topic, partition), replicas),)
                 self._admin.ask_controller(AlterPartitionReassignmentsRequest(targets), done)
-            case Reassign(topic, partition, replicas):
-                self._commands.reassign(TopicPartition(topic, partition), replicas, done)
-            case DeleteController():
-                self._commands.delete_controller(done)
-            case PreferredElection(partitions, "znode"):
-                self._commands.elect_preferred(_named(partitions), done)
             case PreferredElection(partitions):
                 elect = ElectLeadersRequest(_named(partitions))
                 self._admin.ask_controller(elect, done)

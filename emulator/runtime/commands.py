@@ -1,23 +1,30 @@
 """Commands that are written straight into ZooKeeper, by a session that is no broker's.
 
-As the tools of Kafka's ZooKeeper era do it: open a session, create the command znode, close the
-session. Whether the command is carried out is the controller's business. Sources:
-admin/ReassignPartitionsCommand.scala@2.6.3, admin/LeaderElectionCommand.scala and its predecessor
-PreferredReplicaLeaderElectionCommand.scala; spec §1.9.
+As the tools of Kafka's ZooKeeper era do it: open a session, write, close the session. Whether the
+command is carried out is the controller's business. Topics are made so where brokers have no
+request for it (<= 0.10.0). Sources: admin/ReassignPartitionsCommand.scala@2.6.3,
+admin/LeaderElectionCommand.scala and its predecessor PreferredReplicaLeaderElectionCommand.scala,
+admin/TopicCommand.scala and AdminUtils.scala@0.8.2.2; spec §1.9.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
+from emulator.broker.admin import added_partitions
+from emulator.broker.assignment import assign_replicas_to_brokers
 from emulator.broker.context import BrokerContext, KernelThreads, TraceProbe
+from emulator.faults.admin import AddPartitions, CreateTopic
 from emulator.kernel.scheduler import Kernel
 from emulator.model.config import KafkaConfig
+from emulator.model.errors import KafkaError
 from emulator.profiles.base import Profile
+from emulator.protocol.messages import CreatePartitionsRequest
 from emulator.trace.values import TopicPartition
 from zk import paths
 from zk.client import ZooKeeperClient
+from zk.codec import ReplicaAssignment
 from zk.errors import Code, ZooKeeperError
 from zk.kafka_zk_client import KafkaZkClient
 from zk.ops import Delete
@@ -36,6 +43,8 @@ class ZooKeeperAccess(Protocol):
     def service_for(self, client: str) -> Service: ...
 
     def wall_ms(self) -> int: ...
+
+    def draw_assignment(self, below: int) -> int: ...
 
 
 class CommandZnodes:
@@ -74,6 +83,63 @@ class CommandZnodes:
             return (await zk_client.one(Delete(paths.CONTROLLER, MATCH_ANY_VERSION))).code
 
         self._run(delete, done)
+
+    def create_topic(self, wanted: CreateTopic, done: Done) -> None:
+        """The configuration, then the topic's znode; assigned over the brokers that are registered
+        where no assignment is given."""
+
+        async def create(zk_client: KafkaZkClient) -> Code:
+            replicas = wanted.assignment
+            if not replicas:
+                brokers = await zk_client.get_sorted_broker_list()
+                first, shift = self._world.draw_assignment, self._world.draw_assignment
+                replicas = assign_replicas_to_brokers(
+                    brokers,
+                    wanted.num_partitions,
+                    wanted.replication_factor,
+                    first(len(brokers)),
+                    shift(len(brokers)),
+                )
+            if wanted.config:
+                await zk_client.set_or_create_entity_configs("topics", wanted.topic, wanted.config)
+            assignment = {n: ReplicaAssignment(r) for n, r in enumerate(replicas)}
+            await zk_client.create_topic_assignment(wanted.topic, assignment)
+            return Code.OK
+
+        self._run(create, done)
+
+    def add_partitions(self, wanted: AddPartitions, done: Done) -> None:
+        """The topic's znode is overwritten."""
+
+        async def add(zk_client: KafkaZkClient) -> Code:
+            brokers = await zk_client.get_sorted_broker_list()
+            found = await zk_client.get_full_replica_assignment_for_topics([wanted.topic])
+            request = CreatePartitionsRequest(wanted.topic, wanted.assignment, count=wanted.count)
+            try:
+                added = added_partitions(request, list(found.values()), brokers)
+            except KafkaError:
+                return Code.BAD_ARGUMENTS
+            assignment = {p.partition: a for p, a in found.items()}
+            assignment |= {len(found) + n: ReplicaAssignment(r) for n, r in enumerate(added)}
+            await zk_client.set_topic_assignment(wanted.topic, assignment)
+            return Code.OK
+
+        self._run(add, done)
+
+    def delete_topic(self, topic: str, done: Done) -> None:
+        """The marker; nothing comes of it where delete.topic.enable is false."""
+        self._run(lambda zk_client: zk_client.create_delete_topic_path(topic), done)
+
+    def alter_config(self, kind: str, entity: str, config: Mapping[str, str], done: Done) -> None:
+        """Read, merge, write, announce."""
+
+        async def alter(zk_client: KafkaZkClient) -> Code:
+            merged = {**await zk_client.get_entity_configs(kind, entity), **config}
+            await zk_client.set_or_create_entity_configs(kind, entity, merged)
+            await zk_client.create_config_change_notification(f"{kind}/{entity}")
+            return Code.OK
+
+        self._run(alter, done)
 
     def _run(self, command: Callable[[KafkaZkClient], Awaitable[Code]], done: Done) -> None:
         if self._service is None:

@@ -34,6 +34,9 @@ BRING_UP_LIMIT_US = 120_000_000
 BRING_UP_WALL_US = 10_000_000
 """Scaled time is given this much of the wall clock at least: processes do not start any faster."""
 _SLICE_US = 20_000
+REPLICA_MANAGER = "boot.replica_manager_to_registration"
+REPLICA_MANAGER_LATE = "boot.replica_manager_to_late_registration"
+"""Where the registration comes last (<= 1.0)."""
 
 World = SimulatedWorld | LiveWorld
 
@@ -102,7 +105,7 @@ class Run:
             return
         registered_us = self.up_us + registered_ms * 1000
         launched_us = self.kernel.now
-        start_us, plan = boot_plan(broker, launched_us, registered_us, self.world.latencies)
+        start_us, plan = self._boot_plan(broker, launched_us, registered_us)
         lane = self.kernel.world.lane("world")
         lane.call_at(max(start_us, self.kernel.now), partial(self.cluster.start, broker, plan))
 
@@ -112,10 +115,18 @@ class Run:
         for boot in boots:
             at_us = self.up_us + (boot.registered_us or 0)
             launched_us = None if boot.launched_us is None else self.up_us + boot.launched_us
-            start_us, plan = boot_plan(boot.broker, launched_us, at_us, self.world.latencies)
+            start_us, plan = self._boot_plan(boot.broker, launched_us, at_us)
             lane = self.kernel.world.lane("world")
             lane.call_at(start_us, partial(self.cluster.start, boot.broker, plan))
         self.kernel.run(self.up_us)
+
+    def _boot_plan(
+        self, broker: int, launched_us: int | None, registered_us: int
+    ) -> tuple[int, dict[str, int]]:
+        late = self.scenario.running(broker).zookeeper_client == "zkclient"
+        replica_manager = REPLICA_MANAGER_LATE if late else REPLICA_MANAGER
+        latencies = self.world.latencies
+        return boot_plan(broker, launched_us, registered_us, latencies, replica_manager)
 
     def _boot_one_by_one(self) -> None:
         for boot in self.scenario.boots:
@@ -171,7 +182,11 @@ class Run:
 
 
 def boot_plan(
-    broker: int, launched_us: int | None, registered_us: int, latencies: Latencies
+    broker: int,
+    launched_us: int | None,
+    registered_us: int,
+    latencies: Latencies,
+    replica_manager: str = REPLICA_MANAGER,
 ) -> tuple[int, dict[str, int]]:
     """(start, moments of steps) of a boot whose registration is created at `registered_us`: what
     comes before is drawn backwards from there; what comes after goes with how long it took since
@@ -180,10 +195,7 @@ def boot_plan(
     if launched_us is not None:
         latencies.took_to_boot(actor, registered_us - launched_us)
 
-    def before(purpose: str) -> int:
-        return registered_us - latencies(f"boot.{purpose}_to_registration", actor)
-
-    replica_manager_us = before("replica_manager")
+    replica_manager_us = registered_us - latencies(replica_manager, actor)
     plan = {"replica_manager": replica_manager_us, "register": registered_us}
     start_us = registered_us - latencies("boot.to_registration", actor)
     return min(start_us, replica_manager_us - 300_000), plan

@@ -1,0 +1,49 @@
+"""The ZooKeeper client that a broker's version brings with it.
+
+Owns the choice between I0Itec's ZkClient and Kafka's own, and what a version's guards say of the
+requests. It must not know what the client is used for.
+"""
+
+from __future__ import annotations
+
+from emulator.broker.context import BrokerContext, KernelThreads, TraceProbe
+from emulator.profiles.base import Profile
+from emulator.profiles.guards.controller import (
+    BROKER_EPOCHS,
+    OWN_EPHEMERAL_CHECKED,
+    STALE_REGISTRATION_REPLACED,
+)
+from zk.blocking_client import BlockingZkClient
+from zk.client import ZooKeeperClient
+from zk.era import Era
+from zk.wire import Service
+
+BLOCKING = "zkclient"
+
+
+def client_of(context: BrokerContext, service: Service) -> ZooKeeperClient:
+    """The client of this process, which begins to connect."""
+    blocking = context.profile.zookeeper_client == BLOCKING
+    kind = BlockingZkClient if blocking else ZooKeeperClient
+    return kind(
+        service,
+        KernelThreads(context),
+        TraceProbe(context),
+        name=f"broker-{context.broker}",
+        session_timeout_ms=context.config.zookeeper_session_timeout_ms,
+        max_in_flight=context.config.zookeeper_max_in_flight_requests,
+    )
+
+
+def era_of(profile: Profile) -> Era:
+    """What this version asks of ZooKeeper."""
+    guards, blocking = profile.guards, profile.zookeeper_client == BLOCKING
+    era = Era(
+        checked_registration=BROKER_EPOCHS in guards,
+        recreates_registration=STALE_REGISTRATION_REPLACED in guards,
+        looks_before_creating=blocking,
+        creates_leaf_first=blocking,
+        creates_parents_first=blocking and OWN_EPHEMERAL_CHECKED in guards,
+    )
+    own_paths = profile.top_level_paths
+    return era._replace(top_level_paths=own_paths) if own_paths else era

@@ -1,0 +1,117 @@
+"""Guards of the controller and of what it asks of ZooKeeper and of brokers.
+
+Read in `controller/`, and where a broker makes its ZooKeeper client (`broker/zookeeper`).
+"""
+
+from emulator.profiles.guards.base import Guard
+
+OWN_EPHEMERAL_CHECKED = Guard(
+    name="own-ephemeral-checked",
+    kafka="KAFKA-1387",
+    since="0.9",
+    does="A registration that exists already is taken for one's own if its session is one's own,"
+    " and its parents are made sure of. Without it: only the ephemeral node is created.",
+    citation="spec §2.8, §2.12; ZKCheckedEphemeral in ZkUtils.scala@0.9.0.1",
+)
+
+UPDATE_METADATA_FIRST = Guard(
+    name="update-metadata-first",
+    kafka="KAFKA-4443",
+    since="0.10.2",
+    does="At fail-over and when a broker starts, UpdateMetadata precedes LeaderAndIsr. Without it:"
+    " a follower hears of a leader that is not in its metadata cache, and does nothing (H28).",
+    citation="spec §6.2, H28; KafkaController.scala@0.10.2.2 onControllerFailover",
+)
+
+BROKERS_READ_AGAIN = Guard(
+    name="brokers-read-again",
+    kafka="KAFKA-5502",
+    since="0.11",
+    does="A change of brokers is worked on with the list that is there by then. Without it: with"
+    " the list that came with the event.",
+    citation="spec §2.12, §9; KafkaController.scala@0.11.0.2 BrokerChange",
+)
+
+NOTIFICATIONS_READ_AGAIN = Guard(
+    name="notifications-read-again",
+    kafka="KAFKA-5879",
+    since="1.1",
+    does="Notifications of ISR changes are listed when their event is worked on, and purged at"
+    " fail-over. Without it: the list that came with the event is used (H11), and left-over ones"
+    " stay until the next event (H10).",
+    citation="spec §6.6, H10, H11; KafkaController.scala@1.1.1 processIsrChangeNotification",
+)
+
+LAST_ISR_MEMBER_STAYS = Guard(
+    name="last-isr-member-stays",
+    kafka="KAFKA-5642",
+    since="1.1",
+    does="The last member of an ISR is kept when its broker goes. Without it: only where unclean"
+    " elections are forbidden; else the ISR becomes empty.",
+    citation="spec §6.8; ReplicaStateMachine.scala@1.1.1 removeReplicasFromIsr",
+)
+
+FENCED_CONTROLLER_WRITES = Guard(
+    name="fenced-controller-writes",
+    kafka="KAFKA-6082",
+    since="2.1",
+    does="Every write of a controller checks the version of /controller_epoch, and /controller is"
+    " given up only if it is one's own. Without it: a controller that was replaced goes on to write"
+    " (H6), and may delete its successor's node (H7).",
+    citation="spec §2.6, H6, H7; KafkaZkClient.scala@2.1.1 wrapRequestWithControllerEpochCheck",
+)
+
+ATOMIC_ELECTION = Guard(
+    name="atomic-election",
+    kafka="KAFKA-6082",
+    since="2.1",
+    does="/controller and its epoch are written in one multi. Without it: in three steps, between"
+    " which another may be elected with a lower epoch (H8).",
+    citation="spec §2.7, H8; KafkaZkClient.scala@2.1.1"
+    " registerControllerAndIncrementControllerEpoch",
+)
+
+BROKER_EPOCHS = Guard(
+    name="broker-epochs",
+    kafka="KAFKA-7235",
+    since="2.2",
+    does="The czxid of a registration is the broker's epoch: the controller sees a bounce, and"
+    " requests name the incarnation they are for. Without it: a quick restart goes unseen (H13).",
+    citation="spec §2.8, §6.4, H13; KafkaController.scala@2.2.2 processBrokerChange",
+)
+
+STALE_REGISTRATION_REPLACED = Guard(
+    name="stale-registration-replaced",
+    kafka="KAFKA-7165",
+    since="2.2",
+    does="A registration that an expired session of the same process has left is deleted and made"
+    " again. Without it: registering under the new session fails (ZOOKEEPER-2985).",
+    citation="spec §2.8; KafkaZkClient.scala@2.2.2 CheckedEphemeral",
+)
+
+OFFLINE_REPLICAS_AT_FAILOVER = Guard(
+    name="offline-replicas-at-failover",
+    kafka="KAFKA-3143",
+    since="2.3",
+    does="A new controller takes the replicas of brokers that are gone out of the ISR. Without it:"
+    " they stay there until their leader shrinks.",
+    citation="spec §6.2; ReplicaStateMachine.scala@2.3.1 startup",
+)
+
+PREFERRED_ONLY_IF_ELECTABLE = Guard(
+    name="preferred-only-if-electable",
+    kafka="KAFKA-9866",
+    since="2.6",
+    does="The automatic rebalance asks for preferred leaders only where they are live and in the"
+    " ISR. Without it: it tries, and fails, each time.",
+    citation="spec §6.12; KafkaController.scala@2.6.3 checkAndTriggerAutoLeaderRebalance",
+)
+
+STOP_REPLICA_EPOCH = Guard(
+    name="stop-replica-epoch",
+    kafka="KIP-570",
+    since="2.6",
+    does="StopReplica carries the leader epoch, and a broker refuses one that is not newer than"
+    " its own. Without it: every StopReplica is obeyed, also a late one.",
+    citation="spec §4.4, §6.9; ReplicaManager.scala@2.6.3 stopReplicas",
+)
