@@ -28,7 +28,7 @@ class LossyRestart(Hazard):
         "word of its former life. Once it leads, what it has lost was never there (KIP-903, "
         "KIP-966)."
     )
-    breaks = ("committed records survive", "hw within isr", "logs agree")
+    breaks = ("committed records survive", "hw within isr", "logs agree", "reads are consistent")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The broker came back from such a crash without its records and has not got them since;

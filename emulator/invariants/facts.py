@@ -200,7 +200,7 @@ class Committed:
         name = event.partition
         if event.role != "leader":
             return
-        if self._unclean_epoch and self._is_deposed(name, event.broker):
+        if self._unclean_epoch and self.is_deposed(name, event.broker):
             return
         committed = self.all.get(name)
         if committed is None:
@@ -209,7 +209,8 @@ class Committed:
             committed.log.append_from(self._logs.of(name, event.broker), event.hw)
             committed.seq = event.seq
 
-    def _is_deposed(self, name: TopicPartition, broker: int) -> bool:
+    def is_deposed(self, name: TopicPartition, broker: int) -> bool:
+        """Whether an unclean election has taken the lead from it, whatever it believes."""
         unclean_epoch = self._unclean_epoch.get(name)
         if unclean_epoch is None:
             return False

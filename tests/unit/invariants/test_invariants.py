@@ -105,6 +105,24 @@ def notified(*, read: bool) -> History:
     return history.fenced(3, LoggedOp("delete", node))
 
 
+def led_by(epoch: int) -> History:
+    """Five records are committed; 2, which has the last of them from `epoch`, leads and shows
+    them."""
+    history = quiet().appended(1, 0, 5).copied(0, 5, 3)
+    runs = (EpochRun(0, 0), EpochRun(epoch, 4))
+    history.tell(e.RecordsAppended, 2, ORDERS, "follower", 0, 5, 0, 100, runs).hw(1, 5)
+    history.wrote(3, 2, 1, 2, 3, by="controller").told(2, 1, 2, 3)
+    return history.hw(2, 5)
+
+
+def worked_on(*, all_of_it: bool) -> History:
+    """Two events wait for the controller; a third one clears the queue."""
+    history = converged()
+    for behind in (0, 1, 0):
+        history.tell(e.ControllerEventQueued, 3, f"Event{behind}", behind)
+    return history.tell(e.ControllerEventProcessed, 3 if all_of_it else 2, "Event0", 0, 0)
+
+
 def converged(**without: bool) -> History:
     return one_more_state(**{"cached": True, "shown": True, "notified": False, **without})
 
@@ -178,6 +196,12 @@ CASES = [
         "a controller is there",
         converged,
         lambda: converged().tell(e.ControllerResigned, 3, 1),
+    ),
+    Case("reads are consistent", lambda: led_by(0), lambda: led_by(1)),
+    Case(
+        "controllers keep up",
+        lambda: worked_on(all_of_it=True),
+        lambda: worked_on(all_of_it=False),
     ),
     Case("controller knows states", converged, lambda: converged(cached=False)),
     Case("metadata converges", converged, lambda: converged(shown=False)),
@@ -274,3 +298,29 @@ def test_a_broker_that_starts_anew_may_obey_an_epoch_again() -> None:
     history.tell(e.LeaderAndIsr, 2, 3, 1, state)
     history.tell(e.BecomesFollower, 2, ORDERS, 1, 0, 0, 0)
     assert "epochs never decrease" not in broken(history)
+
+
+def test_what_waits_for_a_controller_is_counted_down() -> None:
+    history = converged()
+    for behind in (0, 1, 2):
+        history.tell(e.ControllerEventQueued, 3, f"Event{behind}", behind)
+    for left in (True, True, False):
+        history.tell(e.ControllerEventProcessed, 3, "Event", 0, 0)
+        assert ("controllers keep up" in broken(history)) is left
+
+
+def test_a_process_that_begins_has_an_empty_queue() -> None:
+    history = worked_on(all_of_it=False).started(3)
+    assert "controllers keep up" not in broken(history)
+
+
+def test_who_was_deposed_by_an_unclean_election_may_show_what_it_likes() -> None:
+    """3 leads by an unclean election with a record of its own; 1 has not heard of it."""
+    history = with_records().wrote(1, 1, 0, 1, 2).wrote(3, 3, 1, 3, by="controller")
+    state = PartitionState(ORDERS, 1, 3, 1, (3,), 2, REPLICAS)
+    history.tell(e.LeaderAndIsr, 3, 3, 1, state).tell(e.LogTruncated, 3, ORDERS, 5, 4)
+    history.tell(e.BecomesLeader, 3, ORDERS, 1, 4, 4)
+    history.tell(e.RecordsAppended, 3, ORDERS, "leader", 4, 5, 1, 100)
+    history.tell(e.HwAdvanced, 3, ORDERS, "leader", 5, 5)
+    history.tell(e.HwAdvanced, 1, ORDERS, "leader", 5, 5)
+    assert "reads are consistent" not in broken(history)

@@ -1,0 +1,40 @@
+"""No controller's thread is stuck: what was put on its queue has been worked on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from emulator.invariants.base import Invariant, Violation
+from emulator.trace import events as e
+
+
+class ControllersKeepUp(Invariant):
+    """The controller-event-thread of every registered broker has worked on all that was put on its
+    queue (L10)."""
+
+    liveness = True
+
+    def begin(self) -> None:
+        self._left: dict[int, tuple[int, str, int]] = {}
+
+    def on_broker_starting(self, event: e.BrokerStarting) -> None:
+        self._left.pop(event.broker, None)
+
+    def on_controller_event_queued(self, event: e.ControllerEventQueued) -> None:
+        """What it is behind is all that there is: an expired session may have cleared the queue."""
+        self._left[event.broker] = event.behind + 1, event.event, event.seq
+
+    def on_controller_event_processed(self, event: e.ControllerEventProcessed) -> None:
+        left, name, seq = self._left.get(event.broker, (1, "", -1))
+        if left > 1:
+            self._left[event.broker] = left - 1, name, seq
+        else:
+            self._left.pop(event.broker, None)
+
+    def lacking(self) -> Iterator[Violation]:
+        for broker, (left, name, seq) in sorted(self._left.items()):
+            if f"/brokers/ids/{broker}" in self.facts.znodes.all:
+                text = (
+                    f"{left} events wait for the controller of broker {broker}; the last is {name}"
+                )
+                yield self.violation(text, -1, seq, None, broker)

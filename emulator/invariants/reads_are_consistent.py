@@ -1,0 +1,56 @@
+"""What consumers could read from one leader they can read from the next."""
+
+from __future__ import annotations
+
+from emulator.invariants.base import Invariant
+from emulator.trace import events as e
+from emulator.trace.partitions import Partition, State
+from emulator.trace.values import TopicPartition
+
+
+class ReadsAreConsistent(Invariant):
+    """Below its high watermark a leader shows the records that leaders before it showed there,
+    unless an unclean election gave them up (S13)."""
+
+    def begin(self) -> None:
+        self._shown: dict[TopicPartition, tuple[int, int, int]] = {}
+        self.facts.partitions.listen(self._written)
+        self.facts.partitions.listen_to_deletions(self._deleted)
+
+    def _deleted(self, partition: Partition) -> None:
+        self._shown.pop(partition.name, None)
+
+    def _written(self, partition: Partition, state: State) -> None:
+        states = partition.states
+        if len(states) > 1 and state.leader >= 0 and state.leader not in states[-2].isr:
+            self._shown.pop(partition.name, None)
+
+    def on_becomes_leader(self, event: e.BecomesLeader) -> None:
+        self._shows(event)
+
+    def on_hw_advanced(self, event: e.HwAdvanced) -> None:
+        if event.role == "leader":
+            self._shows(event)
+
+    def _shows(self, event: e.BecomesLeader | e.HwAdvanced) -> None:
+        """A leader that goes on is compared with itself by nobody. Logs that agree in a record
+        agree in all before it."""
+        name, broker = event.partition, event.broker
+        by, hw, seq = self._shown.get(name, (broker, 0, -1))
+        if by != broker:
+            if self.facts.committed.is_deposed(name, broker):
+                return
+            self._compare(event, min(hw, event.hw) - 1, by, seq)
+        if event.hw >= hw:
+            self._shown[name] = broker, event.hw, event.seq
+
+    def _compare(self, event: e.BecomesLeader | e.HwAdvanced, last: int, by: int, seq: int) -> None:
+        name, broker = event.partition, event.broker
+        committed = self.facts.committed.of(name)
+        if last < 0 or committed is None:
+            return
+        here, there = self.facts.logs.of(name, broker).epoch_at(last), committed.log.epoch_at(last)
+        if here is not None and there is not None and here != there:
+            text = f"at offset {last} leader {broker} shows a record of leader epoch {here}, "
+            text += f"leader {by} showed one of epoch {there}"
+            self.violated(text, seq, event.seq, name, broker)
