@@ -143,11 +143,15 @@ def _faults(draw: Draw, safety_ms: int) -> list[Entry]:
     )
     entries: list[Entry] = []
     held: dict[tuple[object, ...], int] = {}
+    for standing in [one for _, kind in sorted(stimuli().items()) for one in kind.standing(draw)]:
+        held[standing.holds()] = safety_ms
+        entry: Entry = {"at": _time(FIRST_FAULT_MS), standing.name: _parameters(standing)}
+        entries.append(entry | {"for": _time(safety_ms - FIRST_FAULT_MS)})
     for at_ms in moments:
         stimulus = draw.one_of(often).drawn(draw)
         if stimulus is None or held.get(stimulus.holds(), 0) > at_ms:
             continue
-        entry: Entry = {"at": _time(at_ms), stimulus.name: _parameters(stimulus)}
+        entry = {"at": _time(at_ms), stimulus.name: _parameters(stimulus)}
         if stimulus.healed() is not None:
             lasts_ms = draw.spread(*stimulus.lasts_ms)
             end_ms = min(at_ms + lasts_ms, safety_ms)

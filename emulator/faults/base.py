@@ -170,6 +170,11 @@ class Stimulus(
         """One for a random world; None when the cluster has nothing to do it to."""
         return None
 
+    @classmethod
+    def standing(cls, draw: Draw) -> list[Stimulus]:
+        """What of it a random world has from its first fault to its last; mostly nothing."""
+        return []
+
     def holds(self) -> tuple[object, ...]:
         """What it has in its hands until it is healed: nothing else that holds the same is done
         meanwhile."""

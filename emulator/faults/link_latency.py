@@ -28,6 +28,16 @@ class LinkLatency(Stimulus, frozen=True, tag="link_latency"):
         ways: Ways = draw.one_of(("both", "both", "to_peer", "from_peer"))
         return None if peer is None else cls(broker, peer, low, typical, high, ways)
 
+    @classmethod
+    def standing(cls, draw: Draw) -> list[Stimulus]:
+        """ZooKeeper is far away, for everybody alike: what takes milliseconds elsewhere takes
+        seconds, and much more can happen meanwhile."""
+        if not draw.chance(20):
+            return []
+        typical_ms = draw.spread(5, 250)
+        times_ms = typical_ms // 2, typical_ms, typical_ms * 2
+        return [cls(broker, "zookeeper", *times_ms) for broker in draw.brokers]
+
     def holds(self) -> tuple[object, ...]:
         return (self.name, *link_between(self.broker, self.peer))
 
