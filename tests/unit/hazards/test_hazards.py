@@ -193,3 +193,47 @@ def test_a_new_process_shows_nothing_old() -> None:
 def test_another_state_than_zookeepers_is_no_missed_deletion() -> None:
     stale = Violation("metadata converges", "it shows v1, ZooKeeper has v2", (-1, 9), ORDERS, 2)
     assert recognise(stale, deleted(gone=True).events) == ""
+
+
+# -- an expand whose answer is lost ----------------------------------------------------------------
+
+
+def expanded(*, answered: bool, applied: bool = True) -> History:
+    """2 was out; 1 adds it again and goes on with five more records, which only 3 has; then 2 (or,
+    where it is not in the ISR, 3) is elected, and has others at these offsets."""
+    elected = 2 if applied else 3
+    history = History().started(1, 2, 3).elected().created().appended(1, 0, 5).copied(0, 5, 2, 3)
+    history.wrote(1, 1, 0, 1, 3).tell(e.IsrUpdated, 1, ORDERS, "shrink", (1, 3), 1, 0).hw(1, 5)
+    expand = (ORDERS, "expand", (1, 3), (1, 3, 2), 5, 5, 0, 1)
+    history.tell(e.IsrUpdateStarted, 1, *expand)
+    if applied:
+        history.wrote(1, 1, 0, 1, 3, 2)
+    if answered:
+        history.tell(e.IsrUpdated, 1, ORDERS, "expand", (1, 3, 2), 2, 0)
+    history.appended(1, 5, 10).copied(5, 10, 3).hw(1, 10)
+    history.wrote(3, elected, 1, elected, by="controller")
+    state = PartitionState(ORDERS, 1, elected, 1, (elected,), 3, (1, 2, 3))
+    history.tell(e.LeaderAndIsr, elected, 3, 1, state)
+    history.tell(e.BecomesLeader, elected, ORDERS, 1, 5, 5)
+    history.tell(e.RecordsAppended, elected, ORDERS, "leader", 5, 10, 1, 100)
+    return history.tell(e.HwAdvanced, elected, ORDERS, "leader", 10, 10)
+
+
+def of_reads(history: History) -> set[str]:
+    return {
+        recognise(violation, history.events)
+        for violation in violations(history)
+        if violation.invariant == "reads are consistent"
+    }
+
+
+def test_a_leader_that_does_not_know_of_its_own_expand() -> None:
+    assert of_reads(expanded(answered=False)) == {"lost expand"}
+
+
+def test_a_leader_that_knows_has_to_wait() -> None:
+    assert of_reads(expanded(answered=True)) == {""}
+
+
+def test_an_expand_that_was_never_written_is_no_excuse() -> None:
+    assert of_reads(expanded(answered=False, applied=False)) == {""}
