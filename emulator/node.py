@@ -28,7 +28,7 @@ from emulator.broker.log_manager import LogManager
 from emulator.broker.metadata_cache import MetadataCache
 from emulator.broker.quota import ReplicationQuotaManager
 from emulator.broker.replica_manager import ReplicaManager
-from emulator.broker.request_handlers import RequestHandlerPool
+from emulator.broker.request_handlers import Received, RequestHandlerPool
 from emulator.broker.zookeeper import BLOCKING, client_of, era_of
 from emulator.controller.controller import KafkaController
 from emulator.protocol.messages import Request
@@ -106,9 +106,9 @@ class Broker:
         """A network thread has read a request; until the broker has started it waits."""
         self._pool.receive(request, connection)
 
-    async def _handle(self, received: object) -> None:
+    def _handle(self, received: Received) -> Awaitable[None]:
         assert self._apis is not None
-        await self._apis.handle(received)  # type: ignore[arg-type]
+        return self._apis.handle(received)
 
     async def _step(self, name: str) -> None:
         """A named place of the boot: worlds charge time here, and a recording's moment is waited

@@ -13,8 +13,9 @@ from emulator.broker.admin import AdminManager
 from emulator.broker.context import BrokerContext
 from emulator.broker.elect_leaders import ElectLeaders, OnResults
 from emulator.broker.fetch_session import FetchSessions
+from emulator.broker.local_reads import Fetched
 from emulator.broker.metadata_cache import MetadataCache
-from emulator.broker.replica_manager import Fetched, Produced, ReplicaManager
+from emulator.broker.replica_manager import Produced, ReplicaManager
 from emulator.broker.request_handlers import Received
 from emulator.model.errors import Errors, IllegalState, KafkaError
 from emulator.protocol.messages import (
@@ -153,7 +154,8 @@ class KafkaApis:
             response, without_records = context.respond(fetched)
             if request.replica_id >= 0:
                 self._replicas.reads.record_sent(response.partitions)
-                self._replicas.reads.let_rest(request.replica_id, without_records)
+                if without_records:
+                    self._replicas.reads.let_rest(request.replica_id, without_records)
             connection.respond(response)
 
         await self._replicas.fetch_messages(request, context, respond)

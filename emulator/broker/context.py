@@ -39,14 +39,12 @@ class BrokerContext:
         self.broker, self.kernel, self.process = broker, kernel, process
         self.emit: Callable[..., None] = kernel.emitter(broker)
         """Put an event of this broker on the trace: its type and its fields."""
+        self.now_ms: Callable[[], int] = kernel.now_ms
+        """Kafka's Time.milliseconds."""
         self.config, self.profile = config, profile
         self.guards: Set[Guard] = profile.guards
         """Which of Kafka's fixes this broker's version has."""
         self.scheduler = KafkaScheduler(kernel, self.spawn)
-
-    def now_ms(self) -> int:
-        """Kafka's Time.milliseconds."""
-        return self.kernel.now_ms()
 
     def failed(self, what: str, error: Exception) -> None:
         """A thread of Kafka logged an exception and goes on."""

@@ -6,13 +6,15 @@ server/DelayedProduce.scala@2.6.3, server/DelayedFetch.scala@2.6.3; spec §4.6.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Container, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
+from emulator.broker.fetch_session import FetchContext
+from emulator.broker.local_reads import Fetched, LocalReads
 from emulator.broker.partition import Partition
 from emulator.broker.purgatory import DelayedOperation
 from emulator.model.errors import Errors
-from emulator.protocol.messages import FetchPartition, ProducedPartition
+from emulator.protocol.messages import FetchRequest, ProducedPartition
 from emulator.trace.values import TopicPartition
 
 FindPartition = Callable[[TopicPartition], Partition | None]
@@ -77,27 +79,25 @@ class DelayedFetch(DelayedOperation):
 
     def __init__(
         self,
-        wait_ms: int,
-        min_bytes: int,
-        in_turn: Callable[[Container[TopicPartition]], Iterator[FetchPartition]],
+        request: FetchRequest,
+        context: FetchContext,
+        max_bytes: int,
+        reads: LocalReads,
         find: FindPartition,
-        throttled: Callable[[Partition], bool],
-        respond: Callable[[], Awaitable[None]],
-        *,
-        committed_only: bool,
+        respond: Callable[[Fetched], None],
     ) -> None:
-        super().__init__(wait_ms)
-        self._min_bytes, self._in_turn, self._find = min_bytes, in_turn, find
-        self._throttled, self._respond = throttled, respond
-        self._committed_only = committed_only
+        super().__init__(request.max_wait_ms)
+        self._min_bytes, self._max_bytes = request.min_bytes, max_bytes
+        self._follower, self._context, self._reads = request.replica_id, context, reads
+        self._find, self._respond = find, respond
         self._nothing: set[TopicPartition] = set()
 
     def touched(self, key: Hashable) -> None:
         self._nothing.discard(key)
 
     async def try_complete(self) -> bool:
-        accumulated = 0
-        for wanted in self._in_turn(self._nothing):
+        accumulated, committed_only = 0, self._follower < 0
+        for wanted in self._context.in_turn(self._nothing):
             hosted = self._find(wanted.partition)
             if hosted is None:
                 return await self.force_complete()
@@ -106,12 +106,12 @@ class DelayedFetch(DelayedOperation):
             log = hosted.leader_log_or_error(wanted.current_leader_epoch)
             if isinstance(log, Errors):
                 return await self.force_complete()
-            end = log.high_watermark if self._committed_only else log.log_end_offset
+            end = log.high_watermark if committed_only else log.log_end_offset
             if end < wanted.fetch_offset:
                 return await self.force_complete()
             if end == wanted.fetch_offset:
                 self._nothing.add(wanted.partition)
-            elif not self._throttled(hosted):
+            elif not self._reads.should_throttle(hosted, self._follower):
                 limit = min(wanted.max_bytes, self._min_bytes - accumulated)
                 accumulated += log.bytes_from(wanted.fetch_offset, limit)
                 if accumulated >= self._min_bytes:
@@ -119,4 +119,7 @@ class DelayedFetch(DelayedOperation):
         return False
 
     async def on_complete(self) -> None:
-        await self._respond()
+        if self._context.session is not None:
+            self._context.session.nobody_is_parked()
+        found = await self._reads.read(self._follower, self._context, self._max_bytes)
+        self._respond(tuple(found.answers))

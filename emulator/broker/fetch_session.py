@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
 from operator import attrgetter
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from emulator.broker.replica import Replica
 from emulator.model.errors import Errors
@@ -102,6 +102,7 @@ class FetchSession:
         self._in_order: list[CachedPartition] | None = None
         self.partitions = {p.partition: CachedPartition(self, p) for p in partitions}
         self.awake = dict(self.partitions)
+        self.incremental = IncrementalFetch(self)
 
     def nobody_is_parked(self) -> None:
         """The session's fetch is about to be answered."""
@@ -124,7 +125,8 @@ class FetchSession:
         for partition in request.forgotten:
             self.partitions.pop(partition, None)
             self.awake.pop(partition, None)
-        self._in_order = None
+        if request.partitions or request.forgotten:
+            self._in_order = None
         self.epoch = next_epoch(self.epoch)
 
     def in_turn(self, but: Container[TopicPartition] = ()) -> Iterator[FetchPartition]:
@@ -147,7 +149,9 @@ class FetchSession:
             else:
                 return
 
-    def select(self, answers: Iterable[FetchedPartition]) -> Selected:
+    def select(
+        self, answers: Iterable[FetchedPartition]
+    ) -> tuple[tuple[FetchedPartition, ...], list[CachedPartition]]:
         """What the answer has to name, which moves to the end; and what brings no records, so that
         the next fetch may have nothing to tell of it."""
         named: list[FetchedPartition] = []
@@ -162,7 +166,7 @@ class FetchSession:
                 self._in_order = None
             if not answer.batches:
                 without_records.append(cached)
-        return Selected(tuple(named), without_records)
+        return tuple(named), without_records
 
     def put_to_rest(self, cached: CachedPartition) -> None:
         self.awake.pop(cached.partition, None)
@@ -180,13 +184,6 @@ _PLACE = attrgetter("place")
 
 def _nobody_is_parked(partition: TopicPartition) -> None:
     """No fetch of the session waits."""
-
-
-class Selected(NamedTuple):
-    """An incremental answer, and the partitions of which it has no records."""
-
-    named: tuple[FetchedPartition, ...]
-    without_records: list[CachedPartition]
 
 
 class FetchContext(Protocol):
@@ -268,7 +265,7 @@ class FetchSessions:
         session.update(request)
         if not session.partitions:
             del self._sessions[session.session_id]
-        return IncrementalFetch(session)
+        return session.incremental
 
     def _open(self, request: FetchRequest) -> FetchSession:
         self._last_id += 1

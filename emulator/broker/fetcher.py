@@ -233,7 +233,8 @@ class ReplicaFetcherThread:
         await self._context.kernel.checkpoint("fetcher_start")
         while self._running:
             self._context.kernel.cause = -1
-            await self._maybe_truncate()
+            if self._look_at_all:
+                await self._maybe_truncate()
             await self._maybe_fetch()
         self._context.emit(events.FetcherStopped, self.leader.broker, self.fetcher_id)
         self._ended.resolve(None)
@@ -331,7 +332,7 @@ class ReplicaFetcherThread:
         self._context.emit(
             events.FetchSent,
             self.leader.broker,
-            tuple(Offset(p.partition, p.fetch_offset) for p in named),
+            tuple([Offset(p.partition, p.fetch_offset) for p in named]),
             self._session.epoch,
         )
         request = FetchRequest(
@@ -484,8 +485,6 @@ class ReplicaFetcherThread:
     async def _maybe_truncate(self) -> None:
         """Partitions that were added ask where their last epoch ended; those without an epoch
         truncate to the high watermark."""
-        if not self._look_at_all:
-            return
         await self._map_lock.enter()
         try:
             now_us = self._context.kernel.now

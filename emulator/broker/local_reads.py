@@ -23,6 +23,8 @@ from emulator.profiles.guards.isr import FAILED_READ_KEEPS_STATE
 from emulator.protocol.messages import FetchedPartition, FetchPartition
 from emulator.trace.values import TopicPartition
 
+Fetched = tuple[FetchedPartition, ...]
+
 
 @dataclass(slots=True)
 class Reads:

@@ -14,7 +14,7 @@ from emulator.broker.isr_store import AlterIsrManager, IsrStore
 from emulator.broker.leader_isr import LeaderIsr
 from emulator.broker.log_dirs import LogDirectory
 from emulator.broker.partition_ports import DelayedOperations, Logs
-from emulator.broker.replica import Replica, Rules, high_watermark_allowed
+from emulator.broker.replica import Replica, Rules, all_at, high_watermark_allowed
 from emulator.kernel.scheduler import BASE_MS
 from emulator.kernel.sync import RwLock
 from emulator.model.errors import Errors, KafkaError
@@ -54,6 +54,7 @@ class Partition:
         self.directory: LogDirectory | None = None
         self.controller_epoch = 0
         self._resting: tuple[CachedPartition, ...] = ()
+        self.in_step = False
 
     @property
     def is_leader(self) -> bool:
@@ -90,7 +91,7 @@ class Partition:
 
     def _stir(self) -> None:
         """Something is about to change: fetches are looked at again."""
-        resting, self._resting = self._resting, ()
+        resting, self._resting, self.in_step = self._resting, (), False
         for fetch in resting:
             fetch.wake()
 
@@ -100,6 +101,7 @@ class Partition:
 
     async def lock_for_writing(self) -> None:
         """The write lock; whoever rests on this partition is woken."""
+        self.in_step = False
         if self._resting:
             self._stir()
         self._delayed.about_to_change(self.partition)
@@ -261,7 +263,7 @@ class Partition:
         for fetch in self._resting:
             if fetch.replica is replica:
                 fetch.wake()
-        before = replica.log_end_offset
+        before, self.in_step = replica.log_end_offset, False
         replica.update_fetch_state(
             fetch_offset, log_start_offset, fetch_time_ms, leader_end_offset, self._rules
         )
@@ -293,27 +295,22 @@ class Partition:
     def isr_state(self, state: IsrState) -> None:
         """`isr` is the committed one, `maximal_isr` what the high watermark and acks=all wait
         for; read with each fetch."""
-        self._isr_state = state
+        self._isr_state, self.in_step = state, False
         self.isr: tuple[int, ...] = state.isr
         maximal = MAXIMAL_ISR in self._context.guards
         self.maximal_isr: tuple[int, ...] = state.maximal_isr if maximal else state.isr
 
-    @property
     def has_all_in_step(self) -> bool:
-        """Whether nobody can be out of sync, and the lock is free: a look would find nothing. Where
-        a member can leave that has all records, it takes the look."""
-        if not self.lock.readable:
-            return False
-        me, log = self._context.broker, self.log
-        if log is None or self.leader_replica_id != me:
-            return True
-        if not self._rules.stay_at_log_end:
-            return False
-        remotes, end = self.remotes, log.log_end_offset
-        for broker in self.isr:
-            if broker != me and (broker not in remotes or remotes[broker].log_end_offset != end):
-                return False
-        return True
+        """Whether nobody can be out of sync, and the lock is free: a look would find nothing until
+        something changes (`in_step`). Where a member can leave that has all records, it takes the
+        look."""
+        log, me, rules = self.log, self._context.broker, self._rules
+        self.in_step = self.lock.readable and (
+            log is None
+            or self.leader_replica_id != me
+            or (rules.stay_at_log_end and all_at(log.log_end_offset, self.isr, me, self.remotes))
+        )
+        return self.in_step
 
     async def maybe_shrink_isr(self) -> None:
         """One look of isr-expiration."""
@@ -355,24 +352,30 @@ class Partition:
     async def append_records_to_leader(self, records: int, size: int, required_acks: int) -> Batch:
         """Append under the read lock; KafkaError(NOT_ENOUGH_REPLICAS) before anything is written
         when acks=all and the ISR is too small. Parked requests are looked at outside the lock."""
-        await self.lock.acquire_read()
-        try:
-            log = self._log_to_append_to(required_acks)
-            if self._logs.slow:
-                await self._logs.append_delay()
-            self._check_writable()
-            if self._resting:
-                self._stir()
-            batch = log.append_as_leader(records, size, self.leader_epoch)
-            self._appended("leader", (batch,), log)
-            hw_incremented = self.maybe_increment_leader_hw(self._context.now_ms())
-        finally:
-            self.lock.release_read()
-        if hw_incremented:
+        await self.lock.pass_read()
+        log = self._log_to_append_to(required_acks)
+        if self._logs.slow:
+            await self._wait_for_disk()
+        self._check_writable()
+        self.in_step = False
+        if self._resting:
+            self._stir()
+        batch = log.append_as_leader(records, size, self.leader_epoch)
+        self._appended("leader", (batch,), log)
+        if self.maybe_increment_leader_hw(self._context.now_ms()):
             await self._delayed.check_and_complete_all(self.partition)
         else:
             await self._delayed.check_and_complete_fetch(self.partition)
         return batch
+
+    async def _wait_for_disk(self) -> None:
+        """The read lock is held meanwhile; and what follows is a read section, to its next
+        await."""
+        await self.lock.acquire_read()
+        try:
+            await self._logs.append_delay()
+        finally:
+            self.lock.release_read()
 
     def _log_to_append_to(self, required_acks: int) -> OffsetLog:
         log = self.leader_log

@@ -7,7 +7,7 @@ server/DelayedOperation.scala@2.6.3.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Sequence
 from functools import partial
 from operator import attrgetter
 
@@ -79,10 +79,10 @@ class Purgatory:
         context.spawn(f"executor-{name}", self._expire())
 
     async def try_complete_else_watch(
-        self, operation: DelayedOperation, keys: Iterable[Hashable]
+        self, operation: DelayedOperation, keys: Sequence[Hashable]
     ) -> bool:
         """Try; else watch on every key; then try again, which closes the race with the condition
-        coming true meanwhile (tryCompleteElseWatch)."""
+        coming true meanwhile (tryCompleteElseWatch); where nothing is watched there is none."""
         if await operation.maybe_try_complete():
             return True
         if operation.completed:
@@ -91,7 +91,7 @@ class Purgatory:
         operation.number = self._parked
         for key in keys:
             self.watch(operation, key)
-        if await operation.maybe_try_complete():
+        if keys and await operation.maybe_try_complete():
             return True
         if not operation.completed:
             operation._timer = self._lane.call_later(

@@ -8,7 +8,7 @@ cluster/Partition.scala@2.6.3; spec §3.2-§3.5.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 import msgspec
@@ -140,6 +140,18 @@ def is_follower_out_of_sync(
     if rules.lag_messages_max is not None and replica.log_end_offset >= 0:
         late = late or leader_end_offset - replica.log_end_offset > rules.lag_messages_max
     return late and not (rules.stay_at_log_end and replica.log_end_offset == leader_end_offset)
+
+
+def all_at(
+    leader_end_offset: int, isr: tuple[int, ...], leader: int, remotes: Mapping[int, Replica]
+) -> bool:
+    """Whether every follower in the ISR is known, and stands at the leader's LEO."""
+    for broker in isr:
+        if broker != leader and (
+            broker not in remotes or remotes[broker].log_end_offset != leader_end_offset
+        ):
+            return False
+    return True
 
 
 def high_watermark_allowed(

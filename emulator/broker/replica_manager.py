@@ -16,7 +16,7 @@ from emulator.broker.fetch_session import FetchContext
 from emulator.broker.fetcher import InitialFetchState, ReplicaFetcherManager
 from emulator.broker.isr_propagation import IsrPropagation
 from emulator.broker.isr_store import AlterIsrManager, zk_isr_store
-from emulator.broker.local_reads import LocalReads
+from emulator.broker.local_reads import Fetched, LocalReads
 from emulator.broker.log_dirs import LogDirectory
 from emulator.broker.log_manager import LogManager
 from emulator.broker.metadata_cache import MetadataCache
@@ -32,7 +32,6 @@ from emulator.profiles.guards.isr import (
 )
 from emulator.protocol.messages import (
     EpochEndOffset,
-    FetchedPartition,
     FetchRequest,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -54,7 +53,6 @@ EPOCH_DURING_DELETE = -2
 NO_EPOCH = -1
 
 Produced = tuple[ProducedPartition, ...]
-Fetched = tuple[FetchedPartition, ...]
 
 
 class ReplicaManager:
@@ -103,7 +101,7 @@ class ReplicaManager:
         this run."""
         try:
             for partition in self.partitions.in_order():
-                if not partition.has_all_in_step:
+                if not partition.in_step and not partition.has_all_in_step():
                     await partition.maybe_shrink_isr()
         except (ZooKeeperError, KafkaError) as error:
             self._context.failed("isr-expiration", error)
@@ -191,21 +189,7 @@ class ReplicaManager:
         if request.max_wait_ms <= 0 or nothing_wanted or enough or found.erred:
             respond(tuple(found.answers))
             return
-
-        async def read_again() -> None:
-            if session is not None:
-                session.nobody_is_parked()
-            respond(tuple((await reads.read(follower, context, max_bytes)).answers))
-
-        parked = DelayedFetch(
-            request.max_wait_ms,
-            request.min_bytes,
-            context.in_turn,
-            self.partitions.get,
-            lambda hosted: reads.should_throttle(hosted, follower),
-            read_again,
-            committed_only=follower < 0,
-        )
+        parked = DelayedFetch(request, context, max_bytes, reads, self.partitions.get, respond)
         if session is not None:
             session.on_wake = partial(self._fetch_purgatory.watch, parked)
         await self._fetch_purgatory.try_complete_else_watch(

@@ -114,12 +114,10 @@ class ClusterView:
         )
 
     def _take(self, answer: MetadataResponse, where: Mapping[int, LiveBroker]) -> None:
-        for state in answer.partitions:
-            leader = where.get(state.leader)
-            if leader is None:
-                self.leaders.pop(state.partition, None)
-            else:
-                self.leaders[state.partition] = leader
+        states = answer.partitions
+        self.leaders.update({s.partition: where[s.leader] for s in states if s.leader in where})
+        for state in [s for s in states if s.leader not in where]:
+            self.leaders.pop(state.partition, None)
 
     def forget(self, partition: TopicPartition) -> None:
         """Its leader is another by now, or gone."""

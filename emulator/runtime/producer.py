@@ -136,7 +136,7 @@ class Producer:
         self._kernel, self.process = bootstrap.kernel, process
         self.view = ClusterView(bootstrap, process)
         self._queues: dict[TopicPartition, list[PendingBatch]] = {p: [] for p in partitions}
-        self._handed_over = 0
+        self._handed_over = self._waiting = 0
         self._threads: dict[int, _BrokerThread] = {}
         self._lane = process.lane(name)
         self._stopped = False
@@ -170,6 +170,7 @@ class Producer:
             self._handed_over += 1
             pending = PendingBatch(self._handed_over, partition, records, now, times_out_us)
             self._queues[partition].append(pending)
+        self._waiting += len(self.partitions)
         self._wake()
 
     def stop(self) -> None:
@@ -204,6 +205,8 @@ class Producer:
 
     def _wake(self) -> None:
         """Let the threads of the brokers look that lead a partition with something to send."""
+        if not self._waiting:
+            return
         leaders = self.view.leaders
         for partition, queue in self._queues.items():
             if queue and (leader := leaders.get(partition)) is not None:
@@ -214,25 +217,34 @@ class Producer:
     def _scan_leaderless(self) -> None:
         """rd_kafka_topic_scan_all: partitions that no broker's thread looks after."""
         self._lane.call_later(SCAN_US, self._scan_leaderless)
-        self._expire(p for p in self.partitions if p not in self.view.leaders)
+        if self._waiting:
+            self._expire([p for p in self.partitions if p not in self.view.leaders])
 
     # -- what waits --------------------------------------------------------------------------------
 
-    def _led_by(self, broker: int) -> Iterable[TopicPartition]:
+    def _waiting_for(self, broker: int) -> list[TopicPartition]:
+        """Partitions led there that have something waiting."""
+        if not self._waiting:
+            return []
         leaders = self.view.leaders
-        return [p for p in self.partitions if p in leaders and leaders[p].broker == broker]
+        return [
+            partition
+            for partition, queue in self._queues.items()
+            if queue and partition in leaders and leaders[partition].broker == broker
+        ]
 
     def has_ready(self, broker: int) -> bool:
-        return any(self._ready(self._queues[p]) for p in self._led_by(broker))
+        return any(self._ready(self._queues[p]) for p in self._waiting_for(broker))
 
     def take_ready(self, broker: int) -> dict[TopicPartition, list[PendingBatch]]:
         """What goes to this broker now, no longer waiting."""
         taken = {}
-        for partition in self._led_by(broker):
+        for partition in self._waiting_for(broker):
             queue = self._queues[partition]
             if count := self._ready(queue):
                 taken[partition] = queue[:count]
                 del queue[:count]
+                self._waiting -= count
         return taken
 
     def _ready(self, queue: list[PendingBatch]) -> int:
@@ -245,7 +257,7 @@ class Producer:
 
     def expire(self, broker: int) -> None:
         """What has waited too long for partitions that this broker leads."""
-        self._expire(self._led_by(broker))
+        self._expire(self._waiting_for(broker))
 
     def _expire(self, partitions: Iterable[TopicPartition]) -> None:
         now = self._kernel.now
@@ -254,6 +266,7 @@ class Producer:
             late = [batch for batch in queue if batch.times_out_us <= now]
             if late:
                 queue[:] = [batch for batch in queue if batch.times_out_us > now]
+                self._waiting -= len(late)
                 self.report(late, TIMED_OUT, -1)
 
     # -- what came of it ---------------------------------------------------------------------------
@@ -280,6 +293,7 @@ class Producer:
             batch.retries += counted
             batch.not_before_us = self._kernel.now + self._backoff_us(batch.retries, jitter)
             insort(self._queues[batch.partition], batch, key=attrgetter("number"))
+            self._waiting += 1
             self._lane.call_at(batch.not_before_us, self._wake)
 
     def _backoff_us(self, retries: int, jitter: int) -> int:
