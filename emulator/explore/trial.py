@@ -93,7 +93,7 @@ def try_world(text: str, seed: int, keep: Keep | None = None, *, digest: bool = 
     failures: list[Failure] = []
     scenario: Scenario | None = None
     try:
-        with _alarm(), rare_collections():
+        with alarm(), rare_collections():
             scenario = loads(text, "random", f"random-{seed:#x}.yaml")
             world = SimulatedWorld(scenario, seed, sink)
             try:
@@ -137,7 +137,7 @@ def _bound(event: Any) -> None:
 
 
 @contextmanager
-def _alarm() -> Iterator[None]:
+def alarm() -> Iterator[None]:
     """A loop that emits nothing is ended too."""
 
     def ring(_number: int, _frame: FrameType | None) -> None:

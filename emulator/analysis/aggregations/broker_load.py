@@ -1,0 +1,65 @@
+"""Each broker's share of the work: connections that it opened (to ZooKeeper, as a fetcher), fetches
+that it sent and that it served, and control requests that its controller sent; per second of the
+runs."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from emulator.analysis.derived import KEY, declared, of_kinds, run_ends
+from emulator.analysis.tables import GROUP
+
+SCHEMA = (
+    "scenario string, profile string, propagation string, setting string, broker bigint, "
+    "zookeeper_connections bigint, fetcher_connections bigint, fetches_sent bigint, "
+    "fetches_served bigint, fetches_sent_per_s double, fetches_served_per_s double, "
+    "partitions_per_fetch double, control_requests bigint, runs bigint, worst_run string"
+)
+
+
+def aggregate(events: DataFrame) -> DataFrame:
+    kind = F.col("kind")
+    wanted = of_kinds(events, "fetch_sent", "fetcher_started", "control_request_sent", "zk_request")
+    asked = (kind != "zk_request") | (F.col("op") == "connect")
+    fetch = kind == "fetch_sent"
+    counts = {
+        "zookeeper_connections": kind == "zk_request",
+        "fetcher_connections": kind == "fetcher_started",
+        "fetches_sent": fetch,
+        "control_requests": kind == "control_request_sent",
+    }
+    work = (
+        wanted.where(asked)
+        .groupBy(*KEY, "broker")
+        .agg(
+            *(F.count_if(is_one).alias(name) for name, is_one in counts.items()),
+            F.sum(F.when(fetch, F.size("offsets"))).alias("named"),
+        )
+    )
+    served = (
+        of_kinds(events, "fetch_sent")
+        .groupBy(*KEY, F.col("leader").alias("broker"))
+        .agg(F.count("*").alias("fetches_served"))
+    )
+    of_run = work.join(served, [*KEY, "broker"], "full").join(run_ends(events), [*KEY]).fillna(0)
+    sums = (*counts, "fetches_served", "named")
+    found = of_run.groupBy(*GROUP, "broker").agg(
+        *(F.sum(name).alias(name) for name in sums),
+        (F.sum("end_t") / 1e6).alias("_seconds"),
+        F.count("*").alias("runs"),
+        F.max_by("run", F.struct("fetches_served", "run")).alias("worst_run"),
+    )
+    return declared(_rates(found), SCHEMA)
+
+
+def _rates(found: DataFrame) -> DataFrame:
+    def per_second(name: str) -> Column:
+        return F.try_divide(name, "_seconds")
+
+    sent = F.col("fetches_sent")
+    return (
+        found.withColumn("fetches_sent_per_s", per_second("fetches_sent"))
+        .withColumn("fetches_served_per_s", per_second("fetches_served"))
+        .withColumn("partitions_per_fetch", F.when(sent > 0, F.col("named") / sent))
+    )

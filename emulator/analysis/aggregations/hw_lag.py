@@ -1,0 +1,20 @@
+"""How far high watermarks were behind their logs, in records: `leo - hw` whenever a replica's high
+watermark moved, by role."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from emulator.analysis.derived import SPREAD_DDL, declared, of_kinds, summed_up
+from emulator.analysis.tables import GROUP
+
+SCHEMA = (
+    "scenario string, profile string, propagation string, setting string, role string, "
+    f"count bigint, {SPREAD_DDL}, runs bigint, worst_run string"
+)
+
+
+def aggregate(events: DataFrame) -> DataFrame:
+    moved = of_kinds(events, "hw_advanced").withColumn("records", F.col("leo") - F.col("hw"))
+    return declared(summed_up(moved, [*GROUP, "role"], "records"), SCHEMA)

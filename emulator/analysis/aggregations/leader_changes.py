@@ -1,0 +1,45 @@
+"""Partitions that got another leader than before, those of them who were not in the ISR (unclean),
+and elections of controllers (a run's first included)."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from emulator.analysis.derived import KEY, declared, of_kinds, run_ends, states
+from emulator.analysis.tables import GROUP
+
+SCHEMA = (
+    "scenario string, profile string, propagation string, setting string, leader_changes bigint, "
+    "unclean bigint, partitions_offline bigint, controller_elections bigint, runs bigint, "
+    "leader_changes_per_run double, worst_run string"
+)
+
+
+def aggregate(events: DataFrame) -> DataFrame:
+    same_znode = F.col("generation") == F.col("generation_before")
+    moved = same_znode & (F.col("leader") >= 0) & (F.col("leader") != F.col("leader_before"))
+    in_isr = F.array_contains("isr_before", F.col("leader"))
+    lost = same_znode & (F.col("leader") < 0) & (F.col("leader_before") >= 0)
+    changed = (
+        states(events)
+        .groupBy(*KEY)
+        .agg(
+            F.count_if(moved).alias("leader_changes"),
+            F.count_if(moved & ~in_isr).alias("unclean"),
+            F.count_if(lost).alias("partitions_offline"),
+        )
+    )
+    elected = of_kinds(events, "controller_elected").groupBy(*KEY)
+    elections = elected.agg(F.count("*").alias("controller_elections"))
+    of_run = (
+        run_ends(events).join(changed, [*KEY], "left").join(elections, [*KEY], "left").fillna(0)
+    )
+    sums = ("leader_changes", "unclean", "partitions_offline", "controller_elections")
+    found = of_run.groupBy(*GROUP).agg(
+        *(F.sum(name).alias(name) for name in sums),
+        F.count("*").alias("runs"),
+        F.max_by("run", F.struct("leader_changes", "run")).alias("worst_run"),
+    )
+    each = F.col("leader_changes") / F.col("runs")
+    return declared(found.withColumn("leader_changes_per_run", each), SCHEMA)

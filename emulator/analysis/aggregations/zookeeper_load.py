@@ -1,0 +1,40 @@
+"""What ZooKeeper is asked, by which thread (its numbers left out) and operation: requests, the
+bytes of their paths and payloads, and both per ISR change of the runs."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from emulator.analysis.derived import KEY, declared, of_kinds
+from emulator.analysis.tables import GROUP
+
+SCHEMA = (
+    "scenario string, profile string, propagation string, setting string, actor string, op string, "
+    "requests bigint, bytes bigint, requests_per_change double, bytes_per_change double, "
+    "runs bigint, worst_run string"
+)
+
+
+def aggregate(events: DataFrame) -> DataFrame:
+    actor = F.regexp_replace("thread", r"\d+", "N")
+    size = F.octet_length("path") + F.octet_length(F.coalesce("detail", F.lit("")))
+    of_run = (
+        of_kinds(events, "zk_sent")
+        .groupBy(*KEY, actor.alias("actor"), "op")
+        .agg(F.count("*").alias("requests"), F.sum(size).alias("bytes"))
+    )
+    found = of_run.groupBy(*GROUP, "actor", "op").agg(
+        F.sum("requests").alias("requests"),
+        F.sum("bytes").alias("bytes"),
+        F.count("*").alias("runs"),
+        F.max_by("run", F.struct("requests", "run")).alias("worst_run"),
+    )
+    changes = of_kinds(events, "isr_updated").groupBy(*GROUP).agg(F.count("*").alias("changes"))
+    both = found.join(F.broadcast(changes), [*GROUP], "left")
+    return declared(
+        both.withColumn("requests_per_change", F.col("requests") / F.col("changes")).withColumn(
+            "bytes_per_change", F.col("bytes") / F.col("changes")
+        ),
+        SCHEMA,
+    )

@@ -1,0 +1,114 @@
+"""All tables of a data set, and the report made of them.
+
+Owns the order: one scan, cached; all aggregations from it, a few at a time; their results as
+Parquet (and CSV), and what the report needs of each run. Tables are small whatever the data set's
+size. How a table is computed is its own file's business, how it looks the report's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from emulator.analysis import tables
+from emulator.analysis.aggregations import Aggregation, aggregations
+from emulator.analysis.dataset import Dataset
+from emulator.analysis.derived import KEY, of_kinds
+from emulator.analysis.errors import AnalysisError
+from emulator.trace.columns import SETTING
+
+AT_ONCE = 4
+TABLES, CSV = "tables", "csv"
+OnTable = Callable[[str, int, int], None]
+"""Told a table that is done, how many are, and of how many."""
+
+
+class Analysis(msgspec.Struct):
+    """What was found: a table by each aggregation, a row for each run, how many events."""
+
+    tables: dict[str, pa.Table]
+    runs: list[dict[str, Any]]
+    events: int
+
+
+def analyse(spark: SparkSession, dataset: Dataset, on_table: OnTable = lambda *_: None) -> Analysis:
+    """Everything. AnalysisError when a file turns out to be unreadable within."""
+    rows = tables.events(spark, dataset)
+    cached = rows.select(*_needed(rows)).cache()
+    try:
+        found = _all(cached, on_table)
+        return Analysis(found, runs_of(cached), dataset.rows)
+    except PySparkException as error:
+        raise AnalysisError(f"{dataset.base}: {_why(error)}") from None
+    finally:
+        cached.unpersist()
+
+
+def _all(rows: DataFrame, on_table: OnTable) -> dict[str, pa.Table]:
+    wanted = aggregations()
+    done: list[str] = []
+
+    def one(aggregation: Aggregation) -> pa.Table:
+        table = in_order(aggregation.aggregate(rows).toArrow())
+        done.append(aggregation.name)
+        on_table(aggregation.name, len(done), len(wanted))
+        return table
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return dict(zip(wanted, pool.map(one, wanted.values()), strict=True))
+
+
+def in_order(table: pa.Table) -> pa.Table:
+    """By its texts, from the left: the same rows are the same table."""
+    keys = [f.name for f in table.schema if f.type in (pa.string(), pa.int64())]
+    return table.sort_by([(name, "ascending") for name in keys]) if keys else table
+
+
+def runs_of(rows: DataFrame) -> list[dict[str, Any]]:
+    """What was run and what came of it, a row per run; no `verdict`: it has no end."""
+    began = of_kinds(rows, "run_began").select(*KEY, "seed", "replay", "traced")
+    ended = of_kinds(rows, "run_ended").select(*KEY, "verdict", "figures", "violations")
+    found = in_order(began.join(ended, [*KEY], "left").toArrow())
+    listed: list[dict[str, Any]] = found.to_pylist()
+    return listed
+
+
+def write(found: Analysis, out: Path, *, csv: bool) -> None:
+    """Each table as `tables/NAME.parquet`, and `csv/NAME.csv` if asked for."""
+    for folder in (TABLES, CSV) if csv else (TABLES,):
+        (out / folder).mkdir(parents=True, exist_ok=True)
+    for name, table in found.tables.items():
+        aside = out / TABLES / f".{name}.parquet.part"
+        pq.write_table(table, aside)
+        aside.replace(out / TABLES / f"{name}.parquet")
+        if csv:
+            pa_csv.write_csv(table, out / CSV / f"{name}.csv")
+
+
+_COLUMNS = (
+    "seq", "t", "broker", "thread", "op", "path", "version", "detail", "code", "ops", "zxid",
+    "data", "ephemeral", "zk_transaction_ops", "do", "arguments", "topic", "partition", "role",
+    "leo", "hw", "change", "zk_version", "isr", "partitions", "leader", "offsets",
+    "leader_and_isr_state", "states", "metadata_cache_updated_removed", "result", "acks", "count",
+    "handed_over", "seed", "settings", "replay", "traced", "verdict", "figures", "violations",
+)  # fmt: skip
+
+
+def _needed(rows: DataFrame) -> list[str]:
+    """Columns that some aggregation reads; the others are not even looked at."""
+    names = ["kind", *tables.RUN, SETTING, *_COLUMNS]
+    return [name for name in rows.columns if name in names]
+
+
+def _why(error: PySparkException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:300] if lines else type(error).__name__

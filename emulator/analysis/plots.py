@@ -1,0 +1,154 @@
+"""Pictures of an analysis: small multiples, the same for the report (SVG) and as PNG.
+
+Owns what is drawn: of each figure its distribution over the runs, one small histogram per group on
+a common axis; of each leg of the propagation its percentiles, group beside group; the length of
+stale-metadata intervals. It reads tables and computes nothing of its own but bins.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from emulator.analysis.tables import GROUP
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FIGURES = (
+    ("stale_metadata_ms_max", "longest stale metadata, ms"),
+    ("propagation_ms_max", "slowest propagation, ms"),
+    ("isr_changes", "ISR changes"),
+    ("under_min_isr_ms", "below min ISR, ms"),
+    ("refused", "records refused"),
+    ("conflicts", "CAS conflicts"),
+)
+GROUPS_MAX = 12
+BINS = 30
+_COLOURS = {"zk": "#2b6cb0", "rpc": "#c05621"}
+_SHADES = ("#bcd4ea", "#6fa3d3", "#2b6cb0", "#173f66")
+_INK = "#222222"
+
+
+def label(group: Sequence[str]) -> str:
+    """A group in a few words: what tells it from others comes last."""
+    scenario, profile, propagation, setting = group
+    return f"{scenario}, {profile} ({propagation}){f', {setting}' if setting else ''}"
+
+
+def figures(
+    runs: Sequence[dict[str, Any]], found: dict[str, pa.Table]
+) -> Iterator[tuple[str, Any]]:
+    """Each picture by its name; those that have something to show."""
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    mpl.rcParams.update(
+        {"font.size": 8, "svg.fonttype": "none", "svg.hashsalt": "isr", "axes.edgecolor": "#999999"}
+    )
+    by_group = _by_group(runs)
+    wanted = [(name, said) for name, said in FIGURES if _varies(by_group, name)]
+    if wanted:
+        yield "distributions", _distributions(by_group, wanted)
+    for name, value in (("propagation_delay", "leg"), ("partition_health", "condition")):
+        if found[name].num_rows:
+            yield name, _bars(found[name].to_pylist(), value, name)
+    if found["stale_metadata"].num_rows:
+        yield "stale_metadata", _bars(found["stale_metadata"].to_pylist(), "", "stale_metadata")
+
+
+def as_svg(figure: Figure) -> str:
+    """Without the prologue of a file, for a page."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def as_png(figure: Figure, file: Path) -> None:
+    """For a document or a chat."""
+    figure.savefig(file, dpi=120, bbox_inches="tight", facecolor="white")
+
+
+Groups = dict[tuple[str, ...], list[dict[str, float]]]
+
+
+def _by_group(runs: Sequence[dict[str, Any]]) -> Groups:
+    found: Groups = {}
+    for run in runs:
+        if run["figures"]:
+            values = {one["name"]: one["value"] for one in run["figures"]}
+            found.setdefault(tuple(run[name] for name in GROUP), []).append(values)
+    return dict(sorted(found.items())[:GROUPS_MAX])
+
+
+def _varies(by_group: Groups, name: str) -> bool:
+    return len({values[name] for of in by_group.values() for values in of if name in values}) > 1
+
+
+def _distributions(by_group: Groups, wanted: Sequence[tuple[str, str]]) -> Figure:
+    """Rows: groups. Columns: figures. One axis per column, so that groups can be compared."""
+    import matplotlib.pyplot as plt
+
+    size = (2.4 * len(wanted) + 0.5, 1.0 * len(by_group) + 0.8)
+    figure, axes = plt.subplots(
+        len(by_group), len(wanted), figsize=size, sharex="col", squeeze=False
+    )
+    for row, (group, of_runs) in zip(axes, by_group.items(), strict=True):
+        row[0].set_title(label(group), loc="left", fontsize=8, color=_INK)
+        for axis, (name, _) in zip(row, wanted, strict=True):
+            every = [v[name] for of in by_group.values() for v in of if name in v]
+            mine = [values[name] for values in of_runs if name in values]
+            span = (min(every), max(every))
+            axis.hist(mine, bins=BINS, range=span, color=_COLOURS.get(group[2], "#555555"))
+            _plain(axis)
+    for axis, (_, said) in zip(axes[-1], wanted, strict=True):
+        axis.set_xlabel(said)
+    figure.tight_layout()
+    plt.close(figure)
+    return figure
+
+
+def _bars(rows: list[dict[str, Any]], by: str, name: str) -> Figure:
+    """One panel per value of `by`; in each p50, p95, p99 and max (or seconds) per group."""
+    import matplotlib.pyplot as plt
+
+    panels = list(dict.fromkeys(row[by] for row in rows)) if by else [name.replace("_", " ")]
+    groups = sorted({tuple(row[key] for key in GROUP) for row in rows})[:GROUPS_MAX]
+    size = (3.0 * len(panels) + 2.5, 0.35 * len(groups) + 1.2)
+    figure, axes = plt.subplots(1, len(panels), figsize=size, sharey=True, squeeze=False)
+    for axis, panel in zip(axes[0], panels, strict=True):
+        of_group = {tuple(r[k] for k in GROUP): r for r in rows if not by or r[by] == panel}
+        for place, group in enumerate(groups):
+            _bar(axis, place, of_group.get(group))
+        axis.set_title(panel, fontsize=8, color=_INK)
+        axis.set_yticks(range(len(groups)), [label(group) for group in groups])
+        axis.set_xlabel("seconds in all" if "seconds" in rows[0] else "ms: p50, p95, p99, max")
+        _plain(axis, counts=False)
+    axes[0][0].invert_yaxis()
+    figure.tight_layout()
+    plt.close(figure)
+    return figure
+
+
+def _bar(axis: Axes, place: int, row: dict[str, Any] | None) -> None:
+    if row is None:
+        return
+    if "seconds" in row:
+        axis.barh(place, row["seconds"], color=_SHADES[2], height=0.6)
+        return
+    for name, shade in zip(("max", "p99", "p95", "p50"), _SHADES, strict=True):
+        axis.barh(place, row[name], color=shade, height=0.6)
+
+
+def _plain(axis: Axes, *, counts: bool = True) -> None:
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.tick_params(labelsize=7, length=2)
+    if counts:
+        axis.locator_params(axis="y", nbins=3, integer=True)
+        axis.locator_params(axis="x", nbins=4)

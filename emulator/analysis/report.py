@@ -1,0 +1,171 @@
+"""An analysis as one page that needs no network, and its pictures as PNG.
+
+Owns what the page shows and in which order: settings against outcomes, the ZooKeeper path against
+the RPC path, distributions, each table, and the runs behind them with the command that plays each
+again. How it looks is the business of `report.html.j2`, `report.css` and `report.js`; it stays
+small whatever the number of runs (beyond RUNS_MAX it says which were left out).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import msgspec
+import pyarrow as pa
+
+from emulator.analysis import plots
+from emulator.analysis.aggregations import aggregations
+from emulator.analysis.analyse import Analysis
+from emulator.analysis.dataset import Problem
+from emulator.analysis.tables import GROUP
+
+REPORT = "report.html"
+RUNS_MAX = 20_000
+ROWS_MAX = 400
+OUTCOMES = (
+    "isr_changes",
+    "notifications_per_change",
+    "conflicts",
+    "stale_metadata_ms_max",
+    "propagation_ms_p50",
+    "propagation_ms_max",
+    "under_min_isr_ms",
+    "acknowledged",
+    "refused",
+    "lost",
+    "leader_elections",
+    "sessions_expired",
+)
+
+Json = dict[str, Any]
+
+
+def write_report(found: Analysis, out: Path, title: str, problems: Sequence[Problem] = ()) -> Path:
+    """The page and the pictures, in `out`."""
+    out.mkdir(parents=True, exist_ok=True)
+    drawn = list(plots.figures(found.runs, found.tables))
+    for name, figure in drawn:
+        plots.as_png(figure, out / f"{name}.png")
+    page = render(found, title, problems, {name: plots.as_svg(f) for name, f in drawn})
+    aside = out / f".{REPORT}.part"
+    aside.write_text(page, encoding="utf-8")
+    return aside.replace(out / REPORT)
+
+
+def render(
+    found: Analysis, title: str, problems: Sequence[Problem], pictures: dict[str, str]
+) -> str:
+    """The page as text."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("emulator.analysis", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["cell"] = _cell
+    groups = _groups(found.runs)
+    return environment.get_template("report.html.j2").render(
+        title=title,
+        runs=len(found.runs),
+        events=found.events,
+        groups=[plots.label(group) for group in groups],
+        outcomes=_outcomes(found.tables["outcomes"]),
+        paths=_paths(found.tables["propagation_delay"]),
+        pictures=pictures,
+        tables=[_table(name, table, groups) for name, table in found.tables.items()],
+        problems=[str(problem) for problem in problems],
+        data=_script_json(_runs(found.runs, groups)),
+        left_out=max(0, len(found.runs) - RUNS_MAX),
+    )
+
+
+def _groups(runs: Sequence[Json]) -> list[tuple[str, ...]]:
+    return sorted({_group(run) for run in runs})
+
+
+def _group(row: Json) -> tuple[str, ...]:
+    return tuple(row[name] or "" for name in GROUP)
+
+
+def _table(name: str, table: pa.Table, groups: list[tuple[str, ...]]) -> Json:
+    """A table for the page: `group` is where the runs behind a row are found."""
+    rows = table.to_pylist()
+    about = aggregations()[name].about if name in aggregations() else ""
+    columns = [column for column in table.column_names if column not in GROUP]
+    place = {group: number for number, group in enumerate(groups)}
+    shown = [
+        {
+            "group": place.get(_group(row), -1),
+            "label": plots.label(_group(row)),
+            "cells": [(column, row[column]) for column in columns],
+        }
+        for row in rows[:ROWS_MAX]
+    ]
+    more = max(0, len(rows) - ROWS_MAX)
+    return {"name": name, "about": about, "columns": columns, "rows": shown, "more": more}
+
+
+def _outcomes(table: pa.Table) -> Json:
+    """Settings against outcomes: a row per group, a column per figure (the mean over its runs), and
+    how many runs held."""
+    by_group: dict[tuple[str, ...], Json] = {}
+    for row in table.to_pylist():
+        by_group.setdefault(_group(row), {})[row["figure"]] = row
+    verdicts = sorted({f for of in by_group.values() for f in of if f.startswith("verdict: ")})
+    figures = [f for f in OUTCOMES if any(f in of for of in by_group.values())]
+    rows = []
+    for group, of in sorted(by_group.items()):
+        said = [of[v]["runs"] if v in of else 0 for v in verdicts]
+        means = [of[f]["mean"] if f in of else None for f in figures]
+        rows.append({"label": plots.label(group), "cells": [*said, *means]})
+    names = [v.removeprefix("verdict: ") for v in verdicts]
+    return {"columns": [*names, *figures], "rows": rows}
+
+
+def _paths(table: pa.Table) -> Json:
+    """The ways that an ISR change can take, beside each other: a row per leg, a column per group of
+    the same scenario and setting."""
+    rows = table.to_pylist()
+    groups = sorted({_group(row) for row in rows})
+    of = {(_group(row), row["leg"]): row for row in rows}
+    legs = list(dict.fromkeys(row["leg"] for row in rows))
+    cells = [
+        {"leg": leg, "cells": [of.get((group, leg)) for group in groups]} for leg in sorted(legs)
+    ]
+    return {"groups": [plots.label(group) for group in groups], "legs": cells}
+
+
+def _runs(runs: Sequence[Json], groups: list[tuple[str, ...]]) -> Json:
+    """[group, run, seed, verdict, violations, longest stale metadata]; a group's command has
+    `{seed}` where each run's seed goes."""
+    place = {group: number for number, group in enumerate(groups)}
+    commands: list[str] = [""] * len(groups)
+    listed: list[list[Any]] = []
+    for run in runs[:RUNS_MAX]:
+        number = place[_group(run)]
+        seed = run["seed"] or ""
+        command = (run["replay"] or "").replace(seed, "{seed}") if seed else ""
+        commands[number] = commands[number] or command
+        own = [] if command == commands[number] else [run["replay"]]
+        values = {one["name"]: one["value"] for one in run["figures"] or ()}
+        stale, broken = values.get("stale_metadata_ms_max"), len(run["violations"] or ())
+        listed.append([number, run["run"], seed, run["verdict"], broken, stale, *own])
+    labels = [plots.label(group) for group in groups]
+    return {"groups": labels, "commands": commands, "runs": listed}
+
+
+def _script_json(data: Json) -> str:
+    """For a script element: no `</script>` can be in it."""
+    text = msgspec.json.encode(data).decode()
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

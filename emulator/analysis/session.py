@@ -1,0 +1,137 @@
+"""One Spark session: how it is started, and what is said when it cannot be.
+
+Owns Spark's settings (those that the work needs, quiet output, the interpreter that the executors
+run) and the two ways in which there is no Spark: no Java, a master that does not answer. It must
+not know what is computed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from emulator.analysis.errors import NoSpark
+from zk.server import JavaNotFound, find_java
+
+LOCAL = "local[*]"
+ANSWER_S = 5.0
+SMALL_ROWS = 3_000_000
+TINY_ROWS = 200_000
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""Compiling a query takes longer than it runs."""
+_MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|yarn|k8s://.+|spark://[^:,]+:\d+(,[^:,]+:\d+)*")
+_QUIET = Path(__file__).with_name("log4j2.properties")
+
+_SETTINGS: Mapping[str, str] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
+    "spark.sql.files.maxPartitionBytes": "16m",
+    "spark.sql.files.openCostInBytes": "64k",
+    "spark.sql.parquet.mergeSchema": "false",
+    "spark.python.worker.reuse": "true",
+}
+"""A shuffle of little data is one task; many small files make few, one big file many."""
+
+
+def check_master(master: str) -> None:
+    """Said before anything is started. NoSpark."""
+    if not _MASTER.fullmatch(master):
+        raise NoSpark(
+            f"--spark-master {master}: local[N], local[*], spark://HOST:PORT, yarn or k8s://..."
+        )
+    try:
+        find_java()
+    except JavaNotFound as error:
+        raise NoSpark(f"Spark needs Java: {error}") from None
+    if master.startswith("spark://"):
+        _require_answer(master)
+
+
+def _require_answer(master: str) -> None:
+    """One of several masters is enough."""
+    why = ""
+    for server in master.removeprefix("spark://").split(","):
+        host, _, port = server.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=ANSWER_S).close()
+        except OSError as error:
+            why = error.strerror or str(error)
+        else:
+            return
+    raise NoSpark(f"--spark-master {master}: the master does not answer: {why}")
+
+
+def start(master: str = LOCAL, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """The session; `settings` are Spark's own and win. NoSpark."""
+    check_master(master)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    wanted = {**_SETTINGS, **_driver(master), **(settings or {})}
+    builder = SparkSession.builder.master(master).appName("isr")
+    for key, value in wanted.items():
+        builder = builder.config(key, value)
+    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
+    try:
+        return builder.getOrCreate()
+    except PySparkException as error:
+        raise NoSpark(f"--spark-master {master}: {_first_line(error)}") from None
+    except Exception as error:  # noqa: BLE001 (py4j's; whatever it is, there is no session)
+        raise NoSpark(
+            f"--spark-master {master}: Spark does not start: {_first_line(error)}"
+        ) from None
+
+
+def sized(rows: int) -> dict[str, str]:
+    """Settings for so many rows: a JVM for little is not worth its best compiler."""
+    if rows > SMALL_ROWS:
+        return {"spark.sql.shuffle.partitions": str(max(8, min(200, rows // 500_000)))}
+    options = f"{_quiet()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    found = {"spark.driver.extraJavaOptions": options, "spark.sql.shuffle.partitions": "4"}
+    return found | (_INTERPRETED if rows < TINY_ROWS else {})
+
+
+def cores(spark: SparkSession) -> int:
+    """How many tasks may run at once."""
+    return int(spark.sparkContext.defaultParallelism)
+
+
+def _driver(master: str) -> dict[str, str]:
+    """The driver's JVM: quiet, and with a quarter of the machine's memory."""
+    found = {"spark.driver.extraJavaOptions": _quiet(), "spark.driver.memory": f"{_memory_mb()}m"}
+    if master.startswith("local"):
+        found["spark.sql.shuffle.partitions"] = str(4 * (os.cpu_count() or 1))
+    return found
+
+
+def _quiet() -> str:
+    return f"-Dlog4j2.configurationFile={_QUIET.as_uri()}"
+
+
+def _memory_mb() -> int:
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1024, min(total // 4 // 2**20, 16 * 1024))
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:200]

@@ -1,0 +1,38 @@
+"""A data set as one DataFrame of rows.
+
+Owns how files become rows: the explicit schema, directories as columns, what is left out of those
+that cannot be used. Every aggregation begins here. Rows of runs and rows of events are in one
+table, told apart by `kind`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from emulator.analysis.dataset import EVENTS, Dataset
+from emulator.trace.columns import PARTITIONED_BY, schema_ddl
+
+GROUP = ("scenario", "profile", "propagation", "setting")
+"""What an aggregate is of: the runs that only their seeds tell apart."""
+
+RUN = PARTITIONED_BY
+
+
+def events(spark: SparkSession, dataset: Dataset) -> DataFrame:
+    """All rows that can be used."""
+    return read(spark, dataset.base, dataset.events, dataset.runs)
+
+
+def read(
+    spark: SparkSession, base: Path, pieces: Sequence[Path], runs: Sequence[Path]
+) -> DataFrame:
+    """The rows of these files; what a file lacks is null."""
+    reader = spark.read.schema(schema_ddl())
+    found = reader.parquet(*map(str, runs)) if runs else spark.createDataFrame([], schema_ddl())
+    if not pieces:
+        return found
+    inside = reader.option("basePath", str(base / EVENTS)).parquet(*map(str, pieces))
+    return found.unionByName(inside)

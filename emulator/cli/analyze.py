@@ -1,0 +1,108 @@
+"""`isr analyze DATASET`: tables and a report of many runs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+if TYPE_CHECKING:
+    from emulator.analysis.dataset import Dataset
+
+OUT = "analysis"
+SparkMaster = Annotated[
+    str,
+    typer.Option(
+        "--spark-master", metavar="MASTER", help="local[N], spark://HOST:PORT, yarn, k8s://..."
+    ),
+]
+SparkConf = Annotated[
+    list[str] | None,
+    typer.Option("--spark-conf", metavar="KEY=VALUE", help="Any of Spark's settings."),
+]
+
+
+def command(
+    dataset: Annotated[
+        Path, typer.Argument(metavar="DATASET", help="What --parquet or sweep made.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where tables go; DATASET/analysis else.")
+    ] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="The tables as CSV too.")] = False,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out what cannot be read, and list it.")
+    ] = False,
+    master: SparkMaster = "local[*]",
+    conf: SparkConf = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The tables as one JSON object.")] = False,
+) -> None:
+    """Compute every table of a data set with Spark, and write a report that needs no network.
+
+    Below DIR: report.html, its pictures as PNG, tables/NAME.parquet, and with --csv csv/NAME.csv.
+    """
+    from emulator.analysis import session
+    from emulator.analysis.analyse import analyse, write
+    from emulator.analysis.dataset import open_dataset
+    from emulator.analysis.report import write_report
+
+    began_s = time.monotonic()
+    found = open_dataset(dataset, skip_bad=skip_bad)
+    for problem in found.problems:
+        print(f"left out: {problem}", file=sys.stderr)
+    _say(f"{found.rows:,} rows in {len(found.events) + len(found.runs):,} files; Spark starts")
+    spark = session.start(master, {**session.sized(found.rows), **settings_of(conf)})
+    try:
+        made = analyse(spark, found, _told)
+    finally:
+        spark.stop()
+    into = out or dataset / OUT
+    write(made, into, csv=csv)
+    page = write_report(made, into, f"Analysis of {dataset.resolve().name}", found.problems)
+    took_s = time.monotonic() - began_s
+    if as_json:
+        typer.echo(msgspec.json.encode(_json(found, made, page, took_s)))
+        return
+    typer.echo(f"{len(made.runs):,} runs, {found.rows:,} rows in {took_s:.1f} s")
+    typer.echo(f"tables         {into / 'tables'}")
+    typer.echo(f"report         {page}")
+
+
+def settings_of(conf: list[str] | None) -> dict[str, str]:
+    """`--spark-conf KEY=VALUE`."""
+    from emulator.scenario.errors import UserError
+
+    found = {}
+    for pair in conf or ():
+        key, equals, value = pair.partition("=")
+        if not equals or not key.startswith("spark."):
+            raise UserError(f"--spark-conf {pair}: write spark.KEY=VALUE")
+        found[key] = value
+    return found
+
+
+def _told(name: str, done: int, of: int) -> None:
+    _say(f"{done} of {of} tables: {name}")
+
+
+def _say(text: str) -> None:
+    in_place = sys.stderr.isatty()
+    print(f"\r\x1b[K{text}" if in_place else text, end="" if in_place else "\n", file=sys.stderr)
+    sys.stderr.flush()
+
+
+def _json(found: Dataset, made: Any, page: Path, took_s: float) -> dict[str, Any]:
+    """`rows`, `runs`, `left_out` (path, why), `seconds`, `report`, `tables` (name to rows)."""
+    left_out = [{"path": str(p.path), "why": p.why} for p in found.problems]
+    return {
+        "rows": found.rows,
+        "runs": len(made.runs),
+        "left_out": left_out,
+        "seconds": round(took_s, 3),
+        "report": str(page),
+        "tables": {name: table.to_pylist() for name, table in made.tables.items()},
+    }

@@ -1,0 +1,172 @@
+"""`isr sweep SCENARIO`: a grid of runs in virtual time, on Spark executors, into a data set."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from emulator.cli.analyze import SparkConf, SparkMaster, settings_of
+from emulator.cli.run import GuardOption, orderly_end, seed_of
+from emulator.scenario import shipped
+from emulator.scenario.document import read_text
+from emulator.scenario.errors import UserError
+
+if TYPE_CHECKING:
+    from emulator.sweep.grid import Grid
+    from emulator.sweep.spark import Progress
+
+PLAIN_EVERY_S = 5.0
+FIRST_SEED = "1"
+
+
+def command(
+    scenario: Annotated[
+        str, typer.Argument(metavar="SCENARIO", help="A name (isr scenarios) or a YAML file.")
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The data set; a new or empty folder.")],
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Seeds for each point.")] = 100,
+    seed: Annotated[
+        str, typer.Option(metavar="N", help="The first seed, decimal or 0x...")
+    ] = FIRST_SEED,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=A,B", help="A Kafka setting, several values; repeated."),
+    ] = None,
+    profile: Annotated[
+        str, typer.Option(metavar="A,B", help="Kafka versions (isr profiles).")
+    ] = "",
+    propagation: Annotated[
+        str, typer.Option(metavar="zk,rpc", help="Who writes a changed ISR.")
+    ] = "",
+    guard: GuardOption = None,
+    traces: Annotated[
+        str, typer.Option(metavar="all|violations|none", help="Whose events are kept.")
+    ] = "all",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a sweep that was broken off.")
+    ] = False,
+    master: SparkMaster = "local[*]",
+    conf: SparkConf = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+) -> None:
+    """Play every setting, version and path with every seed, and keep what came of it.
+
+    The same grid gives the same rows whatever the number of executors. Ctrl-C keeps the batches
+    that are complete; --resume goes on from them. Then: isr analyze DIR.
+
+    Exit code 0: all was played, and no invariant broke; 1: one did, in some run; 130: broken off.
+    """
+    grid = _grid(scenario, sets or [], profile, propagation, guard or [], seed, seeds, traces)
+    progress = _sweep(grid, out, master, settings_of(conf), resume=resume, quiet=as_json)
+    if as_json:
+        typer.echo(msgspec.json.encode(_json(progress, out)))
+    else:
+        typer.echo(
+            f"{progress.runs:,} runs in {len(grid.points)} settings, {progress.violated:,} with a "
+            f"broken invariant; {progress.seconds:.1f} s, {progress.per_second:.1f} runs per second"
+        )
+        typer.echo(f"data set       {out}")
+        typer.echo(f"tables         isr analyze {out}")
+    raise typer.Exit(1 if progress.violated else 0)
+
+
+def _grid(
+    scenario: str,
+    sets: list[str],
+    profile: str,
+    propagation: str,
+    guard: list[str],
+    seed: str,
+    seeds: int,
+    traces: str,
+) -> Grid:
+    from emulator.sweep.grid import TRACES, grid_of, points
+
+    if traces not in TRACES:
+        raise UserError(f"--traces {traces}: {', '.join(TRACES)}")
+    source = shipped.find(scenario)
+    found = points(sets, _several(profile), _several(propagation), guard)
+    grid = grid_of(source, read_text(source, str(source)), found, seed_of(seed), seeds)
+    name = scenario if scenario in shipped.shipped() else str(source)
+    return msgspec.structs.replace(grid, traces=traces, source=name)
+
+
+def _several(text: str) -> list[str]:
+    return [one.strip() for one in text.split(",") if one.strip()]
+
+
+def _sweep(
+    grid: Grid, out: Path, master: str, conf: dict[str, str], *, resume: bool, quiet: bool
+) -> Progress:
+    from emulator.analysis import session
+    from emulator.sweep.spark import prepare, sweep
+
+    session.check_master(master)
+    left = prepare(grid, out, resume=resume)
+    print(
+        f"seeds from {grid.first_seed:#x}; {grid.runs:,} runs, "
+        f"{sum(len(batch.seeds) for batch in left):,} to play; Spark starts",
+        file=sys.stderr,
+        flush=True,
+    )
+    line = _Line(shown=not quiet)
+    spark = session.start(master, {**session.sized(0), **conf})
+    try:
+        with orderly_end():
+            sweep(spark.sparkContext, grid, out, left, line.show)
+    except KeyboardInterrupt:
+        line.end()
+        typer.echo(f"broken off; go on with --resume --out {out}", err=True)
+        raise
+    finally:
+        spark.stop()
+    line.end()
+    return line.last
+
+
+class _Line:
+    """The progress line: redrawn on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._in_place = sys.stderr.isatty()
+        self._shown = shown
+        self._told_s = time.monotonic()
+        self.last: Progress
+
+    def show(self, progress: Progress) -> None:
+        self.last = progress
+        now_s = time.monotonic()
+        if not self._shown or now_s - self._told_s < (0.2 if self._in_place else PLAIN_EVERY_S):
+            return
+        self._told_s = now_s
+        start, end = ("\r", "\x1b[K") if self._in_place else ("", "\n")
+        print(f"{start}{describe(progress)}{end}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._in_place:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def describe(progress: Progress) -> str:
+    """`120 of 2,000 runs, 31.2 per second, 60 s left, 0 with a broken invariant`."""
+    left = "" if progress.left_s is None else f"about {progress.left_s:.0f} s left, "
+    return (
+        f"{progress.runs:,} of {progress.of:,} runs, {progress.per_second:.1f} per second, {left}"
+        f"{progress.violated:,} with a broken invariant"
+    )
+
+
+def _json(progress: Progress, out: Path) -> dict[str, Any]:
+    """`runs`, `violated`, `seconds`, `runs_per_second`, `data_set`."""
+    return {
+        "runs": progress.runs,
+        "violated": progress.violated,
+        "seconds": round(progress.seconds, 3),
+        "runs_per_second": round(progress.per_second, 3),
+        "data_set": str(out),
+    }

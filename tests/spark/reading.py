@@ -1,0 +1,158 @@
+"""What plain Python reads from a run's events, for the tables of `reference`.
+
+Owns a run as a value, groups, percentiles, and the history of state znodes; it shares no line with
+what Spark does.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from emulator.analysis.dataset import RunKey
+from emulator.analysis.writer import setting_of
+from emulator.trace import events as e
+from emulator.trace.rows import RunBegan, RunEnded, ZkLogged
+
+STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
+Row = dict[str, Any]
+Place = tuple[str, int]
+
+
+class Run(NamedTuple):
+    key: RunKey
+    began: RunBegan
+    events: list[Any]
+    ended: RunEnded
+
+    @property
+    def group(self) -> tuple[str, ...]:
+        return (*self.key[:3], setting_of(self.began))
+
+    @property
+    def traced(self) -> list[Any]:
+        return [event for event in self.events if not isinstance(event, ZkLogged)]
+
+    @property
+    def end_t(self) -> int:
+        return max([self.ended.t, *(event.t for event in self.traced)])
+
+    def of(self, *kinds: type) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kinds)]
+
+
+def share(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def percentile(values: Sequence[float], part: float) -> float:
+    ordered = sorted(values)
+    place = part * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def spread(samples: Iterable[tuple[float, str]]) -> Row:
+    """Of (value, run)."""
+    every = list(samples)
+    values = [value for value, _ in every]
+    return {
+        "p50": percentile(values, 0.5),
+        "p95": percentile(values, 0.95),
+        "p99": percentile(values, 0.99),
+        "max": max(values),
+        "worst_run": max(every)[1],
+    }
+
+
+def by_group(runs: Sequence[Run]) -> Iterator[tuple[Row, list[Run]]]:
+    found: dict[tuple[str, ...], list[Run]] = defaultdict(list)
+    for run in runs:
+        found[run.group].append(run)
+    names = ("scenario", "profile", "propagation", "setting")
+    for group, members in found.items():
+        yield dict(zip(names, group, strict=True)), members
+
+
+def worst(counts: dict[str, float]) -> str:
+    return max((n, run) for run, n in counts.items())[1]
+
+
+def place(event: Any) -> Place:
+    return event.partition.topic, event.partition.partition
+
+
+# -- what several need -----------------------------------------------------------------------------
+
+
+def applied(event: e.ZkTransaction) -> list[Any]:
+    ops = list(event.ops) or [event]
+    return [] if any(op.op == "error" or op.code for op in ops) else ops
+
+
+def state_ops(run: Run) -> Iterator[tuple[Any, Any, Place]]:
+    for event in run.of(e.ZkTransaction):
+        for op in applied(event):
+            match = STATE.fullmatch(op.path or "")
+            if match and op.op in ("create", "setData", "delete"):
+                yield event, op, (match[1], int(match[2]))
+
+
+class Told(NamedTuple):
+    """Something that tells a state: version None: the znode is gone."""
+
+    seq: int
+    t: int
+    generation: int
+    version: int | None
+    leader: int | None
+    isr: tuple[int, ...]
+
+
+def told_states(run: Run) -> dict[Place, list[Told]]:
+    raw: list[tuple[Place, int, int, int | None, int | None, tuple[int, ...], bool]] = []
+    for event, op, where in state_ops(run):
+        if op.op == "delete":
+            raw.append((where, event.seq, event.t, None, None, (), False))
+            continue
+        data = json.loads(op.data)
+        version = 0 if op.op == "create" else op.version
+        facts = version, data["leader"], tuple(data["isr"]), op.op == "create"
+        raw.append((where, event.seq, event.t, *facts))
+    raw += [
+        (place(one), one.seq, one.t, one.zk_version, one.broker, one.isr, False)
+        for one in run.of(e.IsrUpdated)
+    ]
+    raw += [
+        (place(one), one.seq, one.t, one.zk_version, one.leader, one.isr, False)
+        for one in run.of(e.ControllerCacheUpdated)
+    ]
+    found: dict[Place, list[Told]] = defaultdict(list)
+    generations: Counter[Place] = Counter()
+    for where, seq, t, version, leader, isr, created in sorted(raw, key=lambda one: one[1]):
+        generations[where] += created
+        found[where].append(Told(seq, t, generations[where], version, leader, isr))
+    return found
+
+
+def generation_at(told: list[Told], run: Run, where: Place, seq: int) -> int:
+    return sum(
+        1
+        for event, op, of in state_ops(run)
+        if of == where and op.op == "create" and event.seq <= seq
+    )
+
+
+def versions(told: list[Told]) -> list[Told]:
+    """The first that tells each version, in order; gone ones after their generation."""
+    first: dict[tuple[int, float], Told] = {}
+    earliest: dict[tuple[int, float], int] = {}
+    for one in told:
+        key = (one.generation, float("inf") if one.version is None else one.version)
+        first.setdefault(key, one)
+        earliest[key] = min(earliest.get(key, one.t), one.t)
+    return [first[key]._replace(t=earliest[key]) for key in sorted(first)]

@@ -1,0 +1,560 @@
+"""Every table once more, in plain Python, one run after the other: what Spark's must be.
+
+Written from the definitions in the heads of the aggregations, over events as objects; it shares no
+line with them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from emulator.trace import events as e
+from emulator.trace.rows import ZkLogged
+from tests.spark.reading import (
+    STATE,
+    Place,
+    Row,
+    Run,
+    Told,
+    applied,
+    by_group,
+    generation_at,
+    percentile,
+    place,
+    share,
+    spread,
+    state_ops,
+    told_states,
+    versions,
+    worst,
+)
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def hw_lag(runs: Sequence[Run]) -> Iterator[Row]:
+    for group, members in by_group(runs):
+        for role in ("leader", "follower"):
+            moved = [
+                (event.leo - event.hw, run.key.run)
+                for run in members
+                for event in run.of(e.HwAdvanced)
+                if event.role == role
+            ]
+            if moved:
+                count = {"count": len(moved), "runs": len({run for _, run in moved})}
+                yield {**group, "role": role, **count, **spread(moved)}
+
+
+def propagation_delay(runs: Sequence[Run]) -> Iterator[Row]:
+    for group, members in by_group(runs):
+        legs: dict[str, list[tuple[float, str]]] = defaultdict(list)
+        for run in members:
+            for leg, us in _legs(run):
+                legs[leg].append((us / 1000, run.key.run))
+        for leg, samples in legs.items():
+            count = {"count": len(samples), "runs": len({run for _, run in samples})}
+            yield {**group, "leg": leg, **count, **spread(samples)}
+
+
+def _legs(run: Run) -> Iterator[tuple[str, int]]:
+    notified = _notified(run)
+    steps: dict[tuple[Place, int, int], dict[str, Any]] = defaultdict(lambda: defaultdict(list))
+    ops = [(event.seq, where) for event, op, where in state_ops(run) if op.op == "create"]
+
+    def step(where: Place, version: int, event: Any, what: str) -> dict[str, Any]:
+        generation = sum(1 for seq, of in ops if of == where and seq <= event.seq)
+        one = steps[where, generation, version]
+        one[what].append(event.t)
+        return one
+
+    for event, op, where in state_ops(run):
+        if op.op != "delete":
+            step(where, 0 if op.op == "create" else op.version, event, "written")
+    for event in run.of(e.IsrUpdateStarted):
+        step(place(event), event.zk_version + 1, event, "decided")
+    for event in run.of(e.ControllerCacheUpdated):
+        step(place(event), event.zk_version, event, "controller")
+    for event in run.of(e.IsrUpdated):
+        one = step(place(event), event.zk_version, event, "updated")
+        one["notified"] += [t for seq, t in notified[place(event)] if seq >= event.seq][:1]
+    for event in run.of(e.MetadataCacheUpdated):
+        for state in event.states:
+            step(place(state), state.zk_version, event, f"shown {event.broker}")
+    for one in steps.values():
+        if "updated" in one:
+            yield from _legs_of(one)
+
+
+def _notified(run: Run) -> dict[Place, list[tuple[int, int]]]:
+    found: dict[Place, list[tuple[int, int]]] = defaultdict(list)
+    for event in run.of(e.ZkTransaction):
+        for op in applied(event):
+            if op.op == "create" and (op.path or "").startswith("/isr_change_notification/"):
+                for named in json.loads(op.data or "{}").get("partitions", []):
+                    found[named["topic"], named["partition"]].append((event.seq, event.t))
+    return found
+
+
+def _legs_of(one: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    written = min(one["written"] or one["updated"])
+    decided = max(one["decided"], default=None)
+    controller = min(one["controller"], default=None)
+    heard = max(one["notified"], default=None)
+    if heard is not None and (controller is None or heard > controller):
+        heard = None
+    if decided is not None:
+        yield "decision to zookeeper", written - decided
+    if heard is not None:
+        yield "zookeeper to notification", heard - written
+        yield "notification to controller", controller - heard
+    elif controller is not None:
+        yield "zookeeper to controller", controller - written
+    for what, times in one.items():
+        if what.startswith("shown "):
+            if controller is not None:
+                yield "controller to broker", min(times) - controller
+            if decided is not None:
+                yield "decision to broker", min(times) - decided
+
+
+def stale_metadata(runs: Sequence[Run]) -> Iterator[Row]:
+    for group, members in by_group(runs):
+        spans = [((to - at) / 1000, run.key.run) for run in members for at, to in _stale(run)]
+        if spans:
+            total = sum(ms for ms, _ in spans) / 1000
+            every = sum(bool(run.of(e.MetadataCacheUpdated)) for run in members)
+            yield {
+                **group,
+                "count": len(spans),
+                "runs": len({run for _, run in spans}),
+                "total_s": total,
+                "total_s_per_run": total / every,
+                **spread(spans),
+            }
+
+
+def _stale(run: Run) -> Iterator[tuple[int, int]]:
+    told = told_states(run)
+    ends = _ends(run)
+    for (where, broker), taken in _taken(run).items():
+        pieces = []
+        for place_, (seq, t, version) in enumerate(taken):
+            if version is None:
+                continue
+            generation = generation_at(told[where], run, where, seq)
+            until = [run.end_t, *(at for of, s, at in ends if of == broker and s >= seq)][:2][-1]
+            until = min([until, *(at for _, at, _ in taken[place_ + 1 : place_ + 2])])
+            since = _superseded(told[where], generation, version)
+            gone = [o.t for o in told[where] if o.generation == generation and o.version is None]
+            until = min([until, *gone[:1]])
+            if since is not None and max(t, since) < until:
+                pieces.append((max(t, since), until))
+        yield from _union(pieces)
+
+
+def _superseded(told: list[Told], generation: int, version: int) -> int | None:
+    mine = [o for o in versions(told) if o.generation == generation and o.version is not None]
+    if version not in [o.version for o in mine]:
+        return None
+    return next((o.t for o in mine if o.version is not None and o.version > version), None)
+
+
+def _taken(run: Run) -> dict[tuple[Place, int], list[tuple[int, int, int | None]]]:
+    found: dict[Any, list[tuple[int, int, int | None]]] = defaultdict(list)
+    for event in run.of(e.MetadataCacheUpdated):
+        for state in event.states:
+            found[place(state), event.broker].append((event.seq, event.t, state.zk_version))
+        for gone in event.removed:
+            found[(gone.topic, gone.partition), event.broker].append((event.seq, event.t, None))
+    return found
+
+
+def _ends(run: Run) -> list[tuple[int, int, int]]:
+    lives = run.of(e.BrokerStarting, e.BrokerExited, e.BrokerHalted)
+    found = [(event.broker, event.seq, event.t) for event in lives]
+    for event in run.of(e.Stimulus):
+        if event.do in ("kill", "crash"):
+            struck = json.loads(event.arguments).get("broker", event.broker)
+            found.append((struck, event.seq, event.t))
+    return sorted(found, key=lambda one: one[1])
+
+
+def _union(pieces: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    joined: list[list[int]] = []
+    for at, to in sorted(pieces):
+        if joined and at <= joined[-1][1]:
+            joined[-1][1] = max(joined[-1][1], to)
+        else:
+            joined.append([at, to])
+    yield from ((at, to) for at, to in joined)
+
+
+def isr_churn(runs: Sequence[Run]) -> Iterator[Row]:
+    for group, members in by_group(runs):
+        of_one: dict[tuple[str, Place], list[Any]] = defaultdict(list)
+        ends = {run.key.run: run.end_t for run in members}
+        for run in members:
+            for event in run.of(e.IsrUpdated):
+                of_one[run.key.run, place(event)].append(event)
+        if not of_one:
+            continue
+        outs = [
+            (after.t - before.t) / 1000
+            for changes in of_one.values()
+            for before, after in itertools.pairwise(changes)
+            if (before.change, after.change) == ("shrink", "expand")
+        ]
+        every = [change for changes in of_one.values() for change in changes]
+        whole = sum(ends[run] for run, _ in of_one)
+        yield {
+            **group,
+            "partitions": len(of_one),
+            "changes": len(every),
+            "shrinks": sum(one.change == "shrink" for one in every),
+            "expands": sum(one.change == "expand" for one in every),
+            "changes_per_partition_hour": share(len(every) * 3.6e9, whole),
+            "changes_of_one_partition_max": max(map(len, of_one.values())),
+            "flaps": len(outs),
+            "out_p50": percentile(outs, 0.5) if outs else None,
+            "out_p95": percentile(outs, 0.95) if outs else None,
+            "out_max": max(outs, default=None),
+            "runs": len({run for run, _ in of_one}),
+            "worst_run": max((len(changes), run) for (run, _), changes in of_one.items())[1],
+        }
+
+
+def isr_rates(runs: Sequence[Run]) -> Iterator[Row]:
+    meters: dict[str, Callable[[Any], bool]] = {
+        "IsrShrinksPerSec": lambda one: isinstance(one, e.IsrUpdated) and one.change == "shrink",
+        "IsrExpandsPerSec": lambda one: isinstance(one, e.IsrUpdated) and one.change != "shrink",
+        "FailedIsrUpdatesPerSec": lambda one: isinstance(one, e.IsrUpdateRejected),
+    }
+    for group, members in by_group(runs):
+        seconds = sum(run.end_t for run in members) / 1e6
+        for name, is_one in meters.items():
+            counts = {run.key.run: sum(map(is_one, run.events)) for run in members}
+            yield {
+                **group,
+                "metric": f"kafka.server:type=ReplicaManager,name={name}",
+                "count": sum(counts.values()),
+                "seconds": seconds,
+                "mean_rate": share(sum(counts.values()), seconds),
+                "runs": len(members),
+                "worst_run": worst({**counts}),
+            }
+
+
+def cas_conflicts(runs: Sequence[Run]) -> Iterator[Row]:
+    kinds = (e.ZkSent, e.ZkReply, e.IsrUpdateStarted, e.IsrUpdateRejected)
+    for group, members in by_group(runs):
+        concerned = [run for run in members if run.of(*kinds)]
+        if not concerned:
+            continue
+        sent = [
+            o
+            for r in concerned
+            for o in r.of(e.ZkSent)
+            if o.op.endswith("setData") and o.version >= 0
+        ]
+        conflicts = {r.key.run: sum(o.code == -103 for o in r.of(e.ZkReply)) for r in concerned}
+        updates = sum(len(r.of(e.IsrUpdateStarted)) for r in concerned)
+        rejected = sum(len(r.of(e.IsrUpdateRejected)) for r in concerned)
+        count = sum(conflicts.values())
+        yield {
+            **group,
+            "conditional_writes": len(sent),
+            "conflicts": count,
+            "conflict_rate": count / len(sent) if sent else None,
+            "isr_updates": updates,
+            "rejected": rejected,
+            "rejection_rate": rejected / updates if updates else None,
+            "runs": len(concerned),
+            "runs_with_conflicts": sum(n > 0 for n in conflicts.values()),
+            "worst_run": worst({**conflicts}),
+        }
+
+
+def zookeeper_load(runs: Sequence[Run]) -> Iterator[Row]:
+    for group, members in by_group(runs):
+        found: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        sizes: Counter[tuple[str, str]] = Counter()
+        for run in members:
+            for event in run.of(e.ZkSent):
+                key = re.sub(r"\d+", "N", event.thread), event.op
+                found[key][run.key.run] += 1
+                sizes[key] += len(event.path.encode()) + len(event.detail.encode())
+        changes = sum(len(run.of(e.IsrUpdated)) for run in members)
+        for (actor, op), counts in found.items():
+            requests = counts.total()
+            yield {
+                **group,
+                "actor": actor,
+                "op": op,
+                "requests": requests,
+                "bytes": sizes[actor, op],
+                "requests_per_change": requests / changes if changes else None,
+                "bytes_per_change": sizes[actor, op] / changes if changes else None,
+                "runs": len(counts),
+                "worst_run": worst({**counts}),
+            }
+
+
+def notifications(runs: Sequence[Run]) -> Iterator[Row]:
+    for group, members in by_group(runs):
+        kinds = (e.IsrUpdated, e.IsrChangeNotified, e.IsrChangeHeld)
+        concerned = [run for run in members if run.of(*kinds)]
+        if not concerned:
+            continue
+        changes = sum(len(run.of(e.IsrUpdated)) for run in concerned)
+        told = [len(o.partitions) for run in concerned for o in run.of(e.IsrChangeNotified)]
+        yield {
+            **group,
+            "changes": changes,
+            "notifications": len(told),
+            "partitions_named": sum(told),
+            "notifications_per_change": len(told) / changes if changes else None,
+            "partitions_per_notification": sum(told) / len(told) if told else None,
+            "partitions_in_one_max": max(told, default=None),
+            "held": sum(len(run.of(e.IsrChangeHeld)) for run in concerned),
+            "runs": len(concerned),
+            "worst_run": worst({r.key.run: len(r.of(e.IsrChangeNotified)) for r in concerned}),
+        }
+
+
+def partition_health(runs: Sequence[Run]) -> Iterator[Row]:
+    names = ("under-replicated", "under min ISR", "offline")
+    for group, members in by_group(runs):
+        times: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        whole = 0
+        for run in members:
+            for where, told in told_states(run).items():
+                there, spent = _condition_times(run, where, told)
+                whole += there
+                for name in names:
+                    times[name].append((spent[name], run.key.run))
+        for name, every in times.items():
+            us = sum(one for one, _ in every)
+            yield {
+                **group,
+                "condition": name,
+                "partitions": sum(one > 0 for one, _ in every),
+                "seconds": us / 1e6,
+                "share": share(us, whole),
+                "one_partition_s_max": max(every)[0] / 1e6,
+                "runs": len({run for one, run in every if one > 0}),
+                "worst_run": max(every)[1],
+            }
+
+
+def _condition_times(run: Run, where: Place, told: list[Told]) -> tuple[int, Counter[str]]:
+    default = {s.name: s.value for s in run.began.settings}.get("min.insync.replicas", "1")
+    moments: list[tuple[int, int, str, Any]] = [(one.seq, one.t, "told", one) for one in told]
+    moments += [
+        (one.seq, one.t, "replicas", one.state.replicas)
+        for one in run.of(e.LeaderAndIsr)
+        if place(one.state) == where
+    ]
+    for event in run.of(e.Stimulus):
+        given = json.loads(event.arguments)
+        config = given.get("config", {}) if given.get("topic") == where[0] else {}
+        if event.do in ("create_topic", "topic_config") and "min.insync.replicas" in config:
+            moments.append((event.seq, event.t, "min", int(config["min.insync.replicas"])))
+    moments.sort(key=lambda one: one[0])
+    now: dict[str, Any] = {"replicas": (), "min": int(default), "told": None}
+    there, spent = 0, Counter[str]()
+    for (_, t, what, value), after in zip(moments, [*moments[1:], (0, run.end_t)], strict=True):
+        now[what] = value
+        state = now["told"]
+        if state is None or state.version is None:
+            continue
+        us = after[1] - t
+        there += us
+        spent["under-replicated"] += us * (len(state.isr) < len(now["replicas"]))
+        spent["under min ISR"] += us * (len(state.isr) < now["min"])
+        spent["offline"] += us * (state.leader < 0)
+    return there, spent
+
+
+def leader_changes(runs: Sequence[Run]) -> Iterator[Row]:
+    for group, members in by_group(runs):
+        moved, unclean, lost = Counter[str](), 0, 0
+        for run in members:
+            moved[run.key.run] += 0
+            for told in told_states(run).values():
+                known = versions(told)
+                for before, now in itertools.pairwise(known):
+                    if now.generation != before.generation or now.version is None:
+                        continue
+                    old, new = before.leader or 0, now.leader or 0
+                    lost += new < 0 <= old
+                    if new >= 0 and new != before.leader:
+                        moved[run.key.run] += 1
+                        unclean += new not in before.isr
+        yield {
+            **group,
+            "leader_changes": moved.total(),
+            "unclean": unclean,
+            "partitions_offline": lost,
+            "controller_elections": sum(len(run.of(e.ControllerElected)) for run in members),
+            "runs": len(members),
+            "leader_changes_per_run": moved.total() / len(members),
+            "worst_run": worst({**moved}),
+        }
+
+
+def produce_availability(runs: Sequence[Run]) -> Iterator[Row]:
+    for group, members in by_group(runs):
+        told = [(one, run.key.run) for run in members for one in run.of(e.RecordsProduced)]
+        for acks in {one.acks for one, _ in told}:
+            mine = [(one, run) for one, run in told if one.acks == acks]
+            ok = [((o.t - o.handed_over) / 1000, run) for o, run in mine if o.result == "ok"]
+            good = sum(one.count for one, _ in mine if one.result == "ok")
+            bad = sum(one.count for one, _ in mine if one.result != "ok")
+            none = dict.fromkeys(("p50", "p95", "p99", "max", "worst_run"))
+            yield {
+                **group,
+                "acks": acks,
+                "acknowledged": good,
+                "refused": bad,
+                "availability": good / (good + bad),
+                **(spread(ok) if ok else none),
+                "runs": len({run for _, run in mine}),
+                "runs_with_refusals": len({run for one, run in mine if one.result != "ok"}),
+            }
+
+
+def violations(runs: Sequence[Run]) -> Iterator[Row]:
+    for group, members in by_group(runs):
+        found: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        for run in members:
+            for one in run.ended.violations:
+                found[one.invariant, one.hazard][run.key.run] += 1
+        for (invariant, hazard), counts in found.items():
+            yield {
+                **group,
+                "invariant": invariant,
+                "hazard": hazard,
+                "count": counts.total(),
+                "runs": len(counts),
+                "runs_in_all": len(members),
+                "share_of_runs": len(counts) / len(members),
+                "worst_run": worst({**counts}),
+            }
+
+
+def broker_load(runs: Sequence[Run]) -> Iterator[Row]:
+    for group, members in by_group(runs):
+        found: dict[int, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+        for run in members:
+            for broker, what, n in _work(run):
+                found[broker][run.key.run][what] += n
+        ends = {run.key.run: run.end_t for run in members}
+        for broker, of_runs in found.items():
+            seconds = sum(ends[run] for run in of_runs) / 1e6
+            every = sum(of_runs.values(), Counter[str]())
+            sent, served = every["fetches_sent"], every["fetches_served"]
+            yield {
+                **group,
+                "broker": broker,
+                "zookeeper_connections": every["zookeeper_connections"],
+                "fetcher_connections": every["fetcher_connections"],
+                "fetches_sent": sent,
+                "fetches_served": served,
+                "fetches_sent_per_s": share(sent, seconds),
+                "fetches_served_per_s": share(served, seconds),
+                "partitions_per_fetch": every["named"] / sent if sent else None,
+                "control_requests": every["control_requests"],
+                "runs": len(of_runs),
+                "worst_run": worst({run: n["fetches_served"] for run, n in of_runs.items()}),
+            }
+
+
+def _work(run: Run) -> Iterator[tuple[int, str, int]]:
+    for event in run.of(e.FetchSent):
+        yield event.broker, "fetches_sent", 1
+        yield event.broker, "named", len(event.offsets)
+        yield event.leader, "fetches_served", 1
+    for event in run.of(e.FetcherStarted):
+        yield event.broker, "fetcher_connections", 1
+    for event in run.of(e.ControlRequestSent):
+        yield event.broker, "control_requests", 1
+    for event in run.of(e.ZkRequest):
+        if event.op == "connect":
+            yield event.broker, "zookeeper_connections", 1
+
+
+def outcomes(runs: Sequence[Run]) -> Iterator[Row]:
+    for group, members in by_group(runs):
+        found: dict[str, list[tuple[float, str]]] = defaultdict(list)
+        for run in members:
+            found[f"verdict: {run.ended.verdict}"].append((1.0, run.key.run))
+            for one in run.ended.figures:
+                found[one.name].append((one.value, run.key.run))
+        for figure, samples in found.items():
+            mean = sum(value for value, _ in samples) / len(samples)
+            runs_ = len({run for _, run in samples})
+            yield {**group, "figure": figure, "mean": mean, "runs": runs_, **spread(samples)}
+
+
+def ground_truth(runs: Sequence[Run]) -> Iterator[Row]:
+    for group, members in by_group(runs):
+        logged = [run for run in members if run.of(ZkLogged)]
+        for what, facts in (("transactions", _zxids), ("ISR updates", _isr_writes)):
+            sums, missing = Counter[str](), Counter[str]()
+            concerned = 0
+            for run in logged:
+                traced, written = facts(run)
+                concerned += bool(traced | written)
+                sums["in_both"] += len(traced & written)
+                sums["only_traced"] += len(traced - written)
+                sums["only_logged"] += len(written - traced)
+                missing[run.key.run] += len(traced ^ written)
+            if concerned:
+                names = ("in_both", "only_traced", "only_logged")
+                counts = {name: sums[name] for name in names}
+                yield {
+                    **group,
+                    "what": what,
+                    **counts,
+                    "runs": concerned,
+                    "worst_run": worst({**missing}),
+                }
+
+
+def _zxids(run: Run) -> tuple[set[Any], set[Any]]:
+    traced = {event.zxid for event in run.of(e.ZkTransaction)}
+    return traced, {event.zxid for event in run.of(ZkLogged)}
+
+
+def _isr_writes(run: Run) -> tuple[set[Any], set[Any]]:
+    traced = {(place(event), event.zk_version) for event in run.of(e.IsrUpdated)}
+    found = [(STATE.fullmatch(o.path or ""), o) for o in run.of(ZkLogged) if o.op == "setData"]
+    return traced, {((m[1], int(m[2])), o.version) for m, o in found if m}
+
+
+TABLES: dict[str, Callable[[Sequence[Run]], Iterator[Row]]] = {
+    made.__name__: made
+    for made in (
+        broker_load,
+        cas_conflicts,
+        ground_truth,
+        hw_lag,
+        isr_churn,
+        isr_rates,
+        leader_changes,
+        notifications,
+        outcomes,
+        partition_health,
+        produce_availability,
+        propagation_delay,
+        stale_metadata,
+        violations,
+        zookeeper_load,
+    )
+}
