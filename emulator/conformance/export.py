@@ -26,7 +26,11 @@ def export(trace: Iterable[AnyEvent], settings: Fact, name: str = "") -> Recordi
     trace = list(trace)
     up_us = _up_us(trace)
     facts: list[Fact] = []
+    proposed = {e.cause for e in trace if isinstance(e, events.AlterIsrProposed)}
     for event in trace:
+        if event.seq in proposed and isinstance(event, events.IsrUpdateStarted):
+            facts.extend({"t": (event.t - up_us) // 1000, **f} for f in _shrink_only(event))
+            continue
         convert = _CONVERTERS.get(type(event))
         if convert is not None:
             t = (event.t - up_us) // 1000
@@ -175,6 +179,18 @@ def _isr_update_started(event: events.IsrUpdateStarted) -> Iterator[Fact]:
     yield fact
 
 
+def _shrink_only(event: events.IsrUpdateStarted) -> Iterator[Fact]:
+    """A leader that proposes its ISR to the controller logs no expansion but the proposal."""
+    if event.change == "shrink":
+        yield from _isr_update_started(event)
+
+
+def _alter_isr_proposed(event: events.AlterIsrProposed) -> Iterator[Fact]:
+    fact = _fact(event, "alter_isr_proposed", **_named(event.partition), isr=list(event.isr))
+    fact |= {"leader_epoch": event.leader_epoch, "zk_version": event.zk_version}
+    yield fact | {"pending": event.pending}
+
+
 def _isr_updated(event: events.IsrUpdated) -> Iterator[Fact]:
     named = _named(event.partition)
     yield _fact(event, "isr_updated", **named, isr=list(event.isr), zk_version=event.zk_version)
@@ -241,6 +257,7 @@ _CONVERTERS: dict[type, Callable[[Any], Iterator[Fact]]] = {
     events.BecomesLeader: _becomes,
     events.BecomesFollower: _becomes,
     events.IsrUpdateStarted: _isr_update_started,
+    events.AlterIsrProposed: _alter_isr_proposed,
     events.IsrUpdated: _isr_updated,
     events.IsrUpdateRejected: _isr_update_rejected,
     events.LogTruncated: _log_truncated,
