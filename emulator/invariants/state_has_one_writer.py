@@ -1,4 +1,5 @@
-"""Elections are written by the controller of the latest epoch, ISR changes by the leader."""
+"""Elections are written by the controller of the latest epoch, ISR changes by the leader or, where
+leaders ask it to (AlterIsr), by that controller."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ CONTROLLER_EPOCH = "/controller_epoch"
 
 class StateHasOneWriter(Invariant):
     """A partition's leader and epoch are written by the broker that last raised
-    /controller_epoch, its ISR alone by its leader (S10)."""
+    /controller_epoch, its ISR alone by its leader, or by that controller for it (S10)."""
 
     def begin(self) -> None:
         self._controller, self._seq = 0, -1
@@ -31,6 +32,9 @@ class StateHasOneWriter(Invariant):
             if state.writer != self._controller:
                 text = f"broker {state.writer} elects, but {self._controller} is controller"
                 self.violated(text, self._seq, state.seq, partition.name, state.writer)
+        elif not state.by_leader and state.writer != self._controller:
+            text = f"broker {state.writer} writes an ISR, but {self._controller} is controller"
+            self.violated(text, self._seq, state.seq, partition.name, state.writer)
         elif state.by_leader and state.writer != before.leader:
             text = f"broker {state.writer} changes the ISR, but {before.leader} leads"
             self.violated(text, before.seq, state.seq, partition.name, state.writer)

@@ -10,6 +10,10 @@ from __future__ import annotations
 from emulator.trace.event import Event
 from emulator.trace.values import TopicPartition
 
+IGNORED, ROLLED_BACK = "ignored", "rolled back"
+"""Outcomes of a proposal: its answer came too late to mean anything; nothing is pending any more,
+and the ISR is the old one."""
+
 # -- replication: the ISR through the controller ---------------------------------------------------
 
 

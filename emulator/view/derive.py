@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from emulator.trace import events as e
+from emulator.trace.alter_isr import ROLLED_BACK
 from emulator.trace.events import AnyEvent
 from emulator.trace.values import LoggedOp, PartitionState, TopicPartition
 from emulator.view.stimuli import lane_of as stimulus_lane
@@ -62,11 +63,12 @@ class StateWrite(Known):
 
 class Attempt(msgspec.Struct):
     """One try of a leader to change an ISR, and how it ended (None: the trace ends first, or it
-    blocks for ever).
+    blocks or is pending for ever); `asked`: the requests to the controller that carried it.
     """
 
     started: e.IsrUpdateStarted
-    ended: e.IsrUpdated | e.IsrUpdateRejected | None = None
+    ended: e.IsrUpdated | e.IsrUpdateRejected | e.AlterIsrFailed | None = None
+    asked: list[e.AlterIsrSent] = []
 
 
 class Notification(msgspec.Struct):
@@ -256,6 +258,8 @@ class _Reader:
             e.IsrUpdateStarted: self._started,
             e.IsrUpdated: self._ended,
             e.IsrUpdateRejected: self._ended,
+            e.AlterIsrSent: self._asked,
+            e.AlterIsrFailed: self._failed,
             e.IsrChangeNotified: self._notified,
             e.IsrChangeHeld: lambda event: self.held.setdefault(event.broker, []).append(event),
             e.ControllerElected: self._elected,
@@ -318,11 +322,22 @@ class _Reader:
     def _started(self, event: e.IsrUpdateStarted) -> None:
         self.attempts.setdefault(event.partition, []).append(Attempt(event))
 
-    def _ended(self, event: e.IsrUpdated | e.IsrUpdateRejected) -> None:
+    def _ended(self, event: e.IsrUpdated | e.IsrUpdateRejected | e.AlterIsrFailed) -> None:
         for attempt in reversed(self.attempts.get(event.partition, [])):
             if attempt.started.broker == event.broker:
                 attempt.ended = attempt.ended or event
                 return
+
+    def _asked(self, event: e.AlterIsrSent) -> None:
+        for partition in event.partitions:
+            attempts = self.attempts.get(partition)
+            if attempts and attempts[-1].started.broker == event.broker and not attempts[-1].ended:
+                attempts[-1].asked.append(event)
+
+    def _failed(self, event: e.AlterIsrFailed) -> None:
+        """What stays pending or goes out again is not over."""
+        if event.outcome == ROLLED_BACK:
+            self._ended(event)
 
     def _elected(self, event: e.ControllerElected) -> None:
         self._end_term(event)

@@ -21,7 +21,8 @@ COMPARED = ("leader", "leader_epoch", "controller_epoch", "zk_version", "replica
 
 class View(msgspec.Struct):
     """A partition's state as one holds it. `differs` names the fields that ZooKeeper has
-    otherwise; None in a field: this view does not say."""
+    otherwise; None in a field: this view does not say. `proposed`: what a leader has asked the
+    controller for, and has no answer to."""
 
     of: str
     broker: int | None
@@ -33,6 +34,7 @@ class View(msgspec.Struct):
     isr: tuple[int, ...] | None
     osr: tuple[int, ...] | None
     differs: tuple[str, ...] = ()
+    proposed: tuple[int, ...] | None = None
 
 
 class Replica(msgspec.Struct):
@@ -181,7 +183,9 @@ def _views(name: TopicPartition, found: Snapshot, members: list[Member]) -> Iter
     for member in members:
         hosted = member.hosted.get(name)
         if hosted is not None and hosted.role == LEADER and member.process != DOWN:
-            yield _view("leader", member.broker, hosted.state)
+            view = _view("leader", member.broker, hosted.state)
+            view.proposed = hosted.proposed
+            yield view
     for member in members:
         if name in member.metadata:
             yield _view("metadata", member.broker, member.metadata[name])

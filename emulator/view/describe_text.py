@@ -144,6 +144,8 @@ def _view_table(views: list[View]) -> Table:
     table = _grid(("", *_VIEW_TITLES))
     for view in views:
         name = view.of if view.broker is None else f"{view.of} {view.broker}"
+        if view.proposed is not None:
+            name += f" asks {_ids(view.proposed)}"
         table.add_row(name, *(_cell(view, field) for field in _VIEW))
     return table
 

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from emulator.trace import events as e
+from emulator.trace.alter_isr import ROLLED_BACK
 from emulator.trace.events import AnyEvent
 from emulator.trace.handlers import Dispatch
 from emulator.trace.values import LoggedOp, PartitionState, TopicPartition
@@ -45,13 +46,14 @@ class State(msgspec.Struct):
 
 class Hosted(msgspec.Struct):
     """A replica on a broker. `sees`: the log end offsets that a leader thinks its followers
-    have."""
+    have; `proposed`: the ISR that it asked the controller for, and has no answer to."""
 
     role: str
     state: State
     leo: int | None = None
     hw: int | None = None
     sees: dict[int, int] = {}
+    proposed: Replicas | None = None
 
 
 class Asked(msgspec.Struct):
@@ -300,6 +302,17 @@ class Snapshot:
         hosted = self.member(event.broker).hosted.get(event.partition)
         if hosted is not None:
             hosted.state.isr, hosted.state.zk_version = event.isr, event.zk_version
+            hosted.proposed = None
+
+    def on_alter_isr_proposed(self, event: e.AlterIsrProposed) -> None:
+        hosted = self.member(event.broker).hosted.get(event.partition)
+        if hosted is not None:
+            hosted.proposed = event.isr
+
+    def on_alter_isr_failed(self, event: e.AlterIsrFailed) -> None:
+        hosted = self.member(event.broker).hosted.get(event.partition)
+        if hosted is not None and event.outcome == ROLLED_BACK:
+            hosted.proposed = None
 
     def on_stop_replica(self, event: e.StopReplica) -> None:
         member = self.member(event.broker)

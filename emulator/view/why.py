@@ -81,6 +81,17 @@ class Circumstance(msgspec.Struct, frozen=True):
     to_ms: float
 
 
+class Asked(msgspec.Struct, frozen=True):
+    """A request to the controller that carried the proposal, with how many others; `ms` after the
+    decision."""
+
+    controller: int
+    at_ms: float
+    ms: float
+    attempt: int
+    partitions: int
+
+
 class Story(msgspec.Struct, kw_only=True):
     """All facts of one change; what a change does not have is None or empty. This is what
     `--json` prints.
@@ -106,6 +117,7 @@ class Story(msgspec.Struct, kw_only=True):
     because: list[Because] = []
     expected_version: int | None = None
     refused: int = 0
+    asked: list[Asked] = []
     holds: list[Hold] = []
     later_changes: int = 0
     notification: str | None = None
@@ -170,7 +182,7 @@ def _attempt(derived: Derived, write: StateWrite) -> Attempt | None:
         started, ended = attempt.started, attempt.ended
         fits = started.zk_version == write.version - 1 and started.to_isr == write.isr
         mine = write.by_controller or started.broker == write.by
-        if fits and mine and not isinstance(ended, e.IsrUpdateRejected):
+        if fits and mine and not isinstance(ended, e.IsrUpdateRejected | e.AlterIsrFailed):
             return attempt
     return None
 
@@ -193,6 +205,7 @@ def _decision(story: Story, derived: Derived, header: Header, attempt: Attempt) 
     story.hw, story.leo = started.hw, started.leo
     story.expected_version = started.zk_version
     story.refused = _refused(derived, attempt)
+    story.asked = [_asked(derived, attempt, sent) for sent in attempt.asked]
     if started.change == "shrink":
         story.followers = [Follower(*late) for late in started.out_of_sync]
         story.lag_ms_max = _number(header, LAG, LAG_DEFAULT)
@@ -201,6 +214,12 @@ def _decision(story: Story, derived: Derived, header: Header, attempt: Attempt) 
         joined = [replica for replica in started.to_isr if replica not in started.from_isr]
         story.followers = [Follower(r, _leo(derived, started, r)) for r in joined]
     story.circumstances = _circumstances(story, derived, started)
+
+
+def _asked(derived: Derived, attempt: Attempt, sent: e.AlterIsrSent) -> Asked:
+    after_ms = (sent.t - attempt.started.t) / 1000
+    many = len(sent.partitions)
+    return Asked(sent.controller, _ms(derived, sent.t), after_ms, sent.attempt, many)
 
 
 def _number(header: Header, name: str, default: int) -> int:
@@ -258,8 +277,9 @@ def _propagation(
 ) -> None:
     last_us = write.from_us
     node = None
-    if attempt is not None and attempt.ended is not None and not write.by_controller:
+    if attempt is not None and attempt.ended is not None:
         story.legs.append(_leg(derived, "leader", attempt.ended.t, last_us))
+    if attempt is not None and attempt.ended is not None and not write.by_controller:
         node = _notification(derived, write)
         _held(story, derived, attempt.ended, node)
     if node is not None:
@@ -301,7 +321,7 @@ def _notification(derived: Derived, write: StateWrite) -> Notification | None:
 def _held(
     story: Story,
     derived: Derived,
-    known: e.IsrUpdated | e.IsrUpdateRejected,
+    known: e.IsrUpdated | e.IsrUpdateRejected | e.AlterIsrFailed,
     node: Notification | None,
 ) -> None:
     """The looks of the leader's propagation task in between, and what set its clock back."""

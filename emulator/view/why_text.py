@@ -69,6 +69,7 @@ def _seconds(ms: float) -> str:
 def lines(story: Story) -> Iterator[tuple[str, str]]:
     """Pairs of a heading (empty: the one before goes on) and a line."""
     yield from _decision(story)
+    yield from _asking(story)
     yield "write", _write(story)
     yield from _holding(story)
     yield from _reached(story)
@@ -110,12 +111,26 @@ def _rule(story: Story, follower: Follower) -> str:
     return f"{seen} and ≥ the epoch's first offset: in sync (joining does not ask for {LAG})"
 
 
+def _asking(story: Story) -> Iterator[tuple[str, str]]:
+    """A leader that does not write itself asks the controller."""
+    for one in story.asked:
+        others = f" with {one.partitions - 1} other partitions" if one.partitions > 1 else ""
+        again = f", attempt {one.attempt}" if one.attempt > 1 else ""
+        asked = f"controller {one.controller}{others} at {_seconds(one.at_ms)}{again}"
+        yield "asked", f"{asked}, {_span(one.ms)} after the decision"
+    if story.asked:
+        grown = "the new ISR" if story.change == "expand" else "the old ISR"
+        yield "", f"pending until the answer: the high watermark waits for {grown} meanwhile"
+
+
 def _write(story: Story) -> str:
     legs = {leg.to: leg for leg in story.legs}
     if story.expected_version is None:
         return f"v{story.version} at {_seconds(story.at_ms)}, fenced by /controller_epoch"
     took = _span(legs["ZooKeeper"].ms)
     text = f"expected v{story.expected_version}: v{story.version} ok, {took} after the decision"
+    if story.by_controller:
+        text += ", written by the controller, fenced by /controller_epoch"
     if "leader" in legs:
         text += f"; the leader knew {_span(legs['leader'].ms)} later"
     if story.refused:
@@ -150,6 +165,8 @@ def _reached(story: Story) -> Iterator[tuple[str, str]]:
     if story.notification is not None:
         at = next(_seconds(leg.at_ms) for leg in story.legs if leg.to == "notification")
         yield "told", f"{node(story.notification)} at {at}: {_let_go(story)}"
+    elif story.asked:
+        yield "told", "by the controller: UpdateMetadata was queued before the leader was answered"
     elif story.expected_version is not None and not story.by_controller:
         yield "told", "never: the trace ends, or the leader did, before it told the controller"
     for shown in story.shown:

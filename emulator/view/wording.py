@@ -20,7 +20,6 @@ from emulator.view.telling import (
     CLIENTS,
     CODES,
     CONTROLLER,
-    TELLERS,
     ZOOKEEPER,
     Level,
     Scene,
@@ -32,6 +31,7 @@ from emulator.view.telling import (
     span,
     tells,
 )
+from emulator.view.wording_alter_isr import TELLERS
 
 
 def tell(event: AnyEvent, on: Scene) -> Told:

@@ -2,7 +2,8 @@
 
 Owns plain counts, those of partitions by partition. `conflicts` are conditional writes that
 ZooKeeper answered with BadVersion; `failed_isr_updates` are ISR changes that the leader gave up
-because of one (FailedIsrUpdatesPerSec), which a lost reply alone does not cause. An election is
+because of one, which a lost reply alone does not cause, or that the controller refused
+(FailedIsrUpdatesPerSec). An election is
 `unclean` when the new leader was not in the ISR before it; a notification goes `unread` when it is
 deleted by a controller that was just elected, which reads every state anyway.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 
 from emulator.trace import events as e
+from emulator.trace.alter_isr import IGNORED
 from emulator.trace.partitions import Partition, Partitions, State
 from emulator.trace.values import TopicPartition
 
@@ -52,6 +54,10 @@ class Counts:
 
     def on_isr_update_rejected(self, event: e.IsrUpdateRejected) -> None:
         self.failed[event.partition] += 1
+
+    def on_alter_isr_failed(self, event: e.AlterIsrFailed) -> None:
+        """An answer to what is no longer proposed marks no meter."""
+        self.failed[event.partition] += event.outcome != IGNORED
 
     def on_isr_change_notified(self, event: e.IsrChangeNotified) -> None:
         self.notifications += 1
