@@ -245,13 +245,17 @@ class KafkaApis:
         self._controller.controlled_shutdown(request, connection.respond)
 
     async def _alter_isr(self, request: AlterIsrRequest, connection: ServerConnection) -> None:
-        if self._controller.is_active:
+        """A version that does not know the request says so; Kafka's own client would not even send
+        it."""
+        error = Errors.NOT_CONTROLLER
+        if "AlterIsr" not in self._context.profile.request_versions:
+            error = Errors.UNSUPPORTED_VERSION
+        elif self._controller.is_active:
             self._controller.alter_isrs(request, connection.respond)
-        else:
-            partitions = tuple(p.partition for p in request.partitions)
-            error = Errors.NOT_CONTROLLER
-            self._context.emit(events.AlterIsrRefused, request.broker, partitions, error.name)
-            connection.respond(AlterIsrResponse(error))
+            return
+        partitions = tuple(p.partition for p in request.partitions)
+        self._context.emit(events.AlterIsrRefused, request.broker, partitions, error.name)
+        connection.respond(AlterIsrResponse(error))
 
     # -- administration ----------------------------------------------------------------------------
 

@@ -55,12 +55,12 @@ class KafkaScheduler:
         period_ms: int,
         delay_ms: int,
     ) -> None:
-        kernel = self._kernel
+        kernel, turn = self._kernel, -1
         first_us, period_us = kernel.now + delay_ms * 1000, period_ms * 1000
         while True:
             await needed()
-            runs_before = max(0, -((first_us - kernel.now) // period_us))
-            await kernel.sleep_until(first_us + runs_before * period_us)
+            turn = max(turn + 1, -((first_us - kernel.now) // period_us))
+            await kernel.sleep_until(first_us + turn * period_us)
             if self._stopped:
                 return
             await body()

@@ -52,8 +52,8 @@ class AlterIsrDecided(Event, frozen=True, gc=False):
 
 
 class AlterIsrRefused(Event, frozen=True, gc=False):
-    """A whole AlterIsr of `sender` was refused: `error` is NOT_CONTROLLER, STALE_BROKER_EPOCH or
-    UNKNOWN_SERVER_ERROR."""
+    """A whole AlterIsr of `sender` was refused: `error` is NOT_CONTROLLER, STALE_BROKER_EPOCH,
+    UNKNOWN_SERVER_ERROR, or UNSUPPORTED_VERSION (a broker before 2.7)."""
 
     sender: int
     partitions: tuple[TopicPartition, ...]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from emulator.broker.alter_isr_manager import RpcAlterIsrManager
+from emulator.broker.controller_channel import BrokerToControllerChannelManager
 from emulator.broker.fetch_session import FullFetch
 from emulator.broker.fetcher import ReplicaFetcherManager
 from emulator.broker.log_dir_failure import LogDirFailureHandler
@@ -38,6 +40,7 @@ from zk.ops import Reply
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 LIVE = tuple(LiveBroker(n, f"host-{n}", 9090 + n) for n in (1, 2, 3))
 CONTROLLER_EPOCH = 7
+BROKER_EPOCH = 50
 
 
 def state_of(
@@ -55,7 +58,8 @@ def state_of(
 
 
 class Hosting(Playbook):
-    """A broker that hosts replicas; it knows all three brokers."""
+    """A broker that hosts replicas; it knows all three brokers. Where its version propagates by
+    AlterIsr it asks controller 2."""
 
     def __init__(self, *partitions: PartitionState, records: int = 0, **settings: object) -> None:
         """The partitions' LeaderAndIsr was obeyed; each log holds `records` records of 100 bytes,
@@ -67,12 +71,19 @@ class Hosting(Playbook):
         self.follower_quota = ReplicationQuotaManager(11, 1000)
         self.logs = LogManager(self.context, self.zk, self.disk)
         self.metadata_cache = MetadataCache(self.context)
+        self.broker_epoch = BROKER_EPOCH
+        self.channel = BrokerToControllerChannelManager(
+            self.context, self.network, self.metadata_cache
+        )
+        self.alter_isr = RpcAlterIsrManager(self.context, self.channel, lambda: self.broker_epoch)
+        by_rpc = self.context.profile.propagation == "rpc"
         self.replicas = ReplicaManager(
             self.context,
             self.zk,
             self.logs,
             self.metadata_cache,
             self.leader_quota,
+            self.alter_isr if by_rpc else None,
         )
         self.log_dir_failures = LogDirFailureHandler(
             self.context,
@@ -88,6 +99,9 @@ class Hosting(Playbook):
         self.run(
             self.replicas.maybe_update_metadata_cache(UpdateMetadataRequest(2, 7, -1, (), LIVE))
         )
+        if by_rpc:
+            self.channel.start()
+            self.alter_isr.start()
         if partitions:
             request = LeaderAndIsrRequest(2, CONTROLLER_EPOCH, -1, partitions, LIVE)
             self.run(self.replicas.become_leader_or_follower(request))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from emulator.protocol.messages import (
+    AlterIsrRequest,
     FetchRequest,
     LeaderAndIsrRequest,
     StopReplicaRequest,
@@ -87,6 +88,12 @@ def line_of_message(request: Any) -> str:
             return "StopReplica" + "".join(
                 f" {p.partition} epoch {p.leader_epoch}{' delete' * p.delete}" for p in stopped
             )
+        case AlterIsrRequest(broker_epoch=epoch, partitions=asked):
+            return f"AlterIsr of epoch {epoch}" + "".join(
+                f" ({p.partition} epoch {p.leader_epoch} isr {_list(p.new_isr)}"
+                f" for v{p.current_isr_version})"
+                for p in asked
+            )
         case FetchRequest(partitions=wanted, forgotten=forgotten):
             named = " ".join(f"{p.partition}@{p.fetch_offset}" for p in wanted)
             gone = "".join(f" -{p}" for p in forgotten)
@@ -101,6 +108,8 @@ def _state(state: PartitionState) -> str:
 _EVENTS: dict[type, Callable[[Any], str]] = {
     events.IsrUpdated: lambda e: f"isr {_list(e.isr)} v{e.zk_version}",
     events.IsrUpdateRejected: lambda e: f"rejected, still v{e.cached_zk_version}",
+    events.AlterIsrProposed: lambda e: f"{e.pending} {_list(e.isr)}",
+    events.AlterIsrFailed: lambda e: f"{e.change} {e.error}: {e.outcome}",
     events.HwAdvanced: lambda e: f"hw {e.hw}",
     events.ZnodeMalformed: lambda e: f"malformed {_short(e.path)}",
     events.ThreadFailed: lambda e: f"{e.what} failed: {e.error}",

@@ -186,7 +186,11 @@ class Playbook:
     """The script and the stage."""
 
     def __init__(
-        self, profile: str = "2.6", guards: Mapping[str, bool] | None = None, **settings: object
+        self,
+        profile: str = "2.6",
+        guards: Mapping[str, bool] | None = None,
+        propagation: str = "",
+        **settings: object,
     ) -> None:
         """`settings` are Kafka's, with underscores; `guards` are switched on or off."""
         self.said: deque[str] = deque()
@@ -194,7 +198,7 @@ class Playbook:
         self.sink.listen(self._hear)
         self.kernel = Kernel(self.sink)
         self.process = self.kernel.process("broker-1")
-        version = profiles()[profile].altered(guards or {})
+        version = profiles()[profile].altered(guards or {}, propagation)
         texts = {key.replace("_", "."): str(value) for key, value in settings.items()}
         config = KafkaConfig.of(version.values, texts)
         self.context = BrokerContext(ME, self.kernel, self.process, config, version)

@@ -11,6 +11,8 @@ from emulator.broker.apis import KafkaApis
 from emulator.broker.request_handlers import RequestHandlerPool
 from emulator.protocol.messages import (
     AlterConfigsRequest,
+    AlterIsrPartition,
+    AlterIsrRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -475,3 +477,17 @@ def test_a_topics_configuration_is_read_merged_written_and_announced() -> None:
             >> created("/config/changes/config_change_0000000000")
             << "answer: NONE"
         )
+
+
+# -- AlterIsr (§7.4) -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("profile", "error"), [("2.7", "NOT_CONTROLLER"), ("2.6", "UNSUPPORTED_VERSION")]
+)
+def test_alter_isr_at_a_broker_that_is_no_controller_or_does_not_know_it(
+    profile: str, error: str
+) -> None:
+    asked = AlterIsrRequest(2, 102, (AlterIsrPartition(ORDERS_0, 4, (2, 1), 5),))
+    with Serving(profile=profile) as play:
+        play >> request(asked) << f"answer: {error}"
