@@ -114,7 +114,8 @@ def test_the_update_metadata_is_queued_before_the_answer() -> None:
         def answered(_: AlterIsrResponse) -> None:
             queued.append([broker for broker, thread in threads.items() if len(thread.queue)])
 
-        play >> (lambda play: play.controller.alter_isrs(request, answered))  # type: ignore[attr-defined]
+        controller = play.controller
+        play >> (lambda _: controller.alter_isrs(request, answered))
         play << WRITES >> multi_ok(6) << "getData orders-0" >> state(2, (2, 1, 3), version=6)
         assert queued == [[1, 2, 3]]
         play.forget()
@@ -246,8 +247,9 @@ def test_what_the_expiry_of_the_session_drops_from_the_queue_is_never_answered()
     """`preempt` of AlterIsrReceived is empty (2.7.2, 2.8.2, 3.3.2)."""
     both = at_once(alter_isr(asked(2, 1, 3)), alter_isr(asked(2, 1)))
     with receiving(LED_BY_2) as play:
+        play.client.register_state_handler(play.controller)
         play >> both << WRITES
-        play >> at_once(session_is(SessionState.EXPIRED), EXPIRED)
+        play >> session_is(SessionState.EXPIRED) >> EXPIRED
         assert [line for line in play.said if line.startswith("answer")] == [
             "answer: orders-0 UNKNOWN_SERVER_ERROR"
         ]
