@@ -1,15 +1,17 @@
 """Which seeds to try next for one leg, and whom to blame: the policy of a guided search.
 
-A *draw* is the choices of one leg. A third of the time everything is drawn anew; otherwise the best
-draw so far is kept but for the party whose partition disagrees (sometimes for the one that the
-stimulus was about, or any, and sometimes but for a single purpose). What a draw decides may show
-only legs later: the best draw is the one after which the run came furthest, and a leg that was
-tried in vain sends the search back to an earlier one. This module plays nothing; all that it knows
-of a contradiction is a score, what it was, and a party.
+A *draw* is the choices of one leg. Now and then everything is drawn anew; otherwise the best draw
+so far is kept but for the party whose partition disagrees (sometimes for the one that the stimulus
+was about, or any), and of that party mostly for some streams only: a race that was won once should
+not be lost again while the next one is tried. What a draw decides may show only legs later: the
+best draw is the one after which the run came furthest, and a leg that was tried in vain sends the
+search back to an earlier one. This module plays nothing; all that it knows of a contradiction is a
+score, what it was, and a party.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -20,9 +22,13 @@ Score: TypeAlias = tuple[int, int]
 """How far a run came: the leg that it did not get through, and how much was right by then."""
 
 PATIENCE = 40
-"""So many draws of one leg that lead nowhere, then an earlier one is blamed."""
+"""So many draws of one leg that lead no further, then an earlier one is blamed."""
 HASTE = 6
-"""After so many already, where the leg went better after other legs before, or all is one."""
+"""After so many already, where all of them go wrong in one way; after three times as many, where
+most do, or the leg went better after other legs before."""
+ANEW_ONE_IN = 4
+SPARED = 4
+"""Of the party that is drawn again, each stream is with chance 1, 1/2, 1/4 or 1/8."""
 NOWHERE: Score = (-1, 0)
 
 
@@ -36,32 +42,40 @@ class Tried:
         saved: Draw | None,
         record: Score,
         suspects: Sequence[str] = (),
+        patience: int = PATIENCE,
     ) -> None:
         """`fixed` holds in every draw. After other legs than now, `saved` was the best draw, and
         `record` is how far it came. `suspects`: whom the leg's stimuli are about."""
         self._stretches, self._fixed, self._saved = stretches, fixed, saved
-        self._record, self._suspects = record, suspects
+        self._record, self._suspects, self._patience = record, suspects, patience
         self.draws = 0
+        self._vain = 0
+        """Draws since one led further than all before, that one included."""
         self.best: Draw | None = None
         self.best_score = NOWHERE
         self._party = ""
         self._asked: list[Choice] = []
-        self._wrong: set[Hashable] = set()
+        self._wrong: Counter[Hashable] = Counter()
 
     @property
     def is_exhausted(self) -> bool:
         if not self._stretches[0]:
             return False  # There is nothing before the boot.
-        if self.draws >= PATIENCE:
+        if len(self._wrong) == 1 and self._vain >= HASTE:
             return True
-        hopeless = self.best_score < self._record or len(self._wrong) == 1
-        return self.draws >= HASTE and hopeless
+        hopeless = self.best_score < self._record or self._goes_wrong_in_one_way
+        return self._vain >= (min(3 * HASTE, self._patience) if hopeless else self._patience)
+
+    @property
+    def _goes_wrong_in_one_way(self) -> bool:
+        """Mostly: whatever the leg decides itself, something before it decided this."""
+        return bool(self._wrong) and max(self._wrong.values()) * 5 >= self.draws * 4
 
     def next_draw(self, stream: Stream) -> Draw:
         self.draws += 1
         if self.draws == 1 and self._saved is not None:
             return {**self._saved, **self._fixed}
-        if self.best is None or stream.below(3) == 0:
+        if self.best is None or stream.below(ANEW_ONE_IN) == 0:
             return {**self._anew(stream), **self._fixed}
         return {**self.best, **self._redrawn(stream), **self._fixed}
 
@@ -75,11 +89,9 @@ class Tried:
             return self._anew(stream)
         party = self._blamed(parties, stream)
         streams = [key for key in self._asked if party_of(key[1]) == party]
-        if stream.below(3) == 0:
-            purposes = sorted({purpose for _, _, purpose in streams})
-            purpose = purposes[stream.below(len(purposes))]
-            streams = [key for key in streams if key[2] == purpose]
-        return {key: stream.bits() for key in streams}
+        spared = 1 << stream.below(SPARED)
+        some = [key for key in streams if stream.below(spared) == 0]
+        return {key: stream.bits() for key in some or [streams[stream.below(len(streams))]]}
 
     def _blamed(self, parties: list[str], stream: Stream) -> str:
         """Half of the time the party that disagrees, else one that the stimuli are about, or any:
@@ -96,7 +108,8 @@ class Tried:
         self, draw: Draw, score: Score, wrong: Hashable, party: str, asked: Iterable[Choice]
     ) -> None:
         """How far the run came after this draw, what was wrong there, and whose it was."""
-        self._wrong.add(wrong)
+        self._wrong[wrong] += 1
+        self._vain = 1 if score > self.best_score else self._vain + 1
         if score >= self.best_score:
             self.best, self.best_score, self._party = dict(draw), score, party
             self._asked = list(asked)

@@ -23,7 +23,7 @@ from emulator.conformance.search import Found, Goal, Missed, Search
 from emulator.conformance.walk import Leg
 from emulator.runtime.collector import rare_collections
 
-DRAWS_PER_SEARCH = 60
+DRAWS_PER_SEARCH = 120
 """Of a short search; longer ones get 2, 4, 8 ... times as many."""
 _TOLD_EVERY_S = 0.2
 _DRAW = struct.Struct("<IHB")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from emulator.conformance.compare import Reference
-from emulator.conformance.draws import NOWHERE, Draw, Score, Tried, back_from
+from emulator.conformance.draws import NOWHERE, PATIENCE, Draw, Score, Tried, back_from
 from emulator.conformance.forks import in_child
 from emulator.conformance.partial import RealSide
 from emulator.conformance.phases import Phases, fitted, phases_of
@@ -27,6 +27,9 @@ from emulator.kernel.rng import Choice, Stream, mix
 
 UNFITTED_EVERY = 4
 """Every so many searches one trusts no fit of phases: what stands alone may be late by chance."""
+
+LEGS_AT_LENGTH = 6
+"""A long search may spend all its draws on so many legs."""
 
 OnDraw: TypeAlias = Callable[[int, bool], object]
 """Told of each draw: its leg, and whether it got through."""
@@ -159,7 +162,8 @@ class Search:
         fixed = fitted(self.goal.phases, self.seed) if is_fitted else {}
         record = memory.records.get(number, NOWHERE)
         leg = walk.leg
-        return Tried(leg.stretches, fixed, memory.best.get(number), record, leg.about)
+        patience = max(PATIENCE, self.limit // LEGS_AT_LENGTH)
+        return Tried(leg.stretches, fixed, memory.best.get(number), record, leg.about, patience)
 
     def _blamed(self, number: int) -> int:
         """Which leg to go back to; that this one was left in vain is noted."""
@@ -187,7 +191,7 @@ class Search:
         self.on_draw(number, contradiction is None)
         if contradiction is not None:
             found = contradiction.found
-            wrong = (found.point, found.key, found.real, found.run)
+            wrong = (found.point, found.key, *_sides(found))
             score = (number, contradiction.score)
             return _Stopped(score, wrong, f"broker-{broker_named(found)}", walk.asked())
         self.memory.best[number], self.memory.asked[number] = draw, walk.asked()
@@ -203,6 +207,11 @@ class Search:
 
     def _back(self, to: int, score: Score, party: str) -> _Back:
         return _Back(to, score, party, self.memory)
+
+
+def _sides(found: Disagreement) -> tuple[Hashable, ...]:
+    """What each side has there. Delays differ in every draw: all of them go wrong in one way."""
+    return (found.real, found.run) if found.point else ()
 
 
 def broker_named(found: Disagreement) -> int:

@@ -66,26 +66,38 @@ class VirtualClock:
 
 
 class WakeUp(Protocol):
-    """How long, in microseconds, threads of a resumed process take until they run; drawn by the
-    world."""
+    """How long, in microseconds, threads take until they run; drawn by the world."""
 
-    def thread(self, process: str, thread: str) -> int: ...
+    def window(self, process: str, waiting: int) -> int:
+        """How long a resumed process is sluggish for which so many things wait. Asked first."""
+        ...
 
-    def window(self, process: str) -> int: ...
+    def thread(self, process: str, thread: str) -> int:
+        """After a resume."""
+        ...
 
-    def step(self, process: str, thread: str) -> int: ...
+    def step(self, process: str, thread: str) -> int:
+        """Each, while the process is sluggish."""
+        ...
+
+    def unpark(self, process: str, thread: str) -> int:
+        """When the lock is free for which it has waited."""
+        ...
 
 
 class PromptWakeUp:
     """Everything runs at once: the live world, where the machine itself decides."""
 
+    def window(self, process: str, waiting: int) -> int:
+        return 0
+
     def thread(self, process: str, thread: str) -> int:
         return 0
 
-    def window(self, process: str) -> int:
+    def step(self, process: str, thread: str) -> int:
         return 0
 
-    def step(self, process: str, thread: str) -> int:
+    def unpark(self, process: str, thread: str) -> int:
         return 0
 
 
@@ -137,8 +149,9 @@ class Process:
         kernel = self.kernel
         self.state, self.running = "running", True
         self._awake.clear()
-        self.sluggish_until = kernel.now + kernel.wake_up.window(self.name)
         held, self._held = self._held, []
+        waiting = sum(not item.is_cancelled() for item in held)
+        self.sluggish_until = kernel.now + kernel.wake_up.window(self.name, waiting)
         for item in held:
             kernel.make_ready(item)
 
@@ -192,6 +205,10 @@ class Runnable(Protocol):
         """Whether something that was there before it has been put off, and it has not."""
         ...
 
+    def is_cancelled(self) -> bool:
+        """Whether running it would do nothing."""
+        ...
+
 
 class Task:
     """One thread: a coroutine and what it waits for."""
@@ -223,6 +240,9 @@ class Task:
 
     def is_behind(self) -> bool:
         return False
+
+    def is_cancelled(self) -> bool:
+        return self.finished
 
     def run(self) -> None:
         if self.finished:
@@ -279,6 +299,9 @@ class Action(msgspec.Struct, eq=False):
 
     def is_behind(self) -> bool:
         return not self._put_off and self._lane.busy_until >= self.process.kernel.now
+
+    def is_cancelled(self) -> bool:
+        return self._fn is None
 
     def run(self) -> None:
         if self._fn is not None:

@@ -98,11 +98,21 @@ class RwLock:
     inside.
 
     As in Java's non-fair lock a reader that arrives while a writer is first in the queue waits
-    behind it. `readable` says whether a read section that does not block can begin now: nobody
-    writes, no writer waits first.
+    behind it; but a lock that is free belongs to whoever comes first, and who has waited for it
+    must wake up before (AbstractQueuedSynchronizer's barging). `readable` says whether a read
+    section that does not block can begin now: nobody writes, no writer waits first.
     """
 
-    __slots__ = ("_kernel", "_queue", "_readers", "_writer", "_writes", "name", "readable")
+    __slots__ = (
+        "_kernel",
+        "_queue",
+        "_readers",
+        "_unparking",
+        "_writer",
+        "_writes",
+        "name",
+        "readable",
+    )
 
     def __init__(self, kernel: Kernel, name: str = "lock") -> None:
         self._kernel, self.name = kernel, name
@@ -110,6 +120,7 @@ class RwLock:
         self._writes = 0
         self._readers: dict[Task, int] = {}
         self._queue: list[tuple[Task, bool]] = []
+        self._unparking = False
         self.readable = True
 
     @property
@@ -162,7 +173,7 @@ class RwLock:
             return
         del self._readers[task]
         if self._queue:
-            self._grant()
+            self._unpark()
 
     def release_write(self) -> None:
         task = self._kernel.this_task()
@@ -170,12 +181,29 @@ class RwLock:
         self._writes -= 1
         if not self._writes:
             self._writer = None
-            self.readable = True
+            self._see_if_readable()
             if self._queue:
-                self._grant()
+                self._unpark()
+
+    def _unpark(self) -> None:
+        """Wake the first in the queue; until it runs, whoever comes may take the lock."""
+        if self._unparking:
+            return
+        first, _ = self._queue[0]
+        us = self._kernel.wake_up.unpark(first.process.name, first.thread)
+        if us:
+            self._unparking = True
+            first.process.lane(first.thread).call_later(us, self._unparked)
+        else:
+            self._grant()
+
+    def _unparked(self) -> None:
+        self._unparking = False
+        self._grant()
 
     def _grant(self) -> None:
-        """Hand the lock to the first in the queue; readers in a row get it together."""
+        """Give the lock, if it is free, to the first in the queue; readers in a row get it
+        together."""
         while self._queue and self._writer is None:
             task, exclusive = self._queue[0]
             if exclusive and self._readers:

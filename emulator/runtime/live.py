@@ -96,6 +96,9 @@ class LiveWorld:
         for action in self.clock.inbox():
             action()
 
+    def prepare(self, stimulus: str, at_us: int) -> None:
+        """The machine itself is what is busy."""
+
     def _network_latency_us(self, purpose: str, actor: str) -> int:
         """Messages between brokers stay in this process; a recorded cluster's took their time."""
         return self.latencies(purpose, actor) if self._as_recorded else 0

@@ -8,7 +8,7 @@ The same steps in both worlds. `Run` can be driven by hand (a search forks betwe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +23,7 @@ from emulator.runtime.latency import Latencies
 from emulator.runtime.live import LiveWorld
 from emulator.runtime.simulated import SimulatedWorld
 from emulator.scenario.errors import UserError
-from emulator.scenario.schema import Boot, Scenario
+from emulator.scenario.schema import Boot, Scenario, Step
 from emulator.scenario.units import show_us
 from emulator.trace import events
 from emulator.trace.sink import Sink
@@ -82,6 +82,7 @@ class Run:
         self.up_us = 0
         self.limit_us = BRING_UP_LIMIT_US
         self.stretch = 0
+        self._prepared = 0
         self.cluster.on_start = self.start_again
 
     # -- up ---------------------------------------------------------------------------------------
@@ -89,9 +90,8 @@ class Run:
     def bring_up(self) -> None:
         """Boot the brokers. Where registrations have their moments, `up` is at its own too;
         otherwise each broker starts when the one before it has, and `up` is when all know all."""
-        registered = [b for b in self.scenario.boots if b.registered_us is not None]
-        if registered:
-            self._boot_by_registration(registered)
+        if self._is_recorded:
+            self._boot_by_registration(self.scenario.boots)
         else:
             self._boot_one_by_one()
         self.kernel.current, self.kernel.cause = None, -1
@@ -109,7 +109,12 @@ class Run:
         lane = self.kernel.world.lane("world")
         lane.call_at(max(start_us, self.kernel.now), partial(self.cluster.start, broker, plan))
 
-    def _boot_by_registration(self, boots: list[Boot]) -> None:
+    @property
+    def _is_recorded(self) -> bool:
+        """Whether a real cluster was put through this: registrations have their moments."""
+        return any(boot.registered_us is not None for boot in self.scenario.boots)
+
+    def _boot_by_registration(self, boots: Sequence[Boot]) -> None:
         first_us = min(boot.registered_us or 0 for boot in boots)
         self.up_us = self.kernel.now + UP_AFTER_FIRST_REGISTRATION_US - first_us
         for boot in boots:
@@ -153,16 +158,24 @@ class Run:
     def next_stimulus(self) -> None:
         """Run until the next stimulus, and apply it."""
         step = self.scenario.steps[self.stretch]
-        self.run_to(step.at_us)
+        self._run_up_to(step)
         self.stretch += 1
         self.apply(step.stimulus)
 
     def next_stretch(self) -> None:
         """Apply the next stimulus, and run until just before the one after it (or to the end)."""
         self.next_stimulus()
-        self.run_to(
-            self.scenario.duration_us if self.over else self.scenario.steps[self.stretch].at_us
-        )
+        if self.over:
+            self.run_to(self.scenario.duration_us)
+        else:
+            self._run_up_to(self.scenario.steps[self.stretch])
+
+    def _run_up_to(self, step: Step) -> None:
+        """Until just before a stimulus; a recording's driver shares the cores with its cluster."""
+        if self._prepared <= self.stretch and self._is_recorded:
+            self._prepared = self.stretch + 1
+            self.world.prepare(step.stimulus.name, self.up_us + step.at_us)
+        self.run_to(step.at_us)
 
     def apply(self, stimulus: Stimulus) -> None:
         """Do something to the cluster now; from here on everything is drawn anew."""

@@ -38,7 +38,8 @@ class SimulatedWorld:
         self.chance = Chance(seed, choices)
         self.latencies = Latencies(self.chance)
         self.kernel = Kernel(sink, wake_up=self.latencies)
-        self.network = MemoryNetwork(self.kernel, self.latencies)
+        self._busy_until = 0
+        self.network = MemoryNetwork(self.kernel, self._network_latency_us)
         self._zookeeper = self.kernel.process("zookeeper")
         self._booting: Timer | None = None
         settings = scenario.zookeeper
@@ -57,6 +58,25 @@ class SimulatedWorld:
         for name in BROKERS:
             self.kernel.checkpoints[name] = partial(self.latencies.charge, name)
         self.cluster = Cluster(scenario, self.kernel, self.network, self)
+
+    def prepare(self, stimulus: str, at_us: int) -> None:
+        """Whoever is to do this at that moment takes the cores for a while, before and after."""
+        busy_us = self.latencies("stimulus_busy", stimulus)
+        if busy_us:
+            lane = self.kernel.world.lane("machine")
+            lane.call_at(at_us - busy_us, partial(self._be_busy, at_us + busy_us))
+
+    def _be_busy(self, until_us: int) -> None:
+        self._busy_until = until_us
+
+    def _busy_us(self, actor: str) -> int:
+        """How much later something is that needs a core now."""
+        left_us = self._busy_until - self.kernel.now
+        return left_us * self.latencies("busy_share", actor) // 1000 if left_us > 0 else 0
+
+    def _network_latency_us(self, purpose: str, actor: str) -> int:
+        us = self.latencies(purpose, actor)
+        return us + self._busy_us(actor) if self._busy_until > self.kernel.now else us
 
     def _client_of(self, session_id: int) -> str:
         return self.ensemble.client_of(session_id)
@@ -138,8 +158,10 @@ class SimulatedWorld:
         return self.chance.stream("assignment", "admin").below(below)
 
     def handover_jitter_us(self, producer: str) -> int:
-        """Later still while a process that was resumed takes the cores: they are shared."""
+        """Later still while a process that was resumed takes the cores, or who does a stimulus:
+        they are shared."""
         late_us, now = self.latencies("producer_handover", producer), self.kernel.now
+        late_us += self._busy_us(producer)
         if any(p.sluggish_until + RESUME_ECHO_US > now for p in self.kernel.processes.values()):
             late_us += self.latencies("handover_beside_resume", producer)
         return late_us

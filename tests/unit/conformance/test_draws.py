@@ -55,6 +55,18 @@ def test_a_redraw_touches_one_party_and_mostly_the_one_that_is_blamed() -> None:
     assert parties.count("broker-1") > len(parties) / 2
 
 
+def test_of_the_party_mostly_some_streams_only_are_drawn_again() -> None:
+    asked: list[Choice] = [(7, "broker-1", f"purpose-{n}") for n in range(16)]
+    leg, stream = tried(), Stream(4)
+    best = leg.next_draw(stream)
+    leg.learn(best, (7, 3), "wrong", "broker-1", asked)
+    draws = [leg.next_draw(stream) for _ in range(300)]
+    redrawn = [sum(draw.get(key) is not None for key in asked) for draw in draws]
+    counts = [n for n in redrawn if n]
+    assert 0 < counts.count(16) < len(counts) / 2
+    assert sum(n <= 4 for n in counts) > len(counts) / 4
+
+
 def test_whom_the_stimuli_are_about_is_suspected() -> None:
     leg, stream = tried(suspects=("broker-2",)), Stream(4)
     best = leg.next_draw(stream)
@@ -81,13 +93,37 @@ def test_a_leg_that_goes_wrong_in_one_way_only_is_left_early() -> None:
     assert one.is_exhausted
     assert not several.is_exhausted
     for n in range(HASTE, PATIENCE):
+        assert not several.is_exhausted
         several.learn(several.next_draw(Stream(n)), (7, 1), n, "", ASKED)
     assert several.is_exhausted
 
 
+def test_a_leg_that_mostly_goes_wrong_in_one_way_is_left_sooner() -> None:
+    leg = tried()
+    for n in range(3 * HASTE):
+        assert not leg.is_exhausted
+        wrong = n if n % 9 == 0 else "always this"
+        leg.learn(leg.next_draw(Stream(n)), (7, 1), wrong, "", ASKED)
+    assert leg.is_exhausted
+
+
+def test_a_leg_is_not_left_while_it_gets_further() -> None:
+    leg = tried()
+    for n in range(3 * PATIENCE):
+        leg.learn(leg.next_draw(Stream(n)), (7, n // (HASTE - 1)), "always this", "", ASKED)
+        assert not leg.is_exhausted
+
+
+def test_a_long_search_is_patient() -> None:
+    leg = tried(patience=3 * PATIENCE)
+    for n in range(3 * PATIENCE):
+        assert not leg.is_exhausted
+        leg.learn(leg.next_draw(Stream(n)), (7, 1), n, "", ASKED)
+
+
 def test_a_leg_that_once_went_better_is_left_early() -> None:
     leg = tried(record=(7, 5))
-    for n in range(HASTE):
+    for n in range(3 * HASTE):
         leg.learn(leg.next_draw(Stream(n)), (7, 4), n, "", ASKED)
     assert leg.is_exhausted
 

@@ -54,16 +54,22 @@ class Stage:
 
 
 class FixedWakeUp:
-    """How long threads take after a resume, as the test says; steps cost nothing."""
+    """How long threads take after a resume, or when a lock is free, as the test says; steps cost
+    nothing."""
 
     def __init__(self, window_us: int, **threads_us: int) -> None:
         self._window_us, self._threads_us = window_us, threads_us
+        self.waited: list[int] = []
 
     def thread(self, process: str, thread: str) -> int:
         return self._threads_us.get(thread, 0)
 
-    def window(self, process: str) -> int:
+    def window(self, process: str, waiting: int) -> int:
+        self.waited.append(waiting)
         return self._window_us
 
     def step(self, process: str, thread: str) -> int:
         return 0
+
+    def unpark(self, process: str, thread: str) -> int:
+        return self._threads_us.get(thread, 0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from emulator.kernel.scheduler import TaskFailed
 from emulator.kernel.sync import Condition, Monitor, Promise, Queue, RwLock, Semaphore
 from emulator.trace import events
-from tests.unit.kernel.stage import Stage
+from tests.unit.kernel.stage import FixedWakeUp, Stage
 
 properties = settings(derandomize=True, deadline=None)
 
@@ -238,6 +238,28 @@ def test_a_reader_waits_behind_a_writer_that_waits_first() -> None:
         assert it.do("b", "r") == []
         assert it.do("a", "R") == ["aR", "ww"]
         assert it.do("w", "W") == ["wW", "br"]
+
+
+def test_who_has_waited_must_wake_up_and_meanwhile_the_lock_belongs_to_whoever_comes() -> None:
+    """AbstractQueuedSynchronizer's barging: a release only unparks the first in the queue."""
+    with Stage(FixedWakeUp(0, a=300)) as stage:
+        it = Script(stage)
+        assert it.do("w", "w") == ["ww"]
+        assert [it.do(t, s) for t, s in ("ar", "xw")] == [[], []]
+        stage.spawn("b", barges(it))
+        assert it.do("w", "W") == ["wW", "b takes it", "b gives it back", "ar"]
+        assert it.do("a", "R") == ["aR", "xw"]
+
+
+async def barges(it: Script) -> None:
+    """A thread that is running comes by while another wakes up."""
+    kernel = it.stage.kernel
+    await kernel.sleep_until(kernel.now + 100)
+    await it.lock.acquire_write()
+    it.stage.say("b takes it")
+    await kernel.sleep(1000)
+    it.lock.release_write()
+    it.stage.say("b gives it back")
 
 
 def test_a_reader_that_holds_it_already_takes_it_again_past_a_waiting_writer() -> None:

@@ -228,6 +228,19 @@ def test_pausing_twice_and_resuming_what_runs_change_nothing() -> None:
         assert stage.run() == ["a"]
 
 
+def test_a_resumed_process_is_told_how_much_has_waited_but_not_what_was_called_off() -> None:
+    wake_up = FixedWakeUp(0)
+    with Stage(wake_up) as stage:
+        stage.process.pause()
+        lane = stage.process.lane("socket")
+        requests = [lane.call_at(at_us, partial(stage.say, str(at_us))) for at_us in (5, 6, 7)]
+        requests[1].cancel()
+        stage.run(10)
+        stage.process.resume()
+        assert stage.run() == ["5", "7"]
+    assert wake_up.waited == [2]
+
+
 def test_after_a_resume_each_thread_wakes_after_its_drawn_delay_in_its_own_order() -> None:
     wake_up = FixedWakeUp(10_000, quick=50, slow=900)
     with Stage(wake_up) as stage:
@@ -444,11 +457,14 @@ class DrawnWakeUp:
     def thread(self, process: str, thread: str) -> int:
         return self._next()
 
-    def window(self, process: str) -> int:
+    def window(self, process: str, waiting: int) -> int:
         return self._next()
 
     def step(self, process: str, thread: str) -> int:
         return self._next() // 10
+
+    def unpark(self, process: str, thread: str) -> int:
+        return self._next()
 
 
 @properties

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from emulator.kernel.rng import Chance
-from emulator.runtime.latency import TABLE, USUAL_BOOT_US, Latencies, Purpose
+from emulator.runtime.latency import BACKLOG_MAX, TABLE, USUAL_BOOT_US, Latencies, Purpose
 
 EXACTLY = {ms: ((0.0, ms * 1000), (1.0, ms * 1000)) for ms in (1, 5, 30, 1000)}
 STEPS = {
@@ -39,3 +39,35 @@ def test_every_row_grows_from_0_to_1_and_every_stage_ends_later_than_the_one_bef
             assert list(quantiles) == sorted(quantiles), name
         stages = [uses for uses, _ in row.cold]
         assert stages == sorted(set(stages)), name
+
+
+def waking(cost_us: int) -> Latencies:
+    def exactly(us: int) -> Purpose:
+        return Purpose(((0.0, us), (1.0, us)))
+
+    rows = {
+        "resume_window": exactly(10_000),
+        "resume_thread": exactly(500),
+        "resume_network": exactly(50),
+        "resume_scheduler": exactly(200),
+        "resume_backlog": exactly(cost_us),
+        "resume_share": exactly(500),
+    }
+    return Latencies(Chance(1), rows)
+
+
+def test_the_more_has_waited_the_longer_a_resumed_process_is_sluggish_and_its_fetchers_late() -> (
+    None
+):
+    latencies = waking(1000)
+    assert latencies.window("broker-1", 0) == 10_000
+    assert latencies.thread("broker-1", "ReplicaFetcherThread-0-2") == 500
+    assert latencies.window("broker-1", 40) == 50_000
+    assert latencies.thread("broker-1", "ReplicaFetcherThread-0-2") == 500 + 40_000 // 2
+    assert latencies.thread("broker-1", "data-plane-kafka-network-thread-0") == 50
+    assert latencies.thread("broker-1", "kafka-scheduler/isr-expiration") == 200
+
+
+def test_clients_give_up_on_connections_that_waited_too_long() -> None:
+    latencies = waking(1000)
+    assert latencies.window("broker-1", 10 * BACKLOG_MAX) == 10_000 + BACKLOG_MAX * 1000
