@@ -38,7 +38,7 @@ test-quick: setup
 
 # What starts a real ZooKeeper server: first the tests that no delay spoils, then those that measure
 # how late the kernel ran, which get the machine alone.
-PATIENT = tests/cli tests/conformance/test_zookeepers_agree.py tests/live/test_live_runs.py tests/live/zk
+PATIENT = tests/cli tests/conformance/test_zookeepers_agree.py tests/live/test_live_runs.py tests/live/zk tests/races
 LIVE = "live and not shared and not soak"
 test-live: setup ## The tests among them that start a real ZooKeeper server
 	$(PYTEST) -n $(JOBS) --dist loadfile -m $(LIVE) $(PATIENT) $(ARGS) $(OR_NONE)

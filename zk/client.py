@@ -10,6 +10,7 @@ comes in through `Threads`. Source: zookeeper/ZooKeeperClient.scala@2.6.3.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from zk.errors import AuthFailed, Code, MalformedZNode, SessionExpired, ZooKeeperError
@@ -56,6 +57,12 @@ class ReadWriteLock(Protocol):
     def release_write(self) -> None: ...
 
 
+class Standing(Protocol):
+    """The event thread stands at a watch event; what comes behind it waits with it, in order."""
+
+    def behind(self, call: Callable[[], object]) -> None: ...
+
+
 class Threads(Protocol):
     """What a client blocks on and runs on; given by the process that it belongs to."""
 
@@ -70,6 +77,18 @@ class Threads(Protocol):
     def spawn(self, thread: str, body: Coroutine[Any, Any, Any]) -> object: ...
 
     def now_us(self) -> int: ...
+
+    def before(self, request: Request) -> Awaitable[None] | None:
+        """What this thread waits for before it sends a request: somebody may hold it there."""
+        ...
+
+    def after(self, requests: Sequence[Request]) -> Awaitable[None] | None:
+        """The same when all answers of a batch are there, and nobody has looked at them."""
+        ...
+
+    def at_watch(self, event: WatchedEvent, lane: Lane) -> Standing | None:
+        """Whether the event thread, `lane`, stands still here."""
+        ...
 
 
 class Probe(Protocol):
@@ -139,6 +158,7 @@ class ZooKeeperClient:
         self._waiting: list[Promise] = []
         self._state = SessionState.DISCONNECTED
         self._closed = False
+        self._standing: Standing | None = None
         self._generation = 0
         self._session = self._open()
 
@@ -162,6 +182,10 @@ class ZooKeeperClient:
 
         def answered(at: int, request: Request, sent_us: int, reply: Reply) -> None:
             nonlocal missing
+            if self._standing is not None:
+                again = partial(answered, at, request, sent_us, reply)
+                self._standing.behind(again)
+                return
             self._permits.release()
             self._probe.replied(request, reply, self._threads.now_us() - sent_us)
             replies[at] = reply
@@ -170,6 +194,9 @@ class ZooKeeperClient:
                 done.resolve(None)
 
         for at, request in enumerate(requests):
+            held = self._threads.before(request)
+            if held is not None:
+                await held
             await self._permits.acquire()
             await self._initialization_lock.acquire_read()
             try:
@@ -177,6 +204,9 @@ class ZooKeeperClient:
             finally:
                 self._initialization_lock.release_read()
         await done.wait()
+        held = self._threads.after(requests)
+        if held is not None:
+            await held
         return [reply for reply in replies if reply is not None]
 
     def _send(
@@ -282,6 +312,13 @@ class ZooKeeperClient:
     def on_watch(self, event: WatchedEvent) -> None:
         """A watch fired: tell the path's handler, if there still is one
         (ZooKeeperClientWatcher.process)."""
+        if self._standing is not None:
+            self._standing.behind(partial(self.on_watch, event))
+            return
+        self._standing = self._threads.at_watch(event, self._event_lane)
+        if self._standing is not None:
+            self._standing.behind(partial(self._goes_on_with, event))
+            return
         self._probe.watch_fired(event)
         if event.type is EventType.NODE_CHILDREN_CHANGED:
             child = self._child_handlers.get(event.path)
@@ -298,6 +335,10 @@ class ZooKeeperClient:
         else:
             handler.handle_data_change()
 
+    def _goes_on_with(self, event: WatchedEvent) -> None:
+        self._standing = None
+        self.on_watch(event)
+
     # -- the session -------------------------------------------------------------------------------
 
     def _open(self) -> Session:
@@ -310,6 +351,9 @@ class ZooKeeperClient:
 
     def on_state(self, state: SessionState) -> None:
         """The session's state changed; after expiry a thread of its own sees to a new one."""
+        if self._standing is not None:
+            self._standing.behind(partial(self.on_state, state))
+            return
         self._state = state
         self._probe.session_state(state, self._session.session_id)
         self._wake_waiting()

@@ -128,8 +128,9 @@ class KafkaApis:
     async def handle(self, received: Received) -> None:
         """Serve one request; an exception that reaches here is the request's answer."""
         request, connection = received.request, received.connection
-        if "handle_request" in self._context.kernel.checkpoints:
-            await self._context.kernel.checkpoint("handle_request")
+        if self._context.kernel.may_wait_at("handle_request"):
+            name = type(request).__name__.removesuffix("Request")
+            await self._context.kernel.checkpoint("handle_request", name)
         try:
             await self._handlers[type(request)](request, connection)
         except (ZooKeeperError, IllegalState) as error:

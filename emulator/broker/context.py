@@ -5,10 +5,11 @@ Also the bridges that let `zk.client` block on this kernel and speak to the trac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Set
+from collections.abc import Awaitable, Callable, Coroutine, Sequence, Set
 from typing import Any
 
 from emulator.broker.kafka_scheduler import KafkaScheduler
+from emulator.kernel.holds import At, Hold
 from emulator.kernel.scheduler import Kernel, Lane, Process, Task
 from emulator.kernel.sync import Promise, RwLock, Semaphore
 from emulator.model.config import KafkaConfig
@@ -28,6 +29,7 @@ from zk.ops import (
     WatchedEvent,
     name_of,
 )
+from zk.wire import Lane as ZkLane
 
 
 class BrokerContext:
@@ -101,6 +103,40 @@ class KernelThreads:
 
     def now_us(self) -> int:
         return self._kernel.now
+
+    def before(self, request: Request) -> Awaitable[None] | None:
+        return self._stands("zookeeper", (request,)) if self._kernel.holds is not None else None
+
+    def after(self, requests: Sequence[Request]) -> Awaitable[None] | None:
+        if self._kernel.holds is None:
+            return None
+        return self._stands("zookeeper_reply", requests)
+
+    def _stands(self, at: At, requests: Sequence[Request]) -> Awaitable[None] | None:
+        holds, process = self._kernel.holds, self._process.name
+        assert holds is not None
+        for request in requests:
+            hold = holds.caught(process, at, name_of(request), _named_in(request))
+            if hold is not None:
+                return hold.stand()
+        return None
+
+    def at_watch(self, event: WatchedEvent, lane: ZkLane) -> Hold | None:
+        holds = self._kernel.holds
+        if holds is None:
+            return None
+        hold = holds.caught(self._process.name, "watch", event.type.value, (event.path,))
+        if hold is not None:
+            assert isinstance(lane, Lane)
+            hold.lane = lane
+        return hold
+
+
+def _named_in(request: Request) -> tuple[str, ...]:
+    """The znodes that it is about."""
+    if not isinstance(request, Multi):
+        return (request.path,)
+    return tuple(op.path for op in request.ops if not isinstance(op, Check))
 
 
 class TraceProbe:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from emulator.runtime.metrics import Spread, Summary
+from emulator.runtime.metrics import Spread, Summary, Violated
 from emulator.runtime.perform import Performed
+from emulator.trace.events import AnyEvent
 
 EXIT_CODES = {"held": 0, "not held": 1, "unknown": 2}
 MARKS = {True: ("held", "green"), False: ("NOT HELD", "bold red"), None: ("unknown", "yellow")}
@@ -119,18 +122,22 @@ def _about_run(s: Summary) -> list[tuple[str, str]]:
 
 
 def _violations(console: Console, performed: Performed) -> None:
-    """What must never be: the two events that contradict each other, and what led to the later."""
-    if not performed.summary.violations:
-        return
-    from emulator.view.chains import Teller
+    if performed.summary.violations:
+        print_violations(console, performed.summary.violations, performed.events)
 
-    teller = Teller(performed.events)
-    for one in performed.summary.violations:
-        about = f"   {one.partition}" if one.partition else ""
-        hazard = f"   hazard of Kafka's: {one.hazard}" if one.hazard else ""
-        text = Text.assemble(("BROKEN  ", "bold red"), f"  {one.invariant}{about}: {one.text}")
-        console.print(text.append(hazard, "yellow"), soft_wrap=True)
-        for line in teller.lines(one.facts[0], one.chain):
+
+def print_violations(
+    console: Console, violations: Sequence[Violated], events: Sequence[AnyEvent]
+) -> None:
+    """What must never be: the two events that contradict each other, and what led to the later."""
+    from emulator.view.chains import Teller, headline
+
+    teller = Teller(events)
+    for one in violations:
+        what, hazard = headline(one)
+        text = Text.assemble(("BROKEN  ", "bold red"), f"  {what}", (hazard, "yellow"))
+        console.print(text, soft_wrap=True)
+        for line in teller.story(one):
             console.print(Text(f"            {line}", "dim"), soft_wrap=True)
 
 

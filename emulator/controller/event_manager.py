@@ -93,7 +93,7 @@ class ControllerEventManager:
                 self._ended.resolve(None)
                 return
             started_us = kernel.now
-            await kernel.checkpoint("controller_event")
+            await kernel.checkpoint("controller_event", event.name)
             await self._process(event)
             self._host.emit(
                 events.ControllerEventProcessed,

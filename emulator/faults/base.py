@@ -16,6 +16,7 @@ from typing import ClassVar, Literal, Protocol
 import msgspec
 
 from emulator.faults.drawing import Draw
+from emulator.kernel.holds import Place
 from zk.wire import When
 
 Ways = Literal["both", "to_peer", "from_peer"]
@@ -117,6 +118,14 @@ class World(Protocol):
 
     def slow_disk(self, broker: int, ms_per_append: int) -> None:
         """Every append to a log of `broker` takes this long; 0: as usual."""
+        ...
+
+    def hold(self, place: Place) -> None:
+        """Let the next that comes to this place stand there."""
+        ...
+
+    def release(self, place: Place) -> None:
+        """Let go of what was held there."""
         ...
 
     def admin(self, request: Stimulus) -> None:

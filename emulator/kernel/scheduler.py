@@ -17,11 +17,14 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import suppress
 from heapq import heappop, heappush
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
 from emulator.trace.sink import Sink
+
+if TYPE_CHECKING:
+    from emulator.kernel.holds import Holds
 
 E = TypeVar("E")
 
@@ -362,6 +365,7 @@ class Kernel:
         self.late_us_max = 0
         self.graveyard: list[Task] = []
         self.checkpoints: dict[str, Callable[[Task], Awaitable[None]]] = {}
+        self.holds: Holds | None = None
         self.processes: dict[str, Process] = {}
         self._ready: deque[Runnable] = deque()
         self._heap: list[tuple[int, int, Runnable]] = []
@@ -424,12 +428,20 @@ class Kernel:
         while self.now < at_us:
             await SUSPEND
 
-    async def checkpoint(self, name: str) -> None:
-        """A named place where a world may charge time and a test may hold this thread; free
-        otherwise."""
+    async def checkpoint(self, name: str, what: str = "") -> None:
+        """A named place where a world may charge time, and where this thread, with `what` it is
+        about, may be held; free otherwise."""
         wait = self.checkpoints.get(name)
         if wait is not None:
             await wait(self.this_task())
+        if self.holds is not None:
+            hold = self.holds.caught(self.this_task().process.name, "checkpoint", name, (what,))
+            if hold is not None:
+                await hold.stand()
+
+    def may_wait_at(self, name: str) -> bool:
+        """Whether `checkpoint` of this name is more than a call that returns at once."""
+        return name in self.checkpoints or self.holds is not None
 
     # -- what worlds use ---------------------------------------------------------------------------
 

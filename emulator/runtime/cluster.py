@@ -27,6 +27,7 @@ from emulator.faults.admin import (
 from emulator.faults.base import Stimulus, Ways
 from emulator.faults.clients import Consume, Produce, Send
 from emulator.faults.delete_controller import DeleteController
+from emulator.kernel.holds import Holds, Place
 from emulator.kernel.scheduler import Kernel, Process
 from emulator.model.config import KafkaConfig
 from emulator.node import Broker
@@ -322,6 +323,15 @@ class Cluster:
 
     def slow_disk(self, broker: int, ms_per_append: int) -> None:
         self._disks[broker].ms_per_append = ms_per_append
+
+    def hold(self, place: Place) -> None:
+        if self.kernel.holds is None:
+            self.kernel.holds = Holds(self.kernel)
+        self.kernel.holds.order(place)
+
+    def release(self, place: Place) -> None:
+        if self.kernel.holds is None or not self.kernel.holds.release(place):
+            raise UserError(f"release: nothing was to be held {place.words}")
 
     def admin(self, request: Stimulus) -> None:
         done = self._returned(self.kernel.cause)

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from emulator.kernel.holds import Passage
 from emulator.kernel.scheduler import Kernel, Lane, Process
 from emulator.kernel.sync import Promise
 from emulator.protocol.messages import FetchResponse, Request
@@ -38,7 +39,12 @@ class Break(msgspec.Struct, frozen=True):
     late_us: int = 0
 
     def strikes(self, request: Request) -> bool:
-        return self.request in (None, type(request).__name__.removesuffix("Request"))
+        return self.request in (None, kind_of(request))
+
+
+def kind_of(request: Request) -> str:
+    """Kafka's name of the API: `LeaderAndIsr`."""
+    return type(request).__name__.removesuffix("Request")
 
 
 class Listener:
@@ -210,6 +216,8 @@ class MemoryConnection:
         "_served",
         "_there",
         "_unanswered",
+        "_way_back",
+        "_way_there",
         "client",
         "client_process",
         "listener",
@@ -234,6 +242,9 @@ class MemoryConnection:
         self._backlog: deque[tuple[int, Request]] = deque()
         self._served: Request | None = None
         self._unanswered: Request | None = None
+        ends = client_process.name, listener.process.name
+        self._way_there = Passage(network.kernel, "request", *ends)
+        self._way_back = Passage(network.kernel, "answer", *reversed(ends))
         self._arrives_us = self._returns_us = 0
         network.opened(self)
 
@@ -269,6 +280,11 @@ class MemoryConnection:
             if how is not None:
                 self._break(how, request)
                 return
+        pass_on = partial(self._pass_on, request)
+        if network.kernel.holds is None or not self._way_there.stops(kind_of(request), pass_on):
+            pass_on()
+
+    def _pass_on(self, request: Request) -> None:
         if self._there.cut:
             self._there.held.append(partial(self._to_server, request))
         else:
@@ -347,10 +363,9 @@ class MemoryConnection:
         if self._unanswered is not None and self._served is self._unanswered:
             self.reset()
             return
-        if self._back.cut:
-            self._back.held.append(partial(self._to_client, response))
-        else:
-            self._to_client(response)
+        pass_back = partial(self._pass_back, response)
+        if self._network.kernel.holds is None or not self._stops(pass_back):
+            pass_back()
         self._served = None
         if self._backlog:
             kernel = self._network.kernel
@@ -359,6 +374,17 @@ class MemoryConnection:
             self._served = request
             self.listener.receive(request, self)
             kernel.cause = before
+
+    def _stops(self, pass_back: Callable[[], None]) -> bool:
+        """An answer has no name of its own."""
+        assert self._served is not None
+        return self._way_back.stops(kind_of(self._served), pass_back)
+
+    def _pass_back(self, response: Any) -> None:
+        if self._back.cut:
+            self._back.held.append(partial(self._to_client, response))
+        else:
+            self._to_client(response)
 
     def _to_client(self, response: Any) -> None:
         network, way = self._network, self._back

@@ -22,6 +22,7 @@ from emulator.runtime.run_directory import RunDirectory
 from emulator.scenario.expectations.base import Judge
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.observed import Observed
+from emulator.trace.events import AnyEvent
 from emulator.trace.reader import Header
 from emulator.trace.sink import Sink
 
@@ -113,16 +114,20 @@ class Audience:
         return summarize(run, self.observed, self.judge.findings())
 
     def _violated(self, violation: Violation) -> Violated:
-        events = self.sink.events
-        return Violated(
-            violation.invariant,
-            violation.text,
-            self.request.recognise(violation, events),
-            None if violation.partition is None else str(violation.partition),
-            violation.broker,
-            violation.facts,
-            tuple(event.seq for event in chain_of(events, violation.facts[1])),
-        )
+        return violated(violation, self.sink.events, self.request.recognise)
+
+
+def violated(violation: Violation, events: Sequence[AnyEvent], recognise: Recognise) -> Violated:
+    """As reports have it: with the hazard of Kafka's behind it, and the chain of causes."""
+    return Violated(
+        violation.invariant,
+        violation.text,
+        recognise(violation, events),
+        None if violation.partition is None else str(violation.partition),
+        violation.broker,
+        violation.facts,
+        tuple(event.seq for event in chain_of(events, violation.facts[1])),
+    )
 
 
 class Rehearsal(Audience):

@@ -47,6 +47,17 @@ class StimulusReturned(Event, frozen=True, gc=False):
 # -- ZooKeeper -------------------------------------------------------------------------------------
 
 
+class Parked(Event, frozen=True, gc=False):
+    """What somebody wanted held has come and stands until it is released: `at` which kind of place,
+    what it is (`of`: a request, an operation, a checkpoint; `which`: its path or name), and whom it
+    is for (`peer`, where there is one). What it leads to later has the cause that it had."""
+
+    at: str
+    of: str
+    which: str
+    peer: str
+
+
 class ZkSent(Event, frozen=True, gc=False):
     """A thread of `broker` gives a request to its ZooKeeper client. `detail` is the payload, if it
     is text."""
@@ -513,6 +524,7 @@ class RecordsConsumed(Event, frozen=True, gc=False):
 AnyEvent = (
     Stimulus
     | StimulusReturned
+    | Parked
     | ZkSent
     | ZkReply
     | ZkRequest

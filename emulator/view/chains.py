@@ -1,17 +1,47 @@
 """A few events of a trace in words, one line each: a fact, and the chain of causes to another.
 
-Owns the form of such a line; the words come from `wording`. Knows nothing of what is wrong with the
-facts.
+Owns the form of such a line; the words come from `wording`. What is wrong with the facts is said by
+others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from emulator.trace.events import AnyEvent
 from emulator.view.derive import derive
 from emulator.view.telling import Scene, scene
 from emulator.view.wording import tell
+
+
+class Broken(Protocol):
+    """A predicate that did not hold, with the facts that contradict each other."""
+
+    @property
+    def invariant(self) -> str: ...
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def hazard(self) -> str: ...
+
+    @property
+    def partition(self) -> str | None: ...
+
+    @property
+    def facts(self) -> tuple[int, int]: ...
+
+    @property
+    def chain(self) -> tuple[int, ...]: ...
+
+
+def headline(one: Broken) -> tuple[str, str]:
+    """What did not hold, and what of Kafka's is behind it (empty: nothing that is known)."""
+    about = f"   {one.partition}" if one.partition else ""
+    hazard = f"   hazard of Kafka's: {one.hazard}" if one.hazard else ""
+    return f"{one.invariant}{about}: {one.text}", hazard
 
 
 class Teller:
@@ -27,6 +57,10 @@ class Teller:
         for place, seq in enumerate(chain):
             told.append(f"{'then' if place else 'cause':6}  {self._line(seq)}")
         return told
+
+    def story(self, one: Broken) -> list[str]:
+        """The facts of a predicate that did not hold, and what led to the later one."""
+        return self.lines(one.facts[0], one.chain)
 
     def _line(self, seq: int) -> str:
         event = self._events[seq]

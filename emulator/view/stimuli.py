@@ -51,6 +51,8 @@ _PAST = {
     "break_connection": "connection breaks",
     "drop_connection": "ZooKeeper connection breaks",
     "expire_session": "session ended",
+    "hold": "to be held",
+    "release": "released",
     "stop_zookeeper": "stopped",
     "start_zookeeper": "started again",
     "slow_follower": "slow follower",

@@ -63,6 +63,13 @@ def _returned(event: e.StimulusReturned, on: Scene) -> Told:
     )
 
 
+@tells(e.Parked)
+def _parked(event: e.Parked, on: Scene) -> Told:
+    what = " ".join(filter(None, (event.of or event.at, event.which)))
+    to = f" to {event.peer}" if event.peer else ""
+    return Told(event, on.asker(event), f"held: {what}{to}", f"at {event.at}", Level.STORY, "fault")
+
+
 # -- ZooKeeper -------------------------------------------------------------------------------------
 
 

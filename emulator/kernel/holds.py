@@ -1,0 +1,163 @@
+"""Places at which a world may hold something: a thread, a message, a watch event.
+
+A *hold* is ordered for a place; the first that comes there stands until it is released, what comes
+behind it on its own way (its thread, its connection) waits, everything else goes on. Free while
+nothing was ordered. Knows no Kafka: who passes a place asks for it by its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
+
+import msgspec
+
+from emulator.kernel.scheduler import SUSPEND, Action, Kernel, Runnable, Task
+from emulator.trace import events
+
+At = Literal["request", "answer", "zookeeper", "zookeeper_reply", "watch", "checkpoint"]
+"""`request`, `answer`: a message between brokers on its way. `zookeeper`: a thread that is about to
+ask ZooKeeper; `zookeeper_reply`: one that has its answer and has not gone on. `watch`: the event
+thread, at an event. `checkpoint`: a thread at a place that the core names."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where: at which kind of place of which process, and what is to stand there; an empty word is
+    any. `which` is how the thing's own name begins: a path, a controller's event, a request.
+    `broker` is what the trace calls the process."""
+
+    process: str
+    broker: int
+    at: At
+    of: str = ""
+    which: str = ""
+    peer: str = ""
+    thread: str = ""
+
+    @property
+    def words(self) -> str:
+        """For people: `at zookeeper setData /brokers of broker-1`."""
+        what = " ".join(filter(None, (self.at, self.of, self.which, self.peer, self.thread)))
+        return f"at {what} of {self.process}"
+
+    def fits(self, of: str, which: tuple[str, ...], peer: str, thread: str) -> bool:
+        """Whether what comes here is what this is about."""
+        return (
+            self.of in ("", of)
+            and self.peer in ("", peer)
+            and self.thread in ("", thread)
+            and any(name.startswith(self.which) for name in which)
+        )
+
+
+class Hold:
+    """One order. `reached`: something stands here, or stood; `lane`: whose call-backs they are that
+    stand behind it."""
+
+    __slots__ = ("_behind", "_kernel", "_tasks", "lane", "place", "reached", "released")
+
+    def __init__(self, kernel: Kernel, place: Place) -> None:
+        self._kernel, self.place = kernel, place
+        self.reached = self.released = False
+        self._tasks: list[Task] = []
+        self._behind: list[Action] = []
+        self.lane = kernel.world.lane("network")
+
+    async def stand(self) -> None:
+        """Block this thread until the release; then it goes on with its own cause."""
+        task = self._kernel.this_task()
+        task.waiting_for = f"held at {self.place.at} {self.place.of}".rstrip()
+        self._tasks.append(task)
+        while not self.released:
+            await SUSPEND
+
+    def behind(self, call: Callable[[], object]) -> None:
+        """What is not a thread: `call` is made after the release, in the order of these
+        calls, and with the cause that it has now. The first is what stands itself: when it is
+        called nothing waits here any more."""
+        action = self.lane.action(call, self._kernel.cause)
+        if self.released:
+            self._kernel.make_ready(action)
+        else:
+            self._behind.append(action)
+
+    def release(self) -> None:
+        """Let go of what stands; a process that stands still itself has it when it runs again."""
+        self.released = True
+        standing: list[Runnable] = [*self._tasks, *self._behind]
+        for item in standing:
+            self._kernel.make_ready(item)
+        self._tasks.clear()
+        self._behind.clear()
+
+
+class Holds:
+    """All orders of one world."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._ordered: list[Hold] = []
+
+    def order(self, place: Place) -> Hold:
+        """Hold the next that comes to this place."""
+        hold = Hold(self._kernel, place)
+        self._ordered.append(hold)
+        return hold
+
+    def release(self, place: Place) -> int:
+        """Let go of all that was ordered for this place, whether it was reached or not; how many
+        orders that were."""
+        found = [hold for hold in self._ordered if hold.place == place]
+        for hold in found:
+            self._ordered.remove(hold)
+            hold.release()
+        return len(found)
+
+    def caught(
+        self, process: str, at: At, of: str, which: tuple[str, ...] = ("",), *, peer: str = ""
+    ) -> Hold | None:
+        """The order that what comes here now has to obey: it stands from here on."""
+        current = self._kernel.current
+        thread = current.thread if current is not None else ""
+        for hold in self._ordered:
+            place = hold.place
+            here = not hold.reached and place.at == at and place.process == process
+            if here and place.fits(of, which, peer, thread):
+                hold.reached = True
+                self._tell(place, of, next(n for n in which if n.startswith(place.which)))
+                return hold
+        return None
+
+    def _tell(self, place: Place, of: str, which: str) -> None:
+        """A fact beside the story: what goes on later has the cause that it has now."""
+        kernel = self._kernel
+        cause = kernel.cause
+        kernel.emit(events.Parked, place.broker, place.at, of, which, place.peer)
+        kernel.cause = cause
+
+
+class Passage:
+    """One direction of a connection: what is held there holds up what comes behind it."""
+
+    __slots__ = ("_at", "_hold", "_kernel", "_peer", "_process")
+
+    def __init__(self, kernel: Kernel, at: At, process: str, peer: str) -> None:
+        self._kernel, self._at, self._process, self._peer = kernel, at, process, peer
+        self._hold: Hold | None = None
+
+    def stops(self, of: str, pass_on: Callable[[], None]) -> bool:
+        """Whether this message waits here; `pass_on` is called when its turn has come. It is on its
+        way: what becomes of who sent it does not matter any more."""
+        if self._hold is not None:
+            self._hold.behind(pass_on)
+            return True
+        assert self._kernel.holds is not None
+        self._hold = self._kernel.holds.caught(self._process, self._at, of, peer=self._peer)
+        if self._hold is not None:
+            self._hold.behind(partial(self._goes_on, pass_on))
+        return self._hold is not None
+
+    def _goes_on(self, pass_on: Callable[[], None]) -> None:
+        self._hold = None
+        pass_on()

@@ -1,0 +1,333 @@
+"""A cluster in a test's hands, on the modelled ZooKeeper or on a real one.
+
+    write = cluster.hold(1, "zookeeper", "setData", "/brokers/topics/orders")
+    cluster.do("pause 2")
+    write.wait()
+    ...
+    write.release()
+
+Owns what a test says and sees; what is done is a stimulus, what is seen comes from the trace. It
+must not decide anything that the cluster decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+import msgspec
+
+from emulator.broker.partition import Partition
+from emulator.faults.admin import CreateTopic
+from emulator.faults.base import Stimulus
+from emulator.faults.clients import Send
+from emulator.faults.hold import Hold, Release
+from emulator.invariants.base import Monitor
+from emulator.kernel.holds import At
+from emulator.node import Broker
+from emulator.runtime.live import LiveWorld
+from emulator.runtime.play import SIMULATED, Run, World
+from emulator.runtime.simulated import SimulatedWorld
+from emulator.scenario.schema import Boot, Scenario, ZooKeeperSettings
+from emulator.scenario.typed import cluster_of, read_typed
+from emulator.trace import events
+from emulator.trace.events import AnyEvent
+from emulator.trace.sink import Sink
+from emulator.trace.values import TopicPartition
+from zk import codec, paths
+from zk.codec import LeaderIsrAndControllerEpoch
+
+E = TypeVar("E")
+FIRST = TopicPartition("orders", 0)
+STEP_US = 5_000
+WITHIN_MS = 30_000
+SETTINGS = {
+    "replica.lag.time.max.ms": "2000",
+    "zookeeper.session.timeout.ms": "2000",
+    "auto.leader.rebalance.enable": "false",
+}
+"""What a race does not want to wait for."""
+
+
+class DidNotComeAbout(AssertionError):
+    """What a test waited for has not happened in time."""
+
+
+def scenario_of(
+    *brokers: int,
+    profile: str = "2.6",
+    guards: Mapping[str, bool] | None = None,
+    broker_profiles: Mapping[int, str] | None = None,
+    propagation: str = "",
+    settings: Mapping[str, object] | None = None,
+) -> Scenario:
+    """Brokers that boot one after the other, in this order (the first is controller), with nothing
+    to do."""
+    return Scenario(
+        "test",
+        "",
+        profile,
+        tuple(Boot(b) for b in brokers or (1, 2, 3)),
+        {key: str(value) for key, value in (settings or {}).items()},
+        {},
+        ZooKeeperSettings(),
+        (),
+        0,
+        broker_profiles=dict(broker_profiles or {}),
+        guards=dict(guards or {}),
+        propagation=propagation,
+    )
+
+
+class Held:
+    """What a test has ordered to be held."""
+
+    def __init__(self, cluster: Cluster, hold: Hold) -> None:
+        self._cluster, self._hold = cluster, hold
+        self._ordered = len(cluster.events)
+
+    @property
+    def parked(self) -> events.Parked | None:
+        """It stands, or stood, at its place."""
+        place = self._hold.place
+        return next(
+            (
+                event
+                for event in self._cluster.events[self._ordered :]
+                if isinstance(event, events.Parked)
+                and (event.broker, event.at) == (place.broker, place.at)
+                and place.fits(event.of, (event.which,), event.peer, event.thread)
+            ),
+            None,
+        )
+
+    def wait(self, within_ms: int = WITHIN_MS) -> Held:
+        """Let time go on until it stands."""
+        self._cluster.until(lambda: self.parked, within_ms, f"held {self._hold.place.words}")
+        return self
+
+    def release(self) -> None:
+        """Let it go on; with nothing there, the order is called off."""
+        hold = self._hold
+        self._cluster.do(Release(hold.broker, hold.at, hold.of, hold.which, hold.peer, hold.thread))
+
+
+class Cluster:
+    """Brokers that are up. Times are the world's, in milliseconds; use as a context manager."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int = 1,
+        *,
+        zookeeper: str = SIMULATED,
+        data_dir: Path | None = None,
+        time_scale: int = 1,
+        up: bool = True,
+        judged: bool = True,
+    ) -> None:
+        """`up`: brokers boot, and know of each other; `judged`: invariants listen (`monitor`)."""
+        self.scenario, self.seed, self.zookeeper = scenario, seed, zookeeper
+        self.brokers = tuple(boot.broker for boot in scenario.boots)
+        self.sink, self.monitor = Sink(), Monitor()
+        if judged:
+            self.sink.listen(self.monitor)
+        self.world: World
+        self._done: list[Stimulus] = []
+        self._since = 0
+        if zookeeper == SIMULATED:
+            self.world = SimulatedWorld(scenario, seed, self.sink)
+        else:
+            assert data_dir is not None, "a real server needs a directory"
+            self.world = LiveWorld(
+                scenario,
+                seed,
+                self.sink,
+                zookeeper=zookeeper,
+                data_dir=data_dir,
+                time_scale=time_scale,
+            )
+            self.world.__enter__()
+        self.kernel = self.world.kernel
+        self._run = Run(self.world)
+        if up:
+            self._bring_up()
+
+    def _bring_up(self) -> None:
+        try:
+            self._run.bring_up()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Take the world down."""
+        self.world.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # -- what is done ------------------------------------------------------------------------------
+
+    def do(self, *stimuli: Stimulus | str) -> Self:
+        """Stimuli at the present moment: objects, or typed as in `isr play` (`pause 2`)."""
+        for given in stimuli:
+            one = given if isinstance(given, Stimulus) else self._typed(given)
+            self._done.append(one)
+            self.world.cluster.apply(one)
+        return self
+
+    def _typed(self, line: str) -> Stimulus:
+        return read_typed(line.split(), cluster_of(self.scenario, self._done))
+
+    def hold(
+        self,
+        broker: int,
+        at: At,
+        of: str = "",
+        which: str = "",
+        *,
+        peer: int | None = None,
+        thread: str = "",
+    ) -> Held:
+        """Let the next that comes to this place of `broker` stand there (emulator.faults.hold)."""
+        hold = Hold(broker, at, of, which, peer, thread)
+        held = Held(self, hold)
+        self.do(hold)
+        return held
+
+    def run_ms(self, duration_ms: int) -> Self:
+        """Let time go on."""
+        self.kernel.run(self.kernel.now + duration_ms * 1000)
+        return self
+
+    def until(
+        self, condition: Callable[[], object], within_ms: int = WITHIN_MS, what: str = "it"
+    ) -> int:
+        """Let time go on until the condition holds; returns the milliseconds that took."""
+        began = self.kernel.now
+        while not condition():
+            took_ms = (self.kernel.now - began) // 1000
+            if took_ms >= within_ms:
+                raise DidNotComeAbout(f"{what} did not come about within {within_ms} ms")
+            self.kernel.run(self.kernel.now + STEP_US)
+        return (self.kernel.now - began) // 1000
+
+    def until_seen(self, kind: type[E], within_ms: int = WITHIN_MS, **fields: object) -> E:
+        """Let time go on until such an event is on the trace; the first one."""
+        self.until(lambda: self.seen(kind, **fields), within_ms, f"{kind.__name__} {fields}")
+        return self.seen(kind, **fields)[0]
+
+    def topic(self, name: str, *assignment: tuple[int, ...], **config: object) -> Self:
+        """Create a topic and wait until every replica has its role, and every broker shows it."""
+        named = {k.replace("_", "."): str(v) for k, v in config.items()}
+        self.do(CreateTopic(name, assignment, named))
+        replicas = [(TopicPartition(name, n), b) for n, r in enumerate(assignment) for b in r]
+        self.until(lambda: all(self._has_role(p, b) for p, b in replicas), what=f"topic {name}")
+        return self.run_ms(1500)
+
+    def _has_role(self, partition: TopicPartition, broker: int) -> bool:
+        manager = self.node(broker).replica_manager
+        hosted = manager.partitions.get(partition) if manager else None
+        return hosted is not None and hosted.leader_replica_id is not None
+
+    def send(
+        self, records: int = 1, *, acks: str = "1", topic: str = "orders", partition: int = 0
+    ) -> Self:
+        """A client hands records over."""
+        return self.do(Send(topic, (partition,), records, acks))
+
+    def now_on(self) -> Self:
+        """Look only at what happens from here on."""
+        self._since = len(self.sink.events)
+        return self
+
+    # -- what is seen ------------------------------------------------------------------------------
+
+    @property
+    def events(self) -> Sequence[AnyEvent]:
+        """All that happened."""
+        return self.sink.events
+
+    def seen(self, kind: type[E], **fields: object) -> list[E]:
+        """Events of this kind with these fields."""
+        return [
+            e
+            for e in self.sink.events[self._since :]
+            if isinstance(e, kind) and all(getattr(e, k) == v for k, v in fields.items())
+        ]
+
+    def isr_history(self, partition: TopicPartition = FIRST) -> list[tuple[int, ...]]:
+        """Every ISR that a leader got into ZooKeeper."""
+        return [e.isr for e in self.seen(events.IsrUpdated, partition=partition)]
+
+    def node(self, broker: int) -> Broker:
+        return self.world.cluster.brokers[broker]
+
+    def hosted(self, broker: int, partition: TopicPartition = FIRST) -> Partition:
+        manager = self.node(broker).replica_manager
+        assert manager is not None
+        return manager.partitions[partition]
+
+    def offsets(self, broker: int, partition: TopicPartition = FIRST) -> tuple[int, int]:
+        """(log end offset, high watermark) of one replica."""
+        log = self.hosted(broker, partition).log
+        assert log is not None
+        return log.log_end_offset, log.high_watermark
+
+    def cached_isr(self, broker: int, partition: TopicPartition = FIRST) -> tuple[int, ...]:
+        """The ISR that a broker tells clients."""
+        state = self.node(broker).metadata_cache.partition(partition)
+        assert state is not None
+        return state.isr
+
+    def state(self, partition: TopicPartition = FIRST) -> LeaderIsrAndControllerEpoch:
+        """What ZooKeeper has: the last transaction that wrote the state znode."""
+        path = paths.topic_partition_state(*partition)
+        written: list[str] = []
+        for event in self.sink.events:
+            if isinstance(event, events.ZkTransaction):
+                parts = [(event.path, event.data), *((op.path, op.data) for op in event.ops)]
+                written += [data for where, data in parts if where == path and data]
+        return codec.decode_state(path, written[-1].encode(), len(written) - 1)
+
+    def produced(self) -> list[tuple[str, str]]:
+        """(acks, result) of every delivered or failed hand-over."""
+        return [(e.acks, e.result) for e in self.seen(events.RecordsProduced)]
+
+    @property
+    def controller(self) -> int:
+        """Who was elected last."""
+        elected = [e for e in self.sink.events if isinstance(e, events.ControllerElected)]
+        return elected[-1].broker
+
+    @property
+    def schedule(self) -> list[str]:
+        """What was done, what stood where, in order: the race as it was run."""
+        return [_line(event, self._run.up_us) for event in self.sink.events if _is_told(event)]
+
+
+def _is_told(event: AnyEvent) -> bool:
+    return isinstance(event, events.Stimulus | events.Parked)
+
+
+def _line(event: AnyEvent, up_us: int) -> str:
+    at = f"{(event.t - up_us) / 1e6:9.3f} s"
+    if isinstance(event, events.Stimulus):
+        arguments = msgspec.json.decode(event.arguments or "{}")
+        words = " ".join(f"{k}={v}" for k, v in arguments.items() if v not in ("", None))
+        who = f"broker {event.broker}" if event.broker else "        "
+        return f"{at}  {who}  {event.do} {words}".rstrip()
+    assert isinstance(event, events.Parked)
+    what = " ".join(filter(None, (event.at, event.of, event.which, event.peer)))
+    return f"{at}  broker {event.broker}    stands: {what} ({event.thread})"

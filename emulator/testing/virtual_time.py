@@ -1,0 +1,46 @@
+"""A bare kernel in virtual time, for tests of code that blocks on kernel primitives.
+
+Owns nothing but the kernel and one process. Knows no Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any
+
+from emulator.kernel.scheduler import NEVER, Kernel, Task
+from emulator.trace.sink import Sink
+
+
+class VirtualTime:
+    """Threads of one process, and a clock that jumps."""
+
+    def __init__(self) -> None:
+        self.sink = Sink()
+        self.kernel = Kernel(self.sink)
+        self.process = self.kernel.process("test")
+
+    @property
+    def now_ms(self) -> int:
+        """Milliseconds since the world began."""
+        return self.kernel.now // 1000
+
+    def spawn(self, thread: str, body: Coroutine[Any, Any, Any]) -> Task:
+        """Start a thread."""
+        return self.process.spawn(thread, body)
+
+    def run(self, ms: int | None = None) -> None:
+        """Let time go on; without a measure until nothing can happen any more."""
+        self.kernel.run(NEVER if ms is None else self.kernel.now + ms * 1000)
+
+    def __enter__(self) -> VirtualTime:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kernel.close()
