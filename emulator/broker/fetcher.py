@@ -20,6 +20,12 @@ from emulator.broker.truncation import offset_truncation_state
 from emulator.kernel.scheduler import Task
 from emulator.kernel.sync import Condition, Monitor, Promise
 from emulator.model.errors import Errors, KafkaError
+from emulator.model.offset_log import UNDEFINED_EPOCH
+from emulator.profiles.guards.following import (
+    FETCH_FENCING,
+    TRUNCATION_BY_EPOCH,
+    TRUNCATION_IN_ROUNDS,
+)
 from emulator.protocol.messages import (
     EpochEndOffset,
     EpochQuery,
@@ -39,6 +45,7 @@ from emulator.trace import events
 from emulator.trace.values import Offset, TopicPartition
 from zk.java_hash import java_hash
 
+NO_EPOCH = -1
 HostedPartition = Callable[[TopicPartition], Partition | None]
 Built = tuple[tuple[FetchPartition, ...], tuple[TopicPartition, ...]]
 """Partitions to name in a request, and to forget."""
@@ -175,6 +182,9 @@ class ReplicaFetcherThread:
     ) -> None:
         self._context, self._network, self._hosted = context, network, hosted
         self._quota, self._failed = quota, failed
+        self._asks_epochs = TRUNCATION_BY_EPOCH in context.guards
+        self._in_rounds = TRUNCATION_IN_ROUNDS in context.guards
+        self._fenced = FETCH_FENCING in context.guards
         self.leader, self.fetcher_id = leader, number
         self.partitions: dict[TopicPartition, PartitionFetchState] = {}
         self._moved: dict[TopicPartition, None] = {}
@@ -296,11 +306,15 @@ class ReplicaFetcherThread:
             return None
         return FetchPartition(
             partition,
-            state.current_leader_epoch,
+            self._epoch_sent(state),
             state.fetch_offset,
             hosted.log.log_start_offset,
             self._context.config.replica_fetch_max_bytes,
         )
+
+    def _epoch_sent(self, state: PartitionFetchState) -> int:
+        """Before 2.1 none (KIP-320)."""
+        return state.current_leader_epoch if self._fenced else NO_EPOCH
 
     def _should_throttle(self, partition: TopicPartition, state: PartitionFetchState) -> bool:
         """shouldFollowerThrottle: one that is in sync never."""
@@ -510,8 +524,8 @@ class ReplicaFetcherThread:
         for partition, state in pending.items():
             hosted = self._hosted(partition)
             epoch = hosted.log.epochs.latest_epoch if hosted is not None and hosted.log else None
-            if epoch is not None:
-                queries.append(EpochQuery(partition, state.current_leader_epoch, epoch))
+            if epoch is not None and self._asks_epochs:
+                queries.append(EpochQuery(partition, self._epoch_sent(state), epoch))
         return queries
 
     def _truncate_to_high_watermark(self, partition: TopicPartition) -> None:
@@ -531,7 +545,7 @@ class ReplicaFetcherThread:
         try:
             for query, answer in zip(queries, answers, strict=True):
                 state = self.partitions.get(query.partition)
-                if state is not None and state.current_leader_epoch == query.current_leader_epoch:
+                if state is not None and self._epoch_sent(state) == query.current_leader_epoch:
                     self._handle_epoch_answer(query, answer, state)
             self._group_by_topic()
         finally:
@@ -560,8 +574,9 @@ class ReplicaFetcherThread:
         elif answer.error is not Errors.NONE:
             self._delay(query.partition, answer.error.name)
         else:
+            epoch = answer.leader_epoch if self._in_rounds else UNDEFINED_EPOCH
             found = offset_truncation_state(
-                hosted.log, state.fetch_offset, answer.leader_epoch, answer.end_offset
+                hosted.log, state.fetch_offset, epoch, answer.end_offset
             )
             try:
                 hosted.truncate_to(found.offset)

@@ -20,6 +20,10 @@ from emulator.kernel.sync import RwLock
 from emulator.model.errors import Errors, KafkaError
 from emulator.model.offset_log import Batch, EpochEntry, OffsetLog, ReadInfo
 from emulator.profiles.guards.alter_isr import MAXIMAL_ISR
+from emulator.profiles.guards.following import (
+    EPOCH_START_RECORDED,
+    TRUNCATION_AFTER_MISSED_EPOCHS,
+)
 from emulator.protocol.messages import FetchedPartition, FetchPartition
 from emulator.trace import events
 from emulator.trace.values import EpochRun, PartitionState, TopicPartition
@@ -130,7 +134,8 @@ class Partition:
         self.leader_epoch = state.leader_epoch
         self.zk_version = state.zk_version
         self._check_writable()
-        log.epochs.assign(state.leader_epoch, log.log_end_offset)
+        if EPOCH_START_RECORDED in self._context.guards:
+            log.epochs.assign(state.leader_epoch, log.log_end_offset)
         is_new_leader = not self.is_leader
         now_ms = self._context.now_ms()
         for replica in self.remotes.values():
@@ -172,7 +177,10 @@ class Partition:
                 log.log_end_offset,
                 log.high_watermark,
             )
-            if self.leader_replica_id == state.leader and self.leader_epoch == old_leader_epoch:
+            if self.leader_replica_id == state.leader and (
+                self.leader_epoch == old_leader_epoch
+                or TRUNCATION_AFTER_MISSED_EPOCHS not in self._context.guards
+            ):
                 return False
             self.leader_replica_id = state.leader
             return True

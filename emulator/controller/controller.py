@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from emulator.controller.alter_isr import AlterIsrs
 from emulator.controller.brokers import Brokers
@@ -22,7 +21,7 @@ from emulator.controller.log_dirs import LogDirectories
 from emulator.controller.machinery import Machinery
 from emulator.controller.ports import Host
 from emulator.controller.reassignment import Reassignments
-from emulator.controller.subscriptions import subscribe
+from emulator.controller.subscriptions import commands_read_early, subscribe
 from emulator.controller.topic_deletion import TopicDeletionManager
 from emulator.controller.topics import Topics
 from emulator.kernel.scheduler import Task
@@ -58,13 +57,6 @@ from zk.zk_requests import NO_FENCING
 
 NO_CONTROLLER = -1
 FIRST_REBALANCE_MS = 5000
-
-
-class EarlyCommands(NamedTuple):
-    """What the command znodes said when the context was read; None: they were not read then."""
-
-    elections: list[TopicPartition] | None
-    moves: dict[TopicPartition, tuple[int, ...]] | None
 
 
 class KafkaController:
@@ -275,13 +267,19 @@ class KafkaController:
         else:
             await self._watch_and_purge()
         await self._initialize_controller_context()
-        early = await self._commands_read_early()
+        early = await commands_read_early(self._zk_client, self._host.profile)
         deletions = await self._zk_client.get_topic_deletions()
         await self._deletions.init(deletions, self._ineligible_for_deletion(deletions))
-        if UPDATE_METADATA_FIRST in self._host.guards:
+        first = UPDATE_METADATA_FIRST in self._host.guards
+        if first:
             await self.machinery.send_update_metadata(self.context.live_or_shutting_down, ())
         await self.machinery.replicas.startup()
         await self.machinery.partitions.startup()
+        if not first:
+            everything = tuple(self.context.leadership)
+            await self.machinery.send_update_metadata(
+                self.context.live_or_shutting_down, everything
+            )
         if self._blocking:
             await self._topics.subscribe(list(self.context.all_topics))
         await self._reassignments.initialize(early.moves)
@@ -305,16 +303,6 @@ class KafkaController:
         isr_changes = await self._zk_client.get_all_isr_change_notifications()
         if self._reads_notifications_again:
             await self._delete_isr_change_notifications(isr_changes)
-
-    async def _commands_read_early(self) -> EarlyCommands:
-        """With ZkClient the command of reassignment is read with the context; up to 0.10 that of
-        preferred elections before it."""
-        if not self._blocking:
-            return EarlyCommands(None, None)
-        elections = None
-        if self._host.profile.controller_threads == "call-backs":
-            elections = await self._zk_client.get_preferred_replica_election()
-        return EarlyCommands(elections, await self._zk_client.get_partition_reassignment())
 
     def _ineligible_for_deletion(self, topics: Sequence[str]) -> list[str]:
         """Topics with a replica that is offline, or with a reassignment."""

@@ -7,10 +7,31 @@ controller/KafkaController.scala@1.0.2 and @0.8.2.2 onControllerFailover; spec Â
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from emulator.controller.handlers import ChildChangeHandler, NodeChangeHandler
+from emulator.profiles.base import Profile
+from emulator.trace.values import TopicPartition
 from zk import paths
 from zk.kafka_zk_client import KafkaZkClient
+
+
+class EarlyCommands(NamedTuple):
+    """What the command znodes said when the context was read; None: they were not read then."""
+
+    elections: list[TopicPartition] | None
+    moves: dict[TopicPartition, tuple[int, ...]] | None
+
+
+async def commands_read_early(zk_client: KafkaZkClient, profile: Profile) -> EarlyCommands:
+    """With ZkClient the command of reassignment is read with the context; up to 0.10 that of
+    preferred elections before it."""
+    if profile.zookeeper_client != "zkclient":
+        return EarlyCommands(None, None)
+    elections = None
+    if profile.controller_threads == "call-backs":
+        elections = await zk_client.get_preferred_replica_election()
+    return EarlyCommands(elections, await zk_client.get_partition_reassignment())
 
 
 async def subscribe(

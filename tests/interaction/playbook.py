@@ -21,7 +21,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from emulator.broker.context import BrokerContext, KernelThreads, TraceProbe
+from emulator.broker.context import BrokerContext
+from emulator.broker.zookeeper import client_of, era_of
 from emulator.kernel.scheduler import Kernel, Lane
 from emulator.kernel.sync import Promise
 from emulator.model.config import KafkaConfig
@@ -40,7 +41,6 @@ from emulator.protocol.transport import Disconnected
 from emulator.trace.sink import Sink
 from tests.interaction.lines import line_of_event, line_of_message, line_of_request
 from zk import codec
-from zk.client import ZooKeeperClient
 from zk.codec import ReplicaAssignment
 from zk.errors import Code, ControllerMoved, ZooKeeperError
 from zk.kafka_zk_client import KafkaZkClient
@@ -204,15 +204,8 @@ class Playbook:
         self.context = BrokerContext(ME, self.kernel, self.process, config, version)
         self.zookeeper = ScriptedZooKeeper(self.say)
         self.network = ScriptedNetwork(self.kernel, self.say)
-        self.client = ZooKeeperClient(
-            self.zookeeper,
-            KernelThreads(self.context),
-            TraceProbe(self.context),
-            name="broker-1",
-            session_timeout_ms=18000,
-            max_in_flight=config.zookeeper_max_in_flight_requests,
-        )
-        self.zk = KafkaZkClient(self.client, lambda: WALL_MS)
+        self.client = client_of(self.context, self.zookeeper)
+        self.zk = KafkaZkClient(self.client, lambda: WALL_MS, era_of(version))
         self.settle()
 
     # -- the script --------------------------------------------------------------------------------

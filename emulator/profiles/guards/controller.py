@@ -18,7 +18,7 @@ UPDATE_METADATA_FIRST = Guard(
     name="update-metadata-first",
     kafka="KAFKA-4443",
     since="0.10.2",
-    does="At fail-over and when a broker starts, UpdateMetadata precedes LeaderAndIsr. Without it:"
+    does="At fail-over UpdateMetadata precedes LeaderAndIsr. Without it:"
     " a follower hears of a leader that is not in its metadata cache, and does nothing (H28).",
     citation="spec §6.2, H28; KafkaController.scala@0.10.2.2 onControllerFailover",
 )

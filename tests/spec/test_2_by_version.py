@@ -1,0 +1,300 @@
+"""What the spec says in section 2 of versions: fencing, election, registration, sessions,
+notifications. Each with its guard or strategy, without it, and in the versions on either side."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interaction.controlling import (
+    CREATED,
+    ORDERS_0,
+    Controlling,
+    controller_is,
+    isr_change,
+    led_by,
+    notification,
+    state,
+)
+from tests.interaction.playbook import (
+    ME,
+    Playbook,
+    at_once,
+    children,
+    created,
+    data,
+    multi_ok,
+    no_node,
+    ok,
+    reply,
+    session_is,
+    thread,
+    watch,
+)
+from zk.codec_admin import BrokerInfo, EndPoint
+from zk.errors import Code
+from zk.ops import SessionState, SetData
+
+INFO = BrokerInfo((EndPoint("PLAINTEXT", "PLAINTEXT", "host-1", 9091),))
+CREATE_CONTROLLER = "create ephemeral /controller: broker 1"
+AT_ONCE = "[create ephemeral /controller: broker 1, set /controller_epoch at v12: 8]"
+NODE = "/log_dir_event_notification/log_dir_event_0000000000"
+
+
+def without(*guards: str, profile: str = "2.6") -> dict[str, object]:
+    return {"profile": profile, "guards": dict.fromkeys(guards, False)}
+
+
+def having(guard: str, profile: str) -> dict[str, object]:
+    return {"profile": profile, "guards": {guard: True}}
+
+
+def electing(how: dict[str, object]) -> Controlling:
+    """It has found no controller."""
+    play = Controlling(active=False, **how)  # type: ignore[arg-type]
+    play.controller.startup()
+    play.settle()
+    play << "exists /controller W" >> no_node << "getData /controller W" >> no_node
+    return play
+
+
+# -- 2.7: the election -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", [{"profile": "2.1"}, {"profile": "2.6"}])
+def test_2_7_from_2_1_on_the_election_is_one_multi(how: dict[str, object]) -> None:
+    with electing(how) as play:
+        play << "getData /controller_epoch" >> data("7", version=12) << AT_ONCE
+
+
+@pytest.mark.parametrize("how", [{"profile": "1.1"}, without("atomic-election")])
+def test_2_7_up_to_2_0_it_takes_three_steps(how: dict[str, object]) -> None:
+    """H8: between the first and the last, another may have been elected, and its epoch is read."""
+    with electing(how) as play:
+        play << CREATE_CONTROLLER >> created("/controller") << "getData /controller_epoch"
+        play >> data("8", version=13) << "set /controller_epoch at v13: 9" >> ok(14)
+        assert play.said.popleft().startswith("controller in epoch 9")
+        play.forget()
+
+
+def test_2_7_up_to_1_0_the_epoch_is_looked_for_before_it_is_read() -> None:
+    with electing({"profile": "1.0"}) as play:
+        play << CREATE_CONTROLLER >> created("/controller") << "exists /controller_epoch"
+        play >> no_node << "set /controller_epoch at v0: 1" >> no_node
+        play << "create /controller_epoch: 1" >> created("/controller_epoch")
+        play << "controller in epoch 1, v1"
+        play.forget()
+
+
+def test_2_7_who_finds_the_node_taken_in_the_first_step_stays_a_broker() -> None:
+    with electing({"profile": "1.1"}) as play:
+        play << CREATE_CONTROLLER >> reply(Code.NODE_EXISTS) << "getData /controller W"
+        play >> data("{}", owner=0x777) << "exists /controller W" >> ok()
+        play << "getData /controller W" >> controller_is(3)
+        assert not play.controller.is_active
+
+
+# -- 2.6: fencing ----------------------------------------------------------------------------------
+
+
+def failing_over(how: dict[str, object]) -> Controlling:
+    play = electing(how)
+    if play.said[0] == CREATE_CONTROLLER:
+        play << CREATE_CONTROLLER >> created("/controller") << "getData /controller_epoch"
+        play >> data("7", version=12) << "set /controller_epoch at v12: 8" >> ok(13)
+    else:
+        play << "getData /controller_epoch" >> data("7", version=12) << AT_ONCE >> multi_ok(13)
+    play.said.popleft()
+    return play
+
+
+@pytest.mark.parametrize(
+    ("how", "fenced"),
+    [
+        ({"profile": "1.1"}, False),
+        ({"profile": "2.1"}, True),
+        (without("fenced-controller-writes"), False),
+    ],
+)
+def test_2_6_up_to_2_0_a_controllers_writes_are_not_fenced(
+    how: dict[str, object], fenced: bool
+) -> None:
+    """H6."""
+    with failing_over(how) as play:
+        play << "exists /admin/preferred_replica_election W" >> no_node
+        play << "exists /admin/reassign_partitions W" >> no_node
+        play << "getChildren /log_dir_event_notification W" >> children(NODE.rpartition("/")[2])
+        play << (f"[check /controller_epoch v13, delete {NODE}]" if fenced else f"delete {NODE}")
+        play.forget()
+
+
+@pytest.mark.parametrize("how", [{"profile": "1.1"}, without("fenced-controller-writes")])
+def test_2_7_up_to_2_0_a_fail_over_that_goes_wrong_deletes_whatever_node_is_there(
+    how: dict[str, object],
+) -> None:
+    """H7: it may be a successor's."""
+    with failing_over(how) as play:
+        play << "exists /admin/preferred_replica_election W" >> reply(Code.NO_AUTH)
+        play << "election failed: ZooKeeperError: NO_AUTH for /admin/preferred_replica_election"
+        play << "resigned" << "delete /controller" >> ok()
+
+
+# -- 2.8: registration -----------------------------------------------------------------------------
+
+
+def registering(how: dict[str, object]) -> Playbook:
+    play = Playbook(**how)  # type: ignore[arg-type]
+    play >> thread("registration", play.zk.register_broker(ME, INFO))
+    return play
+
+
+@pytest.mark.parametrize("how", [{"profile": "2.1"}, without("broker-epochs")])
+def test_2_8_up_to_2_1_the_registration_is_a_plain_create_without_an_epoch(
+    how: dict[str, object],
+) -> None:
+    with registering(how) as play:
+        play << "create ephemeral /brokers/ids/1" >> created("/brokers/ids/1")
+        play << "registration: -1"
+
+
+def test_2_8_from_2_2_on_its_czxid_is_the_brokers_epoch() -> None:
+    with registering({"profile": "2.4"}) as play:
+        play << "[create ephemeral /brokers/ids/1, set /brokers/ids/1 at v0]"
+        play >> multi_ok(1, czxid=42) << "registration: 42"
+
+
+@pytest.mark.parametrize(("profile", "parents"), [("0.8.2", False), ("0.9.0", True), ("1.0", True)])
+def test_2_12_from_0_9_to_1_0_its_parents_are_created_first(profile: str, parents: bool) -> None:
+    with registering({"profile": profile}) as play:
+        if parents:
+            play << "create /brokers" >> reply(Code.NODE_EXISTS)
+            play << "create /brokers/ids" >> reply(Code.NODE_EXISTS)
+        play << "create ephemeral /brokers/ids/1" >> created("/brokers/ids/1")
+        play << "registration: -1"
+
+
+def test_2_8_without_own_ephemeral_checked_0_9_creates_no_parents() -> None:
+    with registering(without("own-ephemeral-checked", profile="0.9.0")) as play:
+        play << "create ephemeral /brokers/ids/1" >> created("/brokers/ids/1")
+        play << "registration: -1"
+
+
+@pytest.mark.parametrize(
+    ("how", "replaced"),
+    [({"profile": "2.4"}, True), (without("stale-registration-replaced", profile="2.4"), False)],
+)
+def test_2_8_from_2_2_on_a_stale_registration_of_ones_own_is_replaced(
+    how: dict[str, object], replaced: bool
+) -> None:
+    with registering(how) as play:
+        play << "[create ephemeral /brokers/ids/1, set /brokers/ids/1 at v0]"
+        play >> multi_ok(1, czxid=42) << "registration: 42"
+        expired = session_is(SessionState.EXPIRED)
+        play >> at_once(session_is(SessionState.DISCONNECTED), expired) << "closeSession"
+        play >> thread("registration", play.zk.register_broker(ME, INFO))
+        play << "[create ephemeral /brokers/ids/1, set /brokers/ids/1 at v0]"
+        play >> reply(Code.NODE_EXISTS) << "getData /brokers/ids/1" >> data("", owner=0x100)
+        if replaced:
+            play << "delete /brokers/ids/1" >> ok()
+            play << "[create ephemeral /brokers/ids/1, set /brokers/ids/1 at v0]"
+            play.forget()
+        else:
+            play << "registration: ZooKeeperError NODE_EXISTS for /brokers/ids/1"
+
+
+# -- 2.1, 2.10: sessions ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("profile", "again"), [("0.8.2", True), ("1.0", True), ("1.1", False)])
+def test_2_1_up_to_1_0_a_write_goes_out_again_on_the_next_session(
+    profile: str, again: bool
+) -> None:
+    """KAFKA-2729 and KAFKA-3083: what an old controller was about to write is written by a session
+    that knows nothing of it."""
+    with Playbook(profile=profile) as play:
+        write = SetData("/a", b"x", 5)
+        play >> thread("writer", play.zk.one(write)) << "set /a at v5: x"
+        play >> session_is(SessionState.DISCONNECTED)
+        play >> at_once(reply(Code.CONNECTION_LOSS), session_is(SessionState.EXPIRED))
+        if again:
+            play << "closeSession" << "set /a at v5: x" >> ok(6)
+            assert play.said.popleft().startswith("writer: ")
+        else:
+            assert play.said.popleft().startswith("writer: SessionExpired")
+            play << "closeSession"
+
+
+@pytest.mark.parametrize(("profile", "expire_first"), [("1.0", False), ("1.1", True)])
+def test_2_10_from_1_1_on_the_controller_resigns_before_there_is_a_new_session(
+    profile: str, expire_first: bool
+) -> None:
+    with Controlling({ORDERS_0: led_by(1, (1, 2, 3))}, profile=profile) as play:
+        play.client.register_state_handler(play.controller)
+        play.zookeeper.connects = False
+        play >> session_is(SessionState.DISCONNECTED) >> session_is(SessionState.EXPIRED)
+        if expire_first:
+            play << "resigned" << "closeSession"
+        else:
+            play << "closeSession"
+            assert play.controller.is_active, "until it is connected, and has looked"
+        play.forget()
+
+
+@pytest.mark.parametrize(("profile", "reads"), [("1.0", True), ("1.1", False)])
+def test_2_12_the_event_thread_of_zkclient_reads_before_it_tells(profile: str, reads: bool) -> None:
+    with Controlling(active=False, profile=profile) as play:
+        play.client.register_change_handler(play.controller._controller_handler)
+        play >> watch(CREATED, "/controller") << "exists /controller W"
+        if reads:
+            play >> ok() << "getData /controller W" >> controller_is(3)
+            assert play.controller.active_controller_id == 3
+        else:
+            play >> ok() << "getData /controller W" >> controller_is(3)
+
+
+def test_2_12_up_to_1_0_every_path_is_looked_for_before_it_is_made() -> None:
+    with Playbook(profile="0.8.2") as play:
+        play >> thread("paths", play.zk.create_top_level_paths()) << "exists /consumers" >> ok()
+        play << "exists /brokers/ids" >> no_node << "create /brokers/ids"
+        play.forget()
+
+
+# -- 2.9: notifications ----------------------------------------------------------------------------
+
+LIST = "getChildren /isr_change_notification W"
+LEFT = "isr_change_0000000004"
+
+
+@pytest.mark.parametrize(
+    ("how", "purged"),
+    [({"profile": "1.1"}, True), (without("notifications-read-again", profile="1.1"), False)],
+)
+def test_2_9_from_1_1_on_notifications_are_purged_at_fail_over(
+    how: dict[str, object], purged: bool
+) -> None:
+    """H10."""
+    with failing_over(how) as play:
+        play << "exists /admin/preferred_replica_election W" >> no_node
+        play << "exists /admin/reassign_partitions W" >> no_node
+        play << "getChildren /log_dir_event_notification W" >> children() << LIST >> children(LEFT)
+        if purged:
+            play << f"delete /isr_change_notification/{LEFT}"
+        else:
+            play << "getChildren /brokers/ids W"
+
+
+@pytest.mark.parametrize(
+    ("how", "again"),
+    [({"profile": "1.0"}, False), (having("notifications-read-again", "1.0"), True)],
+)
+def test_2_9_up_to_1_0_the_list_that_came_with_the_event_is_used(
+    how: dict[str, object], again: bool
+) -> None:
+    """H11."""
+    with Controlling({ORDERS_0: led_by(1, (1, 2, 3))}, **how) as play:  # type: ignore[arg-type]
+        play >> isr_change() << "exists /isr_change_notification W" >> ok()
+        play << LIST >> children(LEFT)
+        if again:
+            play << LIST >> children(LEFT)
+        play << f"getData /isr_change_notification/{LEFT}" >> notification(ORDERS_0)
+        play << "getData orders-0" >> state(1, (1, 2), version=6)
+        play.forget()

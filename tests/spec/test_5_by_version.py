@@ -1,0 +1,132 @@
+"""What the spec says in sections 3.9 and 5.4 of versions: where a follower truncates to, and which
+of its requests carry the leader epoch. Each with its guard, without it, and on either side."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.protocol.messages import FetchRequest, OffsetsForLeaderEpochRequest
+from tests.interaction.hosting import ORDERS_0, Hosting, fetch, leader_and_isr, leading, state_of
+from tests.interaction.playbook import after_ms
+from tests.interaction.test_following import ASKS_EPOCH, answered, ended, fetched, grown
+
+
+def switched(guard: str, state: bool, profile: str = "2.6") -> dict[str, object]:
+    return {"profile": profile, "guards": {guard: state}}
+
+
+def told_to_follow(how: dict[str, object], *lengths: tuple[int, int]) -> Hosting:
+    play = Hosting(state_of(leader=-1, epoch=0), **how)
+    grown(play, *lengths)
+    play >> leader_and_isr(state_of(leader=2, epoch=9)) << "follows 2 for orders-0 in epoch 9"
+    play << "LeaderAndIsr: NONE NONE"
+    return play
+
+
+@pytest.mark.parametrize(
+    ("how", "asks"),
+    [
+        ({"profile": "0.10.2"}, False),
+        ({"profile": "1.0"}, True),
+        (switched("truncation-by-epoch", False), False),
+        (switched("truncation-by-epoch", True, "0.10.2"), True),
+    ],
+)
+def test_5_4_up_to_0_10_2_a_follower_truncates_to_its_high_watermark(
+    how: dict[str, object], asks: bool
+) -> None:
+    """H17: ten records, none known to be committed; all go."""
+    with told_to_follow(how, (4, 10)) as play:
+        if asks:
+            play << ASKS_EPOCH >> ended((ORDERS_0, 4, 12)) << "to 2: Fetch orders-0@10"
+        else:
+            play << "orders-0 truncated to 0" << "to 2: Fetch orders-0@0"
+
+
+@pytest.mark.parametrize(
+    ("how", "again"),
+    [
+        ({"profile": "1.1"}, False),
+        ({"profile": "2.1"}, True),
+        (switched("truncation-in-rounds", False), False),
+        (switched("truncation-in-rounds", True, "1.1"), True),
+    ],
+)
+def test_5_4_up_to_1_1_there_is_one_round_of_truncation(
+    how: dict[str, object], again: bool
+) -> None:
+    """The leader has no epoch 6 and knows 5 up to 9; the follower's 4 ends at 8."""
+    with told_to_follow(how, (3, 5), (4, 8), (6, 10)) as play:
+        play << ASKS_EPOCH >> ended((ORDERS_0, 5, 9))
+        if again:
+            play << "orders-0 truncated to 8" >> after_ms(1000) << ASKS_EPOCH
+        else:
+            play << "orders-0 truncated to 9" << "to 2: Fetch orders-0@9"
+
+
+@pytest.mark.parametrize(
+    ("how", "again"),
+    [
+        ({"profile": "1.1"}, False),
+        ({"profile": "2.1"}, True),
+        (switched("truncation-after-missed-epochs", True, "1.1"), True),
+    ],
+)
+def test_3_9_up_to_2_0_0_a_later_epoch_of_the_same_leader_truncates_nothing(
+    how: dict[str, object], again: bool
+) -> None:
+    """H24: another may have led in epoch 5."""
+    with Hosting(**how) as play:
+        play >> leader_and_isr(state_of(leader=2))
+        play.forget()
+        play >> answered(fetched(ORDERS_0, 0, 1)) << "to 2: Fetch orders-0@2"
+        play >> leader_and_isr(state_of(leader=2, epoch=6)) << "follows 2 for orders-0 in epoch 6"
+        play << "LeaderAndIsr: NONE NONE" >> answered()
+        play << (ASKS_EPOCH if again else "to 2: Fetch nothing new")
+
+
+@pytest.mark.parametrize(
+    ("how", "epoch"),
+    [
+        ({"profile": "1.1"}, -1),
+        ({"profile": "2.1"}, 9),
+        (switched("fetch-fencing", False), -1),
+        (switched("fetch-fencing", True, "1.1"), 9),
+    ],
+)
+def test_5_3_from_2_1_on_a_follower_says_its_leader_epoch(
+    how: dict[str, object], epoch: int
+) -> None:
+    with told_to_follow(how, (4, 10)) as play:
+        play << ASKS_EPOCH >> ended((ORDERS_0, 4, 10)) << "to 2: Fetch orders-0@10"
+        asked, fetches = (request for _, request in play.network.sent)
+        assert isinstance(asked, OffsetsForLeaderEpochRequest)
+        assert isinstance(fetches, FetchRequest)
+        said = [one.current_leader_epoch for one in (*asked.partitions, *fetches.partitions)]
+        assert said == [epoch, epoch]
+
+
+def test_11_4_a_fetch_without_an_epoch_is_served_by_whoever_leads() -> None:
+    with leading() as play:
+        play >> fetch(2, at=10, epoch=3, max_wait_ms=0) << "fetch-2: FENCED_LEADER_EPOCH"
+        play >> fetch(2, at=10, epoch=-1, max_wait_ms=0) << "fetch-2: nothing, hw 10"
+
+
+@pytest.mark.parametrize(
+    ("how", "known"),
+    [
+        ({"profile": "1.1"}, None),
+        ({"profile": "2.1"}, 4),
+        (switched("epoch-start-recorded", False), None),
+        (switched("epoch-start-recorded", True, "1.1"), 4),
+    ],
+)
+def test_3_8_up_to_2_0_0_a_leader_knows_its_epoch_only_with_its_first_record(
+    how: dict[str, object], known: int | None
+) -> None:
+    with leading(records=0, **how) as play:
+        log = play.hosted().log
+        assert log is not None and log.epochs.latest_epoch == known
+        play.run(play.hosted().append_records_to_leader(1, 100, 1))
+        play.forget()
+        assert log.epochs.latest_epoch == 4

@@ -1,0 +1,201 @@
+"""What the spec says in section 6 of versions: what a controller does about brokers, replicas and
+rebalances. Each with its guard, without it, and in the versions on either side."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.controller.rebalance import partitions_to_rebalance
+from emulator.controller.replica_state_machine import isr_without
+from emulator.faults.life import Kill
+from emulator.protocol.messages import StopReplicaRequest
+from emulator.trace import events
+from tests.interaction.controlling import ORDERS_0, Controlling, led_by, registration
+from tests.interaction.playbook import children, ok
+from tests.interaction.test_broker_change import BROKERS_CHANGED, IDS, lists_brokers
+from tests.spec.emulated import Emulated
+from tests.unit.controller.test_rebalance import cluster as rebalancing
+from zk.codec import LeaderAndIsr
+
+
+def without(guard: str, profile: str = "2.6") -> dict[str, object]:
+    return {"profile": profile, "guards": {guard: False}}
+
+
+def having(guard: str, profile: str) -> dict[str, object]:
+    return {"profile": profile, "guards": {guard: True}}
+
+
+# -- 6.4: brokers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "seen"),
+    [
+        ({"profile": "2.1"}, False),
+        ({"profile": "2.4"}, True),
+        (without("broker-epochs"), False),
+        (having("broker-epochs", "2.1"), True),
+    ],
+)
+def test_6_4_up_to_2_1_a_quick_restart_is_not_noticed(how: dict[str, object], seen: bool) -> None:
+    """H13: when the controller lists, the ids are those that it knows."""
+    with Controlling({ORDERS_0: led_by(3, (3, 1, 2))}, **how) as play:  # type: ignore[arg-type]
+        lists_brokers(play, 1, 2, 3, bounced=3)
+        if seen:
+            play << "getData orders-0"
+        play.nothing_else()
+        changes = [e for e in play.sink.events if isinstance(e, events.BrokerChange)]
+        assert [change.bounced for change in changes] == [(3,) if seen else ()]
+
+
+@pytest.mark.parametrize(
+    ("how", "again"),
+    [
+        ({"profile": "0.10.2"}, False),
+        ({"profile": "1.0"}, True),
+        (having("brokers-read-again", "0.10.2"), True),
+        (without("brokers-read-again", "1.0"), False),
+    ],
+)
+def test_6_4_up_to_0_10_2_the_brokers_of_the_event_are_read_not_those_of_now(
+    how: dict[str, object], again: bool
+) -> None:
+    leads = {ORDERS_0: led_by(1, (1, 2))}
+    with Controlling(leads, live=(1, 2), **how) as play:  # type: ignore[arg-type]
+        play >> BROKERS_CHANGED << f"exists {IDS} W" >> ok()
+        play << f"getChildren {IDS} W" >> children("1", "2", "3")
+        if again:
+            play << f"getChildren {IDS} W" >> children("1", "2", "3")
+        else:
+            play << f"getData {IDS}/3" >> registration(3)
+        for broker in (1, 2, 3):
+            play << f"getData {IDS}/{broker}" >> registration(broker)
+        play.forget()
+
+
+# -- 6.2: fail-over --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "isr"),
+    [
+        ({"profile": "2.1"}, (1, 2, 3)),
+        ({"profile": "2.4"}, (1, 2)),
+        (without("offline-replicas-at-failover"), (1, 2, 3)),
+        (having("offline-replicas-at-failover", "2.1"), (1, 2)),
+    ],
+)
+def test_6_2_up_to_2_2_a_new_controller_leaves_dead_followers_in_the_isr(
+    how: dict[str, object], isr: tuple[int, ...]
+) -> None:
+    """KAFKA-3143: nothing is produced, and the lag is longer than the test."""
+    settings = {"replica_lag_time_max_ms": 60_000, "zookeeper_session_timeout_ms": 2000}
+    with Emulated(2, 1, 3, **settings, **how) as cluster:  # type: ignore[arg-type]
+        cluster.topic("orders", (1, 2, 3)).now_on()
+        cluster.do(Kill(2), Kill(3))
+        elected = cluster.run_until(lambda: cluster.seen(events.ControllerElected, broker=1))
+        assert elected < 6000
+        cluster.run_ms(3000)
+        left = tuple(b for b in cluster.state().leader_and_isr.isr if b != 2)
+        assert left == tuple(b for b in isr if b != 2)
+
+
+@pytest.mark.parametrize(
+    ("how", "first"),
+    [
+        ({"profile": "0.9.0"}, False),
+        ({"profile": "0.10.2"}, True),
+        (without("update-metadata-first"), False),
+        (having("update-metadata-first", "0.9.0"), True),
+    ],
+)
+def test_6_2_up_to_0_10_1_leader_and_isr_comes_before_the_live_brokers(
+    how: dict[str, object], first: bool
+) -> None:
+    """H28: a follower whose leader is not in its metadata cache does nothing."""
+    settings = {"zookeeper_session_timeout_ms": 2000}
+    with Emulated(2, 1, 3, **settings, **how) as cluster:  # type: ignore[arg-type]
+        cluster.topic("orders", (1, 3)).now_on().do(Kill(2))
+        elected = cluster.run_until(lambda: cluster.seen(events.ControllerElected))
+        assert elected < 6000
+        cluster.run_ms(3000)
+        (by,) = cluster.seen(events.ControllerElected)
+        sent = [
+            e.request
+            for e in cluster.seen(events.ControlRequestSent, broker=by.broker)
+            if e.to == 4 - by.broker
+        ]
+        assert (sent[0] == "UpdateMetadata") is first, sent
+
+
+# -- 6.8: replicas ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "isr"),
+    [
+        ({"profile": "0.10.2"}, ()),
+        ({"profile": "1.0"}, (3,)),
+        ({"profile": "1.0", "unclean_leader_election_enable": "true"}, ()),
+        ({"profile": "1.1", "unclean_leader_election_enable": "true"}, (3,)),
+        (
+            without("last-isr-member-stays") | {"unclean_leader_election_enable": "true"},
+            (),
+        ),
+    ],
+)
+def test_6_8_up_to_1_0_the_last_member_stays_only_where_elections_are_clean(
+    how: dict[str, object], isr: tuple[int, ...]
+) -> None:
+    with Controlling({ORDERS_0: led_by(3, (3,))}, **how) as play:  # type: ignore[arg-type]
+        keep = play.controller.machinery.replicas._keeps_last
+        without_3 = isr_without(LeaderAndIsr(3, 4, (3,), 5), 3, keep_last=keep)
+        assert without_3 == LeaderAndIsr(-1, 5, isr, 5)
+
+
+# -- 6.9, 4.4: StopReplica -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "epoch"),
+    [
+        ({"profile": "2.4"}, -1),
+        ({"profile": "2.6"}, 4),
+        (without("stop-replica-epoch"), -1),
+        (having("stop-replica-epoch", "2.4"), 4),
+    ],
+)
+def test_6_9_from_2_6_on_stop_replica_carries_the_leader_epoch(
+    how: dict[str, object], epoch: int
+) -> None:
+    """It is that of the time when the entry was added, before the replica leaves the ISR."""
+    with Controlling({ORDERS_0: led_by(1, (1, 2, 3))}, **how) as play:  # type: ignore[arg-type]
+        batch = play.controller.machinery.batch
+        batch.add_stop_replica([2], ORDERS_0, delete=False)
+        play.run(batch.send(7))
+        (sent,) = [r for b, r in play.network.sent if isinstance(r, StopReplicaRequest)]
+        assert sent.partitions[0].leader_epoch == epoch
+        play.forget()
+
+
+# -- 6.12: the rebalance ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "asked"),
+    [
+        ({"profile": "2.4"}, [0, 1]),
+        ({"profile": "2.6"}, []),
+        (without("preferred-only-if-electable"), [0, 1]),
+        (having("preferred-only-if-electable", "2.4"), []),
+    ],
+)
+def test_6_12_up_to_2_5_a_preferred_replica_out_of_the_isr_is_asked_for_all_the_same(
+    how: dict[str, object], asked: list[int]
+) -> None:
+    with Controlling(**how) as play:  # type: ignore[arg-type]
+        only = play.controller._elections._only_electable
+        out_of_sync = rebalancing(2, 2, isr=(2,))
+        groups = partitions_to_rebalance(out_of_sync, 10, only_electable=only)
+        assert [p.partition for group in groups for p in group] == asked
