@@ -46,7 +46,7 @@ from emulator.conformance.recording import (
     read_recording,
     write_recording,
 )
-from emulator.conformance.rehearsal import REHEARSALS, nearest_first
+from emulator.conformance.rehearsal import AT_ONCE, REHEARSALS, are_enough, nearest_first
 from emulator.conformance.stimuli import CannotPlay
 from emulator.runtime.play import SIMULATED
 from emulator.scenario.errors import UserError
@@ -265,17 +265,21 @@ def _blind(case: Case, asked: Asked) -> Verdict:
 
 def _rehearse(case: Case, asked: Asked) -> list[int]:
     """The seeds of the live plays, chosen by simulated ones."""
-    numbers = range(1, max(REHEARSALS, asked.seeds) + 1)
+    at_most = max(REHEARSALS, asked.seeds)
+    apart = case.reference.delays_apart
+    rehearsed: dict[int, Examined] = {}
 
     def look(_: int, run: Recording) -> Examined:
         return case.reference.examine(run)
 
-    with BlindLine(f"{case.name}, rehearsed in virtual time", len(numbers)) as line:
-        rehearsed: dict[int, Examined] = {}
-        for seed, seen in player.blind_plays(case.script, numbers, look, asked.jobs):
-            rehearsed[seed] = seen
-            line(len(rehearsed), sum(run.agrees for run in rehearsed.values()))
-    return nearest_first(rehearsed, asked.seeds, case.reference.delays_apart)
+    with BlindLine(f"{case.name}, rehearsed in virtual time", at_most) as line:
+        while len(rehearsed) < at_most and not are_enough(rehearsed, asked.seeds, apart):
+            first = len(rehearsed) + 1
+            numbers = range(first, min(first + AT_ONCE, at_most + 1))
+            for seed, seen in player.blind_plays(case.script, numbers, look, asked.jobs):
+                rehearsed[seed] = seen
+                line(len(rehearsed), sum(run.agrees for run in rehearsed.values()))
+    return nearest_first(rehearsed, asked.seeds, apart)
 
 
 def _live(case: Case, seeds: Sequence[int], asked: Asked) -> Verdict:

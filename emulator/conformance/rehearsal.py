@@ -13,16 +13,26 @@ from collections.abc import Callable, Iterable, Mapping
 from emulator.conformance.compare import Examined
 
 REHEARSALS = 60
-"""Simulated plays before the first live one."""
+"""Simulated plays before the first live one, at most."""
+
+AT_ONCE = 10
+"""After so many it is asked whether they are enough."""
 
 DELAYS = 0
 """Stands for delays where others are numbers of points."""
 
+DelaysApart = Callable[[Examined], Iterable[str]]
+
+
+def are_enough(rehearsed: Mapping[int, Examined], wanted: int, delays_apart: DelaysApart) -> bool:
+    """There are as many plays as are wanted, and one of them would do alone."""
+    return len(rehearsed) >= wanted and any(
+        not _lacking(run) and not any(True for _ in delays_apart(run)) for run in rehearsed.values()
+    )
+
 
 def nearest_first(
-    rehearsed: Mapping[int, Examined],
-    wanted: int,
-    delays_apart: Callable[[Examined], Iterable[str]] = lambda run: (),
+    rehearsed: Mapping[int, Examined], wanted: int, delays_apart: DelaysApart = lambda run: ()
 ) -> list[int]:
     """`wanted` seeds: the nearest one, then each time the one that has most of what all before it
     differ in (a recording is matched by several runs together). `delays_apart` tells in which

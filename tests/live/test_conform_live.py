@@ -35,7 +35,13 @@ def test_one_follower_paused_and_back(tmp_path: Path, capsys: pytest.CaptureFixt
     assert {"connect", "multi", "setData", "getChildren2"} <= {one["op"] for one in requests}
 
 
-OTHERS = ["shrink-expand-many", "high-watermark", "leader-crash"]
+OTHERS = [
+    "shrink-expand-many",
+    "high-watermark",
+    "leader-crash",
+    "controlled-shutdown",
+    "controller-shutdown",
+]
 
 
 @pytest.mark.soak

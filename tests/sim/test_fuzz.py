@@ -3,7 +3,6 @@ broken on purpose is found, kept and played again."""
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -21,10 +20,9 @@ from emulator.explore.worlds import draw_world
 from emulator.hazards.base import recognise
 from emulator.runtime.perform import SIMULATED, Request, perform
 from emulator.scenario.load import loads
+from tests.sim.other_process import digests_elsewhere
 
 SEEDS = 24
-TRY = "import sys; from emulator.explore.trial import try_seed; print(*(try_seed(int(s), "
-TRY += "digest=True).digest for s in sys.argv[1:]))"
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -33,18 +31,9 @@ def test_nothing_of_ours_fails(seed: int) -> None:
 
 
 def test_a_seed_is_the_same_run_in_processes_that_hash_differently() -> None:
-    seeds = ("0", "1", "2")
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", TRY, *seeds],
-            env={**os.environ, "PYTHONHASHSEED": hashing},
-            capture_output=True,
-            check=True,
-            text=True,
-        ).stdout.strip()
-        for hashing in ("0", "7")
-    }
-    assert outputs == {" ".join(try_seed(int(s), digest=True).digest for s in seeds)}
+    seeds = (0, 1, 2)
+    here = [try_seed(seed, digest=True).digest for seed in seeds]
+    assert [digests_elsewhere(seeds, hashing) for hashing in (0, 7)] == [here, here]
 
 
 def test_a_world_played_as_a_scenario_is_the_same_run(tmp_path: Path) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from emulator.explore.fuzz import Tally, trials
+from emulator.explore.trial import try_seed
 from emulator.invariants.base import Monitor
 from emulator.runtime.play import PlayOptions, play
 from emulator.scenario.load import loads
 from emulator.trace.sink import Sink
+from tests.sim.other_process import digests_elsewhere
 
 pytestmark = pytest.mark.soak
 
@@ -41,6 +43,13 @@ def test_a_thousand_worlds_without_a_failure_of_ours() -> None:
         tally.take(trial)
     assert [(t.seed, t.ours) for t in tally.failed] == []
     assert tally.trials == SEEDS
+
+
+def test_each_world_is_the_same_where_strings_hash_differently() -> None:
+    """Every fifth of them."""
+    seeds = range(0, SEEDS, 5)
+    here = [try_seed(seed, digest=True).digest for seed in seeds]
+    assert digests_elsewhere(seeds, hashing=7) == here
 
 
 def test_seven_brokers_with_two_hundred_partitions_for_an_hour() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.conformance.compare import Difference, Examined
-from emulator.conformance.rehearsal import nearest_first
+from emulator.conformance.rehearsal import are_enough, nearest_first
 
 ALL = range(1, 8)
 
@@ -50,3 +50,12 @@ def test_the_next_one_has_the_delays_that_the_first_one_has_not() -> None:
     runs = {1: run(), 2: run(), 3: run()}
     apart = {id(runs[1]): ["long"], id(runs[2]): ["long", "short"], id(runs[3]): ["short", "odd"]}
     assert nearest_first(runs, 2, lambda one: apart[id(one)]) == [1, 3]
+
+
+def test_one_that_would_do_alone_is_enough_once_there_are_as_many_as_wanted() -> None:
+    alone = run()
+    runs = {1: run((6, "a")), 2: alone}
+    assert are_enough(runs, 2, lambda one: ())
+    assert not are_enough(runs, 3, lambda one: ())
+    assert not are_enough(runs, 2, lambda one: ["late"] if one is alone else [])
+    assert not are_enough({1: run((6, "a")), 2: run((5, "b"))}, 2, lambda one: ())

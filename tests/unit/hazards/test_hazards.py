@@ -208,6 +208,8 @@ def expanded(*, answered: bool, applied: bool = True) -> History:
     history.tell(e.IsrUpdateStarted, 1, *expand)
     if applied:
         history.wrote(1, 1, 0, 1, 3, 2)
+    else:
+        history.logged(1, "create", "/isr_change_notification/isr_change_0000000000", "{}")
     if answered:
         history.tell(e.IsrUpdated, 1, ORDERS, "expand", (1, 3, 2), 2, 0)
     history.appended(1, 5, 10).copied(5, 10, 3).hw(1, 10)
