@@ -21,7 +21,8 @@ to L12 are the names of the project's list of hazards. They read the trace event
 virtual time and live, and are on by default in `isr run`: what they say is in `summary.json`
 (`violations`), at the end of `isr run`, and in its exit code (1). A violation names the
 invariant, the two events that contradict each other, and the chain of causes that led to the
-later one; it is said once per partition and broker.
+later one; it is said once per partition and broker. `isr check RUN` holds them against a stored
+trace, also of a run that was killed (with `--converged` the liveness too, where the run is whole).
 """
 
 LIVENESS = """\
