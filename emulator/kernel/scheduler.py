@@ -398,14 +398,14 @@ class Kernel:
 
     def emitter(self, broker: int) -> Callable[..., None]:
         """`emit` for one broker, in one call."""
-        sink = self.sink
+        sink, append = self.sink, self.sink.append
 
         def emit(event_type: Callable[..., E], *fields: Any) -> None:
             seq, current = sink.next_seq, self.current
             thread = current.thread if current is not None else ""
             event = event_type(seq, self.now, broker, thread, self.cause, *fields)
             self.cause = seq
-            sink.append(event)
+            append(event)
 
         return emit
 

@@ -41,7 +41,7 @@ class ReplicaLog(msgspec.Struct):
             self.pieces[-1].end = to_offset
 
     def append(self, base: int, end: int, epoch: int) -> None:
-        """Offsets [base, end), behind all others: more of the last piece, nearly always."""
+        """Offsets [base, end), behind all others."""
         pieces = self.pieces
         if pieces and pieces[-1].epoch == epoch and pieces[-1].end == base:
             pieces[-1].end = end
@@ -101,15 +101,21 @@ class Logs:
 
     def on_records_appended(self, event: e.RecordsAppended) -> None:
         name, base = event.partition, event.base_offset
-        log = self.of(name, event.broker)
+        try:
+            log = self.of_partition[name][event.broker]
+        except KeyError:
+            log = self.of(name, event.broker)
         if log.pieces and log.pieces[-1].end > base:
             log.truncate(base)
         if event.role == "leader":
             self.writer[name] = event.broker
-        if not event.epochs:
-            log.append(base, event.leo, event.leader_epoch)
-        else:
+        pieces, epoch = log.pieces, event.leader_epoch
+        if event.epochs:
             self._copy(log, event)
+        elif pieces and pieces[-1].epoch == epoch and pieces[-1].end == base:
+            pieces[-1].end = event.leo  # as nearly always
+        else:
+            log.append(base, event.leo, epoch)
 
     def _copy(self, log: ReplicaLog, event: e.RecordsAppended) -> None:
         """A follower catches up with what earlier leaders wrote."""

@@ -37,12 +37,12 @@ class Sink:
             return
         self.events.append(event)
         self.next_seq += 1
-        if self._listeners:
-            calls = self._by_kind.get(type(event))
-            if calls is None:
-                calls = self._calls(type(event))
-            for call in calls:
-                call(event)
+        try:
+            calls = self._by_kind[type(event)]
+        except KeyError:
+            calls = self._calls(type(event))
+        for call in calls:
+            call(event)
 
     def _calls(self, kind: type) -> tuple[Listener, ...]:
         """Whom to call for a kind of event, in the order in which they came."""

@@ -153,8 +153,8 @@ def change_figures() -> list[Figure]:
             unit="s",
             scope=f"{cluster}, {rate:.0f} ISR changes per virtual second ({PAUSES} brokers stand "
             f"still for {PAUSED_US / 1e6:g} s one after the other, 1 record to each partition that "
-            f"they follow), {changed.events:,} events; {seen['told']} metadata_cache_updated name "
-            f"{seen['named']:,} partitions",
+            f"they follow), {changed.events:,} events, nobody listens; {seen['told']} "
+            f"metadata_cache_updated name {seen['named']:,} partitions",
             against="seconds of processor time",
             of=changed.real_s,
             least=LEAST_FASTER,

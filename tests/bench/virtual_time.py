@@ -20,7 +20,7 @@ from tests.bench.live_cluster import scenario
 
 CALLBACKS = 300_000
 PENDING = 1_000
-TURNS = 3
+TURNS = 5
 PARTITIONS = 30
 LEAST_EVENTS, LEAST_FASTER = 0.05, 500
 
@@ -90,15 +90,14 @@ def simulate(load: Load, *, watched: bool) -> Played:
 
 
 def figures() -> list[Figure]:
-    heap = bare_heap()
-    played = {
-        (load, watched): min(
-            (simulate(load, watched=watched) for _ in range(TURNS)), key=lambda run: run.real_s
-        )
-        for load in (BUSY, STEADY)
-        for watched in (True, False)
-    }
-    heap = max(heap, bare_heap())
+    """In turns, the heap before each run, and the best of each: what else the machine does takes
+    from both alike."""
+    heap, played = 0.0, dict[tuple[Load, bool], Played]()
+    for _ in range(TURNS):
+        for run in ((BUSY, True), (BUSY, False), (STEADY, True)):
+            heap = max(heap, bare_heap())
+            now, best = simulate(run[0], watched=run[1]), played.get(run)
+            played[run] = now if best is None or now.real_s < best.real_s else best
     return [
         _events(BUSY, played[BUSY, True], heap, "all invariants listen", LEAST_EVENTS),
         _events(BUSY, played[BUSY, False], heap, "nobody listens", None),
