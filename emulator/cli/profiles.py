@@ -29,12 +29,12 @@ def listed(context: typer.Context, as_json: Json = False) -> None:
         typer.echo(msgspec.json.encode(_all_as_json()))
         return
     console = Console(highlight=False, width=width_of(as_json=False))
-    table = Table.grid(padding=(0, 2))
+    table = _grid()
     for name, profile in profiles().items():
         table.add_row(name, profile.release, "; ".join(features(profile)))
     console.print(table)
     console.print()
-    guard_table = Table.grid(padding=(0, 2))
+    guard_table = _grid()
     for guard in guards().values():
         guard_table.add_row(guard.name, guard.kafka, f"since {guard.since}", guard.does)
     console.print(guard_table)
@@ -51,11 +51,18 @@ def diff(
     if as_json:
         typer.echo(msgspec.json.encode({"a": a, "b": b, "differences": found}))
         return
-    table = Table.grid(padding=(0, 2))
+    table = _grid()
     table.add_row("", f"[bold]{a}[/]", f"[bold]{b}[/]", "")
     for one in found:
         table.add_row(f"{one.kind} {one.name}", one.a, one.b, one.why)
     Console(highlight=False, width=width_of(as_json=False)).print(table)
+
+
+def _grid() -> Table:
+    """Rows whose names stay whole, on a narrow terminal too."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    return grid
 
 
 def _profile(name: str) -> Profile:

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from emulator import cli
 from emulator.profiles.base import profiles
 from emulator.profiles.guards.base import guards
@@ -16,7 +18,11 @@ def said(capsys: Any, *arguments: str) -> str:
     return str(capsys.readouterr().out)
 
 
-def test_profiles_and_guards_are_listed(capsys: Any) -> None:
+@pytest.mark.parametrize("columns", [80, 140])
+def test_profiles_and_guards_are_listed(
+    columns: int, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
     out = said(capsys, "profiles")
     assert all(profile.release in out for profile in profiles().values())
     assert all(name in out for name in guards())
