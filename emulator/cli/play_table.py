@@ -14,6 +14,7 @@ from rich.console import Console
 
 from emulator.faults.base import Stimulus, stimuli
 from emulator.runtime.by_hand import ByHand, NotDone
+from emulator.runtime.perform import SIMULATED, header_of
 from emulator.scenario.errors import UserError, instead_of
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Settings
@@ -21,7 +22,6 @@ from emulator.scenario.typed import SHORT, cluster_of, read_typed, usage
 from emulator.scenario.units import BadDuration, duration_us, show_us
 from emulator.scenario.written import parameters, write_scenario
 from emulator.trace.events import AnyEvent
-from emulator.trace.reader import Header
 from emulator.view import asked
 from emulator.view.derive import Derived, derive
 from emulator.view.describe import describe
@@ -199,8 +199,7 @@ class Table:
                 raise UserError("why: no partition has a state yet")
             last = max(writes, key=lambda write: write.seq)
             partition, version = last.partition, last.version
-        loaded, settings = self._loaded, dict(self._loaded.settings)
-        header = Header(1, loaded.name, self.hand.seed, loaded.profile, "simulated", settings)
+        header = header_of(self._loaded, self.hand.seed, SIMULATED)
         try:
             story = tell_why(derived, header, partition, version)
         except NoSuchChange as error:

@@ -91,7 +91,8 @@ def _kept(asked: Asked, side: int, on_play: OnPlay) -> Played:
     for event in performed.events:
         meter(event)
     summary = performed.summary
-    measured = meter.measured(seed, performed.events, recognise, late=summary.kernel_was_late)
+    late = summary.kernel_was_late, round(summary.kernel_late_ms_max * 1000)
+    measured = meter.measured(seed, performed.events, recognise, late)
     return Played(side, measured, performed.directory, summary.interrupted)
 
 

@@ -18,7 +18,7 @@ import msgspec
 from emulator.invariants.base import Monitor, Violation
 from emulator.invariants.facts import Facts
 from emulator.runtime.metrics import Quantiles, quantiles
-from emulator.runtime.perform import Recognise
+from emulator.runtime.perform import SIMULATED, Recognise
 from emulator.runtime.play import Outcome, PlayOptions, play
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.observed import Observed
@@ -61,7 +61,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     hazards: list[str]
     broken: list[str]
     late: bool = False
-    events: int = 0
+    kernel_late_us_max: int = 0
 
 
 class Meter:
@@ -82,9 +82,9 @@ class Meter:
         self._dispatch(event)
 
     def measured(
-        self, seed: int, events: Sequence[Any], recognise: Recognise, *, late: bool = False
+        self, seed: int, events: Sequence[Any], recognise: Recognise, late: tuple[bool, int]
     ) -> Measured:
-        """The run is over."""
+        """The run is over. `late`: whether the kernel was too late to tell, and by how much."""
         now_us = self.observed.clock.now_us
         violations: list[Violation] = list(self.monitor.at_end())
         hazards = [recognise(violation, events) for violation in violations]
@@ -105,8 +105,8 @@ class Meter:
             broken=[
                 v.invariant for v, hazard in zip(violations, hazards, strict=True) if not hazard
             ],
-            late=late,
-            events=len(events),
+            late=late[0],
+            kernel_late_us_max=late[1],
         )
 
     def _counts(self) -> dict[str, int]:
@@ -139,8 +139,9 @@ def play_measured(
     sink.listen(meter)
     outcome = play(variant.scenario, options, sink)
     tolerated_us = variant.scenario.kernel_late_ms * 1000 * options.time_scale
-    late = options.zookeeper != "simulated" and outcome.kernel_late_us_max > tolerated_us
-    return meter.measured(options.seed, sink.events, recognise, late=late), outcome
+    too_late = options.zookeeper != SIMULATED and outcome.kernel_late_us_max > tolerated_us
+    late = too_late, outcome.kernel_late_us_max
+    return meter.measured(options.seed, sink.events, recognise, late), outcome
 
 
 # -- figures ---------------------------------------------------------------------------------------
@@ -176,6 +177,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     hazards: dict[str, int]
     broken_invariants: dict[str, int]
     runs_too_late: int
+    kernel_late_ms_max: float
     run_directory: str | None = None
 
 
@@ -221,6 +223,7 @@ def figures(variant: Variant, runs: Sequence[Measured], directory: Path | None =
         hazards=_count(name for run in runs for name in run.hazards),
         broken_invariants=_count(name for run in runs for name in run.broken),
         runs_too_late=sum(run.late for run in runs),
+        kernel_late_ms_max=_ms(max((run.kernel_late_us_max for run in runs), default=0)),
         run_directory=None if directory is None else str(directory),
     )
 

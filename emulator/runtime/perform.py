@@ -22,6 +22,7 @@ from emulator.runtime.run_directory import RunDirectory
 from emulator.scenario.expectations.base import Judge
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.observed import Observed
+from emulator.scenario.schema import Scenario
 from emulator.trace.events import AnyEvent
 from emulator.trace.reader import Header
 from emulator.trace.sink import Sink
@@ -146,16 +147,7 @@ class Rehearsal(Audience):
         """Write down what is going to happen, and listen."""
         request, scenario = self.request, self.request.scenario
         self.directory.describe(scenario.text, _about(request))
-        self.directory.open_trace(
-            Header(
-                trace=1,
-                scenario=scenario.name,
-                seed=request.seed,
-                profile=scenario.profile,
-                zookeeper=request.zookeeper,
-                settings=dict(scenario.settings),
-            )
-        )
+        self.directory.open_trace(header_of(scenario, request.seed, request.zookeeper))
         self.listen()
         self.sink.listen(self.directory)
         if request.recorder is not None:
@@ -187,6 +179,21 @@ class Rehearsal(Audience):
         """A play that failed has no summary; what happened until then is kept."""
         if self._recorder is not None:
             self._recorder.flush()
+
+
+def header_of(scenario: Scenario, seed: int, zookeeper: str) -> Header:
+    """The first line of a run's trace."""
+    version = scenario.running()
+    return Header(
+        trace=1,
+        scenario=scenario.name,
+        seed=seed,
+        profile=scenario.profile,
+        zookeeper=zookeeper,
+        settings=dict(scenario.settings),
+        defaults=dict(version.values),
+        guards=tuple(sorted(guard.name for guard in version.guards)),
+    )
 
 
 class Interrupted(msgspec.Struct):

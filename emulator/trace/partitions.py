@@ -19,9 +19,10 @@ _STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
 
 
 class State(msgspec.Struct):
-    """One version of a state znode, from `t_us` on. `by_leader`: an ISR change, not an election;
-    `seq` is the event that told it, `writer` its broker, `controller_epoch` -1 where the event does
-    not say."""
+    """One version of a state znode, from `t_us` on. `by_leader`: a leader wrote it itself;
+    `isr_change`: a leader's decision, whoever wrote it, and no election (which raises the leader
+    epoch); `seq` is the event that told it, `writer` its broker, `controller_epoch` -1 where the
+    event does not say."""
 
     version: int
     t_us: int
@@ -32,6 +33,7 @@ class State(msgspec.Struct):
     seq: int = -1
     writer: int = 0
     controller_epoch: int = -1
+    isr_change: bool = False
 
 
 class Partition(msgspec.Struct):
@@ -157,9 +159,16 @@ class Partitions:
         elif last is not None and state.version <= last.version:
             _know_earlier(partition.states, state)
             return
+        state.isr_change = state.by_leader or _is_isr_change(last, state)
         partition.states.append(state)
         for listener in self._listeners:
             listener(partition, state)
+
+
+def _is_isr_change(last: State | None, state: State) -> bool:
+    """The same leadership goes on."""
+    leadership = state.leader, state.leader_epoch
+    return last is not None and state.version > 0 and leadership == (last.leader, last.leader_epoch)
 
 
 def _know_earlier(states: list[State], again: State) -> None:
@@ -168,4 +177,5 @@ def _know_earlier(states: list[State], again: State) -> None:
         if known.version == again.version:
             known.t_us = min(known.t_us, again.t_us)
             known.by_leader = known.by_leader or again.by_leader
+            known.isr_change = known.isr_change or again.by_leader
             return

@@ -20,7 +20,8 @@ _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
 
 class Header(msgspec.Struct, frozen=True):
-    """The first line of a trace."""
+    """The first line of a trace. `settings` are those that were given, `defaults` the version's for
+    the others; `guards` the fixes that the version has (None: the trace does not say)."""
 
     trace: int
     scenario: str
@@ -28,6 +29,8 @@ class Header(msgspec.Struct, frozen=True):
     profile: str
     zookeeper: str
     settings: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    guards: tuple[str, ...] | None = None
 
 
 class BadTrace(Exception):

@@ -53,8 +53,8 @@ K = TypeVar("K", bound=Known)
 
 
 class StateWrite(Known):
-    """One version of a state znode. `by_controller`: its multi was fenced by
-    `/controller_epoch`.
+    """One version of a state znode. `by_controller`: its multi was fenced by `/controller_epoch`,
+    or (before 2.1) it begins another leadership.
     """
 
     by_controller: bool = False
@@ -292,7 +292,8 @@ class _Reader:
         version = op.version if op.op == "setData" and op.version is not None else before + 1
         version = 0 if op.op == "create" else version
         write = _state_write(op.data, partition, version, event)
-        write.by_controller = is_fenced(event)
+        elected = last is None or last.leader_epoch != write.leader_epoch
+        write.by_controller = elected or is_fenced(event)
         spans.append(write)
 
     def _notification(self, event: e.ZkTransaction, op: LoggedOp) -> None:

@@ -26,6 +26,13 @@ TICK_MS, QUIET_MS, AT_LAST_MS = 2_500, 5_000, 60_000
 IsrChangePropagationInterval.
 """
 LAG, LAG_DEFAULT = "replica.lag.time.max.ms", 30_000
+MESSAGES = "replica.lag.max.messages"
+BY_TIME_ONLY, HALF_LAG = "lag-by-time-only", "isr-expiration-at-half-lag"
+LOG_END, EPOCH_START = "stay-at-log-end", "join-past-epoch-start"
+NOTIFICATIONS = "isr-change-notifications"
+"""Kafka's fixes by the names that a trace's header has, as far as the rules for the ISR depend on
+them; a trace that does not say which it has is of a version that has them all.
+"""
 
 
 class NoSuchChange(Exception):
@@ -112,6 +119,10 @@ class Story(msgspec.Struct, kw_only=True):
     leo: int | None = None
     followers: list[Follower] = []
     lag_ms_max: int | None = None
+    lag_messages_max: int | None = None
+    stays_at_log_end: bool = True
+    past_epoch_start: bool = True
+    notifies: bool = True
     check_every_ms: int | None = None
     circumstances: list[Circumstance] = []
     because: list[Because] = []
@@ -154,8 +165,15 @@ def tell_why(derived: Derived, header: Header, partition: TopicPartition, versio
         _decision(story, derived, header, attempt)
     else:
         story.because = because(derived, write)
+    story.stays_at_log_end = _has(header, LOG_END)
+    story.past_epoch_start = _has(header, EPOCH_START)
+    story.notifies = _has(header, NOTIFICATIONS)
     _propagation(story, derived, write, attempt)
     return story
+
+
+def _has(header: Header, guard: str) -> bool:
+    return header.guards is None or guard in header.guards
 
 
 def _ms(derived: Derived, at_us: int) -> float:
@@ -209,7 +227,10 @@ def _decision(story: Story, derived: Derived, header: Header, attempt: Attempt) 
     if started.change == "shrink":
         story.followers = [Follower(*late) for late in started.out_of_sync]
         story.lag_ms_max = _number(header, LAG, LAG_DEFAULT)
-        story.check_every_ms = story.lag_ms_max // 2
+        halves = 2 if _has(header, HALF_LAG) else 1
+        story.check_every_ms = story.lag_ms_max // halves
+        if not _has(header, BY_TIME_ONLY):
+            story.lag_messages_max = _number(header, MESSAGES, 0)
     else:
         joined = [replica for replica in started.to_isr if replica not in started.from_isr]
         story.followers = [Follower(r, _leo(derived, started, r)) for r in joined]
@@ -224,7 +245,7 @@ def _asked(derived: Derived, attempt: Attempt, sent: e.AlterIsrSent) -> Asked:
 
 def _number(header: Header, name: str, default: int) -> int:
     try:
-        return int(header.settings.get(name, default))
+        return int(header.settings.get(name, header.defaults.get(name, default)))
     except (TypeError, ValueError):
         return default
 

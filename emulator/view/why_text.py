@@ -17,6 +17,7 @@ from emulator.view.telling import ids, span
 from emulator.view.why import (
     AT_LAST_MS,
     LAG,
+    MESSAGES,
     QUIET_MS,
     TICK_MS,
     Follower,
@@ -97,18 +98,27 @@ def _saw(story: Story, follower: Follower) -> str:
     at = f"LEO {follower.leo:,}" if follower.leo >= 0 else "a LEO that this trace does not tell"
     of = f" of {story.leo:,}" if story.leo is not None and story.leo >= 0 else ""
     hw = f", HW {story.hw:,}" if story.hw is not None and story.hw >= 0 else ""
-    late = f", last caught up {follower.behind_ms:,} ms ago" if follower.behind_ms >= 0 else ""
+    what = "caught up" if story.lag_messages_max is None else "fetched"
+    late = f", last {what} {follower.behind_ms:,} ms ago" if follower.behind_ms >= 0 else ""
     return f"follower {follower.replica} at {at}{of}{hw}{late}"
 
 
 def _rule(story: Story, follower: Follower) -> str:
     if story.change == "shrink":
-        return (
-            f"not at the leader's LEO, and {follower.behind_ms:,} ms > {LAG} {story.lag_ms_max:,}"
-            f": out of sync (looked at every {story.check_every_ms:,} ms)"
-        )
+        looks = f"looked at every {story.check_every_ms:,} ms"
+        return f"{_too_late(story, follower)}: out of sync ({looks})"
     seen = f"LEO {follower.leo:,} ≥ HW {story.hw:,}" if follower.leo >= 0 else "LEO ≥ HW"
-    return f"{seen} and ≥ the epoch's first offset: in sync (joining does not ask for {LAG})"
+    start = " and ≥ the epoch's first offset" if story.past_epoch_start else ""
+    return f"{seen}{start}: in sync (joining does not ask for {LAG})"
+
+
+def _too_late(story: Story, follower: Follower) -> str:
+    """The rule that it broke; before 0.9 there were two."""
+    behind = (story.leo or 0) - follower.leo
+    if story.lag_messages_max is not None and behind > story.lag_messages_max:
+        return f"{behind:,} records behind > {MESSAGES} {story.lag_messages_max:,}"
+    late = f"{follower.behind_ms:,} ms > {LAG} {story.lag_ms_max:,}"
+    return f"not at the leader's LEO, and {late}" if story.stays_at_log_end else late
 
 
 def _asking(story: Story) -> Iterator[tuple[str, str]]:
@@ -168,11 +178,13 @@ def _reached(story: Story) -> Iterator[tuple[str, str]]:
     elif story.asked:
         yield "told", "by the controller: UpdateMetadata was queued before the leader was answered"
     elif story.expected_version is not None and not story.by_controller:
-        yield "told", "never: the trace ends, or the leader did, before it told the controller"
+        ends = "the trace ends, or the leader did, before it told the controller"
+        yield "told", f"never: {ends if story.notifies else 'this version tells nobody'}"
     for shown in story.shown:
         yield f"broker {shown.broker}", _shown(story, shown)
     if story.never_shown:
-        yield "never shown", f"v{story.version} was in no broker's metadata: overtaken on the way"
+        why = "overtaken on the way" if story.notifies else "nobody was told"
+        yield "never shown", f"v{story.version} was in no broker's metadata: {why}"
 
 
 def _let_go(story: Story) -> str:

@@ -70,9 +70,9 @@ class Metadata:
         for state in reversed(partition.states):
             if state.version <= before:
                 return
-            if state.by_leader and state.version == version:
+            if state.isr_change and state.version == version:
                 self.delays_us.append(t_us - state.t_us)
-            elif state.by_leader and state.version < version:
+            elif state.isr_change and state.version < version:
                 self.never_shown += 1
 
     def _fresh_or_stale(self, partition: Partition, entry: Entry, t_us: int) -> None:
@@ -106,7 +106,7 @@ class Metadata:
     def awaited(self) -> int:
         """Versions that some cache has yet to show (or to skip): counted per broker."""
         return sum(
-            state.by_leader and state.version > entry.version
+            state.isr_change and state.version > entry.version
             for name, caches in self.entries.items()
             for entry in caches.values()
             if entry.stale_since_us is not None

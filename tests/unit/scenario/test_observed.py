@@ -83,6 +83,18 @@ def test_a_version_that_a_later_one_overtook_was_never_shown() -> None:
     assert metadata.awaited() == 2
 
 
+def test_an_isr_change_that_the_controller_wrote_is_one_and_an_election_is_none() -> None:
+    story = Story().created().at(7)
+    for version, epoch, isr in ((1, 0, (1, 3)), (2, 1, (1, 2, 3))):
+        ops = (LoggedOp("setData", STATE, payload(*isr, epoch=epoch), version),)
+        story.tell(e.ZkTransaction, 3, 8 + version, "multi", None, None, None, False, ops)
+        story.at(7 + version).shown(version, *isr)
+    observed = observe(story)
+    states = observed.partitions.of(ORDERS).states
+    assert [(s.by_leader, s.isr_change) for s in states[1:]] == [(False, True), (False, False)]
+    assert list(map(ms, observed.metadata.delays_us)) == [1000, 1000, 1000]
+
+
 def test_staleness_lasts_from_the_first_write_missed_to_the_newest_shown() -> None:
     story = Story().created().at(7).written(1, 1, 3).at(8).written(2, 1, 3, 2, change="expand")
     story.at(10).shown(1, 1, 3, at_brokers=(1,)).at(14).shown(2, 1, 3, 2, at_brokers=(1,))

@@ -8,11 +8,23 @@ import json
 import pytest
 from rich.console import Console
 
+from emulator.profiles.guards.base import guards as guards_by_name
 from emulator.trace import events as e
-from emulator.trace.values import LoggedOp, TopicPartition
+from emulator.trace.reader import Header
+from emulator.trace.values import Lagging, LoggedOp, TopicPartition
 from emulator.view.derive import derive
 from emulator.view.telling import scene
-from emulator.view.why import NoSuchChange, Story, as_json, tell_why
+from emulator.view.why import (
+    BY_TIME_ONLY,
+    EPOCH_START,
+    HALF_LAG,
+    LOG_END,
+    NOTIFICATIONS,
+    NoSuchChange,
+    Story,
+    as_json,
+    tell_why,
+)
 from emulator.view.why_text import headline, lines, render_why
 from emulator.view.wording import tell
 from tests.unit.view.recorded import recorded
@@ -58,6 +70,44 @@ def test_an_expand_asks_for_the_high_watermark_and_not_for_the_lag() -> None:
     assert "rule: LEO 118 ≥ HW 60 and ≥ the epoch's first offset: in sync" in text
     assert "joining does not ask for replica.lag.time.max.ms" in text
     assert "told: never" in text
+
+
+def older(*without: str, **defaults: str) -> Header:
+    """The header of a version that lacks these fixes."""
+    guards = tuple(sorted(set(guards_by_name()) - {*without}))
+    settings = {name.replace("_", "."): value for name, value in defaults.items()}
+    return Header(1, "by-hand", 7, "0.8.2", "simulated", {}, settings, guards)
+
+
+def rules(header: Header, behind: int) -> str:
+    script = Script().shrink_and_late_news()
+    script.at(20000).changes((1, 3), (1,), 2, Lagging(3, 118 - behind, 900))
+    return told(tell_why(derive(script.events), header, P0, 2))
+
+
+def test_before_0_9_a_follower_was_late_by_records_or_by_its_last_fetch() -> None:
+    header = older(BY_TIME_ONLY, HALF_LAG, LOG_END, NOTIFICATIONS,
+                   replica_lag_max_messages="4", replica_lag_time_max_ms="800")  # fmt: skip
+    assert "rule: 5 records behind > replica.lag.max.messages 4: out of sync" in rules(header, 5)
+    text = rules(header, 4)
+    assert "rule: 900 ms > replica.lag.time.max.ms 800: out of sync" in text
+    assert "last fetched 900 ms ago" in text
+    assert "(looked at every 800 ms)" in text
+    assert "told: never: this version tells nobody" in text
+    assert "never shown: v2 was in no broker's metadata: nobody was told" in text
+
+
+def test_the_names_of_fixes_are_those_of_the_profiles() -> None:
+    names = {BY_TIME_ONLY, HALF_LAG, LOG_END, EPOCH_START, NOTIFICATIONS}
+    assert names <= set(guards_by_name())
+
+
+def test_before_2_0_1_the_epochs_first_offset_did_not_matter() -> None:
+    script = Script().shrink_and_late_news()
+    script.at(14000).add(e.FollowerStateUpdated, 1, P0, 2, 118, 118, 14000)
+    script.changes((1, 3), (1, 3, 2), 2)
+    text = told(tell_why(derive(script.events), older(EPOCH_START), P0, 2))
+    assert "rule: LEO 118 ≥ HW 60: in sync" in text
 
 
 def test_after_a_minute_it_is_told_without_quiet() -> None:
