@@ -18,6 +18,8 @@ def project(tmp_path: Path) -> Path:
     root = tmp_path / "project"
     for path, text in {
         "emulator/__init__.py": THREE,
+        "emulator/testing/__init__.py": "",  # the installed plug-in of pytest is looked for here
+        "emulator/testing/plugin.py": "",
         "tests/test_three.py": TEST,
         "pytest.ini": "[pytest]\npythonpath = .\n",
         "runs/old/trace.ndjson": "{}",

@@ -191,7 +191,7 @@ def test_6_11_a_leader_whose_followers_are_out_of_sync_keeps_its_leadership_unti
     }
     with Emulated(1, 2, 3, **settings) as cluster:
         cluster.topic("orders", (2, 3)).do(Kill(3)).run_ms(9000).now_on()
-        cluster.do(Terminate(2)).run_ms(6000)
+        cluster.do(Terminate(2)).run_ms(9000)
         handled = cluster.seen(events.ControllerEventProcessed, event="ControlledShutdown")
         assert len(handled) == 3
         assert [e.broker for e in cluster.seen(events.BrokerExited)] == [2]
