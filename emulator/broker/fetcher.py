@@ -485,9 +485,7 @@ class ReplicaFetcherThread:
         self, partition: TopicPartition, state: PartitionFetchState, *, earliest: bool
     ) -> int:
         response = await self._send(
-            ListOffsetsRequest(
-                self._context.broker, partition, state.current_leader_epoch, earliest
-            )
+            ListOffsetsRequest(self._context.broker, partition, self._epoch_sent(state), earliest)
         )
         assert isinstance(response, ListOffsetsResponse)
         if response.error is not Errors.NONE:

@@ -5,7 +5,12 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.protocol.messages import FetchRequest, OffsetsForLeaderEpochRequest
+from emulator.model.errors import Errors
+from emulator.protocol.messages import (
+    FetchRequest,
+    ListOffsetsRequest,
+    OffsetsForLeaderEpochRequest,
+)
 from tests.interaction.hosting import ORDERS_0, Hosting, fetch, leader_and_isr, leading, state_of
 from tests.interaction.playbook import after_ms
 from tests.interaction.test_following import ASKS_EPOCH, answered, ended, fetched, grown
@@ -100,6 +105,11 @@ def test_5_3_from_2_1_on_a_follower_says_its_leader_epoch(
     with told_to_follow(how, (4, 10)) as play:
         play << ASKS_EPOCH >> ended((ORDERS_0, 4, 10)) << "to 2: Fetch orders-0@10"
         asked, fetches = (request for _, request in play.network.sent)
+        play >> answered(fetched(ORDERS_0, error=Errors.OFFSET_OUT_OF_RANGE))
+        play << "to 2: ListOffsetsRequest"
+        (*_, offsets) = (request for _, request in play.network.sent)
+        assert isinstance(offsets, ListOffsetsRequest)
+        assert offsets.current_leader_epoch == epoch
         assert isinstance(asked, OffsetsForLeaderEpochRequest)
         assert isinstance(fetches, FetchRequest)
         said = [one.current_leader_epoch for one in (*asked.partitions, *fetches.partitions)]

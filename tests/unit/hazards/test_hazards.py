@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from emulator.hazards.base import hazards, recognise
 from emulator.invariants.base import Violation, invariants
 from emulator.trace import events as e
@@ -85,6 +87,18 @@ def test_a_fail_over_that_such_a_command_ends() -> None:
     history.tell(e.ThreadFailed, 1, "election", error)
     assert recognise(nobody, history.events) == "stuck election command"
     assert recognise(nobody, history.elected(2).events) == ""
+
+
+STALE = Violation("metadata converges", "it shows v0, ZooKeeper has v1", (-1, 1), ORDERS, 2)
+
+
+@pytest.mark.parametrize(("version", "hazard"), [("0.8.2", "KAFKA-1367"), ("0.9.0", "")])
+def test_an_isr_change_that_nobody_is_told_of(version: str, hazard: str) -> None:
+    history = History().started(1, 2, 3).elected().created()
+    history.tell(e.BrokerStarting, 1, version)
+    assert recognise(STALE, history.events) == "", "nothing was changed"
+    history.tell(e.IsrUpdated, 1, ORDERS, "shrink", (1, 2), 1, 0)
+    assert recognise(STALE, history.events) == hazard
 
 
 def test_each_breaks_invariants_that_there_are() -> None:
