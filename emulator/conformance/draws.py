@@ -27,8 +27,6 @@ HASTE = 6
 """After so many already, where all of them go wrong in one way; after three times as many, where
 most do, or the leg went better after other legs before."""
 ANEW_ONE_IN = 4
-SPARED = 4
-"""Of the party that is drawn again, each stream is with chance 1, 1/2, 1/4 or 1/8."""
 NOWHERE: Score = (-1, 0)
 
 
@@ -89,18 +87,16 @@ class Tried:
             return self._anew(stream)
         party = self._blamed(parties, stream)
         streams = [key for key in self._asked if party_of(key[1]) == party]
-        spared = 1 << stream.below(SPARED)
-        some = [key for key in streams if stream.below(spared) == 0]
-        return {key: stream.bits() for key in some or [streams[stream.below(len(streams))]]}
+        return {key: stream.bits() for key in _some(streams, stream)}
 
     def _blamed(self, parties: list[str], stream: Stream) -> str:
-        """Half of the time the party that disagrees, else one that the stimuli are about, or any:
-        what a resumed broker does first decides what others write."""
-        chance = stream.below(4)
-        if chance < 2 and self._party in parties:
+        """As often the party that disagrees as one that the stimuli are about, else any: what a
+        resumed broker does first decides what others write."""
+        chance = stream.below(8)
+        if chance < 3 and self._party in parties:
             return self._party
         about = [party for party in self._suspects if party in parties]
-        if about and chance < 3:
+        if about and chance < 6:
             return about[stream.below(len(about))]
         return parties[stream.below(len(parties))]
 
@@ -113,6 +109,19 @@ class Tried:
         if score >= self.best_score:
             self.best, self.best_score, self._party = dict(draw), score, party
             self._asked = list(asked)
+
+
+def _some(streams: Sequence[Choice], stream: Stream) -> Sequence[Choice]:
+    """All of them; those of one actor; those of one purpose; or about a quarter."""
+    way = stream.below(4)
+    if way == 0:
+        return streams
+    chosen = streams[stream.below(len(streams))]
+    if way == 1:
+        return [key for key in streams if key[1] == chosen[1]]
+    if way == 2:
+        return [key for key in streams if key[2] == chosen[2]]
+    return [chosen, *(key for key in streams if key != chosen and stream.below(4) == 0)]
 
 
 def party_of(actor: str) -> str:
