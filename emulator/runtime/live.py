@@ -15,6 +15,7 @@ from emulator.kernel.rng import Chance, Stream
 from emulator.kernel.scheduler import Process
 from emulator.model.errors import Errors
 from emulator.runtime.cluster import Cluster
+from emulator.runtime.cores import Cores
 from emulator.runtime.jvm_session import JvmListener, JvmSession
 from emulator.runtime.latency import BROKERS, Latencies
 from emulator.runtime.live_causes import CLOSE, CONNECT, LiveCauses
@@ -67,6 +68,7 @@ class LiveWorld:
         self.clock = LiveClock(time_scale)
         self.kernel = LiveKernel(sink, self.clock)
         self._as_recorded = any(boot.registered_us is not None for boot in scenario.boots)
+        self.cores = Cores(self.kernel, self.latencies)
         self.network = MemoryNetwork(self.kernel, self._network_latency_us)
         self.server = self._embedded(data_dir) if zookeeper == EMBEDDED else None
         self._address = self.server.address if self.server else parse_address(zookeeper)
@@ -97,11 +99,15 @@ class LiveWorld:
             action()
 
     def prepare(self, stimulus: str, at_us: int) -> None:
-        """The machine itself is what is busy."""
+        """For a recording only (see `Cores`): otherwise the machine itself is what is busy."""
+        self.cores.prepare(stimulus, at_us)
 
     def _network_latency_us(self, purpose: str, actor: str) -> int:
         """Messages between brokers stay in this process; a recorded cluster's took their time."""
-        return self.latencies(purpose, actor) if self._as_recorded else 0
+        if not self._as_recorded:
+            return 0
+        us = self.latencies(purpose, actor)
+        return us + self.cores.busy_us(actor) if self.cores.until_us > self.kernel.now else us
 
     def _take_the_time_of_brokers(self) -> None:
         """Where registrations have the moments of real brokers, what follows takes as long as it
@@ -287,7 +293,9 @@ class LiveWorld:
         return self.chance.stream("assignment", "admin").below(below)
 
     def handover_jitter_us(self, producer: str) -> int:
-        return self.latencies("producer_handover", producer) if self._as_recorded else 0
+        if not self._as_recorded:
+            return 0
+        return self.latencies("producer_handover", producer) + self.cores.busy_us(producer)
 
     def client_draw(self, purpose: str, actor: str) -> int:
         return self.latencies(purpose, actor) if self._as_recorded else FIXED[purpose]

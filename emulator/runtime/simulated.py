@@ -12,6 +12,7 @@ from functools import partial
 from emulator.kernel.rng import Chance, Choice, Stream
 from emulator.kernel.scheduler import Kernel, Process
 from emulator.runtime.cluster import Cluster
+from emulator.runtime.cores import Cores
 from emulator.runtime.latency import BROKERS, Latencies
 from emulator.runtime.network import MemoryNetwork
 from emulator.runtime.zk_observer import TracingObserver
@@ -38,7 +39,7 @@ class SimulatedWorld:
         self.chance = Chance(seed, choices)
         self.latencies = Latencies(self.chance)
         self.kernel = Kernel(sink, wake_up=self.latencies)
-        self._busy_until = 0
+        self.cores = Cores(self.kernel, self.latencies)
         self.network = MemoryNetwork(self.kernel, self._network_latency_us)
         self._zookeeper = self.kernel.process("zookeeper")
         self._booting: Timer | None = None
@@ -60,23 +61,12 @@ class SimulatedWorld:
         self.cluster = Cluster(scenario, self.kernel, self.network, self)
 
     def prepare(self, stimulus: str, at_us: int) -> None:
-        """Whoever is to do this at that moment takes the cores for a while, before and after."""
-        busy_us = self.latencies("stimulus_busy", stimulus)
-        if busy_us:
-            lane = self.kernel.world.lane("machine")
-            lane.call_at(at_us - busy_us, partial(self._be_busy, at_us + busy_us))
-
-    def _be_busy(self, until_us: int) -> None:
-        self._busy_until = until_us
-
-    def _busy_us(self, actor: str) -> int:
-        """How much later something is that needs a core now."""
-        left_us = self._busy_until - self.kernel.now
-        return left_us * self.latencies("busy_share", actor) // 1000 if left_us > 0 else 0
+        """See `Cores`."""
+        self.cores.prepare(stimulus, at_us)
 
     def _network_latency_us(self, purpose: str, actor: str) -> int:
         us = self.latencies(purpose, actor)
-        return us + self._busy_us(actor) if self._busy_until > self.kernel.now else us
+        return us + self.cores.busy_us(actor) if self.cores.until_us > self.kernel.now else us
 
     def _client_of(self, session_id: int) -> str:
         return self.ensemble.client_of(session_id)
@@ -161,7 +151,7 @@ class SimulatedWorld:
         """Later still while a process that was resumed takes the cores, or who does a stimulus:
         they are shared."""
         late_us, now = self.latencies("producer_handover", producer), self.kernel.now
-        late_us += self._busy_us(producer)
+        late_us += self.cores.busy_us(producer)
         if any(p.sluggish_until + RESUME_ECHO_US > now for p in self.kernel.processes.values()):
             late_us += self.latencies("handover_beside_resume", producer)
         return late_us

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from emulator.runtime.cores import Cores
 from emulator.runtime.simulated import SimulatedWorld
 from emulator.scenario.schema import Boot, Scenario, ZooKeeperSettings
 from emulator.trace.sink import Sink
@@ -28,6 +29,7 @@ def world() -> Iterator[SimulatedWorld]:
     )
     world = SimulatedWorld(scenario, 1, Sink())
     world.latencies = lambda purpose, _: BUSY_US[purpose]  # type: ignore[assignment]
+    world.cores = Cores(world.kernel, world.latencies)
     yield world
     world.close()
 
