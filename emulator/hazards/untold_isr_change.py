@@ -1,4 +1,4 @@
-"""KAFKA-1367: up to 0.8.2 nobody tells the controller of an ISR change."""
+"""Up to 0.8.2 nobody tells the controller of an ISR change (KAFKA-1367)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from emulator.trace.events import AnyEvent
 class NobodyIsTold(Hazard):
     """ReplicaManager.scala@0.8.2.2 has no isr-change-propagation."""
 
-    name = "KAFKA-1367"
+    name = "untold ISR change"
     about = (
         "A leader changes the ISR in ZooKeeper and tells nobody: the controller and all metadata "
         "have the old one until the controller reads the state for a reason of its own."
