@@ -7,8 +7,9 @@ size. How a table is computed is its own file's business, how it looks the repor
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +43,23 @@ class Analysis(msgspec.Struct):
 
 def analyse(spark: SparkSession, dataset: Dataset, on_table: OnTable = lambda *_: None) -> Analysis:
     """Everything. AnalysisError when a file turns out to be unreadable within."""
-    rows = tables.events(spark, dataset)
-    cached = rows.select(*_needed(rows)).cache()
     try:
-        found = _all(cached, on_table)
-        return Analysis(found, runs_of(cached), dataset.rows)
+        with cached(spark, dataset) as rows:
+            found = _all(rows, on_table)
+            return Analysis(found, runs_of(rows), dataset.rows)
     except PySparkException as error:
         raise AnalysisError(f"{dataset.base}: {_why(error)}") from None
+
+
+@contextmanager
+def cached(spark: SparkSession, dataset: Dataset) -> Iterator[DataFrame]:
+    """All rows, scanned once, with the columns that tables are made of."""
+    rows = tables.events(spark, dataset)
+    kept = rows.select(*_needed(rows)).cache()
+    try:
+        yield kept
     finally:
-        cached.unpersist()
+        kept.unpersist()
 
 
 def _all(rows: DataFrame, on_table: OnTable) -> dict[str, pa.Table]:

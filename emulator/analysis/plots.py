@@ -129,6 +129,7 @@ def _bars(rows: list[dict[str, Any]], by: str, name: str) -> Figure:
         axis.set_title(panel, fontsize=8, color=_INK)
         axis.set_yticks(range(len(groups)), [label(group) for group in groups])
         axis.set_xlabel("seconds in all" if "seconds" in rows[0] else "ms: p50, p95, p99, max")
+        axis.set_xlim(0, None if axis.dataLim.x1 > 0 else 1)
         _plain(axis, counts=False)
     axes[0][0].invert_yaxis()
     figure.tight_layout()

@@ -39,6 +39,9 @@ def command(
     ] = False,
     master: SparkMaster = "local[*]",
     conf: SparkConf = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="While it is written: renew the tables until Ctrl-C.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The tables as one JSON object.")] = False,
 ) -> None:
     """Compute every table of a data set with Spark, and write a report that needs no network.
@@ -50,17 +53,21 @@ def command(
     from emulator.analysis.dataset import open_dataset
     from emulator.analysis.report import write_report
 
+    into, given = out or dataset / OUT, settings_of(conf)
+    session.check_master(master)
+    if follow:
+        _follow(dataset, into, master, given)
+        return
     began_s = time.monotonic()
     found = open_dataset(dataset, skip_bad=skip_bad)
     for problem in found.problems:
         print(f"left out: {problem}", file=sys.stderr)
     _say(f"{found.rows:,} rows in {len(found.events) + len(found.runs):,} files; Spark starts")
-    spark = session.start(master, {**session.sized(found.rows), **settings_of(conf)})
+    spark = session.start(master, {**session.sized(found.rows), **given})
     try:
         made = analyse(spark, found, _told)
     finally:
         spark.stop()
-    into = out or dataset / OUT
     write(made, into, csv=csv)
     page = write_report(made, into, f"Analysis of {dataset.resolve().name}", found.problems)
     took_s = time.monotonic() - began_s
@@ -70,6 +77,34 @@ def command(
     typer.echo(f"{len(made.runs):,} runs, {found.rows:,} rows in {took_s:.1f} s")
     typer.echo(f"tables         {into / 'tables'}")
     typer.echo(f"report         {page}")
+
+
+def _follow(dataset: Path, into: Path, master: str, conf: dict[str, str]) -> None:
+    """Until Ctrl-C, which is how it is meant to end."""
+    from pyspark.errors import StreamingQueryException
+
+    from emulator.analysis import session
+    from emulator.analysis.errors import AnalysisError
+    from emulator.analysis.follow import follow
+
+    if not dataset.is_dir():
+        raise AnalysisError(f"{dataset}: there is no such directory")
+    spark = session.start(master, {**session.sized(0), **conf})
+    try:
+        query = follow(spark, dataset, into, _renewed)
+        _say(f"following {dataset}; the report is {into / 'report.html'}; Ctrl-C ends it")
+        query.awaitTermination()
+    except KeyboardInterrupt:
+        query.stop()
+    except StreamingQueryException as error:
+        raise AnalysisError(f"{dataset}: {str(error).splitlines()[0][:300]}") from None
+    finally:
+        spark.stop()
+
+
+def _renewed(made: Any) -> None:
+    ended = sum(run["verdict"] is not None for run in made.runs)
+    typer.echo(f"{len(made.runs):,} runs, {ended:,} of them over")
 
 
 def settings_of(conf: list[str] | None) -> dict[str, str]:

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from emulator.cli.run import orderly_end
 from emulator.cli.zookeeper_log import Log, Wanted, as_json_line, read_run_log, table
-from emulator.runtime.run_directory import RUN_HELP
+from emulator.runtime.run_directory import RUN_HELP, find_run
 from emulator.scenario.errors import UserError
 from emulator.scenario.units import BadDuration, duration_us
 from zk.server import EmbeddedServer, StartFailed
@@ -150,6 +150,10 @@ def log(
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object per transaction and line.")
     ] = False,
+    parquet: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="All of it into this data set, beside the run's events."),
+    ] = None,
 ) -> None:
     """Print the transaction log of a run's ZooKeeper server: what it applied, in whose session.
 
@@ -159,7 +163,9 @@ def log(
     found = read_run_log(run)
     wanted = Wanted(path, _session(session), broker)
     _check(found, wanted)
-    if as_json:
+    if parquet is not None:
+        _keep(run, found, parquet)
+    elif as_json:
         for entry in found.entries:
             if wanted.has(found, entry):
                 typer.echo(as_json_line(found, entry))
@@ -168,6 +174,13 @@ def log(
         Console(width=None if wide else UNFOLDED, highlight=False).print(table(found, wanted))
     if found.torn:
         raise UserError(found.torn)
+
+
+def _keep(run: str, found: Log, parquet: Path) -> None:
+    from emulator.sweep.stored import add_log
+
+    key = add_log(find_run(run), parquet, found.entries, found.owners)
+    typer.echo(f"{len(found.entries):,} transactions of {key.scenario}/{key.run} in {parquet}")
 
 
 def _session(text: str | None) -> int | None:

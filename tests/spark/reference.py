@@ -534,7 +534,8 @@ def _zxids(run: Run) -> tuple[set[Any], set[Any]]:
 
 def _isr_writes(run: Run) -> tuple[set[Any], set[Any]]:
     traced = {(place(event), event.zk_version) for event in run.of(e.IsrUpdated)}
-    found = [(STATE.fullmatch(o.path or ""), o) for o in run.of(ZkLogged) if o.op == "setData"]
+    ops = [op for event in run.of(ZkLogged) for op in event.zk_transaction_ops or (event,)]
+    found = [(STATE.fullmatch(o.path or ""), o) for o in ops if o.op == "setData"]
     return traced, {((m[1], int(m[2])), o.version) for m, o in found if m}
 
 

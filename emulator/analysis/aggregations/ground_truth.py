@@ -1,10 +1,10 @@
 """Traced transactions beside those that the ZooKeeper server itself logged (`isr zookeeper log RUN
 --parquet`): how many are in both, and in only one of the two; and ISR updates that a leader took
-over beside the logged writes of their state znodes."""
+over beside the logged writes of state znodes (a controller's elections are in the log only)."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from emulator.analysis.derived import KEY, PARTITION, STATE_PATH, declared, of_kinds
@@ -24,11 +24,16 @@ def aggregate(events: DataFrame) -> DataFrame:
         "transactions", traced.select(*KEY, "zxid"), logged.select(*KEY, "zxid"), "zxid"
     )
     updated = of_kinds(events, "isr_updated").join(F.broadcast(with_log), [*KEY], "left_semi")
-    written = logged.where(F.col("path").rlike(STATE_PATH) & (F.col("op") == "setData")).select(
-        *KEY,
-        F.regexp_extract("path", STATE_PATH, 1).alias("topic"),
-        F.regexp_extract("path", STATE_PATH, 2).cast("bigint").alias("partition"),
-        F.col("version").alias("zk_version"),
+    path = F.col("one.path")
+    written = (
+        logged.select(*KEY, F.explode(_operations()).alias("one"))
+        .where(path.rlike(STATE_PATH) & (F.col("one.op") == "setData"))
+        .select(
+            *KEY,
+            F.regexp_extract(path, STATE_PATH, 1).alias("topic"),
+            F.regexp_extract(path, STATE_PATH, 2).cast("bigint").alias("partition"),
+            F.col("one.version").alias("zk_version"),
+        )
     )
     isr = _beside(
         "ISR updates",
@@ -39,6 +44,14 @@ def aggregate(events: DataFrame) -> DataFrame:
         "zk_version",
     )
     return declared(zxids.unionByName(isr), SCHEMA)
+
+
+def _operations() -> Column:
+    """A multi's, or the one that it is."""
+    single = F.struct("op", "path", "data", "version", "ephemeral", "code")
+    return F.when(F.size("zk_transaction_ops") > 0, F.col("zk_transaction_ops")).otherwise(
+        F.array(single)
+    )
 
 
 def _beside(what: str, traced: DataFrame, logged: DataFrame, *by: str) -> DataFrame:

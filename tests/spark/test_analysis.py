@@ -1,0 +1,172 @@
+"""From files to tables and a page: as a whole, and while they come."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from emulator import cli
+from emulator.analysis import session
+from emulator.analysis.aggregations import aggregations
+from emulator.analysis.analyse import Analysis, analyse, write
+from emulator.analysis.dataset import RunKey, open_dataset, pieces
+from emulator.analysis.errors import NoSpark
+from emulator.analysis.follow import follow, known_files
+from emulator.analysis.report import write_report
+from emulator.analysis.writer import RunWriter, write_run
+from emulator.runtime import rows
+from emulator.scenario.load import loads
+from emulator.trace.rows import Figure
+from tests.unit.view.traces import Script
+
+pytestmark = pytest.mark.spark
+
+SCENARIO = loads("run: 9s", "by-hand")
+
+
+def add(base: Path, seed: int, propagation: str = "zk") -> None:
+    """A run in which metadata is stale for longer with every seed."""
+    script = Script().shrink_and_late_news()
+    began = rows.began(SCENARIO, seed, replay=f"isr run by-hand --seed {seed:#x}")
+    figures = (Figure("stale_metadata_ms_max", 7000.0 + seed), Figure("isr_changes", 1.0))
+    ended = rows.ended_with([("logs agree", "</script>", "", "orders-0", 1)], 20_000_000 + seed)
+    ended = type(ended)(*(-1, ended.t, 0, "", -1), "held", False, figures, ended.violations)
+    key = RunKey("by-hand", "2.6", propagation, f"{seed:#x}")
+    write_run(base, key, began, script.events, ended)
+
+
+def made_of(spark: SparkSession, base: Path) -> Analysis:
+    return analyse(spark, open_dataset(base))
+
+
+@pytest.fixture(scope="module")
+def both(spark: SparkSession, tmp_path_factory: Any) -> tuple[Path, Analysis]:
+    """Three runs, two of them on one path and one on the other."""
+    base = tmp_path_factory.mktemp("both")
+    for seed, path in ((1, "zk"), (2, "zk"), (3, "rpc")):
+        add(base, seed, path)
+    return base, made_of(spark, base)
+
+
+def test_tables_are_files_and_csv(both: tuple[Path, Analysis], tmp_path: Path) -> None:
+    _, made = both
+    write(made, tmp_path, csv=True)
+    for name in aggregations():
+        assert pq.read_table(tmp_path / "tables" / f"{name}.parquet").equals(made.tables[name])
+    text = (tmp_path / "csv" / "violations.csv").read_text().splitlines()
+    assert text[0].startswith('"scenario","profile","propagation"') and len(text) == 3
+
+
+def test_the_page_needs_no_network_and_leads_to_every_run(
+    both: tuple[Path, Analysis], tmp_path: Path
+) -> None:
+    _, made = both
+    page = write_report(made, tmp_path, "Analysis of <both>").read_text()
+    assert len(page.encode()) < 5_000_000
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)
+    assert "Analysis of &lt;both&gt;" in page and "</script> " not in page
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page)
+    assert data is not None
+    listed = json.loads(data[1])
+    assert listed["groups"] == ["by-hand, 2.6 (rpc)", "by-hand, 2.6 (zk)"]
+    assert listed["commands"] == ["isr run by-hand --seed {seed}"] * 2
+    assert [run[:5] for run in listed["runs"]] == [
+        [0, "0x3", "0x3", "held", 1],
+        [1, "0x1", "0x1", "held", 1],
+        [1, "0x2", "0x2", "held", 1],
+    ]
+    linked = set(re.findall(r'data-group="(\d)" data-run="(\w+)"', page))
+    assert linked == {("0", "0x3"), ("1", "0x2")}, "of each group the worst; the list has all"
+    for picture in ("distributions", "propagation_delay", "stale_metadata"):
+        assert (tmp_path / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.soak
+def test_a_stream_that_was_stopped_goes_on_without_loss_or_double_count(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base, out = tmp_path / "data", tmp_path / "out"
+    told: list[int] = []
+
+    def fails_once(made: Analysis) -> None:
+        told.append(len(made.runs))
+        if len(told) == 1:
+            raise OSError("the machine went away")
+
+    add(base, 1)
+    with pytest.raises(Exception, match="the machine went away"):
+        follow(spark, base, out, fails_once, once=True).awaitTermination()
+    add(base, 2)
+    live = RunWriter(base, RunKey("by-hand", "2.6", "zk", "0x3"), rows.began(SCENARIO, 3))
+    for event in Script().shrink_and_late_news().events:
+        live(event)
+    live.flush()
+    follow(spark, base, out, fails_once, once=True).awaitTermination()
+    live.finish(rows.ended_with([], 30_000_000))
+    follow(spark, base, out, fails_once, once=True).awaitTermination()
+    assert told[0] == 1 and told[-1] == 3
+    assert sorted(known_files(out)) == sorted(pieces(base.resolve()))
+    whole = made_of(spark, base)
+    for name, table in whole.tables.items():
+        assert pq.read_table(out / "tables" / f"{name}.parquet").equals(table), name
+
+
+# -- bad input -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["analyze", "nowhere"], "nowhere: there is no such directory"),
+        (["analyze", "."], ".: an empty data set"),
+        (["analyze", ".", "--spark-conf", "x"], "--spark-conf x: write spark.KEY=VALUE"),
+        (["sweep", "min-isr", "--out", "o", "--spark-master", "me"], "--spark-master me: local[N]"),
+        (
+            ["sweep", "min-isr", "--out", "o", "--spark-master", "spark://127.0.0.1:1"],
+            "the master does not answer: Connection refused",
+        ),
+        (["sweep", "min-isr", "--out", "o", "--traces", "some"], "--traces some: all, violations"),
+        (["sweep", "min-isr", "--out", "o", "--resume"], "--resume: o has no sweep.json"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    words: list[str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.execute(words) == 64
+    said = capsys.readouterr().err.splitlines()
+    assert len([line for line in said if line.startswith("isr: ")]) == 1 and why in said[-1]
+
+
+def test_no_java_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(NoSpark, match="Spark needs Java"):
+        session.check_master("local[2]")
+
+
+def test_what_cannot_be_read_is_left_out_and_listed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    base = tmp_path / "data"
+    for seed in (1, 2):
+        add(base, seed)
+    spoilt = next(pieces(base / "events"))
+    spoilt.write_bytes(spoilt.read_bytes()[:-40])
+    monkeypatch.setattr(session, "start", lambda *_: spark)
+    monkeypatch.setattr(SparkSession, "stop", lambda _: None)
+    assert cli.execute(["analyze", str(base)]) == 64
+    assert f"{spoilt}: cannot be read as Parquet" in capsys.readouterr().err
+    assert cli.execute(["analyze", str(base), "--skip-bad", "--json"]) == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert [one["path"] for one in found["left_out"]] == [str(spoilt)]
+    assert f"left out: {spoilt}" in err
+    assert str(spoilt) in (base / "analysis" / "report.html").read_text()
+    assert [row["changes"] for row in found["tables"]["isr_churn"]] == [1]
