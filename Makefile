@@ -19,7 +19,7 @@ export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo test test-quick test-live test-spark test-shared check check-format check-lint \
-        check-types check-imports check-house format fidelity pages bench mutants soak lock clean
+        check-types check-imports check-house format fidelity paths pages bench mutants soak lock clean
 
 help: ## This list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | \
@@ -73,6 +73,9 @@ format: setup ## Format, and repair what the linter can
 
 fidelity: setup ## Play all recordings, and write docs/fidelity.md
 	$(PYTHON_BIN) -m tests.fidelity $(RECORDINGS) $(ARGS)
+
+paths: setup ## Measure both propagation paths, and write the tables of docs/zk-vs-rpc.md
+	$(PYTHON_BIN) -m tests.paths $(RECORDINGS) $(ARGS)
 
 pages: setup ## Run what docs/misconceptions.md shows, and fill in what it prints
 	$(PYTHON_BIN) -m tests.pages
