@@ -129,6 +129,7 @@ class AlterIsrs:
             else:
                 answers[one.partition] = _answer(one.partition, decided)
         answers |= await self._write(writes)
+        await self._host.kernel.checkpoint("controller_event")
         for one in asked:
             self._emit_decided(request.broker, one, answers[one.partition])
         written = [p for p in writes if answers[p].error is Errors.NONE]
