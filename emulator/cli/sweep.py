@@ -118,7 +118,7 @@ def _sweep(
     spark = session.start(master, {**session.sized(0), **conf})
     try:
         with orderly_end():
-            sweep(spark.sparkContext, grid, out, left, line.show)
+            sweep(spark.sparkContext, grid, out.resolve(), left, line.show)
     except KeyboardInterrupt:
         line.end()
         typer.echo(f"broken off; go on with --resume --out {out}", err=True)
