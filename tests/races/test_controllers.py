@@ -64,6 +64,37 @@ def test_a_zombie_controllers_write_leaves_the_leader_stuck_without_the_fence(
     assert cluster.seen(e.IsrUpdated) == []
 
 
+@pytest.mark.live_in_soak
+@pytest.mark.cluster(
+    brokers=(3, 1, 2),
+    profile="1.0",
+    config={"replica.lag.time.max.ms": 4000},
+    violates="state has one writer",
+    tolerates="metadata never moves back",
+)
+def test_a_controller_stopped_beyond_its_session_writes_in_its_next_one_with_zkclient(
+    cluster: Cluster,
+) -> None:
+    """ZkClient tries again what its session's end has answered: the write of a controller that was
+    stopped (SIGSTOP) goes out in a new session, after another was elected (KAFKA-3083)."""
+    cluster.topic("orders", (1, 2)).send(1).run_ms(300).now_on()
+    removal = cluster.hold(3, "zookeeper", "setData", STATE)
+    cluster.do("kill 2")
+    removal.wait()
+    cluster.do("start 2")
+    cluster.until_seen(e.BrokerRegistered, broker=2)
+    cluster.do("pause 3")
+    elected = cluster.until_seen(e.ControllerElected)
+    assert elected.broker in (1, 2)
+    cluster.run_ms(1000)
+    assert cluster.state().leader_and_isr.isr == (1, 2)
+    removal.release()
+    cluster.do("resume 3")
+    cluster.until(lambda: cluster.state().leader_and_isr.isr == (1,))
+    cluster.do("cut 1 2").send(1)
+    cluster.until(lambda: len(cluster.seen(e.IsrUpdateRejected, broker=1)) >= 2)
+
+
 @pytest.mark.cluster(brokers=(3, 1, 2))
 def test_a_bounce_that_the_controller_misses_shows_in_the_brokers_epoch(cluster: Cluster) -> None:
     """Broker 2 dies and is back before the controller has looked: the same ids are registered, but
