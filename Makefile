@@ -31,7 +31,7 @@ setup: ## Python packages into .venv/, Java where it is missing; nothing when al
 demo: setup ## Run the main job: an ISR shrinks and expands, on a real ZooKeeper
 	$(DEMO)
 
-test: test-quick test-live test-spark ## All tests but the long ones and those that need ../shared
+test: test-quick test-live ## All tests but the long ones, those of Spark and those that need ../shared
 
 test-quick: setup
 	$(PYTEST) -n $(JOBS) -m "not live and not shared and not soak and not spark" $(ARGS) $(OR_NONE)
@@ -44,7 +44,7 @@ test-live: setup ## The tests among them that start a real ZooKeeper server
 	$(PYTEST) -n $(JOBS) --dist loadfile -m $(LIVE) $(PATIENT) $(ARGS) $(OR_NONE)
 	$(PYTEST) -m $(LIVE) $(PATIENT:%=--ignore=%) $(ARGS) $(OR_NONE)
 
-test-spark: setup ## The tests among them that start Spark
+test-spark: setup ## The tests that start Spark
 	$(PYTEST) -m "spark and not soak" tests/spark $(ARGS) $(OR_NONE)
 
 test-shared: setup ## Tests that need ../shared beside the clone

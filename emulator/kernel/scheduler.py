@@ -152,6 +152,7 @@ class Process:
         kernel = self.kernel
         self.state, self.running = "running", True
         self._awake.clear()
+        self.ordered_until = max(self.ordered_until, kernel.now)
         held, self._held = self._held, []
         waiting = sum(not item.is_cancelled() for item in held)
         self.sluggish_until = kernel.now + kernel.wake_up.window(self.name, waiting)
@@ -295,34 +296,42 @@ class Action(msgspec.Struct, eq=False):
     def not_before(self, at_us: int) -> int:
         """Later than what the lane has been given before, after a resume."""
         lane, process = self._lane, self.process
+        if not self._put_off:
+            lane.put_off.append(self)
         lane.busy_until = max(lane.busy_until, at_us)
         process.ordered_until = max(process.ordered_until, lane.busy_until)
         self._put_off = True
         return lane.busy_until
 
     def is_behind(self) -> bool:
-        return not self._put_off and self._lane.busy_until >= self.process.kernel.now
+        if self._put_off:
+            return False
+        return self._lane.busy_until >= self.process.kernel.now or bool(self._lane.put_off)
 
     def is_cancelled(self) -> bool:
         return self._fn is None
 
     def run(self) -> None:
-        if self._fn is not None:
+        """One that was put off stands for the first of those: another pause may have put off
+        those before it once more."""
+        action = self._lane.put_off.popleft() if self._put_off else self
+        if action._fn is not None:
             kernel = self.process.kernel
-            kernel.current, kernel.cause = self, self.cause
-            self._fn()
+            kernel.current, kernel.cause = action, action.cause
+            action._fn()
 
 
 class Lane:
     """An ordered executor of one process (zk.wire.Lane): a network thread, an event thread, a
     timer."""
 
-    __slots__ = ("_kernel", "busy_until", "process", "thread")
+    __slots__ = ("_kernel", "busy_until", "process", "put_off", "thread")
 
     def __init__(self, process: Process, thread: str) -> None:
         self.process, self.thread = process, thread
         self._kernel = process.kernel
         self.busy_until = -1
+        self.put_off: deque[Action] = deque()
 
     def now_us(self) -> int:
         return self._kernel.now

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from emulator.kernel.scheduler import BASE_MS, TaskFailed
@@ -468,6 +468,7 @@ class DrawnWakeUp:
 
 
 @properties
+@example(due=[2, 3], stops=[1, 1, 1, 1, 1, 1, 1, 7], delays_us=[1, 10])
 @given(
     due=st.lists(st.integers(0, 300), min_size=2, max_size=12),
     stops=st.lists(st.integers(1, 60), max_size=8),
