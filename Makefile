@@ -18,7 +18,7 @@ export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-quick test-live test-spark test-shared check check-format check-lint \
+.PHONY: help setup demo test test-quick test-live test-slow test-spark test-shared check check-format check-lint \
         check-types check-imports check-house format fidelity paths pages bench mutants soak lock clean
 
 help: ## This list
@@ -31,18 +31,21 @@ setup: ## Python packages into .venv/, Java where it is missing; nothing when al
 demo: setup ## Run the main job: an ISR shrinks and expands, on a real ZooKeeper
 	$(DEMO)
 
-test: test-quick test-live ## All tests but the long ones, those of Spark and those that need ../shared
+test: test-quick test-live ## The tests, in ten minutes: all but test-slow, test-spark, test-shared and soak
 
 test-quick: setup
-	$(PYTEST) -n $(JOBS) -m "not live and not shared and not soak and not spark" $(ARGS) $(OR_NONE)
+	$(PYTEST) -n $(JOBS) -m "not live and not shared and not slow and not soak and not spark" $(ARGS) $(OR_NONE)
 
 # What starts a real ZooKeeper server: first the tests that no delay spoils, then those that measure
 # how late the kernel ran, which get the machine alone.
 PATIENT = tests/cli tests/conformance/test_zookeepers_agree.py tests/live/test_live_runs.py tests/live/zk tests/races
-LIVE = "live and not shared and not soak"
+LIVE = "live and not shared and not slow and not soak"
 test-live: setup ## The tests among them that start a real ZooKeeper server
 	$(PYTEST) -n $(JOBS) --dist loadfile -m $(LIVE) $(PATIENT) $(ARGS) $(OR_NONE)
 	$(PYTEST) -m $(LIVE) $(PATIENT:%=--ignore=%) $(ARGS) $(OR_NONE)
+
+test-slow: setup ## Longer ones: thousands of plays on both ZooKeepers, a recording live, long stalls
+	$(PYTEST) -m "slow and not shared and not soak" $(ARGS) $(OR_NONE)
 
 test-spark: setup ## The tests that start Spark
 	$(PYTEST) -m "spark and not soak" tests/spark $(ARGS) $(OR_NONE)

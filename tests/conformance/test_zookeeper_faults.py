@@ -215,6 +215,7 @@ def kept_by_all(told: Told) -> str | None:
     return f"{lost} connected before the server had its data" if lost else None
 
 
+@pytest.mark.slow
 def test_sessions_outlive_a_server_that_is_down_for_longer_than_their_time_out(
     zookeeper: str,
 ) -> None:
@@ -243,6 +244,7 @@ def some_expired(told: Told) -> str | None:
     return None if expired else "the server read all reconnects before it looked at its sessions"
 
 
+@pytest.mark.slow
 def test_after_a_stall_beyond_the_time_out_sessions_are_over_or_were_read_just_in_time(
     zookeeper: str,
 ) -> None:

@@ -27,6 +27,7 @@ def matched(recording: str, written: Path, capsys: pytest.CaptureFixture[str]) -
     return verdict
 
 
+@pytest.mark.slow
 def test_one_follower_paused_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     verdict = matched("shrink-expand", tmp_path, capsys)
     assert verdict["points"] == dict.fromkeys("1234567", True)
