@@ -121,12 +121,13 @@ def test_a_shrink_waits_for_an_expansion_of_the_same_partition(cluster: Cluster)
 
 def test_an_answer_that_is_lost_does_not_lose_the_write(cluster: Cluster) -> None:
     """The server has applied the shrink, the connection breaks: the copy that is sent again is
-    refused, the leader reads what is there, finds its own words, and takes their version over."""
+    refused, the leader reads what is there, finds its own words, and takes their version over. (A
+    copy that waited for an attempt to reconnect that failed is lost too, and sent once more.)"""
     cut_off(cluster, 2)
     cluster.do("drop_connection 1 after setData")
     cluster.until_seen(e.IsrUpdated, broker=1)
     assert writes(cluster) == [Write(1, 1, (1, 3), 1)]
     codes = [one.code for one in cluster.seen(e.ZkReply, broker=1, op="setData")]
-    assert codes == [-4, -103]
+    assert (set(codes[:-1]), codes[-1]) == ({-4}, -103)
     assert [one.zk_version for one in cluster.seen(e.IsrUpdated)] == [1]
     assert cluster.seen(e.IsrUpdateRejected) == []

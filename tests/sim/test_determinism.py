@@ -36,7 +36,13 @@ def in_both_processes(name: str, seeds: range) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("seeds", [SEEDS, pytest.param(MANY_SEEDS, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        pytest.param(SEEDS, marks=pytest.mark.slow),
+        pytest.param(MANY_SEEDS, marks=pytest.mark.soak),
+    ],
+)
 def test_another_process_with_another_hash_seed_plays_the_same(name: str, seeds: range) -> None:
     one, other = in_both_processes(name, seeds)
     assert one == other
