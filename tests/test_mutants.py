@@ -6,7 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants import Mutation, Outcome, Unusable, apply, judge, read_mutations, trial
+from tests.mutants import (
+    LIST,
+    ROOT,
+    Mutation,
+    Outcome,
+    Unusable,
+    apply,
+    judge,
+    read_mutations,
+    trial,
+)
 
 THREE = "def three():\n    return 3\n"
 TEST = "from emulator import three\n\ndef test_three():\n    assert three() == 3\n"
@@ -145,3 +155,14 @@ def test_seeds_are_tried_by_isr_fuzz() -> None:
 def test_one_of_tests_command_and_seeds() -> None:
     with pytest.raises(Unusable):
         mutation("both", seeds=7, tests=("tests/test_three.py",))
+
+
+def test_every_mutant_of_the_list_still_fits_its_file() -> None:
+    """Each old text stands once where the list says, and what comes of it is still Python."""
+    wrong = []
+    for one in read_mutations(LIST):
+        try:
+            compile(apply(one, (ROOT / one.file).read_text()), one.file, "exec")
+        except (OSError, SyntaxError, Unusable) as error:
+            wrong.append(f"{one.name}: {error}")
+    assert wrong == []
