@@ -10,7 +10,7 @@ server/AlterIsrManager.scala@2.7.2, server/ZkIsrManager.scala@2.8.2; spec §2.3,
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Container
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -34,7 +34,6 @@ class AlterIsrItem(NamedTuple):
     controller_epoch: int
 
 
-@runtime_checkable
 class AlterIsrManager(Protocol):
     """Takes proposals, one per partition; the answer comes through the item's call-back."""
 

@@ -169,10 +169,10 @@ class LeaderIsr:
     async def _change(self, proposed: PendingIsr) -> None:
         """The leader has decided; the write lock is held."""
         self._emit_started(proposed)
-        if isinstance(self._store, AlterIsrManager):
-            await self._propose(proposed, self._store)
-        else:
+        if isinstance(self._store, ZkIsrStore):
             await self._write(proposed, self._store)
+        else:
+            await self._propose(proposed, self._store)
 
     def _emit_started(self, proposed: PendingIsr) -> None:
         led, now_ms = self._led, self._context.now_ms()

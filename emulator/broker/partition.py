@@ -10,7 +10,7 @@ from __future__ import annotations
 from emulator.broker.context import BrokerContext
 from emulator.broker.fetch_session import CachedPartition
 from emulator.broker.isr_state import CommittedIsr, IsrState
-from emulator.broker.isr_store import AlterIsrManager, IsrStore
+from emulator.broker.isr_store import IsrStore, ZkIsrStore
 from emulator.broker.leader_isr import LeaderIsr
 from emulator.broker.log_dirs import LogDirectory
 from emulator.broker.partition_ports import DelayedOperations, Logs
@@ -196,7 +196,7 @@ class Partition:
         for broker in [b for b in self.remotes if b not in followers]:
             del self.remotes[broker]
         self.replicas, self.isr_state = state.replicas, CommittedIsr(isr)
-        if isinstance(self._store, AlterIsrManager):
+        if not isinstance(self._store, ZkIsrStore):
             self._store.clear_pending(self.partition)
         self.adding_replicas, self.removing_replicas = (
             state.adding_replicas,
