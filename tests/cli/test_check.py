@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from emulator import cli
+from tests.command import Isr
 
 SCENARIO = """\
 about: a follower stands still and comes back
@@ -19,7 +20,6 @@ workload: [{produce: orders, rate: 5, from: 1s, until: 6s}]
 faults: [{at: 2s, pause: {broker: 2}, for: 3s}]
 run: 25s
 """
-Isr = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -29,17 +29,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     options = ("--zookeeper", "simulated", "--seed", "5", "--quiet", "--out", str(folder / "runs"))
     assert cli.execute(["run", str(folder / "tried.yaml"), *options]) == 0
     return (folder / "runs" / "latest").resolve()
-
-
-@pytest.fixture
-def isr(capsys: pytest.CaptureFixture[str]) -> Isr:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = cli.execute([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        assert "Traceback" not in out + err
-        return code, out, err
-
-    return call
 
 
 def altered(run: Path, to: Path, change: Callable[[list[bytes]], list[bytes]]) -> Path:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from emulator import cli
 from emulator.runtime import play as plays
 from emulator.runtime.comparison import Load, Measured, Variant, figures
 from emulator.scenario.load import loads
 from emulator.view.stored import open_run
+from tests import command
 from tests.unit.view.test_html import parsed
 
 SCENARIO = """\
@@ -27,16 +27,7 @@ run: 12s
 LAGS = ("--set-a", "replica.lag.time.max.ms=1000", "--set-b", "replica.lag.time.max.ms=10000")
 
 
-class Isr:
-    def __init__(self, capsys: Any) -> None:
-        self.capsys = capsys
-
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        code = cli.execute(arguments)
-        out, err = self.capsys.readouterr()
-        assert "Traceback" not in out + err
-        return code, out, err
-
+class Isr(command.Isr):
     def compare(self, *arguments: str) -> tuple[int, Any, str]:
         code, out, err = self("compare", "tried.yaml", "--json", *arguments)
         return code, json.loads(out) if out else None, err

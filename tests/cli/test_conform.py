@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from emulator import cli
 from emulator.conformance.recording import read_recording
+from tests.command import Isr
 
 REAL = Path(__file__).resolve().parents[1] / "recordings" / "kafka-2.6.3"
 SHRINK = REAL / "shrink-expand"
@@ -28,19 +29,11 @@ Conform = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def conform(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Conform:
+def conform(isr: Isr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conform:
     """The command in this process, in a directory of its own."""
     monkeypatch.chdir(tmp_path)
 
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = cli.execute(["conform", *map(str, arguments)])
-        out, err = capsys.readouterr()
-        assert "Traceback" not in out + err
-        return code, out, err
-
-    return call
+    return partial(isr, "conform")
 
 
 def altered(change: Callable[[list[dict[str, Any]]], None], folder: Path) -> Path:

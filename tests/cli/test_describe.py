@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from emulator import cli
+from tests.command import Isr
 
 SCENARIO = """\
 about: a follower stands still, then another dies
@@ -24,7 +25,6 @@ faults:
   - {at: 10s, kill: {broker: 2}}
 run: 13s
 """
-Isr = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -37,16 +37,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def isr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Isr:
+def isr(isr: Isr, monkeypatch: pytest.MonkeyPatch) -> Isr:
     monkeypatch.setenv("COLUMNS", "100")
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = cli.execute([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        assert "Traceback" not in out + err
-        return code, out, err
-
-    return call
+    return isr
 
 
 def described(isr: Isr, run: Path, *options: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from emulator import cli
+from tests.command import Isr
 
 SCENARIO = """\
 about: a follower stands still for a moment
@@ -19,11 +19,10 @@ workload: [{produce: orders, rate: 5, from: 1s}]
 faults: [{at: 2s, pause: {broker: 3}, for: 3s}]
 run: 6s
 """
-Isr = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def isr(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Isr:
+def isr(isr: Isr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Isr:
     """The command in this process, in a directory of its own with one run."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
@@ -31,15 +30,9 @@ def isr(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "scratch").mkdir()
     Path("tried.yaml").write_text(SCENARIO)
 
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = cli.execute(arguments)
-        out, err = capsys.readouterr()
-        assert "Traceback" not in out + err
-        return code, out, err
-
     options = ("--zookeeper", "simulated", "--seed", "0x1f", "--set", "num.io.threads=3", "--quiet")
-    assert call("run", "tried.yaml", *options)[0] == 0
-    return call
+    assert isr("run", "tried.yaml", *options)[0] == 0
+    return isr
 
 
 def alter(change: Callable[[list[str]], None]) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from emulator import cli
 from emulator.kernel.scheduler import TaskFailed
 from emulator.runtime import run_directory
 from emulator.runtime.play import DidNotComeUp
 from emulator.trace.reader import read_events, read_header
+from tests import command
 from tests.cli.fake_play import Play, ended, raising, shrink_and_expand, telling
 from tests.unit.scenario.story import Story
 from zk.server import NotReady, StartFailed
@@ -40,29 +40,17 @@ ISSUE_KEYS = {
 }  # fmt: skip
 
 
-class Isr:
-    """The command in this process, in a directory of its own."""
+class Isr(command.Isr):
+    """The command, in a directory of its own, with a play of the test's own."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-        self.monkeypatch, self.capsys = monkeypatch, capsys
+        super().__init__(capsys)
+        self.monkeypatch = monkeypatch
         self.playing(telling(shrink_and_expand()))
 
     def playing(self, play: Play) -> Isr:
         self.monkeypatch.setattr("emulator.runtime.play.play", play)
         return self
-
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        code = cli.execute(arguments)
-        out, err = self.capsys.readouterr()
-        assert "Traceback" not in out + err
-        return code, out, err
-
-    def fails(self, *arguments: str) -> tuple[int, str]:
-        """It ends with nothing but one line on standard error."""
-        code, _, err = self(*arguments)
-        lines = [line for line in err.splitlines() if line.startswith("isr: ")]
-        assert len(lines) == 1, err
-        return code, lines[0]
 
 
 @pytest.fixture

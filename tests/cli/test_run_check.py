@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from emulator import cli
 from emulator.cli import run_check
 from tests.cli.test_replay import SCENARIO
+from tests.command import Isr
 
-Isr = Callable[..., tuple[int, str, str]]
 HASH_DEPENDENT = ("-m", "tests.cli.hash_dependent")
 
 
 @pytest.fixture
-def isr(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Isr:
+def isr(isr: Isr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Isr:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
     monkeypatch.setattr("tempfile.tempdir", None)
     (tmp_path / "scratch").mkdir()
     Path("tried.yaml").write_text(SCENARIO + 'expect: ["notifications: 7"]\n')
 
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = cli.execute(arguments)
-        out, err = capsys.readouterr()
-        assert "Traceback" not in out + err
-        return code, out, err
-
-    return call
+    return isr
 
 
 def test_two_processes_play_the_same_and_the_verdict_is_the_runs_own(isr: Isr) -> None:

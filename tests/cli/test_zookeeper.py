@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from emulator import cli
 from emulator.trace.events import ZkTransaction
 from emulator.trace.reader import Header, TraceWriter
+from tests import command
 from tests.live.leftovers import gone
 from tests.unit.zk.written_log import (
     check,
@@ -77,17 +77,8 @@ def stored(directory: Path, zookeeper: str = "embedded", seen: int = 9, torn: in
     return directory
 
 
-class Isr:
-    """The command in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        code = cli.execute(arguments)
-        out, err = self._capsys.readouterr()
-        assert "Traceback" not in out + err
-        return code, out, err
+class Isr(command.Isr):
+    """The command, and what it prints of a log."""
 
     def lines(self, *arguments: str) -> list[dict[str, Any]]:
         code, out, err = self("zookeeper", "log", *arguments, "--json")

@@ -16,8 +16,8 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_acl
 
-from emulator import cli
 from emulator.trace.reader import read_events
+from tests.command import Isr
 from tests.live.leftovers import children, gone, nothing_stays
 from zk.server import EmbeddedServer
 
@@ -71,10 +71,7 @@ def looking_at(server: EmbeddedServer) -> Iterator[KazooClient]:
 def isr(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """The command in this process, which it leaves as it was."""
     with nothing_stays():
-        code = cli.execute(arguments)
-    out, err = capsys.readouterr()
-    assert "Traceback" not in out + err
-    return code, out, err
+        return Isr(capsys)(*arguments)
 
 
 def run_at(capsys: pytest.CaptureFixture[str], address: str) -> tuple[int, Any, str]:
