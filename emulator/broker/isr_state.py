@@ -9,13 +9,18 @@ Source: cluster/Partition.scala@2.7.2 IsrState, handleAlterIsrResponse; spec §7
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, NamedTuple
 
+from emulator.broker.replica import Replica, Rules, is_follower_in_sync, is_follower_out_of_sync
 from emulator.model.errors import Errors
-from emulator.profiles.guards.alter_isr import BACK_IF_NOT_ATTEMPTED, EQUAL_VERSION_IS_SUCCESS
+from emulator.profiles.guards.alter_isr import (
+    BACK_IF_NOT_ATTEMPTED,
+    EQUAL_VERSION_IS_SUCCESS,
+    MAXIMAL_ISR,
+)
 from emulator.profiles.guards.base import Guard
 from zk.codec import LeaderAndIsr
 
@@ -70,6 +75,49 @@ class PendingShrinkIsr:
 
 PendingIsr = PendingExpandIsr | PendingShrinkIsr
 IsrState = CommittedIsr | PendingIsr
+
+
+def counted_isr(state: IsrState, guards: Container[Guard]) -> tuple[int, ...]:
+    """Whom the high watermark and acks=all wait for."""
+    return state.maximal_isr if MAXIMAL_ISR in guards else state.isr
+
+
+def may_expand(
+    state: IsrState,
+    replica: Replica,
+    high_watermark: int,
+    leader_epoch_start_offset: int | None,
+    rules: Rules,
+) -> bool:
+    """Whether this replica is to be proposed (needsExpandIsr)."""
+    return (
+        not state.is_inflight
+        and replica.broker not in state.isr
+        and is_follower_in_sync(
+            replica.log_end_offset, high_watermark, leader_epoch_start_offset, rules
+        )
+    )
+
+
+def out_of_sync_replicas(
+    state: IsrState,
+    leader: int,
+    replica_of: Callable[[int], Replica],
+    leader_end_offset: int,
+    now_ms: int,
+    max_lag_ms: int,
+    rules: Rules,
+) -> tuple[int, ...]:
+    """Members of the ISR, without the leader, that are stuck or slow (getOutOfSyncReplicas);
+    nobody while a change is on its way."""
+    if state.is_inflight:
+        return ()
+    return tuple(
+        b
+        for b in state.isr
+        if b != leader
+        and is_follower_out_of_sync(replica_of(b), leader_end_offset, now_ms, max_lag_ms, rules)
+    )
 
 
 class Outcome(Enum):

@@ -19,6 +19,8 @@ from emulator.broker.isr_state import (
     PendingExpandIsr,
     PendingIsr,
     PendingShrinkIsr,
+    may_expand,
+    out_of_sync_replicas,
     take_answer,
 )
 from emulator.broker.isr_store import (
@@ -28,7 +30,7 @@ from emulator.broker.isr_store import (
     IsrStore,
     ZkIsrStore,
 )
-from emulator.broker.replica import Replica, Rules, is_follower_in_sync, is_follower_out_of_sync
+from emulator.broker.replica import Replica, Rules
 from emulator.kernel.sync import RwLock
 from emulator.model.errors import Errors, IllegalState, KafkaError
 from emulator.model.offset_log import OffsetLog
@@ -101,11 +103,10 @@ class LeaderIsr:
         log = led.leader_log
         return (
             log is not None
-            and not led.isr_state.is_inflight
-            and replica.broker not in led.isr
             and led.remotes.get(replica.broker) is replica
-            and is_follower_in_sync(
-                replica.log_end_offset,
+            and may_expand(
+                led.isr_state,
+                replica,
                 log.high_watermark,
                 led.leader_epoch_start_offset,
                 self._rules,
@@ -140,20 +141,20 @@ class LeaderIsr:
         return self._led.maybe_increment_leader_hw(self._context.now_ms())
 
     def _out_of_sync_replicas(self) -> tuple[int, ...]:
-        """Members of the ISR, without the leader, that are stuck or slow (getOutOfSyncReplicas)."""
         led = self._led
         log = led.leader_log
         if log is None or led.isr_state.is_inflight:
             return ()
         led.stir_for_time()
         now_ms, max_lag_ms = self._context.now_ms(), self._context.config.replica_lag_time_max_ms
-        return tuple(
-            b
-            for b in led.isr
-            if b != self._context.broker
-            and is_follower_out_of_sync(
-                self._replica_or_error(b), log.log_end_offset, now_ms, max_lag_ms, self._rules
-            )
+        return out_of_sync_replicas(
+            led.isr_state,
+            self._context.broker,
+            self._replica_or_error,
+            log.log_end_offset,
+            now_ms,
+            max_lag_ms,
+            self._rules,
         )
 
     def _replica_or_error(self, broker: int) -> Replica:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from emulator.broker.context import BrokerContext
 from emulator.broker.fetch_session import CachedPartition
-from emulator.broker.isr_state import CommittedIsr, IsrState
+from emulator.broker.isr_state import CommittedIsr, IsrState, counted_isr
 from emulator.broker.isr_store import IsrStore, ZkIsrStore
 from emulator.broker.leader_isr import LeaderIsr
 from emulator.broker.log_dirs import LogDirectory
@@ -19,7 +19,6 @@ from emulator.kernel.scheduler import BASE_MS
 from emulator.kernel.sync import RwLock
 from emulator.model.errors import Errors, KafkaError
 from emulator.model.offset_log import Batch, EpochEntry, OffsetLog, ReadInfo
-from emulator.profiles.guards.alter_isr import MAXIMAL_ISR
 from emulator.profiles.guards.following import (
     EPOCH_START_RECORDED,
     TRUNCATION_AFTER_MISSED_EPOCHS,
@@ -305,8 +304,7 @@ class Partition:
         for; read with each fetch."""
         self._isr_state, self.in_step = state, False
         self.isr: tuple[int, ...] = state.isr
-        maximal = MAXIMAL_ISR in self._context.guards
-        self.maximal_isr: tuple[int, ...] = state.maximal_isr if maximal else state.isr
+        self.maximal_isr: tuple[int, ...] = counted_isr(state, self._context.guards)
 
     def has_all_in_step(self) -> bool:
         """Whether nobody can be out of sync, and the lock is free: a look would find nothing until

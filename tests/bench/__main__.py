@@ -11,7 +11,14 @@ import os
 import sys
 from collections.abc import Callable
 
-from tests.bench import isr_updates, large_cluster, many_brokers, many_runs, virtual_time
+from tests.bench import (
+    isr_updates,
+    large_cluster,
+    many_brokers,
+    many_runs,
+    searching,
+    virtual_time,
+)
 from tests.bench.figures import Figure, show
 
 # The brokers come first: memory that was used before would be used again, and not be counted.
@@ -24,6 +31,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
     "growth": large_cluster.growth_figures,
     "runs": many_runs.figures,
     "millions": many_runs.growth_figures,
+    "searching": searching.pure_figures,
 }
 
 

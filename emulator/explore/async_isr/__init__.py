@@ -1,0 +1,1 @@
+"""Asynchronous ISR updates (KIP-497), searched completely at a small scope."""
