@@ -26,7 +26,16 @@ CORE = tuple(
     )
 )
 # All of zk is core but the parts that do input and output.
-ZK_IO = ("zk/kazoo", "zk/link_watch", "zk/gate", "zk/server", "zk/txnlog", "zk/tap", "zk/expiry")
+ZK_IO = (
+    "zk/kazoo",
+    "zk/link_watch",
+    "zk/gate",
+    "zk/server",
+    "zk/txnlog",
+    "zk/tap",
+    "zk/proxy",
+    "zk/expiry",
+)
 # Names of one word which mean something else as well: a fault, a topic's operation.
 GENERIC_NAMES = frozenset({"latency", "reassignment"})
 

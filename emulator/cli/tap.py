@@ -1,0 +1,215 @@
+"""`isr tap`: stand between any ZooKeeper client and its server, and say what is asked."""
+
+from __future__ import annotations
+
+import queue
+import time
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from emulator.cli.run import orderly_end, width_of
+from emulator.scenario.errors import UserError
+from emulator.scenario.units import BadDuration, duration_us, show_us
+from zk.errors import Code
+from zk.ops import Create, GetChildren, GetData, Multi, Op, Request, SetData, Sync, name_of
+from zk.ops import Exists as ZkExists
+from zk.server import HOST, Address, parse_address, wait_until_ready
+from zk.tally import Summary, Tally, kind_of
+from zk.tap import Tap, Taps
+
+OPTIONS = {
+    "epilog": "Ctrl-C (or SIGTERM) ends it with a summary, exit code 0. 64: nobody answers at"
+    " --zookeeper, or --listen is taken."
+}
+READY_MS = 5_000
+WAITING_MAX = 10_000
+"""Lines that wait for the terminal; what comes while so many wait is counted, not shown."""
+Answer = tuple[str, Request | str, Code, int]
+
+
+def command(
+    zookeeper: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT[,HOST:PORT...][/chroot]",
+            help="The server that clients mean. With a chroot, paths are shown inside it.",
+        ),
+    ] = f"{HOST}:2181",
+    listen: Annotated[
+        str, typer.Option(metavar="[HOST]:PORT", help="Where clients connect instead; :0 is free.")
+    ] = f"{HOST}:2182",
+    only: Annotated[
+        str, typer.Option("--path", metavar="PREFIX", help="Show only what is below it.")
+    ] = "",
+    quiet: Annotated[bool, typer.Option("--quiet", help="The summary only.")] = False,
+    lasting: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="End by itself after this.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A JSON object per answer and line; the summary last.")
+    ] = False,
+) -> None:
+    """Print what ZooKeeper clients ask for, and how long the answers take.
+
+    A proxy that reads along: point any client (Kafka, zkCli, kazoo ...) at --listen instead of
+    at the server. Nothing is changed on the way. A line per answer; counts and times per operation
+    and path pattern at the end.
+    """
+    address, where = parse_address(_with_host(zookeeper)), _listen(listen)
+    until_s = None if lasting is None else time.monotonic() + _us(lasting) / 1e6
+    wait_until_ready(address, READY_MS)
+    counted = _Counted()
+    with Taps(counted, _now_us) as taps:
+        tap = taps.open("", address, where)
+        _begin(tap, address)
+        try:
+            with orderly_end():
+                _tell(counted, until_s, lambda it: _show(it, only, as_json=as_json), quiet=quiet)
+        except KeyboardInterrupt:
+            pass
+        taps.run(lambda: None)
+        _end(counted, tap, as_json=as_json)
+
+
+class _Counted:
+    """The tap's observer: counts on the taps' thread, leaves the printing to another."""
+
+    def __init__(self) -> None:
+        self.tally = Tally()
+        self.answers: queue.Queue[Answer] = queue.Queue(WAITING_MAX)
+        self.not_shown = 0
+
+    def on_request(self, at_us: int, client: str, request: Request | str) -> None:
+        self.tally.on_request(client)
+
+    def on_reply(self, client: str, request: Request | str, code: Code, elapsed_us: int) -> None:
+        self.tally.on_reply(request, code, elapsed_us)
+        try:
+            self.answers.put_nowait((client, request, code, elapsed_us))
+        except queue.Full:
+            self.not_shown += 1
+
+
+def _now_us() -> int:
+    return time.monotonic_ns() // 1000
+
+
+def _tell(counted: _Counted, until_s: float | None, show: Any, *, quiet: bool) -> None:
+    while True:
+        left_s = None if until_s is None else until_s - time.monotonic()
+        if left_s is not None and left_s <= 0:
+            return
+        try:
+            answer = counted.answers.get(timeout=left_s)
+        except queue.Empty:
+            return
+        if not quiet:
+            show(answer)
+
+
+def _show(answer: Answer, only: str, *, as_json: bool) -> None:
+    client, request, code, elapsed_us = answer
+    if not _is_below(only, request):
+        return
+    if as_json:
+        op, pattern = kind_of(request)
+        about: dict[str, Any] = {"client": client, "op": op, "path": getattr(request, "path", None)}
+        if isinstance(request, Multi):
+            about["ops"] = [{"op": name_of(op), "path": op.path} for op in request.ops]
+        result = {"pattern": pattern, "code": code.name, "elapsed_us": elapsed_us}
+        print(msgspec.json.encode({**about, **result}).decode(), flush=True)
+        return
+    at = datetime.now().astimezone().strftime("%H:%M:%S.%f")[:-3]
+    print(f"{at}  {client:<21}  {_asked(request)}  {code.name}  {show_us(elapsed_us)}", flush=True)
+
+
+def _is_below(only: str, request: Request | str) -> bool:
+    if not only:
+        return True
+    ops = request.ops if isinstance(request, Multi) else [request]
+    return any(getattr(op, "path", "").startswith(only) for op in ops)
+
+
+def _asked(request: Request | str) -> str:
+    """One request in words: operation, path, and what decides its result."""
+    if isinstance(request, str):
+        return request
+    if isinstance(request, Multi):
+        return f"multi [{'; '.join(map(_asked_op, request.ops))}]"
+    if isinstance(request, ZkExists | GetData | GetChildren):
+        return f"{name_of(request)} {request.path}{' +watch' if request.watch else ''}"
+    if isinstance(request, Sync):
+        return f"sync {request.path}"
+    return _asked_op(request)
+
+
+def _asked_op(op: Op) -> str:
+    if isinstance(op, Create):
+        words = ["create", op.path, *[op.mode.name.lower().replace("_", " ")] * bool(op.mode)]
+        return " ".join([*words, *[_data(op.data)] * bool(op.data)])
+    if isinstance(op, SetData):
+        return f"setData {op.path} v{op.version} {_data(op.data)}"
+    return f"{name_of(op)} {op.path} v{op.version}"
+
+
+def _data(data: bytes | None) -> str:
+    text = (data or b"").decode(errors="backslashreplace")
+    return text if len(text) <= 120 and text.isprintable() else f"{len(data or b'')} bytes"
+
+
+def _begin(tap: Tap, address: Address) -> None:
+    typer.echo(f"{tap.address.hosts} -> ZooKeeper {address}; Ctrl-C ends it", err=True)
+
+
+def _end(counted: _Counted, tap: Tap, *, as_json: bool) -> None:
+    found = counted.tally.summary()
+    more = {"pings": tap.pings, "not_shown": counted.not_shown, "blind_bytes": tap.blind_bytes}
+    if as_json:
+        print(msgspec.json.encode({"summary": {**msgspec.to_builtins(found), **more}}).decode())
+        return
+    console = Console(highlight=False, width=width_of(as_json=False))
+    console.print(_table(found))
+    words = [f"{found.requests:,} requests of {found.clients} connections"]
+    words += [f"{found.unanswered:,} without an answer"] * bool(found.unanswered)
+    words += [f"{tap.pings:,} pings"]
+    words += [f"{counted.not_shown:,} lines not shown"] * bool(counted.not_shown)
+    words += [f"{tap.blind_bytes:,} bytes not understood"] * bool(tap.blind_bytes)
+    console.print("; ".join(words))
+
+
+def _table(found: Summary) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("answers", "median", "99 %", "longest"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("operation", no_wrap=True)
+    table.add_column("of")
+    table.add_column("errors")
+    for row in found.rows:
+        times = [show_us(us) for us in (row.median_us, row.p99_us, row.max_us)]
+        errors = ", ".join(f"{name} {count:,}" for name, count in row.errors.items())
+        table.add_row(f"{row.count:,}", *times, row.op, row.pattern, errors)
+    return table
+
+
+def _with_host(text: str) -> str:
+    """`:2181` is a port on loopback."""
+    return f"{HOST}{text}" if text.startswith(":") else text
+
+
+def _listen(text: str) -> tuple[str, int]:
+    host, _, port = _with_host(text).rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise UserError(f"--listen {text}: HOST:PORT or :PORT")
+    return host.strip("[]"), int(port)
+
+
+def _us(text: str) -> int:
+    try:
+        return duration_us(text)
+    except BadDuration as error:
+        raise UserError(f"--for: {error}") from None
