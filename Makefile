@@ -19,7 +19,7 @@ export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo test test-quick test-live test-slow test-spark test-shared check check-format check-lint \
-        check-types check-imports check-house format fidelity paths pages bench mutants soak lock clean
+        check-types check-imports check-house format fidelity paths pages hazards bench mutants soak lock clean
 
 help: ## This list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | \
@@ -82,6 +82,9 @@ paths: setup ## Measure both propagation paths, and write the tables of docs/zk-
 
 pages: setup ## Run what docs/misconceptions.md shows, and fill in what it prints
 	$(PYTHON_BIN) -m tests.pages
+
+hazards: setup ## Play the hazard catalogue, and write docs/hazards.md
+	$(PYTHON_BIN) -m tests.hazards $(ARGS)
 
 bench: setup ## Measure, and print ratios
 	$(PYTHON_BIN) -m tests.bench $(ARGS)

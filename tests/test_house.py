@@ -28,6 +28,8 @@ NAMES: Files = {
     "scenarios/flapping.yaml": "",
     "tests/recordings/kafka-1/quick-two.tar.xz": None,
     "emulator/hazards/kafka_12.py": "ID = 'KAFKA-12'\n",
+    "emulator/hazards/catalogue/KAFKA-13.yaml": "run: 1s\n",
+    "emulator/profiles/guards/x.py": "kafka = 'KAFKA-13'\n",
 }
 
 
@@ -153,7 +155,7 @@ SAMPLES: dict[Rule, tuple[Files, list[str], Files]] = {
         NAMES
         | {
             X: "x = 'slow-one'\nif y == 'flapping':\n    z = f'{r}/quick-two.tar.xz'\n",
-            "zk/x.py": "w = 'KAFKA-12 x'\nv = {'flapping': 1}\n",
+            "zk/x.py": "w = 'KAFKA-12 x'\nv = {'flapping': 1}\nu = 'KAFKA-13'\n",
         },
         [
             f"{X}:1 knows `slow-one`, the name in scenarios/slow-one.yaml",
@@ -161,6 +163,7 @@ SAMPLES: dict[Rule, tuple[Files, list[str], Files]] = {
             f"{X}:3 knows `quick-two`",
             "zk/x.py:1 knows `KAFKA-12`, the name in emulator/hazards/kafka_12.py",
             "zk/x.py:2 asks for `flapping`",
+            "zk/x.py:3 knows `KAFKA-13`",
         ],
         NAMES
         | {

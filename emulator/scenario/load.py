@@ -2,7 +2,8 @@
 key.
 
 Owns the sections and their order; each is read where it belongs (`cluster`, `timeline`,
-`expectations`). `docs/scenarios.md` describes the format. Nothing here knows a world.
+`expectations`). `docs/scenarios.md` describes the format. A section `hazard` is left to whoever
+makes a catalogue of such files. Nothing here knows a world.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ _SECTIONS = (
     "expect",
     "race_free",
     "kernel_late",
+    "hazard",
 )
 
 

@@ -104,7 +104,7 @@ class House:
         for path in self.files:
             pure = PurePosixPath(path)
             stem = pure.name.partition(".")[0]
-            if pure.match("scenarios/*.yaml"):
+            if pure.match("scenarios/*.yaml") or pure.match("emulator/hazards/catalogue/*.yaml"):
                 names[stem] = path
             elif pure.match("emulator/hazards/*.py") and stem not in ("__init__", "base"):
                 names[stem] = names[stem.replace("_", "-")] = path

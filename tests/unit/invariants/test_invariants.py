@@ -3,9 +3,7 @@ differs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
-from typing import NamedTuple
 
 import pytest
 
@@ -21,20 +19,8 @@ from tests.unit.invariants.history import (
     payload,
     violations,
 )
-
-
-class Case(NamedTuple):
-    """Two traces of one invariant."""
-
-    invariant: str
-    keeps: Callable[[], History]
-    breaks: Callable[[], History]
-
-
-def quiet() -> History:
-    """Three brokers, a controller, one partition; everybody knows everything."""
-    history = History().started(1, 2, 3).elected().created()
-    return history.shown(0, 0, *REPLICAS)
+from tests.unit.invariants.of_hazards import CASES as OF_HAZARDS
+from tests.unit.invariants.of_hazards import Case, quiet
 
 
 def with_records() -> History:
@@ -128,6 +114,7 @@ def converged(**without: bool) -> History:
 
 
 CASES = [
+    *OF_HAZARDS,
     Case("leader in isr", lambda: quiet().wrote(1, 1, 0, 1), lambda: quiet().wrote(1, 1, 0, 2, 3)),
     Case(
         "isr within assignment",

@@ -1,0 +1,1 @@
+"""The catalogue: hazards as files, played, and what was seen of them."""

@@ -1,0 +1,84 @@
+"""`make hazards`: plays the whole catalogue, and writes down what was seen.
+
+Owns the order and the progress; what is written is `emulator/hazards/catalogue/seen.json` and,
+made from it, docs/hazards.md. Exit code 1: a hazard is not reproduced, or its cure does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from emulator.hazards.catalogue.document import document
+from emulator.hazards.catalogue.entry import Entry, catalogue, find
+from emulator.hazards.catalogue.reproduce import needless, play_in_memory, play_side, stimuli_of
+from emulator.hazards.catalogue.state import Seen, keep, seen
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "hazards.md"
+EMBEDDED = "embedded"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make hazards", description=__doc__)
+    parser.add_argument("names", nargs="*", help="these alone; all if none is named")
+    parser.add_argument("--live", action="store_true", help="on a real server too, where it can")
+    given = parser.parse_args()
+    chosen = [find(name) for name in given.names] or list(catalogue().values())
+    found = {name: one for name, one in seen().items() if name in catalogue()}
+    began = time.monotonic()
+    for place, entry in enumerate(chosen, 1):
+        found[entry.name] = one = _try(entry, found.get(entry.name), live=given.live)
+        keep(dict(sorted(found.items())))
+        word = "as it should be" if one.as_wanted else "NOT AS IT SHOULD BE"
+        took = time.monotonic() - began
+        print(f"{place:3} of {len(chosen)}  {took:6.1f} s  {entry.name:24} {word}", flush=True)
+    PAGE.write_text(document(), encoding="utf-8")
+    return 0 if all(found[entry.name].as_wanted for entry in chosen) else 1
+
+
+def _try(entry: Entry, before: Seen | None, *, live: bool) -> Seen:
+    broken, cured = play_in_memory(entry), play_in_memory(entry, cured=True)
+    said = broken.said or ["nothing"]
+    return Seen(
+        reproduced=broken.as_wanted,
+        cured=cured.as_wanted,
+        said=said[0],
+        steps=len(stimuli_of(entry.scenario())),
+        needless=len(needless(entry)),
+        wall_ms=broken.wall_ms + cured.wall_ms,
+        commit=_commit(),
+        live=_live(entry) if live and entry.live else before.live if before else None,
+    )
+
+
+def _live(entry: Entry) -> bool | None:
+    """Both sides on a real server; nothing is said by a run that was late."""
+    sides = [
+        play_side(entry, cured=cured, zookeeper=EMBEDDED, base=ROOT / "runs")
+        for cured in (False, True)
+    ]
+    if any(side.late for side in sides):
+        return None
+    return all(side.as_wanted for side in sides)
+
+
+def _commit() -> str:
+    """The last commit that others have, with a + where this is not it."""
+    base = (
+        _git("merge-base", "HEAD", "origin/main") if _git("remote") else _git("rev-parse", "HEAD")
+    )
+    seen_elsewhere = ("emulator", "zk", ":!emulator/hazards/catalogue/seen.json")
+    return base[:7] + "+" * bool(_git("diff", "--stat", base, "--", *seen_elsewhere))
+
+
+def _git(*words: str) -> str:
+    run = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True)
+    return run.stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
