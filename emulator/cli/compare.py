@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import shlex
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -15,31 +14,17 @@ from rich.console import Console
 
 from emulator.cli.compare_progress import PlaysBar
 from emulator.cli.compare_report import page_of, report
-from emulator.cli.run import (
-    SIMULATED,
-    announcement,
-    check_playable,
-    orderly_end,
-    seed_of,
-    width_of,
-    words_of,
-)
-from emulator.explore.side_by_side import Asked, plays
-from emulator.profiles.base import profiles
-from emulator.runtime.comparison import SAMPLES, Compared, Measured, Variant, curve, figures
+from emulator.cli.compare_sides import Both, Given, Own
+from emulator.cli.run import SIMULATED, orderly_end, seed_of, width_of
+from emulator.explore.side_by_side import Asked, Keep, plays
+from emulator.runtime.comparison import SAMPLES, Compared, Measured, curve, figures
 from emulator.runtime.run_directory import make_directory, pretty
-from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
-from emulator.scenario.load import load
-from emulator.scenario.version import Chosen
 from emulator.view.compare_page import render_comparison
 from emulator.view.stored import open_run
 
 PLAYED, BROKEN, UNKNOWN = 0, 1, 2
 SEEDS = 20
-BOTH_PATHS = "2.7"
-"""The version that plays both ways of propagation, where the scenario's own has only one."""
-PATHS = ("zk", "rpc")
 CORES = os.cpu_count() or 1
 FILE, PAGE = "compare.json", "compare.html"
 
@@ -47,6 +32,22 @@ FILE, PAGE = "compare.json", "compare.html"
 Profile = Annotated[str | None, typer.Option(metavar="PROFILE", help="A version (isr profiles).")]
 Sets = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Of this side.")]
 Guards = Annotated[list[str] | None, typer.Option(metavar="NAME=off|on", help="Of this side.")]
+OwnPath = Annotated[str | None, typer.Option(metavar="zk|rpc", help="Of this side.")]
+SetsOfBoth = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting of both; may be repeated."),
+]
+GuardsOfBoth = Annotated[
+    list[str] | None,
+    typer.Option("--guard", metavar="NAME=off|on", help="Of both; may be repeated."),
+]
+PathOfBoth = Annotated[
+    str | None, typer.Option(metavar="zk|rpc", help="Both sides propagate this way.")
+]
+Parquet = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Every play's trace into this data set (isr analyze)."),
+]
 Seeds = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", help=f"How many of each; {SEEDS}, live 1 if not given."),
@@ -73,14 +74,15 @@ def command(
     profile: Annotated[
         str | None, typer.Option(metavar="PROFILE", help="Both paths of this version.")
     ] = None,
-    sets: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A setting of both; may be repeated."),
-    ] = None,
+    sets: SetsOfBoth = None,
+    guards: GuardsOfBoth = None,
+    propagation: PathOfBoth = None,
     set_a: Sets = None,
     set_b: Sets = None,
     guard_a: Guards = None,
     guard_b: Guards = None,
+    propagation_a: OwnPath = None,
+    propagation_b: OwnPath = None,
     seeds: Seeds = None,
     jobs: Jobs = CORES,
     seed: Annotated[
@@ -95,6 +97,7 @@ def command(
         bool, typer.Option("--json", help="compare.json on standard output, all else on stderr.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    parquet: Parquet = None,
 ) -> None:
     """Play a scenario through two variants, the same seeds and faults, and say what differs.
 
@@ -106,19 +109,23 @@ def command(
     off, or a live run was too late to tell.
     """
     first, number = seed_of(seed), seeds or (SEEDS if zookeeper == SIMULATED else 1)
-    given = _Given(scenario, first, zookeeper, time_scale, out)
-    own = [
-        _Own(one, (*(sets or ()), *(of_side or ())), tuple(guards or ()))
-        for one, of_side, guards in ((a, set_a, guard_a), (b, set_b, guard_b))
-    ]
-    sides = given.sides(own, profile)
+    given, began = Given(scenario, first, zookeeper, time_scale, out), datetime.now(UTC)
+    both = Both(profile or "", propagation or "", tuple(sets or ()), tuple(guards or ()))
+    own = (
+        Own.of(a, propagation_a, set_a, guard_a, both=both),
+        Own.of(b, propagation_b, set_b, guard_b, both=both),
+    )
+    sides = given.sides(own, both)
     console = Console(stderr=as_json, highlight=False, width=width_of(as_json=as_json))
     console.print(given.announced(sides, number))
-    seen = _play(given.asked(sides, number, jobs), shown=not quiet)
-    options: dict[str, object] = {"--profile": profile, "--set": sets, "--a": a, "--b": b}
+    asked = given.asked(sides, number, jobs, _keeping(parquet, began))
+    seen = _play(asked, shown=not quiet)
+    options: dict[str, object] = {"--profile": profile, "--set": sets, "--guard": guards}
+    options |= {"--propagation": propagation, "--a": a, "--b": b}
     options |= {"--set-a": set_a, "--set-b": set_b, "--guard-a": guard_a, "--guard-b": guard_b}
+    options |= {"--propagation-a": propagation_a, "--propagation-b": propagation_b}
     found = seen.compared(given.repeat({**options, "--seeds": seeds}))
-    directory = make_directory(out, f"{found.scenario}-compare", first, datetime.now(UTC))
+    directory = make_directory(out, f"{found.scenario}-compare", first, began)
     _write(directory, found, seen)
     report(console, found, directory)
     if as_json:
@@ -126,93 +133,12 @@ def command(
     raise typer.Exit(_exit_code(found))
 
 
-class _Own(NamedTuple):
-    """What one side has to itself."""
+def _keeping(parquet: Path | None, began: datetime) -> Keep | None:
+    if parquet is None:
+        return None
+    from emulator.sweep.recording import keep_side
 
-    profile: str | None
-    sets: tuple[str, ...]
-    guards: tuple[str, ...]
-
-
-class _Given(NamedTuple):
-    """What both sides have in common."""
-
-    scenario: str
-    seed: int
-    zookeeper: str
-    time_scale: int
-    out: Path
-
-    def sides(self, own: Sequence[_Own], both: str | None) -> tuple[Variant, Variant]:
-        """Both sides, each known to be playable."""
-        versions = self._versions(own, both)
-        names = _names(versions)
-        a, b = (
-            self._side(name, Chosen(version, of_side.guards, path), of_side.sets)
-            for name, (version, path), of_side in zip(names, versions, own, strict=True)
-        )
-        return a, b
-
-    def _versions(self, own: Sequence[_Own], both: str | None) -> list[tuple[str, str]]:
-        """(profile, propagation) of each side; empty: the profile's own. Sides that differ in
-        nothing else are both paths of one version."""
-        named = any(one.profile for one in own)
-        if both is not None and named:
-            raise UserError("--profile names the version of both sides, --a and --b one each")
-        scenarios = both or load(shipped.find(self.scenario)).profile
-        if named or own[0] != own[1]:
-            return [(one.profile or scenarios, "") for one in own]
-        able = both is not None or set(PATHS) <= set(profiles()[scenarios].propagations)
-        return [(scenarios if able else BOTH_PATHS, path) for path in PATHS]
-
-    def _side(self, name: str, chosen: Chosen, sets: tuple[str, ...]) -> Variant:
-        """One side, with the command that plays its first seed."""
-        loaded = load(shipped.find(self.scenario), sets, chosen)
-        check_playable(loaded, self.zookeeper, self.time_scale)
-        words = words_of(self.scenario, self.seed, self.zookeeper, self.time_scale, list(sets))
-        repeat = shlex.join(["isr", "run", *words, *chosen.words(), *self._out()])
-        return Variant(name, loaded, sets, repeat)
-
-    def asked(self, sides: tuple[Variant, Variant], number: int, jobs: int) -> Asked:
-        """All that is to be played."""
-        return Asked(
-            sides=sides,
-            seeds=range(self.seed, self.seed + number),
-            jobs=jobs,
-            zookeeper=self.zookeeper,
-            time_scale=self.time_scale,
-            base=self.out,
-        )
-
-    def announced(self, sides: tuple[Variant, Variant], number: int) -> str:
-        """The first line: the seed, before anything can go wrong."""
-        scenario, names = sides[0].scenario, " and ".join(side.name for side in sides)
-        words = f"{scenario.name}: {names}, {number} each"
-        return announcement(words, self.seed, self.zookeeper, scenario.duration_us)
-
-    def repeat(self, options: Mapping[str, object]) -> str:
-        """The command that makes the same comparison."""
-        words = ["isr", "compare", self.scenario, "--seed", f"{self.seed:#x}"]
-        if self.zookeeper != SIMULATED:
-            words += ["--zookeeper", self.zookeeper]
-        if self.time_scale != 1:
-            words += ["--time-scale", str(self.time_scale)]
-        for option, value in options.items():
-            for one in value if isinstance(value, list) else [value]:
-                words += [] if one is None else [option, str(one)]
-        return shlex.join([*words, *self._out()])
-
-    def _out(self) -> list[str]:
-        return [] if self.out == Path("runs") else ["--out", str(self.out)]
-
-
-def _names(versions: Sequence[tuple[str, str]]) -> tuple[str, str]:
-    """What tells the sides apart: the path, the version, or just that there are two."""
-    for part in (1, 0):
-        one, other = (version[part] for version in versions)
-        if one and other and one != other:
-            return one, other
-    return "a", "b"
+    return partial(keep_side, parquet, f"{began:%Y%m%dT%H%M%S}")
 
 
 # -- plays -----------------------------------------------------------------------------------------

@@ -2,29 +2,40 @@
 
 Owns the order, the processes (in virtual time each play has its own; live plays come one after the
 other, since they would make each other late), and which plays are kept: each side's first has a run
-directory, so that it can be looked at. It must not know what is measured.
+directory, so that it can be looked at. Whoever keeps plays elsewhere gets every one. It must not
+know what is measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from emulator.conformance.forks import in_children
 from emulator.hazards.base import recognise
 from emulator.runtime.comparison import Measured, Meter, Variant, play_measured
-from emulator.runtime.perform import SIMULATED, PlayFailed, Request, perform
+from emulator.runtime.metrics import Summary
+from emulator.runtime.perform import (
+    SIMULATED,
+    PlayFailed,
+    Request,
+    perform,
+    perform_in_memory,
+)
 from emulator.runtime.play import PlayOptions
 
 OnPlay = Callable[[int, int], None]
 """Called with the side whose live play goes on, and the microseconds that it has come to."""
 
+Keep = Callable[[Variant, Request, Sequence[Any], Summary], None]
+"""Given each play that is over, in the process that played it."""
+
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be played. `base`: below it the first plays are kept."""
+    """What is to be played. `base`: below it the first plays are kept; `keep` gets every play."""
 
     sides: tuple[Variant, Variant]
     seeds: Sequence[int]
@@ -32,6 +43,23 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     zookeeper: str
     time_scale: int
     base: Path
+    keep: Keep | None = None
+
+    def request(self, side: int, place: int) -> Request:
+        """One play, under a name that says its side."""
+        variant, seed = self.sides[side], self.seeds[place]
+        return Request(
+            scenario=msgspec.structs.replace(
+                variant.scenario, name=f"{variant.scenario.name}-{variant.name}"
+            ),
+            seed=seed,
+            zookeeper=self.zookeeper,
+            time_scale=self.time_scale,
+            sets=variant.sets,
+            repeat=variant.repeat(seed),
+            base=self.base,
+            recognise=recognise,
+        )
 
 
 class Played(NamedTuple):
@@ -59,6 +87,11 @@ def _play(asked: Asked, side: int, place: int, on_play: OnPlay) -> Played:
     try:
         if place == 0:
             return _kept(asked, side, on_play)
+        if asked.keep is not None:
+            request = asked.request(side, place)
+            summary, events = perform_in_memory(request, lambda now_us: on_play(side, now_us))
+            asked.keep(asked.sides[side], request, events, summary)
+            return Played(side, _measured(request, events, summary), None)
         options = PlayOptions(
             seed=asked.seeds[place],
             zookeeper=asked.zookeeper,
@@ -73,27 +106,22 @@ def _play(asked: Asked, side: int, place: int, on_play: OnPlay) -> Played:
 
 def _kept(asked: Asked, side: int, on_play: OnPlay) -> Played:
     """As `isr run` plays it, with its run directory."""
-    variant, seed = asked.sides[side], asked.seeds[0]
-    request = Request(
-        scenario=msgspec.structs.replace(
-            variant.scenario, name=f"{variant.scenario.name}-{variant.name}"
-        ),
-        seed=seed,
-        zookeeper=asked.zookeeper,
-        time_scale=asked.time_scale,
-        sets=variant.sets,
-        repeat=variant.repeat,
-        base=asked.base,
-        recognise=recognise,
-    )
+    request = asked.request(side, 0)
     performed = perform(request, lambda progress: on_play(side, progress.at_us))
-    meter = Meter(variant.scenario)
-    for event in performed.events:
-        meter(event)
     summary = performed.summary
-    late = summary.kernel_was_late, round(summary.kernel_late_ms_max * 1000)
-    measured = meter.measured(seed, performed.events, recognise, late)
+    measured = _measured(request, performed.events, summary)
+    if asked.keep is not None and not summary.interrupted:
+        asked.keep(asked.sides[side], request, performed.events, summary)
     return Played(side, measured, performed.directory, summary.interrupted)
+
+
+def _measured(request: Request, events: Sequence[Any], summary: Summary) -> Measured:
+    """What a play's trace says, once it is over."""
+    meter = Meter(request.scenario)
+    for event in events:
+        meter(event)
+    late = summary.kernel_was_late, round(summary.kernel_late_ms_max * 1000)
+    return meter.measured(request.seed, events, recognise, late)
 
 
 def _quiet(_side: int, _now_us: int) -> None:

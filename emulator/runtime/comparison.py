@@ -9,7 +9,7 @@ differ in, nor who shows the figures.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,12 @@ SAMPLES = ("effective_us", "controller_us", "metadata_us", "produce_us")
 
 class Variant(msgspec.Struct, frozen=True):
     """One side of the comparison: what it is called, the scenario as this side plays it, the
-    settings of the command line, and the command that plays its first seed alone."""
+    settings of the command line, and the command that plays one seed of it alone."""
 
     name: str
     scenario: LoadedScenario
     sets: tuple[str, ...] = ()
-    repeat: str = ""
+    repeat: Callable[[int], str] = str
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):

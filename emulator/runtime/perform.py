@@ -242,13 +242,21 @@ def perform(request: Request, on_progress: OnProgress | None = None) -> Performe
         rehearsal.directory.close()
 
 
-def perform_in_memory(request: Request) -> tuple[Summary, list[Any]]:
-    """Run it in virtual time, and write nothing: the summary and the events."""
+def perform_in_memory(
+    request: Request, on_progress: Callable[[int], None] | None = None
+) -> tuple[Summary, list[Any]]:
+    """Run it, and write nothing: the summary and the events. `on_progress` gets microseconds."""
     from emulator.runtime.play import PlayOptions, play
 
     audience = Audience(request)
     audience.listen()
-    outcome = play(request.scenario, PlayOptions(seed=request.seed), audience.sink)
+    options = PlayOptions(
+        seed=request.seed,
+        zookeeper=request.zookeeper,
+        time_scale=request.time_scale,
+        on_progress=on_progress,
+    )
+    outcome = play(request.scenario, options, audience.sink)
     if outcome.interrupted:
         raise KeyboardInterrupt
     return audience.summary(outcome), audience.sink.events

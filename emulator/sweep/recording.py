@@ -1,7 +1,7 @@
 """A run into a data set: the one way for every command that plays runs.
 
 Owns which directory a run gets, and when its first and last rows are written. `recorder` is for a
-run that is performed (`isr run`), `keep` for one that was played in memory. How rows become files
+run that is performed (`isr run`), the others for one whose events are there. How rows become files
 is `analysis.writer`'s business.
 """
 
@@ -12,13 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from emulator.analysis.dataset import RunKey
 from emulator.analysis.writer import RunWriter, write_run
 from emulator.explore.kept import repeated
 from emulator.explore.trial import ENDLESS, Played
 from emulator.runtime import rows
+from emulator.runtime.comparison import Variant
 from emulator.runtime.metrics import Summary
-from emulator.runtime.perform import Recorder, Request
+from emulator.runtime.perform import SIMULATED, Recorder, Request
 from emulator.scenario.schema import Scenario
 from emulator.scenario.version import Chosen
 from emulator.trace.rows import RunBegan
@@ -46,6 +49,21 @@ def keep(base: Path, request: Request, run: str, events: Iterable[Any], summary:
     and keeping it again changes nothing."""
     key = key_of(request.scenario, run)
     write_run(base, key, _began(request), events, rows.ended(summary))
+
+
+def keep_side(
+    base: Path,
+    began_at: str,
+    side: Variant,
+    request: Request,
+    events: Iterable[Any],
+    summary: Summary,
+) -> None:
+    """A play of one side of `isr compare`, under the name that its scenario has without sides. A
+    live play is never the same again: its run's name has the time too."""
+    live = [] if request.zookeeper == SIMULATED else [began_at]
+    own = msgspec.structs.replace(request, scenario=side.scenario)
+    keep(base, own, "-".join([side.name, *live, f"{request.seed:#x}"]), events, summary)
 
 
 def key_of(scenario: Scenario, run: str) -> RunKey:

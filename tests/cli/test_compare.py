@@ -100,12 +100,43 @@ def test_the_same_command_finds_the_same_figures_however_many_processes_play(isr
 
 
 @pytest.mark.parametrize(
+    ("arguments", "paths"),
+    [
+        (("--a", "2.7", "--b", "2.8", "--propagation", "zk"), {"2.7": "zk", "2.8": "zk"}),
+        (("--a", "2.6", "--b", "2.7"), {"2.6": "zk", "2.7": "rpc"}),
+        (("--b", "2.7", "--propagation-b", "zk"), {"2.6": "zk", "2.7": "zk"}),
+        (("--profile", "2.8", "--propagation-a", "zk", *LAGS), {"a": "zk", "b": "rpc"}),
+    ],
+)
+def test_the_propagation_of_both_sides_or_of_one_can_be_chosen(
+    isr: Isr, arguments: tuple[str, ...], paths: dict[str, str]
+) -> None:
+    code, found, _ = isr.compare(*arguments, "--seed", "3", "--seeds", "1", "--quiet")
+    assert code == 0
+    assert {name: side["propagation"] for name, side in found["paths"].items()} == paths
+    assert all(word in found["repeat"].split() for word in arguments)
+
+
+def test_a_guard_of_both_sides_is_one_of_each(isr: Isr) -> None:
+    switch = "isr-change-notifications=off"
+    isr.compare(*LAGS, "--guard", switch, "--seed", "3", "--seeds", "1", "--quiet")
+    for side in ("a", "b"):
+        run = open_run(next(Path(f"runs/tried-{side}").iterdir()))
+        assert "isr-change-notifications" not in run.header.guards
+
+
+@pytest.mark.parametrize(
     ("arguments", "line"),
     [
         (("--a", "2.5", "--b", "2.6"), "isr: --profile 2.5: there is no profile 2.5; "),
         (("--profile", "2.6", "--b", "2.4"), "isr: --profile names the version of both sides, "),
         (("--set-a", "no.such=1"), "isr: --set no.such=1: there is no setting no.such; "),
         (("--guard-b", "nonsense=off"), "isr: --guard nonsense=off: there is no guard nonsense; "),
+        (
+            ("--propagation", "rpc"),
+            "isr: --propagation rpc for both sides, and nothing else differs",
+        ),
+        (("--propagation-a", "rpc"), "isr: --propagation rpc: Kafka 2.6 has no propagation rpc"),
         (("--seed", "x"), "isr: --seed x: a whole number is wanted"),
         ((*LAGS, "--zookeeper", "nowhere"), "isr: --zookeeper nowhere: embedded, simulated or "),
         ((*LAGS, "--out", "tried.yaml"), "isr: tried.yaml"),

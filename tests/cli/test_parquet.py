@@ -48,3 +48,27 @@ def test_random_worlds_are_kept_by_their_seed(tmp_path: Path) -> None:
     assert {key_of(tmp_path, piece).run for piece in found.events} == {"0x12", "0x13"}
     ended = [row for row in rows(tmp_path, "runs") if row["kind"] == "run_ended"]
     assert {row["verdict"] for row in ended} == {"held"}
+
+
+def test_every_play_of_a_comparison_is_kept_by_its_side_and_seed(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("small.yaml").write_text(SCENARIO)
+    words = ["compare", "small.yaml", "--seed", "0x12", "--seeds", "2", "--quiet"]
+    assert cli.execute([*words, "--parquet", "data"]) == 0
+    base = Path("data")
+    assert {key_of(base, piece) for piece in open_dataset(base).events} == {
+        ("small", "2.7", path, f"{path}-{seed}")
+        for path in ("zk", "rpc")
+        for seed in ("0x12", "0x13")
+    }
+    replays = {row["run"]: row["replay"] for row in rows(base, "runs") if row["replay"]}
+    assert replays["rpc-0x13"] == (
+        "isr run small.yaml --seed 0x13 --zookeeper simulated --profile 2.7 --propagation rpc"
+    )
+    (first,) = Path("runs/small-rpc").iterdir()
+    traced = [(event.seq, event.kind) for event in read_events(first / "trace.ndjson")]
+    of_first = [p for p in open_dataset(base).events if key_of(base, p).run == "rpc-0x12"]
+    found = [row for p in of_first for row in pq.read_table(p, partitioning=None).to_pylist()]
+    assert sorted((row["seq"], row["kind"]) for row in found) == traced
