@@ -246,8 +246,8 @@ class KafkaApis:
         self._controller.controlled_shutdown(request, connection.respond)
 
     async def _alter_isr(self, request: AlterIsrRequest, connection: ServerConnection) -> None:
-        """A version that does not know the request says so; Kafka's own client would not even send
-        it."""
+        """A version that does not know the request closes the connection, or has said so before it
+        was sent: this answer stands for both (`controller_channel`)."""
         error = Errors.NOT_CONTROLLER
         if "AlterIsr" not in self._context.profile.request_versions:
             error = Errors.UNSUPPORTED_VERSION

@@ -16,6 +16,7 @@ from emulator.broker.context import BrokerContext
 from emulator.broker.metadata_cache import MetadataCache
 from emulator.kernel.sync import Queue
 from emulator.model.errors import Errors, KafkaError
+from emulator.profiles.guards.alter_isr import CONTROLLER_ASKED_FOR_VERSIONS
 from emulator.protocol.messages import AlterIsrRequest, AlterIsrResponse, LiveBroker
 from emulator.protocol.transport import Connection, Disconnected, Network
 from emulator.trace import events
@@ -110,7 +111,16 @@ class BrokerToControllerChannelManager:
         )
         response = await self._connection.send(request, config.request_timeout_ms)
         assert isinstance(response, AlterIsrResponse)
+        self._check_known(response)
         return response
+
+    def _check_known(self, response: AlterIsrResponse) -> None:
+        """A broker before 2.7 closes a connection with a request that it does not know; whoever
+        has asked it for its versions need not send it."""
+        if response.error is not Errors.UNSUPPORTED_VERSION:
+            return
+        if CONTROLLER_ASKED_FOR_VERSIONS not in self._context.guards:
+            raise Disconnected
 
     def _forget_controller(self) -> None:
         self._controller = None

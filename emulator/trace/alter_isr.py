@@ -53,7 +53,7 @@ class AlterIsrDecided(Event, frozen=True, gc=False):
 
 class AlterIsrRefused(Event, frozen=True, gc=False):
     """A whole AlterIsr of `sender` was refused: `error` is NOT_CONTROLLER, STALE_BROKER_EPOCH,
-    UNKNOWN_SERVER_ERROR, or UNSUPPORTED_VERSION (a broker before 2.7)."""
+    UNKNOWN_SERVER_ERROR, or UNSUPPORTED_VERSION (a broker before 2.7, which does not know it)."""
 
     sender: int
     partitions: tuple[TopicPartition, ...]

@@ -198,6 +198,33 @@ def test_a_broken_connection_is_the_same_question_again_50_ms_later() -> None:
         )
 
 
+def test_a_controller_that_does_not_know_alter_isr_closes_the_connection_of_2_7() -> None:
+    """2.7.2 sends without asking for versions (`controller-asked-for-versions`)."""
+    with pending() as play:
+        (
+            play
+            >> controller_is_3()
+            >> answer_to_all(Errors.UNSUPPORTED_VERSION)
+            >> after_ms(49)
+            >> after_ms(1)
+            << ASKS.replace("to 2", "to 3")
+        )
+
+
+@pytest.mark.parametrize("profile", ["2.8", "3.3"])
+def test_from_2_8_on_what_the_controller_does_not_know_is_proposed_again_to_the_same(
+    profile: str,
+) -> None:
+    with pending(profile) as play:
+        (
+            play
+            >> controller_is_3()
+            >> answer_to_all(Errors.UNSUPPORTED_VERSION)
+            >> after_ms(50)
+            << ASKS
+        )
+
+
 def test_the_controller_of_then_is_remembered_until_it_refuses() -> None:
     """Who is controller is looked up before there is anything to ask."""
     with leading(isr=(1, 2), profile="2.7") as play:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 
 from emulator.faults.admin import Reassign
 from emulator.faults.clients import Produce
-from emulator.faults.life import Start, Terminate
+from emulator.faults.life import Kill, Start, Terminate
 from emulator.faults.pause import Pause, Resume
 from emulator.invariants.base import check
 from emulator.trace import events
@@ -119,13 +122,35 @@ def test_a_leader_of_2_6_under_a_controller_of_2_7_writes_itself_and_is_read() -
         cluster.run_until(lambda: converged(cluster))
 
 
-def test_a_leader_of_2_7_under_a_controller_of_2_6_waits_until_that_is_upgraded_too() -> None:
-    with led_by_2("2.6", broker_profiles={2: "2.7"}, zookeeper_session_timeout_ms=6000) as cluster:
+@contextmanager
+def asking_a_controller_of_2_6(profile: str) -> Iterator[Emulated]:
+    """Leader 2 runs `profile` before its controllers do, and wants 3 out and in again; then they
+    are upgraded too."""
+    versions = {2: profile}
+    with led_by_2("2.6", broker_profiles=versions, zookeeper_session_timeout_ms=6000) as cluster:
         cluster.do(Pause(3)).run_ms(5000).do(Resume(3)).run_ms(2000)
         refused = cluster.seen(events.AlterIsrRefused)
         assert refused and {e.error for e in refused} == {"UNSUPPORTED_VERSION"}
         assert cluster.isr_history() == []
-        cluster.do(Terminate(1)).run_ms(5000).do(Start(1, profile="2.7")).run_ms(5000)
-        cluster.do(Terminate(3)).run_ms(5000).do(Start(3, profile="2.7")).run_ms(5000)
-        cluster.run_until(lambda: converged(cluster))
+        cluster.do(Terminate(1)).run_ms(5000).do(Start(1, profile=profile)).run_ms(5000)
+        cluster.do(Terminate(3)).run_ms(5000).do(Start(3, profile=profile)).run_ms(5000)
+        yield cluster
         assert not check(cluster.sink.events)
+
+
+def test_a_leader_of_2_8_under_a_controller_of_2_6_waits_until_that_is_upgraded_too() -> None:
+    with asking_a_controller_of_2_6("2.8") as cluster:
+        cluster.run_until(lambda: converged(cluster))
+
+
+def test_a_leader_of_2_7_asks_the_same_all_the_while_and_its_answer_ends_a_newer_question() -> None:
+    """The old question is of an epoch that is over; with it goes what was proposed meanwhile
+    (KAFKA-12686): pending until a LeaderAndIsr of another epoch, which only its leader's own end
+    brings, since nobody else is in the ISR."""
+    with asking_a_controller_of_2_6("2.7") as cluster:
+        decided = cluster.seen(events.AlterIsrDecided)
+        assert [(e.proposed, e.error) for e in decided] == [((2, 1), "FENCED_LEADER_EPOCH")]
+        cluster.run_ms(8000)
+        assert not converged(cluster)
+        cluster.do(Kill(2)).run_ms(8000).do(Start(2)).run_ms(2000)
+        cluster.run_until(lambda: converged(cluster))

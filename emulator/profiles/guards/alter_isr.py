@@ -1,8 +1,8 @@
 """Guards of the path through the controller (KIP-497), on both ends of it.
 
-The leader's are read in `broker/isr_state`, `broker/leader_isr` and `broker/alter_isr_manager`, the
-controller's in `controller/alter_isr`. Releases before 2.7 have no such path and count as having
-them.
+The leader's are read in `broker/isr_state`, `broker/leader_isr`, `broker/alter_isr_manager` and
+`broker/controller_channel`, the controller's in `controller/alter_isr`. Releases before 2.7 have no
+such path and count as having them.
 """
 
 from emulator.profiles.guards.base import Guard
@@ -37,6 +37,18 @@ EVENT_DRIVEN_ALTER_ISR = Guard(
     does="A proposal is sent when it is made, the next ones when the answer is there. Without it: a"
     " task looks every 50 ms.",
     citation="spec §7.2; AlterIsrManager.scala@2.8.2 maybePropagateIsrChanges",
+    unneeded_before=_FIRST,
+)
+
+CONTROLLER_ASKED_FOR_VERSIONS = Guard(
+    name="controller-asked-for-versions",
+    kafka="KIP-590",
+    since="2.8",
+    does="Whoever connects to the controller asks what it can do, and a request that an older one"
+    " does not know is answered here, for the manager to propose again 50 ms later. Without it: the"
+    " request is sent, the older broker closes the connection, and the controller is looked for"
+    " anew, without end.",
+    citation="spec §7.2; BrokerToControllerChannelManager.scala@2.8.2 handleResponse",
     unneeded_before=_FIRST,
 )
 
