@@ -12,7 +12,7 @@ from emulator import cli
 
 pytestmark = pytest.mark.live
 
-RECORDINGS = Path(__file__).resolve().parents[1] / "recordings" / "kafka-2.6.3"
+RECORDINGS = Path(__file__).resolve().parents[1] / "recordings"
 PLAYS = 5
 """At most; what is matched is not played again. A play takes as long as the recording did."""
 
@@ -29,7 +29,7 @@ def matched(recording: str, written: Path, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.slow
 def test_one_follower_paused_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    verdict = matched("shrink-expand", tmp_path, capsys)
+    verdict = matched("kafka-2.6.3/shrink-expand", tmp_path, capsys)
     assert verdict["points"] == dict.fromkeys("1234567", True)
     facts = next(tmp_path.glob("*/*/recording.jsonl")).read_text().splitlines()
     requests = [one for one in map(json.loads, facts) if one["kind"] == "zookeeper_request"]
@@ -37,11 +37,14 @@ def test_one_follower_paused_and_back(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 OTHERS = [
-    "shrink-expand-many",
-    "high-watermark",
-    "leader-crash",
-    "controlled-shutdown",
-    "controller-shutdown",
+    "kafka-2.6.3/shrink-expand-many",
+    "kafka-2.6.3/high-watermark",
+    "kafka-2.6.3/leader-crash",
+    "kafka-2.6.3/controlled-shutdown",
+    "kafka-2.6.3/controller-shutdown",
+    "kafka-2.7.2/shrink-expand",
+    "kafka-2.7.2/leader-crash",
+    "kafka-2.7.2/controller-paused",
 ]
 
 

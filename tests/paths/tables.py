@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from emulator.cli.compare_report import number
+from emulator.cli.compare_report import COUNTS, NEWS, TIMES, number
 from tests.paths.measured import Delays
 
 NONE = "–"
@@ -33,22 +33,6 @@ def with_table(page: str, name: str, table: str) -> str:
 
 # -- isr compare -----------------------------------------------------------------------------------
 
-TIMES = (
-    ("effective_ms", "decision → effective"),
-    ("controller_ms", "decision → controller's cache"),
-    ("metadata_ms", "decision → metadata of a broker"),
-    ("produce_ms", "record → acknowledged"),
-)
-COUNTS = (
-    ("isr_changes", "ISR changes"),
-    ("rejected_updates", "rejected updates"),
-    ("cas_conflicts", "CAS conflicts"),
-    ("notifications", "notifications"),
-    ("alter_isr_requests", "AlterIsr requests"),
-    ("update_metadata_requests", "UpdateMetadata requests"),
-    ("changes_never_shown", "versions never shown, per broker"),
-)
-
 
 def comparison(found: dict[str, Any]) -> str:
     """One comparison: times as p50 / p95 / p99 / max in milliseconds, counts of one play."""
@@ -69,7 +53,10 @@ def _figures(sides: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[str]]]
     gaps = [number(side["no_acknowledgement_ms_max"]) for side in sides]
     yield "longest without an acknowledgement", gaps
     for key, words in COUNTS:
-        yield f"{words}, a play", [number(side["counts"][key] / side["runs"]) for side in sides]
+        counts = [side["counts"][key] for side in sides]
+        if words in NEWS or any(counts):
+            each = [number(n / side["runs"]) for n, side in zip(counts, sides, strict=True)]
+            yield f"{words}, a play", each
     yield "partitions stuck at the end", [number(side["stuck_partitions"]) for side in sides]
     for who in ("leader", "controller"):
         each = [side["zookeeper"][who]["per_change"] for side in sides]

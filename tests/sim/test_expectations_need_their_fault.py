@@ -7,6 +7,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from emulator.faults.base import Stimulus
+from emulator.faults.life import Start
 from emulator.runtime.play import PlayOptions
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Step
@@ -16,18 +18,25 @@ SEED = 1
 
 
 def faults(loaded: LoadedScenario) -> list[list[Step]]:
-    """Each fault, with what ends it. What is done at one moment is one fault."""
+    """Each fault, with what ends it: its healing, or a start as something else. What is done at
+    one moment is one fault."""
     left = [step for step in loaded.steps if step.fault]
     found: dict[int, list[Step]] = {}
     while left:
         begin = left.pop(0)
-        healed = begin.stimulus.healed()
-        end = next((step for step in left if healed is not None and step.stimulus == healed), None)
+        end = next((step for step in left if ends(begin.stimulus, step.stimulus)), None)
         found.setdefault(begin.at_us, []).append(begin)
         if end is not None:
             found[begin.at_us].append(end)
             left.remove(end)
     return list(found.values())
+
+
+def ends(fault: Stimulus, other: Stimulus) -> bool:
+    healed = fault.healed()
+    if isinstance(healed, Start) and isinstance(other, Start):
+        return healed.broker == other.broker
+    return healed is not None and healed == other
 
 
 def without(loaded: LoadedScenario, fault: list[Step]) -> LoadedScenario:
