@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
@@ -35,6 +35,15 @@ class Contradiction:
     score: int
 
 
+@dataclass(frozen=True)
+class FirstStall:
+    """When a producer was told nothing for long for the first time, and what it had been told."""
+
+    since_ms: int
+    until_ms: int
+    count: int
+
+
 class RealSide:
     """The real recording, read for this."""
 
@@ -42,14 +51,18 @@ class RealSide:
         self.course = RealCourse(real)
         self.acknowledged = Acknowledged()
         self.acknowledged.grow(real.results)
+        self.first_stalls = dict(self.acknowledged.first_stalls())
         self.delays = delays_of(real, {})
 
 
 class Partial:
     """A run on its way beside the real recording."""
 
-    def __init__(self, real: RealSide) -> None:
-        self.real = real
+    def __init__(self, real: RealSide, *, counts: bool = False) -> None:
+        """`counts`: a producer that stalls for the first time must have come as far as in reality.
+        No judge asks for that, but it tells at once what a leader had when it was stopped; what it
+        does when it goes on, which is decided by this, comes many seconds later."""
+        self.real, self._counts = real, counts
         self._prefix = Prefix(real.course)
         self._acknowledged = Acknowledged()
         self._stop_watch = StopWatch()
@@ -68,12 +81,13 @@ class Partial:
             self._delay = next(self._too_far(islice(delays.items(), self._delays_seen, None)), None)
         self._delays_seen = len(delays)
 
-    def contradiction(self, until_ms: int) -> Contradiction | None:
-        """In anything, by then."""
+    def contradiction(self, until_ms: int, stopping: Collection[int] = ()) -> Contradiction | None:
+        """In anything, by then; these brokers are about to be stopped."""
         found = (
-            self._prefix.disagreement(until_ms, HARD)
+            self._prefix.disagreement(until_ms, HARD, stopping)
             or self._prefix.disagreement(until_ms, SOFT)
             or self._stalls(until_ms)
+            or (self._counted(until_ms) if self._counts else None)
             or self._delays(until_ms)
         )
         return Contradiction(found, self.score(until_ms)) if found else None
@@ -111,6 +125,16 @@ class Partial:
             )
             if set(ours).isdisjoint(theirs):
                 return Disagreement(until_ms, PRODUCED, lane, ours[1], theirs[1])
+        return None
+
+    def _counted(self, until_ms: int) -> Disagreement | None:
+        """Too many records acknowledged before a first stall, or still too few after the grace."""
+        for lane, stall in self.real.first_stalls.items():
+            if stall.since_ms < until_ms <= stall.until_ms:
+                ours = self._acknowledged.count(lane, until_ms)
+                too_few = ours < stall.count and until_ms - stall.since_ms > GRACE_MS
+                if ours > stall.count or too_few:
+                    return Disagreement(until_ms, PRODUCED, lane, stall.count, ours)
         return None
 
     def _too_far(self, delays: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
@@ -155,6 +179,17 @@ class Acknowledged:
             ends += _ends_of_stalls(times[-2:])
         else:
             ends[:] = _ends_of_stalls(times)
+
+    def count(self, lane: str, until_ms: int) -> int:
+        """How many were acknowledged by then."""
+        return bisect_left(self.times.get(lane, []), until_ms)
+
+    def first_stalls(self) -> Iterator[tuple[str, FirstStall]]:
+        for lane, times in sorted(self.times.items()):
+            for count, (t, later) in enumerate(pairwise(times), 1):
+                if later - t > STALL_MS:
+                    yield lane, FirstStall(t, later, count)
+                    break
 
     def stalls(self, lane: str, until_ms: int) -> int:
         """How many there were by then, with one that may still go on."""

@@ -9,7 +9,7 @@ This module must not know how the search goes on: it names time, point and key.
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from operator import itemgetter
@@ -87,12 +87,18 @@ class Prefix:
         self._alike: dict[tuple[int, str], tuple[int, int]] = {}
         """By lane, with how many entries of each side it was alike when last looked at."""
 
-    def disagreement(self, until_ms: int, points: tuple[int, ...] = HARD) -> Disagreement | None:
-        """The earliest contradiction among entries before `until_ms` (points: HARD or SOFT)."""
-        found = (one for point in points for one in self._in_point(point, until_ms))
+    def disagreement(
+        self, until_ms: int, points: tuple[int, ...] = HARD, stopping: Collection[int] = ()
+    ) -> Disagreement | None:
+        """The earliest contradiction among entries before `until_ms` (points: HARD or SOFT). What
+        a broker that is `stopping` then had written in reality gets no grace: it would come after
+        its pause, or never."""
+        found = (one for point in points for one in self._in_point(point, until_ms, stopping))
         return min(found, key=lambda d: (d.at_ms, d.point, d.key), default=None)
 
-    def _in_point(self, point: int, until_ms: int) -> Iterator[Disagreement]:
+    def _in_point(
+        self, point: int, until_ms: int, stopping: Collection[int]
+    ) -> Iterator[Disagreement]:
         ours, theirs = self.real.lanes[point], self.run.lanes[point]
         for key in sorted(ours.keys() | theirs.keys()):
             real, run = ours.get(key, []), theirs.get(key, [])
@@ -102,7 +108,7 @@ class Prefix:
             found = _first_disagreement(point, key, real[: cut[0]], run[: cut[1]])
             if found is None:
                 self._alike[point, key] = cut
-            elif _counts(found, real, run, until_ms):
+            elif _is_missed(found, stopping) or _counts(found, real, run, until_ms):
                 yield found
 
 
@@ -133,6 +139,12 @@ def _first_disagreement(
 def _disagreement(point: int, key: str, real: Timed | None, run: Timed | None) -> Disagreement:
     at_ms = min(timed[0] for timed in (real, run) if timed)
     return Disagreement(at_ms, point, key, real[1] if real else None, run[1] if run else None)
+
+
+def _is_missed(found: Disagreement, stopping: Collection[int]) -> bool:
+    """Written in reality by a broker that will not make up for it."""
+    author = getattr(found.real, "writer", 0) or getattr(found.real, "by", 0)
+    return found.run is None and author in stopping
 
 
 def _counts(found: Disagreement, real: list[Timed], run: list[Timed], until_ms: int) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -25,8 +25,9 @@ from emulator.conformance.prefix import Disagreement
 from emulator.conformance.walk import Leg, Walk, legs_of
 from emulator.kernel.rng import Choice, Stream, mix
 
-UNFITTED_EVERY = 4
-"""Every so many searches one trusts no fit of phases: what stands alone may be late by chance."""
+FREE_EVERY = 4
+"""Every so many searches one trusts no fit of phases (what stands alone may be late by chance), and
+asks nothing that the judge does not ask."""
 
 LEGS_AT_LENGTH = 6
 """A long search may spend all its draws on so many legs."""
@@ -124,7 +125,9 @@ class Search:
 
     def run(self) -> Found | Missed:
         goal = self.goal
-        outcome = self._explore(Walk(goal.script, goal.real, goal.legs, self.seed))
+        counts = bool(self.seed % FREE_EVERY)
+        walk = Walk(goal.script, goal.real, goal.legs, self.seed, counts=counts)
+        outcome = self._explore(walk)
         return outcome if isinstance(outcome, Found) else self._missed()
 
     def _missed(self) -> Missed:
@@ -158,18 +161,21 @@ class Search:
 
     def _tried(self, walk: Walk) -> Tried:
         number, memory = walk.taken, self.memory
-        is_fitted = not number and self.seed % UNFITTED_EVERY
+        is_fitted = not number and self.seed % FREE_EVERY
         fixed = fitted(self.goal.phases, self.seed) if is_fitted else {}
         record = memory.records.get(number, NOWHERE)
         leg = walk.leg
         patience = max(PATIENCE, self.limit // LEGS_AT_LENGTH)
-        return Tried(leg.stretches, fixed, memory.best.get(number), record, leg.about, patience)
+        return Tried(leg.stretches, fixed, memory.best.get(number), record, leg.parties, patience)
 
     def _blamed(self, number: int) -> int:
         """Which leg to go back to; that this one was left in vain is noted."""
         vain = self.memory.vain.get(number, 0)
         self.memory.vain[number] = vain + 1
-        return back_from(number, self._stream(), vain)
+        stream, stopped = self._stream(), stopped_after(self.goal.legs, number)
+        if stopped is not None and stream.below(2):
+            return stopped
+        return back_from(number, stream, vain)
 
     def _remember(self, number: int, tried: Tried) -> None:
         memory = self.memory
@@ -212,6 +218,16 @@ class Search:
 def _sides(found: Disagreement) -> tuple[Hashable, ...]:
     """What each side has there. Delays differ in every draw: all of them go wrong in one way."""
     return (found.real, found.run) if found.point else ()
+
+
+def stopped_after(legs: Sequence[Leg], number: int) -> int | None:
+    """The leg at whose end something was last done to a broker that this leg's stimuli are about:
+    what it had then decides what it does first when it goes on."""
+    if number >= len(legs):
+        return None
+    about = set(legs[number].about)
+    before = (leg for leg in range(number - 1, 0, -1) if about.intersection(legs[leg].about))
+    return next((leg - 1 for leg in before), None)
 
 
 def broker_named(found: Disagreement) -> int:

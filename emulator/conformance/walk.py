@@ -9,7 +9,7 @@ seeds, and the judging has no effect on it. This module must not know how seeds 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -42,8 +42,14 @@ class Leg:
     stretches: range
     moments: tuple[int, ...]
     """When it is judged, in milliseconds since `up`; the last one is its end."""
-    about: tuple[str, ...] = ()
+    about: tuple[int, ...] = ()
     """The brokers that its stimuli are about."""
+    ends_for: tuple[int, ...] = ()
+    """Those that something is done to next."""
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        return tuple(f"broker-{broker}" for broker in self.about)
 
 
 class _Contradicted(BaseException):
@@ -61,16 +67,18 @@ def legs_of(script: Script, real: RealSide) -> list[Leg]:
     creates = [False, *(step.stimulus.name in _CREATIONS for step in steps)]
     lanes = (lane for point in AGREED for lane in real.course.lanes[point].values())
     due = sorted({t + GRACE_MS + 1 for lane in lanes for t, _ in lane})
+    groups = list(_groups(ends, creates))
+    about = [*(_about(script, group) for group in groups), ()]
     return [
-        Leg(group, _moments(group, ends, creates, due), _about(script, group))
-        for group in _groups(ends, creates)
+        Leg(group, _moments(group, ends, creates, due), about[number], about[number + 1])
+        for number, group in enumerate(groups)
     ]
 
 
-def _about(script: Script, group: range) -> tuple[str, ...]:
+def _about(script: Script, group: range) -> tuple[int, ...]:
     steps = [script.scenario.steps[stretch - 1] for stretch in group if stretch]
     brokers = [getattr(step.stimulus, "broker", None) for step in steps]
-    return tuple(f"broker-{broker}" for broker in brokers if isinstance(broker, int))
+    return tuple(broker for broker in brokers if isinstance(broker, int))
 
 
 def _groups(ends: list[int], creates: list[bool]) -> Iterator[range]:
@@ -108,7 +116,9 @@ def _writes_state(event: events.ZkTransaction) -> bool:
 class Walk:
     """A run on its way through the recording."""
 
-    def __init__(self, script: Script, real: RealSide, legs: list[Leg], seed: int) -> None:
+    def __init__(
+        self, script: Script, real: RealSide, legs: list[Leg], seed: int, *, counts: bool = False
+    ) -> None:
         self.script, self.legs, self.seed = script, legs, seed
         self.choices: dict[Choice, int] = {}
         self.taken = 0
@@ -117,7 +127,7 @@ class Walk:
         self._sink.listen(self._see)
         self._exported = 0
         self._needed: list[events.Stimulus] = []
-        self._partial = Partial(real)
+        self._partial = Partial(real, counts=counts)
 
     @property
     def over(self) -> bool:
@@ -134,7 +144,7 @@ class Walk:
         leg = self.leg
         try:
             self._play(leg)
-            self._judge(leg.moments[-1])
+            self._judge(leg.moments[-1], leg.ends_for)
         except _Contradicted as contradicted:
             return contradicted.contradiction
         self.taken += 1
@@ -175,9 +185,9 @@ class Walk:
             self._grow()
             _stop_if(self._partial.wrong_state())
 
-    def _judge(self, until_ms: int) -> None:
+    def _judge(self, until_ms: int, stopping: Collection[int] = ()) -> None:
         self._grow()
-        _stop_if(self._partial.contradiction(until_ms))
+        _stop_if(self._partial.contradiction(until_ms, stopping))
 
     def _grow(self) -> None:
         """Show what has happened since. Each event is exported once; with it come again those

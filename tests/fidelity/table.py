@@ -75,7 +75,7 @@ def _matches(rows: Sequence[Row]) -> Iterator[str]:
         blind = f"{row.blind.seeds_agreeing} of {row.blind.seeds}"
         yield f"| {row.name} | {blind} | {_how(row)} | {_effort(row.guided)} |"
     if missed := [row for row in rows if not row.matched]:
-        yield from ("", "Not matched, and why:", "")
+        yield from ("", "Not matched, and why (what decides it: [limits](limits.md)):", "")
         for row in missed:
             yield f"- `{row.name}`: {'; '.join(_reasons(row))}."
 

@@ -39,15 +39,19 @@ def piece(of: Recording, since_ms: int, until_ms: int) -> Recording:
 @given(
     folder=st.sampled_from(PLAYED),
     cuts=st.lists(st.integers(-9000, 48_000), min_size=1, max_size=30, unique=True),
+    counts=st.booleans(),
+    stopping=st.sets(st.integers(1, 3)),
 )
-@settings(derandomize=True, deadline=None, max_examples=60)
-def test_reality_itself_is_right_at_every_moment(folder: Path, cuts: list[int]) -> None:
-    partial = Partial(real_side(folder))
+@settings(derandomize=True, deadline=None, max_examples=80)
+def test_reality_itself_is_right_at_every_moment(
+    folder: Path, cuts: list[int], counts: bool, stopping: set[int]
+) -> None:
+    partial = Partial(real_side(folder), counts=counts)
     since_ms = -1_000_000
     for until_ms in sorted(cuts):
         partial.grow(piece(recorded(folder), since_ms, until_ms))
         assert partial.wrong_state() is None
-        assert partial.contradiction(until_ms) is None
+        assert partial.contradiction(until_ms, stopping) is None
         since_ms = until_ms
 
 
@@ -88,3 +92,33 @@ def test_a_stall_counts_as_soon_as_it_is_one(until_ms: int, stalls: int) -> None
         acknowledged.grow([ProduceResult(t, "o", "1", 0, "ok")])
     acknowledged.grow([ProduceResult(5000, "o", "1", 0, "ok")])
     assert acknowledged.stalls("o-0 acks=1", until_ms) == stalls
+
+
+STALLS_AT_MS = 1000
+
+
+def stalling(counted: int) -> Recording:
+    """`counted` records are acknowledged, ten each second; then nothing for two seconds."""
+    acknowledged = [STALLS_AT_MS + 100 * (k - 9) for k in range(counted)]
+    results = [ProduceResult(t, "o", "1", 0, "ok") for t in [*acknowledged, 4000]]
+    return Recording({"kafka": "2.6.3"}, [], results)
+
+
+@pytest.mark.parametrize(
+    ("counted", "until_ms", "wrong"),
+    [
+        (10, STALLS_AT_MS + 260, False),
+        (11, STALLS_AT_MS + 260, True),
+        (9, STALLS_AT_MS + 240, False),  # The last one may still come.
+        (9, STALLS_AT_MS + 260, True),
+        (11, 4001, False),  # It is over, and the judge never asks.
+    ],
+)
+def test_a_producer_stalls_after_as_many_records_as_in_reality(
+    counted: int, until_ms: int, wrong: bool
+) -> None:
+    real = RealSide(stalling(10))
+    for counts in (True, False):
+        partial = Partial(real, counts=counts)
+        partial.grow(piece(stalling(counted), -1000, until_ms))
+        assert (partial.contradiction(until_ms) is not None) == (counts and wrong)

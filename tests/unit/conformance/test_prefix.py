@@ -13,6 +13,7 @@ from emulator.conformance.prefix import (
     HARD,
     SOFT,
     Disagreement,
+    Prefix,
     RealCourse,
     prefix_disagreement,
 )
@@ -147,3 +148,21 @@ def test_a_retry_more_or_less_is_no_disagreement() -> None:
     course = RealCourse(history(shrink(1000), shrink(2000), shrink(3000), expand(4000)))
     run = history(shrink(1000), expand(4000))
     assert all(prefix_disagreement(course, run, t, SOFT) is None for t in range(900, 6000, 100))
+
+
+def test_what_a_broker_wrote_before_it_was_stopped_gets_no_grace() -> None:
+    real = recorded("shrink-expand")
+    written = next(e for e in real.events if is_first_shrink(e))
+    until_ms = written["t"] + 10
+    lacking = replace(real, events=[e for e in so_far(real, until_ms).events if e is not written])
+    prefix = Prefix(course("shrink-expand"))
+    prefix.run.grow(lacking)
+    others = {1, 2, 3} - {written["broker"]}
+    assert prefix.disagreement(until_ms, HARD, others) is None
+    missed = prefix.disagreement(until_ms, HARD, {written["broker"]})
+    assert missed is not None
+    assert (missed.at_ms, missed.point, missed.run) == (written["t"], 1, None)
+
+
+def is_first_shrink(fact: Fact) -> bool:
+    return fact["kind"] == "zookeeper" and fact["op"] == "setData" and fact["version"] == 1
