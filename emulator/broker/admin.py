@@ -6,7 +6,7 @@ server/AdminManager.scala, zk/AdminZkClient.scala@2.6.3; spec §1.10, §2.12.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from emulator.broker.assignment import (
     Assignment,
@@ -21,9 +21,11 @@ from emulator.model.errors import Errors, KafkaError
 from emulator.protocol.messages import (
     AdminResponse,
     AlterConfigsRequest,
+    ConfigEntry,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
+    DescribeConfigsRequest,
 )
 from emulator.trace.values import TopicPartition
 from zk import paths
@@ -31,6 +33,9 @@ from zk.codec import ReplicaAssignment
 from zk.kafka_zk_client import KafkaZkClient
 
 Respond = Callable[[AdminResponse], None]
+
+TOPIC_CONFIG, DYNAMIC_BROKER_CONFIG, DEFAULT_CONFIG = 1, 2, 5
+"""DescribeConfigsResponse.ConfigSource."""
 
 DEFAULT = -1
 """Of a number in CreateTopics: what the broker's configuration says."""
@@ -186,6 +191,8 @@ class AdminManager:
                     return AdminResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION)
         config = await self._zk_client.get_entity_configs(request.entity_type, request.entity)
         config.update(request.config)
+        for name in request.removed:
+            config.pop(name, None)
         await self._zk_client.set_or_create_entity_configs(
             request.entity_type, request.entity, config
         )
@@ -193,6 +200,43 @@ class AdminManager:
             f"{request.entity_type}/{request.entity}"
         )
         return AdminResponse(Errors.NONE)
+
+    async def describe_configs(self, request: DescribeConfigsRequest) -> AdminResponse:
+        """A topic's settings with what it has itself over this broker's; or this broker's own
+        (describeConfigs)."""
+        if request.entity_type == "topics":
+            if request.entity not in self._metadata_cache.topics():
+                return AdminResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+            own = await self._zk_client.get_entity_configs("topics", request.entity)
+            entries = described(own, TOPIC_CONFIG, self._topic_defaults())
+        elif request.entity == str(self._context.broker):
+            own = await self._zk_client.get_entity_configs("brokers", request.entity)
+            entries = described(own, DYNAMIC_BROKER_CONFIG, self._context.config.properties())
+        else:
+            return AdminResponse(Errors.INVALID_REQUEST, "ask that broker itself")
+        names = request.names
+        told = tuple(e for e in entries if names is None or e.name in names)
+        return AdminResponse(Errors.NONE, configs=told)
+
+    def _topic_defaults(self) -> dict[str, str]:
+        """What this broker's settings give a topic that has none of its own."""
+        config = self._context.config
+        return {
+            "min.insync.replicas": str(config.min_insync_replicas),
+            "unclean.leader.election.enable": str(config.unclean_leader_election_enable).lower(),
+            "flush.messages": str(config.log_flush_interval_messages),
+        }
+
+
+def described(
+    own: Mapping[str, str], source: int, defaults: Mapping[str, str]
+) -> tuple[ConfigEntry, ...]:
+    """Settings by name, what an entity has itself over what it has by default."""
+    names = sorted({*own, *defaults})
+    return tuple(
+        ConfigEntry(n, own[n], source) if n in own else ConfigEntry(n, defaults[n], DEFAULT_CONFIG)
+        for n in names
+    )
 
 
 def added_partitions(

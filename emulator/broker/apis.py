@@ -31,6 +31,7 @@ from emulator.protocol.messages import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
+    DescribeConfigsRequest,
     ElectionResults,
     ElectionType,
     ElectLeadersRequest,
@@ -40,11 +41,13 @@ from emulator.protocol.messages import (
     LeaderAndIsrResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ListPartitionReassignmentsRequest,
     MetadataRequest,
     OffsetsForLeaderEpochRequest,
     ProducedPartition,
     ProduceRequest,
     ProduceResponse,
+    Reassignment,
     StopReplicaRequest,
     StopReplicaResponse,
     UpdateMetadataRequest,
@@ -87,6 +90,12 @@ class ControllerPort(Protocol):
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None], done: OnResults
     ) -> None: ...
 
+    def list_partition_reassignments(
+        self,
+        partitions: tuple[TopicPartition, ...] | None,
+        done: Callable[[tuple[Reassignment, ...] | Errors], None],
+    ) -> None: ...
+
 
 class KafkaApis:
     """The entry points of one broker."""
@@ -122,7 +131,9 @@ class KafkaApis:
             DeleteTopicsRequest: self._delete_topics,
             ElectLeadersRequest: self._elect_leaders,
             AlterPartitionReassignmentsRequest: self._alter_partition_reassignments,
+            ListPartitionReassignmentsRequest: self._list_partition_reassignments,
             AlterConfigsRequest: self._alter_configs,
+            DescribeConfigsRequest: self._describe_configs,
         }
 
     async def handle(self, received: Received) -> None:
@@ -178,8 +189,12 @@ class KafkaApis:
         if isinstance(log, Errors):
             connection.respond(ListOffsetsResponse(log, -1))
             return
-        offset = log.log_start_offset if request.earliest else log.log_end_offset
-        connection.respond(ListOffsetsResponse(Errors.NONE, offset))
+        found = hosted.latest_offset(request.replica_id, log)
+        if isinstance(found, Errors) and not request.earliest:
+            connection.respond(ListOffsetsResponse(found, -1))
+            return
+        offset = log.log_start_offset if request.earliest else found
+        connection.respond(ListOffsetsResponse(Errors.NONE, offset, hosted.leader_epoch))
 
     async def _api_versions(self, _: ApiVersionsRequest, connection: ServerConnection) -> None:
         connection.respond(ApiVersionsResponse())
@@ -296,8 +311,9 @@ class KafkaApis:
 
         def respond(results: dict[TopicPartition, Errors]) -> None:
             unneeded = Errors.ELECTION_NOT_NEEDED if everywhere else Errors.NONE
-            told = [e for e in results.values() if e is not unneeded]
-            connection.respond(AdminResponse(_first_error(told)))
+            told = {p: e for p, e in results.items() if e is not unneeded}
+            error = _first_error(told.values())
+            connection.respond(AdminResponse(error, partitions=tuple(told.items())))
 
         async def done(results: ElectionResults) -> None:
             await self._elections.answer(results, deadline_ms, respond)
@@ -309,14 +325,31 @@ class KafkaApis:
         self, request: AlterPartitionReassignmentsRequest, connection: ServerConnection
     ) -> None:
         def done(results: dict[TopicPartition, Errors]) -> None:
-            connection.respond(AdminResponse(_first_error(results.values())))
+            error = _first_error(results.values())
+            connection.respond(AdminResponse(error, partitions=tuple(results.items())))
 
         self._controller.alter_partition_reassignments(dict(request.targets), done)
+
+    async def _list_partition_reassignments(
+        self, request: ListPartitionReassignmentsRequest, connection: ServerConnection
+    ) -> None:
+        def done(found: tuple[Reassignment, ...] | Errors) -> None:
+            if isinstance(found, Errors):
+                connection.respond(AdminResponse(found))
+            else:
+                connection.respond(AdminResponse(Errors.NONE, reassignments=found))
+
+        self._controller.list_partition_reassignments(request.partitions, done)
 
     async def _alter_configs(
         self, request: AlterConfigsRequest, connection: ServerConnection
     ) -> None:
         connection.respond(await self._admin.alter_configs(request))
+
+    async def _describe_configs(
+        self, request: DescribeConfigsRequest, connection: ServerConnection
+    ) -> None:
+        connection.respond(await self._admin.describe_configs(request))
 
 
 def _first_error(errors: Iterable[Errors]) -> Errors:

@@ -27,6 +27,19 @@ class LogDirectory:
         self.logs: dict[TopicPartition, OffsetLog] = {}
         self.checkpointed_high_watermarks: dict[TopicPartition, int] = {}
 
+    def open_log(self, partition: TopicPartition) -> OffsetLog:
+        """The log that is there, or a new one."""
+        return self.logs.setdefault(partition, OffsetLog())
+
+    def remove_log(self, partition: TopicPartition) -> None:
+        """The log and its checkpointed high watermark go."""
+        self.logs.pop(partition, None)
+        self.checkpointed_high_watermarks.pop(partition, None)
+
+    def checkpoint(self, marks: dict[TopicPartition, int]) -> None:
+        """Write replication-offset-checkpoint anew."""
+        self.checkpointed_high_watermarks = marks
+
 
 class Disk:
     """The log directories of one broker."""

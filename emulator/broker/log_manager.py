@@ -74,7 +74,7 @@ class LogManager:
         self.check(directory)
         known = partition in directory.logs
         await self._context.kernel.checkpoint("open_log" if known else "create_log")
-        log = directory.logs.setdefault(partition, OffsetLog())
+        log = directory.open_log(partition)
         hw = directory.checkpointed_high_watermarks.get(partition, 0)
         log.high_watermark = min(max(hw, log.log_start_offset), log.log_end_offset)
         log.flush_interval_messages = self._flush_interval(partition.topic)
@@ -113,7 +113,7 @@ class LogManager:
             if directory.failed:
                 self._report(directory)
             else:
-                directory.checkpointed_high_watermarks = marks
+                directory.checkpoint(marks)
 
     def shutdown(self) -> None:
         """An orderly end flushes every log."""
@@ -125,8 +125,7 @@ class LogManager:
         """The log and its checkpointed high watermark go."""
         self._open.pop(partition, None)
         for directory in self.live_directories:
-            directory.logs.pop(partition, None)
-            directory.checkpointed_high_watermarks.pop(partition, None)
+            directory.remove_log(partition)
 
     # -- configuration -----------------------------------------------------------------------------
 

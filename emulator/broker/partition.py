@@ -355,7 +355,9 @@ class Partition:
 
     # -- produce -----------------------------------------------------------------------------------
 
-    async def append_records_to_leader(self, records: int, size: int, required_acks: int) -> Batch:
+    async def append_records_to_leader(
+        self, records: int, size: int, required_acks: int, data: bytes = b""
+    ) -> Batch:
         """Append under the read lock; KafkaError(NOT_ENOUGH_REPLICAS) before anything is written
         when acks=all and the ISR is too small. Parked requests are looked at outside the lock."""
         await self.lock.pass_read()
@@ -366,7 +368,7 @@ class Partition:
         self.in_step = False
         if self._resting:
             self._stir()
-        batch = log.append_as_leader(records, size, self.leader_epoch)
+        batch = log.append_as_leader(records, size, self.leader_epoch, data)
         self._appended("leader", (batch,), log)
         if self.maybe_increment_leader_hw(self._context.now_ms()):
             await self._delayed.check_and_complete_all(self.partition)
@@ -476,6 +478,16 @@ class Partition:
             return self.check_current_leader_epoch(current_leader_epoch)
         log = self.log if self.leader_replica_id == self._context.broker else None
         return Errors.NOT_LEADER_OR_FOLLOWER if log is None else log
+
+    def latest_offset(self, replica: int, log: OffsetLog) -> int | Errors:
+        """Of the log for a follower, committed for a consumer (-1): a leader that has not committed
+        anything of its own epoch does not know it yet (KIP-207, fetchOffsetForTimestamp)."""
+        if replica >= 0:
+            return log.log_end_offset
+        start = self.leader_epoch_start_offset
+        if start is not None and start > log.high_watermark:
+            return Errors.OFFSET_NOT_AVAILABLE
+        return log.high_watermark
 
     def read_at_end(self, wanted: FetchPartition) -> FetchedPartition | None:
         """The answer where there is nothing to read: the fetch is from the leader's LEO; None where

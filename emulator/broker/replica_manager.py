@@ -38,6 +38,7 @@ from emulator.protocol.messages import (
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
     ProducedPartition,
+    ProducePartition,
     ProduceRequest,
     StopReplicaPartition,
     StopReplicaRequest,
@@ -137,9 +138,7 @@ class ReplicaManager:
             return
         statuses: dict[TopicPartition, ProduceStatus] = {}
         for p in request.partitions:
-            statuses[p.partition] = await self._append_to_local_log(
-                p.partition, p.records, p.size, request.acks
-            )
+            statuses[p.partition] = await self._append_to_local_log(p, request.acks)
         if request.acks == -1 and any(s.error is Errors.NONE for s in statuses.values()):
             parked = DelayedProduce(
                 request.timeout_ms, statuses, self.partitions.get, self._error_of_unhosted, respond
@@ -150,15 +149,15 @@ class ReplicaManager:
                 tuple(ProducedPartition(p, s.error, s.base_offset) for p, s in statuses.items())
             )
 
-    async def _append_to_local_log(
-        self, partition: TopicPartition, records: int, size: int, acks: int
-    ) -> ProduceStatus:
-        hosted = self.partitions.get(partition)
+    async def _append_to_local_log(self, wanted: ProducePartition, acks: int) -> ProduceStatus:
+        hosted = self.partitions.get(wanted.partition)
         if hosted is None:
-            error = self._error_of_unhosted(partition)
+            error = self._error_of_unhosted(wanted.partition)
             return ProduceStatus(-1, -1, error, acks_pending=False)
         try:
-            batch = await hosted.append_records_to_leader(records, size, acks)
+            batch = await hosted.append_records_to_leader(
+                wanted.records, wanted.size, acks, wanted.data
+            )
         except KafkaError as failed:
             return ProduceStatus(-1, -1, failed.error, acks_pending=False)
         return ProduceStatus(batch.next_offset, batch.base_offset, Errors.NONE, acks_pending=False)

@@ -42,6 +42,7 @@ from emulator.protocol.messages import (
     ElectionResults,
     ElectionType,
     LeaderAndIsrResponse,
+    Reassignment,
     StopReplicaResponse,
     UpdateMetadataResponse,
 )
@@ -522,6 +523,19 @@ class KafkaController:
                 done(dict.fromkeys(targets, Errors.NOT_CONTROLLER))
 
         self._put("ApiPartitionReassignment", process)
+
+    def list_partition_reassignments(
+        self,
+        partitions: tuple[TopicPartition, ...] | None,
+        done: Callable[[tuple[Reassignment, ...] | Errors], None],
+    ) -> None:
+        """ListPartitionReassignments: what of these (None: of all) is under way."""
+
+        async def process() -> None:
+            mine = self.is_active
+            done(self._reassignments.under_way(partitions) if mine else Errors.NOT_CONTROLLER)
+
+        self._put("ListPartitionReassignments", process)
 
     # -- sessions ----------------------------------------------------------------------------------
 

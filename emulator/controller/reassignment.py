@@ -18,6 +18,7 @@ from emulator.controller.handlers import NodeChangeHandler
 from emulator.controller.machinery import Machinery
 from emulator.controller.topic_deletion import TopicDeletionManager
 from emulator.model.errors import Errors
+from emulator.protocol.messages import Reassignment
 from emulator.trace.values import TopicPartition
 from zk import paths
 from zk.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch, ReplicaAssignment
@@ -86,6 +87,15 @@ class Reassignments:
         if any(b not in live for b in assignment_towards(now, target).adding_replicas):
             return Errors.INVALID_REPLICA_ASSIGNMENT
         return Errors.NONE
+
+    def under_way(self, partitions: Sequence[TopicPartition] | None) -> tuple[Reassignment, ...]:
+        """What moves now (processListPartitionReassignments)."""
+        wanted = self._context.being_reassigned if partitions is None else partitions
+        moving = [p for p in wanted if self._context.assignment(p).is_being_reassigned]
+        found = ((p, self._context.assignment(p)) for p in moving)
+        return tuple(
+            Reassignment(p, a.replicas, a.adding_replicas, a.removing_replicas) for p, a in found
+        )
 
     async def by_command(self) -> list[TopicPartition]:
         """The command znode: watch it, and begin what it says, without looking whether the brokers

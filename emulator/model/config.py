@@ -84,6 +84,10 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
         """How many log directories there are; their names do not matter."""
         return len(self.log_dirs.split(","))
 
+    def properties(self) -> dict[str, str]:
+        """By Kafka's names, as texts."""
+        return {name: _text(getattr(self, field)) for name, field in property_names().items()}
+
     def check(self) -> None:
         """KafkaConfig.validateValues: what Kafka refuses to start with."""
         if self.replica_fetch_wait_max_ms > self.replica_lag_time_max_ms:
@@ -108,6 +112,10 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
 def property_names() -> dict[str, str]:
     """Kafka's property names to attribute names of KafkaConfig."""
     return {field.replace("_", "."): field for field in KafkaConfig.__struct_fields__}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _types = get_type_hints(KafkaConfig)

@@ -16,12 +16,14 @@ UNDEFINED_OFFSET = -1
 
 
 class Batch(msgspec.Struct, frozen=True, gc=False):
-    """Records appended together: offsets `base_offset` to `next_offset` - 1, `size` bytes."""
+    """Records appended together: offsets `base_offset` to `next_offset` - 1, `size` bytes. `data`
+    is what a client sent, where one did; nobody here looks into it."""
 
     base_offset: int
     next_offset: int
     size: int
     leader_epoch: int
+    data: bytes = b""
 
 
 class ReadInfo(msgspec.Struct, frozen=True, gc=False):
@@ -104,9 +106,12 @@ class OffsetLog:
         """Everything is on the disk now; what lies behind the recovery point is not."""
         self.recovery_point = self.log_end_offset
 
-    def append_as_leader(self, count: int, size: int, leader_epoch: int) -> Batch:
+    def append_as_leader(
+        self, count: int, size: int, leader_epoch: int, data: bytes = b""
+    ) -> Batch:
         """Append `count` new records; they get the next offsets."""
-        batch = Batch(self.log_end_offset, self.log_end_offset + count, size, leader_epoch)
+        end = self.log_end_offset
+        batch = Batch(end, end + count, size, leader_epoch, data)
         self._append(batch)
         return batch
 
@@ -163,7 +168,10 @@ class OffsetLog:
         keep = bisect_left(self._bases, offset)
         if keep and self.batches[keep - 1].next_offset > offset:
             cut = self.batches[keep - 1]
-            self.batches[keep - 1] = msgspec.structs.replace(cut, next_offset=offset)
+            if cut.data:  # nobody cuts a batch with contents: it goes (LogSegment.truncateTo)
+                keep -= 1
+            else:
+                self.batches[keep - 1] = msgspec.structs.replace(cut, next_offset=offset)
         del self.batches[keep:], self._bases[keep:]
         self.log_end_offset = max(offset, self.log_start_offset)
         self.epochs.truncate_from_end(self.log_end_offset)

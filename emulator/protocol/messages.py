@@ -67,11 +67,13 @@ class FetchResponse(msgspec.Struct, frozen=True):
 
 
 class ProducePartition(msgspec.Struct, frozen=True, gc=False):
-    """Records for one partition: how many, and their bytes."""
+    """Records for one partition: how many, and their bytes; and what a client sent, where one
+    did."""
 
     partition: TopicPartition
     records: int
     size: int
+    data: bytes = b""
 
 
 class ProduceRequest(msgspec.Struct, frozen=True):
@@ -127,7 +129,8 @@ class OffsetsForLeaderEpochResponse(msgspec.Struct, frozen=True):
 
 
 class ListOffsetsRequest(msgspec.Struct, frozen=True):
-    """One partition's earliest or latest offset, as a follower asks after OFFSET_OUT_OF_RANGE."""
+    """One partition's earliest or latest offset, as a follower asks after OFFSET_OUT_OF_RANGE, or a
+    consumer (-1)."""
 
     replica_id: int
     partition: TopicPartition
@@ -140,6 +143,7 @@ class ListOffsetsResponse(msgspec.Struct, frozen=True):
 
     error: Errors
     offset: int
+    leader_epoch: int = -1
 
 
 class LiveBroker(NamedTuple):
@@ -293,11 +297,29 @@ class CreateTopicsRequest(msgspec.Struct, frozen=True):
 
 
 class AlterConfigsRequest(msgspec.Struct, frozen=True):
-    """IncrementalAlterConfigs (SET) of one entity: `entity_type` is `topics` or `brokers`."""
+    """IncrementalAlterConfigs of one entity, SET and (`removed`) DELETE: `entity_type` is `topics`
+    or `brokers`."""
 
     entity_type: str
     entity: str
     config: tuple[tuple[str, str], ...]
+    removed: tuple[str, ...] = ()
+
+
+class DescribeConfigsRequest(msgspec.Struct, frozen=True):
+    """The settings of one entity; `names` None: all."""
+
+    entity_type: str
+    entity: str
+    names: tuple[str, ...] | None = None
+
+
+class ConfigEntry(NamedTuple):
+    """One setting, and where it comes from (DescribeConfigsResponse.ConfigSource)."""
+
+    name: str
+    value: str
+    source: int
 
 
 class CreatePartitionsRequest(msgspec.Struct, frozen=True):
@@ -345,11 +367,30 @@ class AlterPartitionReassignmentsRequest(msgspec.Struct, frozen=True):
     targets: tuple[tuple[TopicPartition, tuple[int, ...] | None], ...]
 
 
+class ListPartitionReassignmentsRequest(msgspec.Struct, frozen=True):
+    """What is under way; None: everywhere."""
+
+    partitions: tuple[TopicPartition, ...] | None = None
+
+
+class Reassignment(NamedTuple):
+    """One that is under way."""
+
+    partition: TopicPartition
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+
+
 class AdminResponse(msgspec.Struct, frozen=True):
-    """The answer to an admin request."""
+    """The answer to an admin request; `partitions` where each has a result of its own, `configs`
+    and `reassignments` where they were asked for."""
 
     error: Errors
     message: str = ""
+    partitions: tuple[tuple[TopicPartition, Errors], ...] = ()
+    configs: tuple[ConfigEntry, ...] = ()
+    reassignments: tuple[Reassignment, ...] = ()
 
 
 ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
@@ -370,7 +411,9 @@ Request = (
     | DeleteTopicsRequest
     | ElectLeadersRequest
     | AlterPartitionReassignmentsRequest
+    | ListPartitionReassignmentsRequest
     | AlterConfigsRequest
+    | DescribeConfigsRequest
 )
 Response = (
     FetchResponse

@@ -65,7 +65,7 @@ class ClusterView:
         connection = self._connections.get(key)
         if connection is None or not connection.open:
             connection = await self._bootstrap.network.connect_from(
-                self._process, f"{self._process.name}-{use}", to.port, CONNECT_TIMEOUT_MS
+                self._process, f"{self._process.name}-{use}", to.host, to.port, CONNECT_TIMEOUT_MS
             )
             self._connections[key] = connection
         return connection

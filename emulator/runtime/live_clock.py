@@ -31,10 +31,10 @@ class LiveClock:
         self._before_waiting: dict[Callable[[], None], None] = {}
         self.on_idle: Callable[[int], None] | None = None
 
-    def begin(self) -> None:
+    def begin(self, at_ns: int | None = None) -> None:
         """The world begins now: what was waited for before, a server that starts, is not its
-        time."""
-        self._began_ns = time.monotonic_ns()
+        time. Or it began for others already, `at_ns` by this machine's monotonic clock."""
+        self._began_ns = time.monotonic_ns() if at_ns is None else at_ns
 
     def now_us(self) -> int:
         """Microseconds of the world since it began."""

@@ -26,7 +26,7 @@ from zk.wire import When
 Latency = Callable[[str, str], int]
 Receive = Callable[[Request, ServerConnection], None]
 
-_BROKEN = object()
+BROKEN = object()
 
 
 class Break(msgspec.Struct, frozen=True):
@@ -85,12 +85,13 @@ class MemoryNetwork:
     async def connect(self, client: str, host: str, port: int, timeout_ms: int) -> Connection:
         """See emulator.protocol.transport.Network; the calling thread's process is the client's."""
         process = self.kernel.this_task().process
-        return await self.connect_from(process, client, port, timeout_ms)
+        return await self.connect_from(process, client, host, port, timeout_ms)
 
     async def connect_from(
-        self, process: Process, client: str, port: int, timeout_ms: int
+        self, process: Process, client: str, host: str, port: int, timeout_ms: int
     ) -> MemoryConnection:
-        """Open a connection; refused when nobody listens, timed out while the link is cut."""
+        """Open a connection; refused when nobody listens, timed out while the link is cut. In
+        memory all hosts are one."""
         listener = self._listeners.get(port)
         await self.kernel.sleep(self.latency("net_connect", process.name))
         if listener is None or listener.process.state == "dead":
@@ -258,19 +259,19 @@ class MemoryConnection:
         timer = self._client_lane.call_later(timeout_ms * 1000, partial(self._timed_out, answer))
         value = await answer.wait()
         timer.cancel()
-        if value is _BROKEN:
+        if value is BROKEN:
             raise Disconnected("the connection broke")
         return value
 
     def _timed_out(self, answer: Promise[Any]) -> None:
         if not answer.done:
-            answer.resolve(_BROKEN)
+            answer.resolve(BROKEN)
             self.close()
 
     def submit(self, request: Request, on_answer: Callable[[Any], None]) -> None:
         """Write a request without waiting; `on_answer` gets the answer, or `broken`."""
         if not self.open:
-            on_answer(_BROKEN)
+            on_answer(BROKEN)
             return
         self._answer_to.append(on_answer)
         network = self._network
@@ -306,7 +307,7 @@ class MemoryConnection:
     @staticmethod
     def broken(answer: Any) -> bool:
         """Whether what came instead of an answer says that the connection broke."""
-        return answer is _BROKEN
+        return answer is BROKEN
 
     def close(self) -> None:
         """The client closes: what is in flight gets no answer; the broker may still serve it."""
@@ -325,7 +326,7 @@ class MemoryConnection:
     def _fail_all(self) -> None:
         waiting, self._answer_to = self._answer_to, deque()
         for on_answer in waiting:
-            on_answer(_BROKEN)
+            on_answer(BROKEN)
 
     # -- bytes in flight --------------------------------------------------------------------------
 

@@ -40,11 +40,13 @@ class BadTrace(Exception):
 class TraceWriter:
     """Writes events as they happen; a line is either there as a whole or it is the last one."""
 
-    def __init__(self, path: Path, header: Header) -> None:
+    def __init__(self, path: Path, header: Header, *, append: bool = False) -> None:
+        """`append` to a trace that is there, header and all."""
         self.path = path
-        self._file: BinaryIO = path.open("wb")
+        self._file: BinaryIO = path.open("ab" if append else "wb")
         self._encoder = msgspec.json.Encoder()
-        self._file.write(self._encoder.encode(header) + b"\n")
+        if not append:
+            self._file.write(self._encoder.encode(header) + b"\n")
 
     def __call__(self, event: AnyEvent) -> None:
         self._file.write(self._encoder.encode(event) + b"\n")

@@ -259,9 +259,9 @@ def test_who_cannot_be_reached_is_tried_less_and_less_often() -> None:
         producer = cluster.producer()
         connect = cluster.network.connect_from
 
-        async def refused(process: Process, client: str, *rest: int) -> MemoryConnection:
+        async def refused(process: Process, client: str, host: str, *rest: int) -> MemoryConnection:
             if not client.endswith("produce"):
-                return await connect(process, client, *rest)
+                return await connect(process, client, host, *rest)
             tried.append(cluster.kernel.now // 1000)
             raise Disconnected("refused")
 

@@ -1,0 +1,200 @@
+"""One broker as an operating-system process: the kernel, a real ZooKeeper, Kafka's protocol.
+
+The third arrangement of the same objects: `emulator.node.Broker` on the live kernel, with sockets
+in the place of the network in memory, and files in the place of the disk where a folder is given.
+Ends with the broker: orderly on SIGTERM or SIGINT (controlled shutdown); on SIGKILL it is gone.
+Owns what a process has of its own: signals, log lines, its part of a trace. Knows no other broker.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+
+from emulator.broker.context import BrokerContext
+from emulator.broker.log_dirs import Disk
+from emulator.kernel.rng import Chance
+from emulator.kernel.scheduler import Process
+from emulator.model.config import KafkaConfig
+from emulator.node import Broker
+from emulator.profiles.base import Profile
+from emulator.runtime.cause_links import CauseLinks
+from emulator.runtime.linked_sessions import LinkedService
+from emulator.runtime.live_clock import LiveClock, LiveKernel
+from emulator.runtime.network import Listener
+from emulator.runtime.process_trace import ProcessTrace
+from emulator.runtime.stored_logs import stored_disk
+from emulator.runtime.tcp_network import TcpNetwork
+from emulator.scenario.errors import UserError
+from emulator.trace import events
+from emulator.trace.reader import Header
+from zk.client_times import ClientTimes
+from zk.kazoo_service import KazooService
+from zk.server import ServerError, ensure_chroot, parse_address, wait_until_ready
+
+SLICE_US = 1_000_000
+
+
+class BrokerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a broker's process is started with. `listen` is bound, `advertised` is what others are
+    told; `began_ns` is when time began (on the machine's monotonic clock)."""
+
+    broker: int
+    zookeeper: str
+    listen: tuple[str, int]
+    advertised: tuple[str, int]
+    profile: Profile
+    settings: dict[str, str]
+    data: Path | None = None
+    trace: Path | None = None
+    began_ns: int | None = None
+
+
+class BrokerProcess:
+    """One run of one broker."""
+
+    def __init__(self, options: BrokerOptions) -> None:
+        self.options = options
+        self.failure = ""
+        header = Header(1, "", 0, options.profile.name, options.zookeeper, dict(options.settings))
+        self._trace = ProcessTrace(options.trace, header)
+        sink = self._trace.sink
+        self.clock = LiveClock()
+        self.clock.begin(options.began_ns)
+        self.kernel = LiveKernel(sink, self.clock)
+        self._links = CauseLinks(self._trace.links_path, lambda: sink.next_seq)
+        self.network = TcpNetwork(self.kernel, self.clock, options.profile, self._links, self.log)
+        self.network.before_sending = self._flush
+        self.clock.on_idle = lambda _: self._flush()
+        address = parse_address(options.zookeeper)
+        self._service = KazooService(address, ClientTimes(), self.kernel.soon)
+        self.config = KafkaConfig.of(options.profile.values, options.settings)
+        sink.listen(self._tell)
+        self.node = self._make_node()
+
+    def _make_node(self) -> Broker:
+        options = self.options
+        process = self.kernel.process(f"broker-{options.broker}")
+        process.on_death = self._died
+        context = BrokerContext(options.broker, self.kernel, process, self.config, options.profile)
+        host, port = options.advertised
+        node = Broker(
+            context,
+            LinkedService(self._service, self._links, self.kernel),
+            self.network,
+            self._disk(),
+            host=host,
+            port=port,
+            wall_ms=lambda: int(time.time() * 1000),
+            draw=Chance(time.time_ns()).stream("assignment", "admin").below,
+        )
+        listener = Listener(process, self.config.num_network_threads, node.receive)
+        try:
+            self.network.listen(*options.listen, port, listener)
+        except OSError as error:
+            self.network.close()
+            where = options.listen
+            raise UserError(f"--listen {where[0]}:{where[1]}: {error.strerror}") from None
+        return node
+
+    def _disk(self) -> Disk:
+        data = self.options.data
+        return Disk(self.config.log_directories) if data is None else stored_disk(data, self.config)
+
+    # -- life --------------------------------------------------------------------------------------
+
+    def run(self) -> bool:
+        """From boot to end; whether it ended in an orderly way. ServerError when there is no
+        ZooKeeper."""
+        address = parse_address(self.options.zookeeper)
+        with _Signals(self._terminate):
+            try:
+                wait_until_ready(address)
+                ensure_chroot(address)
+                self.node.start()
+                self._until_dead()
+            finally:
+                self._close()
+        if self.failure:
+            raise ServerError(self.failure)
+        return self.node.exited
+
+    def _until_dead(self) -> None:
+        process = self.node.context.process
+        while process.state != "dead":
+            self.kernel.run(self.kernel.now + SLICE_US)
+
+    def _terminate(self) -> None:
+        self.clock.put(self.node.terminate)
+
+    def _died(self, process: Process) -> None:
+        self.network.process_died(process)
+        self.kernel.stop()
+
+    def _close(self) -> None:
+        self.network.close()
+        self._service.close()
+        self._flush()
+        self._trace.close()
+        self._links.close()
+        self.kernel.close()
+
+    def _flush(self) -> None:
+        """What has been told of others must be found in the trace, whatever happens next."""
+        self._trace.flush()
+        self._links.flush()
+
+    # -- what it says ------------------------------------------------------------------------------
+
+    def log(self, text: str) -> None:
+        """One line on standard error, with the time."""
+        now = datetime.now(UTC).strftime("%H:%M:%S.%f")[:-3]
+        print(f"{now} broker {self.options.broker}: {text}", file=sys.stderr, flush=True)
+
+    def _tell(self, event: events.AnyEvent) -> None:
+        """The few events that whoever watches the process wants to know."""
+        match event:
+            case events.BrokerRegistered(broker_epoch=epoch):
+                self.log(f"registered, broker epoch {epoch}")
+            case events.BrokerStarted():
+                host, port = self.options.advertised
+                self.log(f"started at {host}:{port}")
+            case events.ControllerElected(controller_epoch=epoch):
+                self.log(f"is controller, epoch {epoch}")
+            case events.ControllerResigned(controller_epoch=epoch):
+                self.log(f"is controller no more, epoch {epoch}")
+            case events.BrokerHalted(reason=reason):
+                self.log(f"halted: {reason}")
+            case events.BrokerExited():
+                self.log("has ended")
+            case events.ThreadFailed(what=what, error=error):
+                self.log(f"{what}: {error}")
+                if what == "startup":
+                    self.failure = f"broker {event.broker} cannot start: {error}"
+            case _:
+                pass
+
+
+class _Signals:
+    """SIGTERM and SIGINT end the broker in an orderly way, as long as this is entered."""
+
+    def __init__(self, terminate: Callable[[], None]) -> None:
+        self._terminate = terminate
+
+    def __enter__(self) -> None:
+        def handle(_number: int, _frame: FrameType | None) -> None:
+            self._terminate()
+
+        numbers = (signal.SIGTERM, signal.SIGINT)
+        self._before = {number: signal.signal(number, handle) for number in numbers}
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)

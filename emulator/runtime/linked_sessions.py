@@ -1,0 +1,98 @@
+"""ZooKeeper sessions of a process that note what they ask and hear, for who merges the traces.
+
+The server's log has the transactions, and nobody here reads it: a reply is noted with its zxid, a
+watch with the zxid after which it was set. Must not know brokers.
+"""
+
+from __future__ import annotations
+
+from emulator.kernel.scheduler import Kernel
+from emulator.runtime.cause_links import CauseLinks, cause_of
+from zk.ops import (
+    EventType,
+    Exists,
+    GetChildren,
+    GetData,
+    Multi,
+    Reply,
+    Request,
+    SessionState,
+    WatchedEvent,
+    name_of,
+)
+from zk.wire import Lane, Listener, OnReply, Service, Session
+
+_READS = (Exists, GetData, GetChildren)
+
+
+def named(request: Request) -> str:
+    """As a note has it: `setData /brokers/topics/...`."""
+    path = request.ops[-1].path if isinstance(request, Multi) else request.path
+    return f"{name_of(request)} {path}"
+
+
+class LinkedService:
+    """A service whose sessions note what passes."""
+
+    def __init__(self, service: Service, links: CauseLinks, kernel: Kernel) -> None:
+        self._service, self._links, self._kernel = service, links, kernel
+
+    def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
+        told = _LinkedListener(self._links, self._kernel, listener)
+        self._links.note("asked", "connect", cause=self._kernel.cause)
+        told.session = self._service.open_session(client, timeout_ms, lane, told)
+        return _LinkedSession(self._links, self._kernel, told)
+
+
+class _LinkedListener:
+    def __init__(self, links: CauseLinks, kernel: Kernel, listener: Listener) -> None:
+        self._links, self._kernel, self._listener = links, kernel, listener
+        self.session: Session | None = None
+        self.armed: dict[tuple[str, bool], int] = {}
+
+    def on_watch(self, event: WatchedEvent) -> None:
+        of_children = event.type is EventType.NODE_CHILDREN_CHANGED
+        since = self.armed.get((event.path, of_children), 0)
+        note = self._links.note("fired", f"{event.type.value} {event.path}", zxid=since)
+        self._kernel.cause = cause_of(note)
+        self._listener.on_watch(event)
+
+    def on_state(self, state: SessionState) -> None:
+        session_id = 0 if self.session is None else self.session.session_id
+        note = self._links.note("session", state.value, zxid=session_id)
+        self._kernel.cause = cause_of(note)
+        self._listener.on_state(state)
+
+
+class _LinkedSession:
+    def __init__(self, links: CauseLinks, kernel: Kernel, told: _LinkedListener) -> None:
+        assert told.session is not None
+        self._links, self._kernel, self._session, self._told = links, kernel, told.session, told
+
+    @property
+    def session_id(self) -> int:
+        return self._session.session_id
+
+    @property
+    def linked(self) -> bool:
+        return self._session.linked
+
+    def submit(self, request: Request, on_reply: OnReply) -> None:
+        asked = self._links.note("asked", named(request), cause=self._kernel.cause)
+
+        def replied(reply: Reply) -> None:
+            note = self._links.note("told", named(request), asked, zxid=reply.zxid)
+            self._kernel.cause = cause_of(note)
+            if isinstance(request, _READS) and request.watch:
+                of_children = isinstance(request, GetChildren)
+                self._told.armed[request.path, of_children] = reply.zxid
+            on_reply(reply)
+
+        self._session.submit(request, replied)
+
+    def close(self) -> None:
+        self._links.note("asked", "closeSession", cause=self._kernel.cause)
+        self._session.close()
+
+    def abandon(self) -> None:
+        self._session.abandon()
