@@ -19,7 +19,7 @@ export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo test test-quick test-live test-slow test-spark test-shared check check-format check-lint \
-        check-types check-imports check-house format fidelity paths pages hazards bench mutants soak lock clean
+        check-types check-imports check-house format compiled fidelity paths pages hazards bench mutants soak lock clean
 
 help: ## This list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | \
@@ -74,6 +74,9 @@ format: setup ## Format, and repair what the linter can
 	.venv/bin/ruff format
 	.venv/bin/ruff check --fix
 
+compiled: setup ## Compile the modules that are hot: half the time, the same traces
+	$(PYTHON_BIN) -m emulator.compiled
+
 fidelity: setup ## Play all recordings, and write docs/fidelity.md
 	$(PYTHON_BIN) -m tests.fidelity $(RECORDINGS) $(ARGS)
 
@@ -86,7 +89,8 @@ pages: setup ## Run what docs/misconceptions.md shows, and fill in what it print
 hazards: setup ## Play the hazard catalogue, and write docs/hazards.md
 	$(PYTHON_BIN) -m tests.hazards $(ARGS)
 
-bench: setup ## Measure, and print ratios
+bench: setup ## Measure, and print ratios (with compiled modules where that works)
+	-$(PYTHON_BIN) -m emulator.compiled
 	$(PYTHON_BIN) -m tests.bench $(ARGS)
 
 mutants: setup ## Break one rule at a time: each must be noticed

@@ -14,7 +14,7 @@ from functools import partial
 from emulator.broker.context import BrokerContext
 from emulator.broker.controller_channel import BrokerToControllerChannelManager
 from emulator.broker.isr_store import AlterIsrItem, Answer
-from emulator.kernel.sync import Promise
+from emulator.kernel.promise import Promise
 from emulator.model.errors import Errors
 from emulator.profiles.guards.alter_isr import (
     CLEAR_BEFORE_CALLBACK,

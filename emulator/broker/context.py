@@ -10,8 +10,9 @@ from typing import Any
 
 from emulator.broker.kafka_scheduler import KafkaScheduler
 from emulator.kernel.holds import At, Hold
+from emulator.kernel.promise import Promise
 from emulator.kernel.scheduler import Kernel, Lane, Process, Task
-from emulator.kernel.sync import Promise, RwLock, Semaphore
+from emulator.kernel.sync import RwLock, Semaphore
 from emulator.model.config import KafkaConfig
 from emulator.profiles.base import Profile
 from emulator.profiles.guards.base import Guard

@@ -17,8 +17,9 @@ from emulator.broker.fetch_session import FetchSessionHandler
 from emulator.broker.partition import Partition
 from emulator.broker.quota import ReplicationQuotaManager
 from emulator.broker.truncation import offset_truncation_state
+from emulator.kernel.promise import Promise
 from emulator.kernel.scheduler import Task
-from emulator.kernel.sync import Condition, Monitor, Promise
+from emulator.kernel.sync import Condition, Monitor
 from emulator.model.errors import Errors, KafkaError
 from emulator.model.offset_log import UNDEFINED_EPOCH
 from emulator.profiles.guards.following import (

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, NamedTuple
 
-from emulator.broker.replica import Replica, Rules, is_follower_in_sync, is_follower_out_of_sync
+from emulator.broker.replica import Replica, is_follower_in_sync, is_follower_out_of_sync
+from emulator.broker.rules import Rules
 from emulator.model.errors import Errors
 from emulator.profiles.guards.alter_isr import (
     BACK_IF_NOT_ATTEMPTED,

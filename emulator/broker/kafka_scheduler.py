@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from emulator.kernel.promise import Promise
 from emulator.kernel.scheduler import Kernel, Task
-from emulator.kernel.sync import Promise
 
 Spawn = Callable[[str, Coroutine[Any, Any, Any]], Task]
 

@@ -30,7 +30,8 @@ from emulator.broker.isr_store import (
     IsrStore,
     ZkIsrStore,
 )
-from emulator.broker.replica import Replica, Rules
+from emulator.broker.replica import Replica
+from emulator.broker.rules import Rules
 from emulator.kernel.sync import RwLock
 from emulator.model.errors import Errors, IllegalState, KafkaError
 from emulator.model.offset_log import OffsetLog

@@ -14,11 +14,13 @@ from emulator.broker.isr_store import IsrStore, ZkIsrStore
 from emulator.broker.leader_isr import LeaderIsr
 from emulator.broker.log_dirs import LogDirectory
 from emulator.broker.partition_ports import DelayedOperations, Logs
-from emulator.broker.replica import Replica, Rules, all_at, high_watermark_allowed
+from emulator.broker.replica import Replica, all_at, high_watermark_allowed
+from emulator.broker.rules import Rules
 from emulator.kernel.scheduler import BASE_MS
 from emulator.kernel.sync import RwLock
+from emulator.model.batches import Batch, ReadInfo
 from emulator.model.errors import Errors, KafkaError
-from emulator.model.offset_log import Batch, EpochEntry, OffsetLog, ReadInfo
+from emulator.model.offset_log import EpochEntry, OffsetLog
 from emulator.profiles.guards.following import (
     EPOCH_START_RECORDED,
     TRUNCATION_AFTER_MISSED_EPOCHS,

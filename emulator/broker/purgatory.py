@@ -12,7 +12,7 @@ from functools import partial
 from operator import attrgetter
 
 from emulator.broker.context import BrokerContext
-from emulator.kernel.scheduler import Action
+from emulator.kernel.action import Action
 from emulator.kernel.sync import Queue
 
 

@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from emulator.broker.context import BrokerContext
-from emulator.kernel.sync import Promise, Queue
+from emulator.kernel.promise import Promise
+from emulator.kernel.sync import Queue
 from emulator.protocol.messages import Request
 from emulator.protocol.transport import ServerConnection
 

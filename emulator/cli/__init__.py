@@ -17,7 +17,7 @@ from typing import Any
 import typer
 import typer.main
 
-from emulator.cli import errors
+from emulator import compiled
 
 
 def isr() -> None:
@@ -64,6 +64,8 @@ def _commands() -> dict[str, Any]:
 
 def execute(arguments: Sequence[str]) -> int:
     """Run one command line; the exit code."""
+    from emulator.cli import errors
+
     try:
         command = typer.main.get_command(build())
         code = command.main(list(arguments) or ["--help"], prog_name="isr", standalone_mode=False)
@@ -74,5 +76,6 @@ def execute(arguments: Sequence[str]) -> int:
 
 
 def main() -> None:
-    """The console script."""
+    """The console script: what is imported from here on may be compiled."""
+    compiled.use()
     sys.exit(execute(sys.argv[1:]))

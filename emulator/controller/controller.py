@@ -24,8 +24,8 @@ from emulator.controller.reassignment import Reassignments
 from emulator.controller.subscriptions import commands_read_early, subscribe
 from emulator.controller.topic_deletion import TopicDeletionManager
 from emulator.controller.topics import Topics
+from emulator.kernel.promise import Promise
 from emulator.kernel.scheduler import Task
-from emulator.kernel.sync import Promise
 from emulator.model.errors import Errors, KafkaError
 from emulator.profiles.guards.controller import (
     ATOMIC_ELECTION,

@@ -13,8 +13,9 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from emulator.controller.ports import Host
+from emulator.kernel.promise import Promise
 from emulator.kernel.scheduler import Task
-from emulator.kernel.sync import Promise, Queue
+from emulator.kernel.sync import Queue
 from emulator.trace import events
 
 SHUTDOWN = "ShutdownEventThread"

@@ -11,8 +11,9 @@ from __future__ import annotations
 import msgspec
 
 from emulator.trace import events as e
-from emulator.trace.logs import Logs, ReplicaLog
+from emulator.trace.logs import Logs
 from emulator.trace.partitions import Partition, Partitions, State
+from emulator.trace.replica_log import ReplicaLog
 from emulator.trace.values import PartitionState, TopicPartition
 
 

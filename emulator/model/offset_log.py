@@ -11,28 +11,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from emulator.model.batches import Batch
+
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
-
-
-class Batch(msgspec.Struct, frozen=True, gc=False):
-    """Records appended together: offsets `base_offset` to `next_offset` - 1, `size` bytes. `data`
-    is what a client sent, where one did; nobody here looks into it."""
-
-    base_offset: int
-    next_offset: int
-    size: int
-    leader_epoch: int
-    data: bytes = b""
-
-
-class ReadInfo(msgspec.Struct, frozen=True, gc=False):
-    """What a read found (LogReadInfo): offsets as they were before the read."""
-
-    batches: tuple[Batch, ...]
-    high_watermark: int
-    log_start_offset: int
-    log_end_offset: int
 
 
 class EpochEntry(NamedTuple):

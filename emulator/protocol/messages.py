@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from emulator.model.batches import Batch
 from emulator.model.errors import Errors
-from emulator.model.offset_log import Batch
 from emulator.trace.values import PartitionState, TopicPartition
 
 

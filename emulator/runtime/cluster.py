@@ -42,10 +42,11 @@ from emulator.protocol.messages import (
     ElectLeadersRequest,
     LiveBroker,
 )
+from emulator.runtime.breaks import Break
 from emulator.runtime.clients import Administrator, Bootstrap, Consumer
 from emulator.runtime.commands import CommandZnodes
 from emulator.runtime.links import Stream
-from emulator.runtime.network import Break, Listener, MemoryNetwork
+from emulator.runtime.network import Listener, MemoryNetwork
 from emulator.runtime.producer import Producer, ProducerSettings
 from emulator.scenario.errors import UserError
 from emulator.scenario.schema import Scenario

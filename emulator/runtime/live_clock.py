@@ -88,7 +88,7 @@ class LiveKernel(Kernel):
     def __init__(self, sink: Sink, clock: LiveClock) -> None:
         super().__init__(sink, clock)
         self._live_clock = clock
-        self._thread = threading.get_ident()
+        self._own_thread = threading.get_ident()
 
     def soon(self, action: Callable[[], None]) -> None:
         """The kernel's thread: do this before it waits, or at once while others wait for it."""
@@ -99,7 +99,7 @@ class LiveKernel(Kernel):
 
     def post(self, item: Runnable) -> None:
         """From another thread the item goes through the inbox and has no cause of its own."""
-        if threading.get_ident() == self._thread:
+        if threading.get_ident() == self._own_thread:
             self.make_ready(item)
         else:
             item.cause = -1

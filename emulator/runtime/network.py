@@ -13,38 +13,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from emulator.kernel.holds import Passage
+from emulator.kernel.promise import Promise
 from emulator.kernel.scheduler import Kernel, Lane, Process
-from emulator.kernel.sync import Promise
 from emulator.protocol.messages import FetchResponse, Request
 from emulator.protocol.transport import Connection, Disconnected, ServerConnection
+from emulator.runtime.breaks import Break, kind_of
 from emulator.runtime.links import Way
-from zk.wire import When
 
 Latency = Callable[[str, str], int]
 Receive = Callable[[Request, ServerConnection], None]
 
 BROKEN = object()
-
-
-class Break(msgspec.Struct, frozen=True):
-    """A connection that is to break at a request: `before` it arrives, or `after` it was served, in
-    the place of its answer. With `late_us` it breaks at once, and the request arrives that much
-    later than it would have: a copy of it may be there before."""
-
-    when: When
-    request: str | None = None
-    late_us: int = 0
-
-    def strikes(self, request: Request) -> bool:
-        return self.request in (None, kind_of(request))
-
-
-def kind_of(request: Request) -> str:
-    """Kafka's name of the API: `LeaderAndIsr`."""
-    return type(request).__name__.removesuffix("Request")
 
 
 class Listener:

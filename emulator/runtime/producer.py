@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from operator import attrgetter
 
 from emulator.kernel.scheduler import Process
@@ -328,10 +328,13 @@ class _Round:
 
     def __init__(self, due_us: int, jitter_us: Callable[[], int]) -> None:
         self.due_us, self._jitter_us = due_us, jitter_us
+        self._at_us = -1
 
-    @cached_property
+    @property
     def at_us(self) -> int:
-        return self.due_us + self._jitter_us()
+        if self._at_us < 0:
+            self._at_us = self.due_us + self._jitter_us()
+        return self._at_us
 
 
 @dataclass(slots=True, eq=False)

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from emulator.broker.log_dirs import Disk, LogDirectory
+from emulator.model.batches import Batch
 from emulator.model.config import KafkaConfig
 from emulator.model.errors import Errors, KafkaError
-from emulator.model.offset_log import Batch, EpochCache, EpochEntry, OffsetLog
+from emulator.model.offset_log import EpochCache, EpochEntry, OffsetLog
 from emulator.protocol.wire.errors import Malformed
 from emulator.protocol.wire.records import read_batches, written
 from emulator.scenario.errors import UserError

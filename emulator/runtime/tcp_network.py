@@ -14,8 +14,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from emulator.kernel.promise import Promise
 from emulator.kernel.scheduler import Process
-from emulator.kernel.sync import Promise
 from emulator.profiles.base import Profile
 from emulator.protocol.messages import ProduceRequest, Request
 from emulator.protocol.transport import Connection, Disconnected

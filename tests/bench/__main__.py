@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 
 from tests.bench import (
+    COMPILED,
     isr_updates,
     large_cluster,
     many_brokers,
@@ -43,7 +44,8 @@ def main() -> int:
     if unknown := set(asked.names) - set(MEASUREMENTS):
         parser.error(f"there is no {', '.join(sorted(unknown))}")
     busy = os.getloadavg()[0]
-    print(f"{os.cpu_count()} cores, load {busy:.1f} before", file=sys.stderr)
+    modules = "hot modules compiled" if COMPILED else "all modules as written"
+    print(f"{os.cpu_count()} cores, load {busy:.1f} before, {modules}", file=sys.stderr)
     figures = []
     for name in asked.names or MEASUREMENTS:
         print(f"{name} ...", file=sys.stderr)

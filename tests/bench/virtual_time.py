@@ -15,6 +15,7 @@ from emulator.runtime.collector import rare_collections
 from emulator.runtime.play import Run
 from emulator.runtime.simulated import SimulatedWorld
 from emulator.trace.sink import Sink
+from tests.bench import COMPILED
 from tests.bench.figures import Figure
 from tests.bench.live_cluster import scenario
 
@@ -110,6 +111,7 @@ def _scope(load: Load, played: Played) -> str:
     return (
         f"3 brokers, {PARTITIONS} partitions × 3 replicas, {load.scope}, acks 1, a follower "
         f"paused for 15 s, {played.events:,} events"
+        f"{', hot modules compiled' if COMPILED else ''}"
     )
 
 

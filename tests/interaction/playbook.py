@@ -23,8 +23,8 @@ from typing import Any
 
 from emulator.broker.context import BrokerContext
 from emulator.broker.zookeeper import client_of, era_of
+from emulator.kernel.promise import Promise
 from emulator.kernel.scheduler import Kernel, Lane
-from emulator.kernel.sync import Promise
 from emulator.model.config import KafkaConfig
 from emulator.model.errors import Errors, KafkaError
 from emulator.profiles.base import profiles

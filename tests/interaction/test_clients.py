@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from emulator.kernel.scheduler import Kernel, Process
+from emulator.model.batches import Batch
 from emulator.model.errors import Errors
-from emulator.model.offset_log import Batch
 from emulator.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,

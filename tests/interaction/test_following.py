@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from emulator.model.batches import Batch
 from emulator.model.errors import Errors
-from emulator.model.offset_log import Batch
 from emulator.protocol.messages import (
     EpochEndOffset,
     FetchedPartition,

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from emulator.kernel.rng import Stream
 from emulator.kernel.scheduler import Kernel, TaskFailed
+from emulator.model.batches import Batch
 from emulator.model.errors import Errors
-from emulator.model.offset_log import Batch
 from emulator.protocol.messages import FetchedPartition, FetchResponse, MetadataRequest
 from emulator.protocol.transport import Disconnected, ServerConnection
+from emulator.runtime.breaks import Break
 from emulator.runtime.links import Manners
-from emulator.runtime.network import Break, Listener, MemoryConnection, MemoryNetwork
+from emulator.runtime.network import Listener, MemoryConnection, MemoryNetwork
 from emulator.trace.sink import Sink
 from tests.interaction.hosting import ORDERS_0
 

@@ -7,7 +7,7 @@ import pytest
 
 from emulator.faults.clients import Produce
 from emulator.faults.pause import Pause
-from emulator.kernel.sync import Promise
+from emulator.kernel.promise import Promise
 from emulator.profiles.base import profiles
 from tests.interaction.hosting import fetch, leader_and_isr, leading, shrink_pass, state_of
 from tests.interaction.playbook import after_ms, ok, thread

@@ -28,7 +28,8 @@ from emulator.broker.isr_state import (
     out_of_sync_replicas,
     take_answer,
 )
-from emulator.broker.replica import Replica, Rules, high_watermark_allowed
+from emulator.broker.replica import Replica, high_watermark_allowed
+from emulator.broker.rules import Rules
 from emulator.controller.alter_isr import validate
 from emulator.controller.replica_state_machine import isr_without
 from emulator.model.errors import Errors

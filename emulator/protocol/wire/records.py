@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import crc32c
 
-from emulator.model.offset_log import Batch
+from emulator.model.batches import Batch
 from emulator.protocol.wire.errors import Malformed
 
 HEADER = struct.Struct(">qiibIhiqqqhii")

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections import Counter
 
 from emulator.trace import events as e
-from emulator.trace.logs import Logs, ReplicaLog, missing
+from emulator.trace.logs import Logs, missing
 from emulator.trace.partitions import Partitions
+from emulator.trace.replica_log import ReplicaLog
 from emulator.trace.values import TopicPartition
 
 ALL = "all"

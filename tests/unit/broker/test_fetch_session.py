@@ -14,8 +14,8 @@ from emulator.broker.fetch_session import (
     next_epoch,
 )
 from emulator.broker.replica import Replica
+from emulator.model.batches import Batch
 from emulator.model.errors import Errors
-from emulator.model.offset_log import Batch
 from emulator.protocol.messages import FetchedPartition, FetchPartition, FetchRequest, FetchResponse
 from emulator.trace.values import TopicPartition
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.broker.purgatory import DelayedOperation, Purgatory
-from emulator.kernel.sync import Promise
+from emulator.kernel.promise import Promise
 from tests.interaction.playbook import Playbook, after_ms, thread
 
 

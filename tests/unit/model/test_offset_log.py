@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from emulator.model.offset_log import UNDEFINED_EPOCH, Batch, EpochCache, EpochEntry, OffsetLog
+from emulator.model.batches import Batch
+from emulator.model.offset_log import UNDEFINED_EPOCH, EpochCache, EpochEntry, OffsetLog
 
 properties = settings(derandomize=True, deadline=None)
 

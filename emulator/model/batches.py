@@ -1,0 +1,28 @@
+"""Records as a log keeps them and a read finds them: no contents, only offsets, size and epoch.
+
+Structs, and so in a file of their own: `offset_log` may be compiled (`emulator.compiled`).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Batch(msgspec.Struct, frozen=True, gc=False):
+    """Records appended together: offsets `base_offset` to `next_offset` - 1, `size` bytes. `data`
+    is what a client sent, where one did; nobody here looks into it."""
+
+    base_offset: int
+    next_offset: int
+    size: int
+    leader_epoch: int
+    data: bytes = b""
+
+
+class ReadInfo(msgspec.Struct, frozen=True, gc=False):
+    """What a read found (LogReadInfo): offsets as they were before the read."""
+
+    batches: tuple[Batch, ...]
+    high_watermark: int
+    log_start_offset: int
+    log_end_offset: int
