@@ -38,7 +38,9 @@ HOT = (
     "emulator.runtime.latency",
     "emulator.runtime.live_clock",
     "emulator.runtime.network",
+    "emulator.runtime.process_trace",
     "emulator.runtime.producer",
+    "emulator.runtime.stored_logs",
     "emulator.trace.logs",
     "emulator.trace.sink",
 )
