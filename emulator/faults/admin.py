@@ -134,6 +134,7 @@ class PreferredElection(Stimulus, frozen=True, tag="preferred_election"):
     partitions: tuple[tuple[str, int], ...] | None = None
     through: Literal["api", "znode"] = "api"
 
+    means_all = True
     weight = 3
 
     @classmethod
@@ -151,6 +152,7 @@ class UncleanElection(Stimulus, frozen=True, tag="unclean_election"):
 
     partitions: tuple[tuple[str, int], ...] | None = None
 
+    means_all = True
     weight = 1
 
     @classmethod

@@ -153,6 +153,9 @@ class Stimulus(
 
     makes_topic: ClassVar[bool] = False
 
+    means_all: ClassVar[bool] = False
+    """Whether it may be said alone: for all that there is."""
+
     def apply(self, world: World) -> None:
         """Do it."""
         raise AssertionError(f"{type(self).__name__} does not say what it does")

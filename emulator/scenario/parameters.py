@@ -52,7 +52,7 @@ def read_stimulus(name: str, keys: dict[str, Item], cluster: Cluster) -> Stimulu
     hints = get_type_hints(kind)
     parameters = {key: _convert(item, hints[key]) for key, item in given.items()}
     _supply(kind, fields, parameters, cluster)
-    _check_given(value, name, fields, parameters)
+    _check_given(value, name, fields, parameters, alone=kind.means_all)
     for key, item in given.items():
         parameters[key] = _check(item, key, kind, parameters, cluster)
     stimulus = kind(**parameters)
@@ -76,12 +76,17 @@ def _supply(
 
 
 def _check_given(
-    value: Item, name: str, fields: dict[str, msgspec.structs.FieldInfo], given: dict[str, Any]
+    value: Item,
+    name: str,
+    fields: dict[str, msgspec.structs.FieldInfo],
+    given: dict[str, Any],
+    *,
+    alone: bool,
 ) -> None:
     missing = [key for key, field in fields.items() if field.required and key not in given]
     if missing:
         value.fail(f"{name} needs {' and '.join(missing)}")
-    if fields and not given:
+    if fields and not given and not alone:
         value.fail(f"{name} needs one of {', '.join(fields)}")
 
 

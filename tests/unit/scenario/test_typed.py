@@ -64,6 +64,7 @@ TYPED: dict[str, Stimulus] = {
     "add_partitions orders 2,3": AddPartitions("orders", ((2, 3),)),
     "reassign orders-1 3,1": Reassign("orders", 1, (3, 1)),
     "reassign orders-1": Reassign("orders", 1),
+    "preferred_election": PreferredElection(),
     "preferred_election orders-1": PreferredElection((("orders", 1),)),
     "preferred_election [[orders,0],[orders,1]]": PreferredElection(
         (("orders", 0), ("orders", 1))
