@@ -3,12 +3,9 @@
 Owns addresses, the child JVM with Apache ZooKeeper from the jars that pyspark ships, and a probe:
 the smallest client that can tell whether a server serves. Knows no kazoo and no emulator.
 
-Two things look odd and are meant. The port stays bound (but not listening) in this process for the
+One thing looks odd and is meant. The port stays bound (but not listening) in this process for the
 life of the server, so that nobody else is given it, not even while the server is stopped; Linux
-lets the JVM listen on it beside us. And a JVM has a watchdog: a shell that reads a pipe which only
-this process holds open, and kills the JVM when the pipe ends without a word. However this process
-ends, SIGKILL included, the pipe ends too. PR_SET_PDEATHSIG would be shorter, but it fires when the
-*thread* that forked ends, and needs code between fork and exec, which is unsafe beside threads.
+lets the JVM listen on it beside us.
 """
 
 from __future__ import annotations
@@ -32,6 +29,7 @@ import msgspec
 import tenacity
 
 from zk import jute
+from zk.child import Child
 from zk.errors import Code
 from zk.ops import Create
 
@@ -66,9 +64,6 @@ appender.file.layout.pattern = %d{ISO8601} %-5p [%t] %c{1} - %m%n
 rootLogger.level = info
 rootLogger.appenderRef.file.ref = file
 """
-# The JVM does not start before its watchdog is there, and not at all when we are gone by then.
-_START = 'read go && exec "$@"'
-_WATCHDOG = 'read orderly || kill -9 "$0"'
 
 
 class ServerError(Exception):
@@ -329,9 +324,8 @@ class EmbeddedServer:
         self.min_session_timeout_ms = min_session_timeout_ms or 2 * tick_ms
         self.max_session_timeout_ms = max_session_timeout_ms or 20 * tick_ms
         self._force_sync = force_sync
-        self._jvm: subprocess.Popen[bytes] | None = None
-        self._watchdog: subprocess.Popen[bytes] | None = None
-        self._reservation = _reserve(port)
+        self._jvm: Child | None = None
+        self._reservation = reserve(port)
         self.port: int = self._reservation.getsockname()[1]
         _servers.add(self)
 
@@ -373,11 +367,7 @@ class EmbeddedServer:
         assert self._jvm is None, "already started"
         command = self._command()
         self._write_configuration()
-        try:
-            self._spawn(command)
-        except BaseException:
-            self.stop()
-            raise
+        self._jvm = Child(command, self.data_dir, self.data_dir / "server.out")
 
     def stop(self) -> None:
         """End the JVM at once; data and port stay for the next `start()`. What a server has
@@ -386,8 +376,6 @@ class EmbeddedServer:
         if jvm is None:
             return
         jvm.kill()
-        self._dismiss_watchdog()  # before the wait: only then may the process id be another's
-        jvm.wait()
 
     def close(self) -> None:
         """Stop, and give the port back."""
@@ -396,11 +384,11 @@ class EmbeddedServer:
 
     def pause(self) -> None:
         """SIGSTOP: sockets stay, nothing is answered, no session expires."""
-        self._running().send_signal(signal.SIGSTOP)
+        self._running().signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """SIGCONT. Sessions whose time ran out meanwhile expire at the next tick."""
-        self._running().send_signal(signal.SIGCONT)
+        self._running().signal(signal.SIGCONT)
 
     def __enter__(self) -> Self:
         try:
@@ -420,18 +408,17 @@ class EmbeddedServer:
 
     def require_alive(self) -> None:
         """Raise StartFailed when the JVM has ended by itself: it could not start, or not go on."""
-        if self._jvm is not None and self._jvm.poll() is not None:
+        if self._jvm is not None and self._jvm.has_ended:
             raise StartFailed(f"the ZooKeeper server has ended: {self._last_error()}")
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running(self) -> Child:
         assert self._jvm is not None, "not started"
         return self._jvm
 
     def _command(self) -> list[str]:
         force_sync = f"-Dzookeeper.forceSync={self._force_sync}"
         main = "org.apache.zookeeper.server.ZooKeeperServerMain"
-        java = [find_java(), *_JVM_OPTIONS, force_sync, "-cp", class_path(), main, "./zoo.cfg"]
-        return ["/bin/sh", "-c", _START, "sh", *java]
+        return [find_java(), *_JVM_OPTIONS, force_sync, "-cp", class_path(), main, "./zoo.cfg"]
 
     def _write_configuration(self) -> None:
         """All paths in them are relative to the data directory, which may be named anything."""
@@ -446,31 +433,10 @@ class EmbeddedServer:
         (self.data_dir / "zoo.cfg").write_text(config)
         (self.data_dir / "log4j2.properties").write_text(_LOG_CONFIG)
 
-    def _spawn(self, command: list[str]) -> None:
-        """Process groups of their own: Ctrl-C in the terminal is ours, the server ends with us."""
-        with (self.data_dir / "server.out").open("wb") as out:
-            self._jvm = subprocess.Popen(
-                command,
-                cwd=self.data_dir,
-                stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                process_group=0,
-            )
-        watch = ["/bin/sh", "-c", _WATCHDOG, str(self._jvm.pid)]
-        self._watchdog = subprocess.Popen(watch, stdin=subprocess.PIPE, process_group=0)
-        _tell(self._jvm)
-
-    def _dismiss_watchdog(self) -> None:
-        watchdog, self._watchdog = self._watchdog, None
-        if watchdog is not None:
-            _tell(watchdog)
-            watchdog.wait()
-
     def _wait_until_it_serves(self, timeout_ms: int) -> None:
         for attempt in _patiently(timeout_ms, "the embedded ZooKeeper server is not ready"):
             with attempt:
-                if self._jvm is None or self._jvm.poll() is not None:
+                if self._jvm is None or self._jvm.has_ended:
                     raise StartFailed(f"the ZooKeeper server did not start: {self._last_error()}")
                 if "Mode:" not in four_letter_word((HOST, self.port), "srvr"):
                     raise ConnectionError("it answers, but does not serve yet")
@@ -485,11 +451,7 @@ class EmbeddedServer:
 
     def _disown(self) -> None:
         """In a forked child: the server is the parent's, and so is the right to keep it alive."""
-        for process in (self._jvm, self._watchdog):
-            if process is not None and process.stdin is not None:
-                process.stdin.close()
-                process.returncode = 0
-        self._jvm = self._watchdog = None
+        self._jvm = None
         self._reservation.close()
 
 
@@ -504,7 +466,7 @@ def _disown_all() -> None:
 os.register_at_fork(after_in_child=_disown_all)
 
 
-def _reserve(port: int) -> socket.socket:
+def reserve(port: int) -> socket.socket:
     """A bound socket that does not listen: keeps the port for a process that says SO_REUSEADDR."""
     reservation = socket.socket()
     reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -514,16 +476,6 @@ def _reserve(port: int) -> socket.socket:
         reservation.close()
         raise AddressInUse(f"address in use: {HOST}:{port} ({error.strerror})") from error
     return reservation
-
-
-def _tell(process: subprocess.Popen[bytes]) -> None:
-    """Say the one line that a shell above waits for."""
-    assert process.stdin is not None
-    try:
-        process.stdin.write(b"\n")
-        process.stdin.close()
-    except BrokenPipeError:
-        pass  # it is gone already
 
 
 def _lines(path: Path) -> list[str]:

@@ -114,7 +114,10 @@ class _Reader:
     def _reply(self, message: bytes) -> None:
         if not self._answered:
             self._answered = True
-            alive = jute.decode_connected(message).timeout_ms > 0
+            connected = jute.decode_connected(message)
+            alive = connected.timeout_ms > 0
+            if alive:
+                self._tap.sessions[connected.session_id] = None
             self._tell(0, Code.OK if alive else Code.SESSION_EXPIRED)
             return
         header = jute.decode_reply_header(message)
@@ -145,6 +148,8 @@ class Tap(Proxy):
         self.pings = 0
         self.blind_bytes = 0
         """Bytes that passed without being understood."""
+        self.sessions: dict[int, None] = {}
+        """The client's sessions as the server named them, in order."""
 
     def listen_to(self, client: socket.socket) -> Conversation:
         return _Reader(self, self.client or _came_from(client))

@@ -7,8 +7,8 @@ server's log. Knows the vocabulary and ZooKeeper's structs, nothing of brokers b
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, Protocol
 
-from emulator.kernel.scheduler import Kernel
 from emulator.trace import events
 from emulator.trace.values import LoggedOp, WireOp
 from zk.ops import (
@@ -36,10 +36,16 @@ def broker_of(client: str) -> int:
     return int(number) if kind == "broker" and number.isdecimal() else 0
 
 
+class Emits(Protocol):
+    """A kernel, or whoever else makes events."""
+
+    def emit(self, event_type: Callable[..., Any], broker: int, *fields: Any) -> Any: ...
+
+
 class TracingObserver:
     """zk.wire.Observer that writes to the trace."""
 
-    def __init__(self, kernel: Kernel, client_of: Callable[[int], str]) -> None:
+    def __init__(self, kernel: Emits, client_of: Callable[[int], str]) -> None:
         self._kernel, self._client_of = kernel, client_of
 
     def on_request(self, at_us: int, client: str, request: Request | str) -> None:

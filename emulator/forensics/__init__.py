@@ -1,0 +1,1 @@
+"""What real clusters leave behind (logs, ZooKeeper's transactions) as traces; what they show."""

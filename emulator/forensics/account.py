@@ -1,0 +1,200 @@
+"""What one broker's logs say, line by line: the state in which they are read.
+
+Owns the registry of sentences (each names a logger, a pattern, and what it means), what is
+remembered from one line to the next, and the count of what was not understood. A sentence is a
+function in `state_change`, `server_log` or `controller_log`; nothing here knows one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from emulator.forensics.causes import Causes
+from emulator.forensics.lines import Line
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent, Event
+from emulator.trace.values import PartitionState, TopicPartition
+
+Meaning = Callable[["Account", "re.Match[str]"], object]
+_NUMBERS = re.compile(r"\d+")
+
+
+class Sentence(msgspec.Struct, frozen=True):
+    """A line that is understood; `meaning` None: it is known, and tells nothing that is needed."""
+
+    logger: str
+    pattern: re.Pattern[str]
+    meaning: Meaning | None
+
+
+_SENTENCES: dict[str, list[Sentence]] = {}
+
+
+def sentence(logger: str, pattern: str) -> Callable[[Meaning], Meaning]:
+    """Register what a line of this logger (or one below it) means."""
+
+    def register(meaning: Meaning) -> Meaning:
+        _add(Sentence(logger, re.compile(pattern), meaning))
+        return meaning
+
+    return register
+
+
+def known(logger: str, *patterns: str) -> None:
+    """Lines that are understood and tell nothing that is needed here."""
+    for pattern in patterns:
+        _add(Sentence(logger, re.compile(pattern), None))
+
+
+def left_out(*loggers: str) -> None:
+    """Loggers whose other lines are not needed: they are counted, by logger."""
+    _LEFT_OUT.update(loggers)
+
+
+_LEFT_OUT: set[str] = set()
+
+
+def _add(one: Sentence) -> None:
+    _SENTENCES.setdefault(one.logger, []).append(one)
+
+
+class Known(msgspec.Struct):
+    """What the broker's lines said of a partition so far: the state it was last told, and what it
+    wants to change."""
+
+    told: PartitionState | None = None
+    leader_epoch: int = -1
+    zk_version: int = -1
+    isr: tuple[int, ...] = ()
+    change: str = ""
+    decided_ms: int = 0
+    hw: int = -1
+    leads: bool = False
+
+
+class Account:
+    """One broker's logs while they are read, and what came of them: events without numbers, and
+    moments that are causes and effects."""
+
+    def __init__(self, broker: int, causes: Causes) -> None:
+        self.broker, self.causes = broker, causes
+        self.clock = f"broker-{broker}"
+        self.events: list[AnyEvent] = []
+        self.not_understood: Counter[str] = Counter()
+        self.other_loggers: Counter[str] = Counter()
+        self.understood = 0
+        self.partitions: dict[TopicPartition, Known] = {}
+        self.controller_epoch = -1
+        self.version = ""
+        self.metadata: _Metadata | None = None
+        self.registered = False
+        self._at_ms = 0
+
+    @property
+    def at_ms(self) -> int:
+        """When the line that is read was written, by the broker's own clock."""
+        return self._at_ms
+
+    def read(self, line: Line) -> None:
+        self._at_ms = line.at_ms
+        sentences = _of_logger(line.logger)
+        if not sentences:
+            self.other_loggers[line.logger] += 1
+            return
+        for one in sentences:
+            found = one.pattern.search(line.text)
+            if found is not None:
+                self.understood += 1
+                if one.meaning is not None:
+                    self._take(one.meaning, found, line)
+                return
+        if any(line.logger.startswith(name) for name in _LEFT_OUT):
+            self.other_loggers[line.logger] += 1
+        else:
+            self.not_understood[f"{line.logger}: {_pattern_of(line.text)}"] += 1
+
+    def _take(self, meaning: Meaning, found: re.Match[str], line: Line) -> None:
+        try:
+            meaning(self, found)
+        except (ValueError, KeyError) as why:
+            self.understood -= 1
+            text = f"{line.logger}: {_pattern_of(line.text)} ({type(why).__name__})"
+            self.not_understood[text] += 1
+
+    def emit(self, kind: type[Event], **values: Any) -> None:
+        """Note an event of this broker at this moment."""
+        event: Any = kind(
+            seq=0, t=self._at_ms * 1000, broker=self.broker, thread="", cause=-1, **values
+        )
+        self.events.append(event)
+
+    def of(self, partition: TopicPartition) -> Known:
+        return self.partitions.setdefault(partition, Known())
+
+    # -- UpdateMetadata: one line per entry, one event per request ------------------------------
+
+    def cached(self, request: tuple[int, int, int], state: PartitionState) -> None:
+        """An entry of the request (controller, its epoch, correlation id) was taken over."""
+        self._metadata_of(request).states.append(state)
+
+    def removed(self, request: tuple[int, int, int], partition: TopicPartition) -> None:
+        self._metadata_of(request).removed.append(partition)
+
+    def _metadata_of(self, request: tuple[int, int, int]) -> _Metadata:
+        if self.metadata is not None and self.metadata.request != request:
+            self.end_of_metadata()
+        if self.metadata is None:
+            self.metadata = _Metadata(request)
+        self.metadata.at_ms = self._at_ms
+        return self.metadata
+
+    def end_of_metadata(self) -> None:
+        """All lines of the request were read."""
+        metadata, self.metadata = self.metadata, None
+        if metadata is None:
+            return
+        sender, epoch, _ = metadata.request
+        event = e.MetadataCacheUpdated(
+            seq=0,
+            t=metadata.at_ms * 1000,
+            broker=self.broker,
+            thread="",
+            cause=-1,
+            sender=sender,
+            sender_epoch=epoch,
+            live_brokers=(),
+            states=tuple(metadata.states),
+            removed=tuple(metadata.removed),
+        )
+        self.events.append(event)
+
+
+class _Metadata(msgspec.Struct):
+    """An UpdateMetadata request whose lines are being read."""
+
+    request: tuple[int, int, int]
+    at_ms: int = 0
+    states: list[PartitionState] = []
+    removed: list[TopicPartition] = []
+
+
+_BY_LOGGER: dict[str, tuple[Sentence, ...]] = {}
+
+
+def _of_logger(logger: str) -> tuple[Sentence, ...]:
+    """The sentences of a logger and of those above it."""
+    if logger not in _BY_LOGGER:
+        parts = logger.split(".")
+        above: Iterable[str] = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
+        _BY_LOGGER[logger] = tuple(one for name in above for one in _SENTENCES.get(name, ()))
+    return _BY_LOGGER[logger]
+
+
+def _pattern_of(text: str) -> str:
+    """A line with its numbers masked: lines that say the same count together."""
+    return _NUMBERS.sub("N", text.splitlines()[0])[:160]

@@ -1,0 +1,127 @@
+"""How far each broker's clock is ahead, from causes: nothing arrives before it was sent.
+
+A pair says that clock b is ahead of clock a by at most (seen on b - sent on a). That is a system of
+difference constraints; its tightest bounds are shortest paths. Between two bounds the middle is
+taken; with one alone, as if the quickest message had taken no time. Where causes contradict each
+other (a clock that was set, or drifts) this is said. Plain functions; no log is known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from emulator.forensics.causes import Pair
+
+ZOOKEEPER = "zookeeper"
+
+
+class Ahead(msgspec.Struct, frozen=True):
+    """A clock is so many milliseconds ahead of the reference: at least, at most (None: nothing
+    bounds it), and what is taken."""
+
+    clock: str
+    ms: int
+    at_least: int | None
+    at_most: int | None
+    pairs: int
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.at_least is not None and self.at_most is not None
+
+
+class Clocks(msgspec.Struct, frozen=True):
+    """All clocks beside the reference; `contradiction`: which ones no constant difference fits."""
+
+    reference: str
+    ahead: tuple[Ahead, ...]
+    contradiction: str = ""
+
+    def correction_ms(self, clock: str) -> int:
+        """What is taken from the times of a clock."""
+        return next((one.ms for one in self.ahead if one.clock == clock), 0)
+
+
+Bounds = Mapping[tuple[str, str], int]
+"""(a, b): clock b is ahead of a by at most so much."""
+
+
+def estimate(pairs: Iterable[Pair], clocks: Iterable[str]) -> Clocks:
+    """ZooKeeper's clock is the reference where it has been seen; otherwise the one in the middle,
+    as the others have it."""
+    found = list(pairs)
+    names = sorted(set(clocks))
+    at_most = _tightest(found)
+    paths = _shortest(at_most, names)
+    wrong = next((name for name in names if paths[name, name] < 0), "")
+    if wrong:
+        return Clocks(_first(names), (), f"no constant difference fits the clock of {wrong}")
+    counts = {name: sum(name in (p.cause, p.effect) for p in found) for name in names}
+    reference = _reference(names, counts, paths)
+    ahead = (_ahead(one, reference, paths, counts[one]) for one in names if one != reference)
+    return Clocks(reference, tuple(ahead))
+
+
+def _tightest(pairs: Iterable[Pair]) -> dict[tuple[str, str], int]:
+    bounds: dict[tuple[str, str], int] = {}
+    for pair in pairs:
+        if pair.cause != pair.effect:
+            key, ms = (pair.cause, pair.effect), pair.seen_ms - pair.sent_ms
+            bounds[key] = min(ms, bounds.get(key, ms))
+    return bounds
+
+
+NEVER = 1 << 60
+
+
+def _shortest(bounds: Bounds, names: list[str]) -> dict[tuple[str, str], int]:
+    """All pairs (Floyd and Warshall): there are as many clocks as brokers."""
+    paths = {(a, b): 0 if a == b else bounds.get((a, b), NEVER) for a in names for b in names}
+    for middle in names:
+        for a in names:
+            if paths[a, middle] >= NEVER:
+                continue
+            for b in names:
+                through = paths[a, middle] + paths[middle, b]
+                if paths[middle, b] < NEVER and through < paths[a, b]:
+                    paths[a, b] = through
+    return paths
+
+
+def _reference(
+    names: list[str], counts: Mapping[str, int], paths: Mapping[tuple[str, str], int]
+) -> str:
+    if counts.get(ZOOKEEPER):
+        return ZOOKEEPER
+    if not names:
+        return ""
+    best = max(names, key=lambda name: (counts[name], name))
+    known = [one for one in names if one == best or _ms(one, best, paths) is not None]
+    ordered = sorted(known, key=lambda name: (_ms(name, best, paths) or 0, name))
+    return ordered[(len(ordered) - 1) // 2]
+
+
+def _ms(clock: str, reference: str, paths: Mapping[tuple[str, str], int]) -> int | None:
+    at_most, back = paths[reference, clock], paths[clock, reference]
+    if at_most >= NEVER and back >= NEVER:
+        return None
+    if at_most >= NEVER:
+        return -back
+    return at_most if back >= NEVER else (at_most - back) // 2
+
+
+def _ahead(clock: str, reference: str, paths: Mapping[tuple[str, str], int], pairs: int) -> Ahead:
+    at_most, back = paths[reference, clock], paths[clock, reference]
+    return Ahead(
+        clock,
+        _ms(clock, reference, paths) or 0,
+        None if back >= NEVER else -back,
+        None if at_most >= NEVER else at_most,
+        pairs,
+    )
+
+
+def _first(names: list[str]) -> str:
+    return ZOOKEEPER if ZOOKEEPER in names else next(iter(names), "")

@@ -1,0 +1,72 @@
+"""What `controller.log` says: who is controller, and which brokers it finds.
+
+One function per sentence, in the spellings of 0.8.2 to 3.9 (KafkaController.scala,
+ReplicaStateMachine.scala). It must not know clocks or other brokers' logs.
+"""
+
+from __future__ import annotations
+
+import re
+
+from emulator.forensics.account import Account, known, sentence
+from emulator.forensics.fields import numbers
+from emulator.trace import events as e
+
+CONTROLLER = "kafka.controller"
+
+
+@sentence(
+    CONTROLLER,
+    r"successfully elected as the controller\. Epoch incremented to (?P<epoch>\d+) and epoch zk"
+    r" version is now (?P<version>\d+)",
+)
+@sentence(CONTROLLER, r"incremented epoch to (?P<epoch>\d+)(?P<version>(?!))?")
+@sentence(
+    CONTROLLER, r"Epoch incremented to (?P<epoch>\d+) and epoch zk version is now (?P<version>\d+)"
+)
+def _elected(account: Account, found: re.Match[str]) -> None:
+    epoch = int(found["epoch"])
+    account.controller_epoch = epoch
+    account.emit(
+        e.ControllerElected, controller_epoch=epoch, epoch_zk_version=int(found["version"] or -1)
+    )
+
+
+@sentence(CONTROLLER, r"Resigned$|(Controller|Broker) \d+ resigned as the controller")
+def _resigned(account: Account, found: re.Match[str]) -> None:
+    account.emit(e.ControllerResigned, controller_epoch=account.controller_epoch)
+
+
+@sentence(
+    CONTROLLER,
+    r"Newly added brokers: (?P<added>[\d, ]*), deleted brokers: (?P<deleted>[\d, ]*)"
+    r"(?:, bounced brokers: (?P<bounced>[\d, ]*))?, all live brokers: (?P<live>[\d, ]*)",
+)
+def _broker_change(account: Account, found: re.Match[str]) -> None:
+    account.emit(
+        e.BrokerChange,
+        added=numbers(found["added"]),
+        deleted=numbers(found["deleted"]),
+        bounced=numbers(found["bounced"] or ""),
+        live=numbers(found["live"]),
+    )
+
+
+known(
+    CONTROLLER,
+    r"Starting$|Shutting down|Shutdown completed|Stopped",
+    r"Register(ed|ing)? |Unregister",
+    r"Deleting (log dir event|isr change) notifications",
+    r"Initializ(ing|ed) |Triggering (online|offline)|Started (replica|partition) state machine",
+    r"trying to connect to broker|connected to .* for sending state change requests",
+    r"Current(ly)? (active|shutting|list)|Fetching topic deletions|List of topics",
+    r"Sending (update metadata|UpdateMetadata|MetadataRequest)",
+    r"Ready to serve|Starting the controller scheduler|Resigning",
+    r"Partitions (undergoing|that completed)|(Skipping|Resuming) preferred replica election",
+    r"Starting (replica leader|preferred replica leader) election|Removing partition",
+    r"New (broker startup|partition creation|topics)|Broker failure callback",
+    r"Updated broker epochs cache|Updat(ed|ing) (assignment|leader epoch)|Successfully updated",
+    r"Updating ISRs for partitions|ISR for partition .* updated to",
+    r"Target replicas .* caught up|being reassigned",
+    r"has been elected as the controller|Creating FeatureZNode|Processing automatic preferred",
+)

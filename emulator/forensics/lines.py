@@ -1,0 +1,163 @@
+"""Lines of Kafka's log files: found in a folder, unpacked, put together, in order of writing.
+
+Owns the default pattern of log4j (`[%d] %p %m (%c)%n`, 0.8.2 to 3.9), names of rotated files, and
+whose file it is. A line that does not begin with a time belongs to the one before (a stack trace).
+Nothing is dropped in silence: what could not be read is counted. It must not know what lines mean.
+"""
+
+from __future__ import annotations
+
+import calendar
+import gzip
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from emulator.scenario.errors import UserError
+
+KINDS = ("state-change", "controller", "server")
+_FILE = re.compile(r"(?P<prefix>.*?)(?P<kind>state-change|controller|server)\.log(?P<rest>[\w.-]*)")
+_LINE = re.compile(
+    r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[,.](\d{3})\] (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) "
+)
+_LOGGER = re.compile(r"^(.*) \(([\w.$-]+)\)$", re.DOTALL)
+_OWNER = (
+    re.compile(r"\[(?:Broker|KafkaServer|Controller) id=(\d+)"),
+    re.compile(r"\bbroker\.id = (\d+)"),
+    re.compile(r"\[Partition \S+ broker=(\d+)\]|^\[?(?:Kafka Server|Broker|Controller) (\d+)\b"),
+)
+_SAMPLE = 20_000
+"""Lines that are looked at to find out whose file it is."""
+
+
+class Line(msgspec.Struct, frozen=True, gc=False):
+    """One entry of a log: wall clock in milliseconds (as its broker's clock had it, taken for
+    UTC)."""
+
+    at_ms: int
+    level: str
+    text: str
+    logger: str
+
+
+@dataclass
+class LogFile:
+    """One file, plain or gzipped; `broker` is whose it is, once that is known."""
+
+    path: Path
+    kind: str
+    group: str
+    broker: int | None = None
+    unread: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    def lines(self) -> Iterator[Line]:
+        """Its entries; lines before the first that begins with a time are counted as unread."""
+        begun: list[str] = []
+        for raw in self._raw():
+            if _LINE.match(raw):
+                yield from self._entry(begun)
+                begun = [raw]
+            elif begun:
+                begun.append(raw)
+            elif raw.strip():
+                self.unread["before the first entry of a file"] += 1
+        yield from self._entry(begun, last=True)
+
+    def _entry(self, rows: list[str], *, last: bool = False) -> Iterator[Line]:
+        """A logger's name ends the message; a stack trace may follow."""
+        if not rows:
+            return
+        found = _LINE.match(rows[0])
+        assert found is not None
+        for end in range(1, len(rows) + 1):
+            whole = _LOGGER.match("\n".join(rows[:end])[found.end() :])
+            if whole:
+                at_ms = _seconds(found[1]) * 1000 + int(found[2])
+                yield Line(at_ms, found[3], whole[1], whole[2])
+                return
+        self.unread["cut in the middle" if last else "no logger at its end"] += 1
+
+    def _raw(self) -> Iterator[str]:
+        zipped = self.path.suffix == ".gz"
+        try:
+            with gzip.open(self.path) if zipped else self.path.open("rb") as file:
+                for row in file:
+                    yield row.rstrip(b"\r\n").decode("utf-8", "replace")
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            self.unread["the gzipped file is cut off"] += 1
+
+
+@lru_cache(maxsize=4096)
+def _seconds(text: str) -> int:
+    date, clock = text.split(" ")
+    year, month, day = map(int, date.split("-"))
+    hour, minute, second = map(int, clock.split(":"))
+    return calendar.timegm((year, month, day, hour, minute, second))
+
+
+def find_logs(folder: Path) -> list[LogFile]:
+    """All of Kafka's log files below a folder, each with its broker. Raises UserError."""
+    if not folder.is_dir():
+        raise UserError(f"{folder}: there is no such folder")
+    files = []
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        found = _FILE.fullmatch(path.name)
+        if found:
+            group = f"{path.parent.relative_to(folder)}/{found['prefix']}"
+            files.append(LogFile(path, found["kind"], group))
+    if not files:
+        raise UserError(
+            f"{folder}: no state-change.log*, controller.log* or server.log* in it or below it"
+        )
+    _find_owners(files)
+    if not any(file.broker is not None for file in files):
+        raise UserError(f"{folder}: {files[0].name} and {len(files) - 1} more: no line of Kafka's")
+    return files
+
+
+def _find_owners(files: list[LogFile]) -> None:
+    """From what a file says of itself; where it is silent, from those that lie beside it."""
+    said: dict[str, Counter[int]] = {}
+    for file in files:
+        votes = _votes(file)
+        if votes:
+            file.broker = votes.most_common(1)[0][0]
+            said.setdefault(file.group, Counter())[file.broker] += 1
+    for file in files:
+        known = said.get(file.group)
+        if file.broker is None and known is not None and len(known) == 1:
+            file.broker = next(iter(known))
+
+
+def _votes(file: LogFile) -> Counter[int]:
+    """How often it speaks as which broker."""
+    votes: Counter[int] = Counter()
+    for number, line in enumerate(file.lines()):
+        for pattern in _OWNER:
+            found = pattern.search(line.text)
+            if found:
+                votes[int(next(filter(None, found.groups())))] += 1
+                break
+        if number >= _SAMPLE or sum(votes.values()) >= 20:
+            break
+    file.unread.clear()
+    return votes
+
+
+def in_order(files: list[LogFile]) -> list[LogFile]:
+    """The pieces of one rotated log, oldest first: by their first entry."""
+    first = {id(file): next(iter(file.lines()), None) for file in files}
+    for file in files:
+        file.unread.clear()
+    there = [file for file in files if first[id(file)] is not None]
+    return sorted(there, key=lambda file: first[id(file)].at_ms)  # type: ignore[union-attr]

@@ -1,0 +1,226 @@
+"""A scenario on real Kafka as a run like any other: directory, trace, summary, and a recording.
+
+Puts together what was done and asked (the cluster's notes), what ZooKeeper's log and the brokers'
+logs tell, and what clients were told. The trace is in the one vocabulary, and the recording is
+exported from it, as an emulated run's is. It must not know how a broker is started.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from emulator.conformance.export import export
+from emulator.conformance.recording import Fact, write_recording
+from emulator.forensics.assemble import (
+    ASKED,
+    DONE,
+    SAID,
+    TOLD,
+    Maker,
+    Source,
+    applied,
+    assemble,
+)
+from emulator.forensics.reading import Reading, read_folder
+from emulator.profiles.base import profiles
+from emulator.runtime.perform import Interrupted, Performed, PlayFailed, Rehearsal, Request
+from emulator.runtime.play import Outcome
+from emulator.runtime.real_kafka.cluster import Noted, Notes, RealCluster
+from emulator.runtime.real_kafka.release import Release, numbers_of
+from emulator.runtime.zk_observer import TracingObserver
+from emulator.scenario.schema import Scenario
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.values import TopicPartition
+from zk.ops import Multi
+from zk.txnlog import read_log
+
+OnProgress = Callable[[int, RealCluster], object]
+_BROKER_FILES = ("data", "broker.out")
+
+
+def profile_of(version: str) -> str:
+    """The profile of a version, or of the line before it that has one."""
+    numbers = numbers_of(version)
+    known = sorted(profiles(), key=numbers_of)
+    before = [name for name in known if numbers_of(name) <= numbers[: len(numbers_of(name))]]
+    return before[-1] if before else known[0]
+
+
+def record(request: Request, release: Release, on_progress: OnProgress) -> Performed:
+    """Play it on real Kafka. Whatever happens, nothing of it runs afterwards, and what was seen
+    until then is kept. Exceptions come as PlayFailed."""
+    rehearsal = Rehearsal(request, None)
+    folder = rehearsal.directory.path
+    cluster = RealCluster(request.scenario, release, folder)
+    began_s = time.monotonic()
+    interrupted = False
+    try:
+        rehearsal.begin()
+        try:
+            with cluster:
+                cluster.bring_up()
+                cluster.play(on_progress)
+        except KeyboardInterrupt:
+            interrupted = True
+        for event in trace_of(cluster):
+            rehearsal.sink.append(event)
+        if cluster.notes.up_us:
+            settings = settings_of(request.scenario, release)
+            write_recording(export(rehearsal.sink.events, settings, str(folder)), folder)
+        wall_ms = int((time.monotonic() - began_s) * 1000)
+        return rehearsal.finish(_outcome(cluster.notes, wall_ms, interrupted=interrupted))
+    except Exception as error:
+        rehearsal.break_off()
+        kept = rehearsal.directory.keep_traceback(traceback.format_exc())
+        raise PlayFailed(kept) from error
+    finally:
+        rehearsal.directory.close()
+        _tidy(folder)
+
+
+def _outcome(notes: Notes, wall_ms: int, *, interrupted: bool) -> Outcome | Interrupted:
+    took_us = notes.ended_us - notes.began_us
+    if interrupted:
+        return Interrupted(took_us, wall_ms)
+    return Outcome(took_us, wall_ms, notes.late_us_max, interrupted=False)
+
+
+def _tidy(folder: Path) -> None:
+    """Of a broker's folder its logs and settings stay."""
+    for broker in folder.glob("broker-*"):
+        for name in _BROKER_FILES:
+            path = broker / name
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def settings_of(scenario: Scenario, release: Release) -> Fact:
+    """The first line of a recording."""
+    zookeeper = scenario.zookeeper
+    return {
+        "t": None,
+        "kind": "settings",
+        "kafka": release.version,
+        **scenario.settings,
+        "zookeeper.tickTime": zookeeper.tick_time_ms,
+        "zookeeper.minSessionTimeout": zookeeper.min_session_timeout_ms,
+        "zookeeper.maxSessionTimeout": zookeeper.max_session_timeout_ms,
+    }
+
+
+# -- the trace -------------------------------------------------------------------------------------
+
+
+def trace_of(cluster: RealCluster) -> list[AnyEvent]:
+    """All that is known of a cluster that is down by now."""
+    notes = cluster.notes
+    logs = read_folder(cluster.folder) if any(cluster.folder.glob("broker-*/logs/*.log")) else None
+    entries = list(read_log(cluster.zookeeper_log)) if cluster.zookeeper_log.is_dir() else []
+    transactions = applied(entries, lambda session: notes.sessions.get(session, ""))
+    sources = [
+        _done(notes),
+        _asked(notes),
+        transactions,
+        *_said(logs),
+        _registered(notes, transactions),
+        _told(notes),
+    ]
+    began_us = notes.began_us // 1000 * 1000
+    for source in sources:
+        source.events = [one for one in source.events if began_us <= one.t <= notes.ended_us]
+    return assemble(sources, began_us)
+
+
+def _done(notes: Notes) -> Source:
+    maker = Maker()
+    for noted in sorted(notes.stimuli, key=lambda it: _when(notes, it)):
+        maker.at_us = _when(notes, noted)
+        maker.emit(e.Stimulus, noted.broker, noted.do, noted.arguments)
+    for life in notes.lives:
+        maker.at_us = life.at_us
+        if life.what == "launched":
+            maker.emit(e.BrokerStarting, life.broker, "")
+        else:
+            maker.emit(e.BrokerExited, life.broker)
+    maker.events.sort(key=lambda event: event.t)
+    return Source(DONE, maker.events)
+
+
+def _when(notes: Notes, noted: Noted) -> int:
+    """What went through a client was done when it caused its first request to ZooKeeper."""
+    if not noted.returned_us:
+        return noted.at_us
+    topic = msgspec.json.decode(noted.arguments).get("topic", "")
+    for asked in notes.asked:
+        if noted.at_us <= asked.at_us <= noted.returned_us and _is_about(asked.request, topic):
+            return asked.at_us
+    return noted.at_us
+
+
+def _is_about(request: Any, topic: str) -> bool:
+    paths = [op.path for op in request.ops] if isinstance(request, Multi) else [_path_of(request)]
+    if topic:
+        return any(f"/{topic}" in path for path in paths)
+    return any(path.startswith(("/brokers/topics/", "/admin/")) for path in paths)
+
+
+def _path_of(request: Any) -> str:
+    return str(getattr(request, "path", ""))
+
+
+def _asked(notes: Notes) -> Source:
+    maker = Maker()
+    observer = TracingObserver(maker, lambda _: "")
+    for asked in notes.asked:
+        maker.at_us = asked.at_us
+        observer.on_request(asked.at_us, asked.client, asked.request)
+    return Source(ASKED, maker.events)
+
+
+_KNOWN_BETTER = (e.BrokerStarting, e.BrokerRegistered, e.BrokerExited)
+"""What the notes and ZooKeeper's log say to the point."""
+
+
+def _said(logs: Reading | None) -> Iterable[Source]:
+    for account in logs.accounts.values() if logs else ():
+        events: list[AnyEvent] = [it for it in account.events if not isinstance(it, _KNOWN_BETTER)]
+        yield Source(SAID, events)
+
+
+def _registered(notes: Notes, transactions: Source) -> Source:
+    """The first registration of each process: the moment from which the cluster sees it."""
+    maker = Maker()
+    launched = sorted((it.at_us, it.broker) for it in notes.lives if it.what == "launched")
+    for event in transactions.events:
+        if not isinstance(event, e.ZkTransaction):
+            continue
+        for op in event.ops or (event,):
+            if op.op != "create" or not (op.path or "").startswith("/brokers/ids/"):
+                continue
+            broker = event.broker
+            mine = [at for at, whose in launched if whose == broker and at <= event.t + 1000]
+            if mine:
+                launched.remove((mine[0], broker))
+                maker.at_us = event.t
+                maker.emit(e.BrokerRegistered, broker, event.zxid)
+    return Source(SAID, maker.events)
+
+
+def _told(notes: Notes) -> Source:
+    maker = Maker()
+    for one in sorted(notes.produced, key=lambda it: it.told_us):
+        maker.at_us = one.told_us
+        partition = TopicPartition(one.topic, one.partition)
+        result = (one.client, partition, one.acks, one.result, one.offset)
+        maker.emit(e.RecordsProduced, 0, *result, 1, one.handed_us, one.told_us)
+    return Source(TOLD, maker.events)

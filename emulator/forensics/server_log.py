@@ -1,0 +1,261 @@
+"""What `server.log` says: a broker's life, its ZooKeeper session, ISR decisions of leaders,
+fetchers and truncation.
+
+One function per sentence, in the spellings of 0.8.2 to 3.9 (Partition.scala, KafkaServer.scala,
+ZooKeeperClient.scala). It must not know clocks or other brokers' logs.
+"""
+
+from __future__ import annotations
+
+import re
+
+from emulator.forensics.account import Account, known, left_out, sentence
+from emulator.forensics.fields import named, numbers, state
+from emulator.trace import events as e
+from emulator.trace.values import Lagging, TopicPartition
+
+PARTITION = "kafka.cluster.Partition"
+SERVER = "kafka.server.KafkaServer"
+_HEAD = r"^(?:\[Partition (?P<new>\S+) broker=\d+\]|Partition (?P<old>\[\S+\]) on broker \d+:) "
+_OUT = re.compile(r"brokerId: (\d+), endOffset: (-?\d+)")
+
+
+def _partition(found: re.Match[str]) -> TopicPartition:
+    return named(found["new"] or found["old"])
+
+
+# -- the leader's ISR ------------------------------------------------------------------------------
+
+
+@sentence(
+    PARTITION,
+    _HEAD + r"(?P<change>Shrinking|Expanding) ISR (?:for partition \S+ )?from (?P<from>[\d,]*) to"
+    r" (?P<to>[\d,]*)(?:\. Leader: \(highWatermark: (?P<hw>\d+), endOffset: (?P<leo>\d+)\)\."
+    r"(?P<out>.*))?",
+)
+def _decided(account: Account, found: re.Match[str]) -> None:
+    partition = _partition(found)
+    about = account.of(partition)
+    about.change = "shrink" if found["change"] == "Shrinking" else "expand"
+    about.decided_ms = account.at_ms
+    to_isr = numbers(found["to"])
+    out = _OUT.findall(found["out"] or "")
+    account.emit(
+        e.IsrUpdateStarted,
+        partition=partition,
+        change=about.change,
+        from_isr=numbers(found["from"]),
+        to_isr=to_isr,
+        hw=int(found["hw"] or -1),
+        leo=int(found["leo"] or -1),
+        leader_epoch=about.leader_epoch,
+        zk_version=about.zk_version,
+        out_of_sync=tuple(Lagging(int(broker), int(leo), -1) for broker, leo in out),
+    )
+
+
+@sentence(
+    PARTITION,
+    _HEAD + r"ISR updated (?:from AlterIsr |from AlterPartition )?to \[?(?P<isr>[\d,]*)\]?"
+    r"(?: and (?:zkVersion|version) updated to \[?(?P<version>\d+)\]?)?",
+)
+def _updated(account: Account, found: re.Match[str]) -> None:
+    partition = _partition(found)
+    about = account.of(partition)
+    about.isr = numbers(found["isr"])
+    about.zk_version = int(found["version"] or -1)
+    account.emit(
+        e.IsrUpdated,
+        partition=partition,
+        change=about.change or "expand",
+        isr=about.isr,
+        zk_version=about.zk_version,
+        leader_epoch=about.leader_epoch,
+    )
+    key = ("state", partition, about.zk_version)
+    account.causes.seen(key, account.clock, account.at_ms)
+    if about.decided_ms:
+        decided = ("decided", account.broker, partition, about.zk_version)
+        account.causes.sent(decided, account.clock, about.decided_ms)
+        about.decided_ms = 0
+
+
+@sentence(PARTITION, _HEAD + r"Cached zkVersion \[?(?P<version>-?\d+)\]? not equal to that in")
+def _rejected(account: Account, found: re.Match[str]) -> None:
+    partition = _partition(found)
+    about = account.of(partition)
+    about.decided_ms = 0
+    account.emit(
+        e.IsrUpdateRejected,
+        partition=partition,
+        change=about.change or "shrink",
+        cached_zk_version=int(found["version"]),
+    )
+
+
+@sentence(
+    PARTITION,
+    _HEAD + r"(?:Sent|Submitted|Submitting) .*?LeaderAndIsr\((?P<state>.*?)\) (?:after|for) .*?"
+    r"(?P<pending>Pending(?P<change>Expand|Shrink)Isr)",
+)
+def _proposed(account: Account, found: re.Match[str]) -> None:
+    """The leader asks the controller (2.7 on); of an expansion nothing else is said."""
+    partition = _partition(found)
+    about = account.of(partition)
+    wanted = state(found["state"], partition)
+    about.change, about.decided_ms = found["change"].lower(), account.at_ms
+    if about.change == "expand":
+        account.emit(
+            e.IsrUpdateStarted,
+            partition=partition,
+            change="expand",
+            from_isr=about.isr,
+            to_isr=wanted.isr,
+            hw=-1,
+            leo=-1,
+            leader_epoch=about.leader_epoch,
+            zk_version=about.zk_version,
+        )
+    account.emit(
+        e.AlterIsrProposed,
+        partition=partition,
+        isr=wanted.isr,
+        leader_epoch=wanted.leader_epoch,
+        zk_version=wanted.zk_version,
+        pending=found["pending"],
+    )
+
+
+@sentence(
+    PARTITION,
+    _HEAD + r"(?:Controller )?[Ff]ailed to (?:update|enqueue).*?(?P<pending>Pending"
+    r"(?P<change>Expand|Shrink)Isr).*?(?:due to|since|because) (?P<why>[^.]*)",
+)
+def _proposal_failed(account: Account, found: re.Match[str]) -> None:
+    partition = _partition(found)
+    account.emit(
+        e.AlterIsrFailed,
+        partition=partition,
+        change=found["change"].lower(),
+        error=found["why"].strip(),
+        outcome="stays pending",
+        cached_zk_version=account.of(partition).zk_version,
+    )
+
+
+known(
+    PARTITION,
+    r"No checkpointed highwatermark",
+    r"Log loaded for partition",
+    r"Recorded (replica|follower)",
+    r"High ?[Ww]atermark updated",
+    r"Leader \S+ starts at",
+    r"starts at [Ll]eader [Ee]poch",
+    r"Follower .* starts at",
+    r"Skipp",
+    r"Checking if we can expand",
+    r"replicas .* out of sync|lagging",
+    r"Partition .* was not",
+    r"Received fetch|[Ee]xtending|Adding new replica",
+)
+
+
+# -- a broker's life -------------------------------------------------------------------------------
+
+
+@sentence(SERVER, r"^(?:\[Kafka ?Server (?:id=)?\d+\],? )?starting$")
+def _starting(account: Account, found: re.Match[str]) -> None:
+    """A new process: what it was told before is no longer so."""
+    account.partitions.clear()
+    account.registered = False
+    account.emit(e.BrokerStarting, profile="")
+
+
+@sentence(SERVER, r"^\[Kafka ?Server (?:id=)?\d+\],? started$")
+def _started(account: Account, found: re.Match[str]) -> None:
+    account.emit(e.BrokerStarted)
+
+
+@sentence(SERVER, r"^\[Kafka ?Server (?:id=)?\d+\],? shut down completed$")
+def _exited(account: Account, found: re.Match[str]) -> None:
+    account.emit(e.BrokerExited)
+
+
+@sentence(
+    "kafka.zk.KafkaZkClient",
+    r"^Registered broker \d+ at path \S+ with addresses: .*?"
+    r"(?:czxid \(broker epoch\): (?P<czxid>\d+))?$",
+)
+@sentence("kafka.utils.ZkUtils", r"^Registered broker \d+ at path (?P<czxid>(?!))?")
+def _registered(account: Account, found: re.Match[str]) -> None:
+    """Later ones of the same process come from the end of a session."""
+    czxid = int(found["czxid"] or -1)
+    account.causes.seen(("zxid", czxid), account.clock, account.at_ms)
+    if not account.registered:
+        account.registered = True
+        account.emit(e.BrokerRegistered, broker_epoch=czxid)
+
+
+@sentence("kafka.zookeeper.ZooKeeperClient", r"Session expired\.$")
+@sentence("kafka.server.KafkaHealthcheck", r"re-registering broker info in ZK")
+@sentence("org.I0Itec.zkclient.ZkClient", r"zookeeper state changed \(Expired\)")
+def _session_expired(account: Account, found: re.Match[str]) -> None:
+    account.emit(e.ZkSessionState, state="Expired", session_id=0)
+
+
+@sentence("org.apache.kafka.common.utils.AppInfoParser", r"Kafka version ?: (?P<version>[\d.]+)")
+def _version(account: Account, found: re.Match[str]) -> None:
+    account.version = found["version"].rstrip(".")
+
+
+left_out(
+    SERVER,
+    "org.apache.kafka.common.utils.AppInfoParser",
+    "kafka.zookeeper.ZooKeeperClient",
+    "org.I0Itec.zkclient",
+    "kafka.server.KafkaHealthcheck",
+    "kafka.utils.ZkUtils",
+    "kafka.zk.KafkaZkClient",
+    "kafka.server.ReplicaFetcherThread",
+    "kafka.server.KafkaConfig",
+    "kafka.log",
+)
+
+
+# -- followers -------------------------------------------------------------------------------------
+
+_FETCHER = (
+    r"^\[?(?:ReplicaFetcher replicaId=\d+, leaderId=(?P<leader>\d+), fetcherId=(?P<id>\d+)\]|"
+    r"ReplicaFetcherThread-(?P<old_id>\d+)-(?P<old_leader>\d+)\],?) *"
+)
+
+
+def _fetcher(found: re.Match[str]) -> dict[str, int]:
+    leader, number = found["leader"] or found["old_leader"], found["id"] or found["old_id"]
+    return {"leader": int(leader), "fetcher_id": int(number)}
+
+
+@sentence("kafka.server.ReplicaFetcherThread", _FETCHER + r"Starting")
+def _fetcher_started(account: Account, found: re.Match[str]) -> None:
+    account.emit(e.FetcherStarted, **_fetcher(found))
+
+
+@sentence("kafka.server.ReplicaFetcherThread", _FETCHER + r"Shutdown completed")
+def _fetcher_stopped(account: Account, found: re.Match[str]) -> None:
+    account.emit(e.FetcherStopped, **_fetcher(found))
+
+
+@sentence(
+    "kafka.log",
+    r"^\[(?:Log|UnifiedLog|MergedLog) partition=(?P<partition>\S+), dir=[^\]]*\] Truncating to"
+    r" offset (?P<offset>\d+)",
+)
+@sentence("kafka.log.Log", r"^Truncating log (?P<partition>\S+-\d+) to offset (?P<offset>\d+)\.?$")
+def _truncated(account: Account, found: re.Match[str]) -> None:
+    """Where it ended before is not said: -1."""
+    account.emit(
+        e.LogTruncated,
+        partition=named(found["partition"]),
+        from_leo=-1,
+        to_offset=int(found["offset"]),
+    )

@@ -1,0 +1,141 @@
+"""Where real Kafka comes from: an unpacked release, or jars that Maven fetches into a cache folder.
+
+Owns the names of Kafka's artifacts and what says which version a folder of jars is. It must not
+know what is run with them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import msgspec
+
+from emulator.scenario.errors import UserError
+
+OLDEST, NEWEST = (0, 8, 2), (3, 9)
+"""3.9 is the last line with ZooKeeper."""
+_VERSION = re.compile(r"\d+(\.\d+){1,3}")
+_JAR = re.compile(r"kafka_2\.\d+-(\d+(?:\.\d+)+)\.jar")
+_SCALA_2_13_FROM = (2, 4)
+_NO_SUCH = re.compile(r"Could not find artifact org\.apache\.kafka:kafka_")
+_POM = """\
+<project>
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>isr</groupId><artifactId>real-kafka</artifactId><version>1</version>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka_{scala}</artifactId>
+      <version>{version}</version>
+    </dependency>
+    <dependency>
+      <groupId>org.slf4j</groupId><artifactId>{binding}</artifactId><version>{slf4j}</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+
+
+class Release(msgspec.Struct, frozen=True):
+    """A version of Kafka, and the folder of its jars."""
+
+    version: str
+    libs: Path
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        return numbers_of(self.version)
+
+    @property
+    def line(self) -> str:
+        """As profiles are named: 2.6, or 0.8.2."""
+        return ".".join(map(str, self.numbers[: 3 if self.numbers[0] == 0 else 2]))
+
+    @property
+    def class_path(self) -> str:
+        return f"{self.libs}/*"
+
+
+def numbers_of(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def find_release(version: str | None, home: Path | None, cache: Path | None = None) -> Release:
+    """The release that was asked for; fetched where it is not there yet. Raises UserError."""
+    if home is not None:
+        return _unpacked(home, version)
+    if version is None:
+        raise UserError("--kafka VERSION or --kafka-home DIR is wanted")
+    check_version(version)
+    libs = (cache or cache_folder()) / f"kafka-{version}" / "libs"
+    if not (libs / ".whole").exists():
+        _fetch(version, libs)
+    return Release(version, libs)
+
+
+def check_version(version: str) -> None:
+    """Raises UserError for what is no version with ZooKeeper and an ISR in it."""
+    if not _VERSION.fullmatch(version):
+        raise UserError(f"--kafka {version}: a version such as 2.6.3 is wanted")
+    if not numbers_of(version)[:3] >= OLDEST or numbers_of(version)[:2] > NEWEST:
+        raise UserError(f"--kafka {version}: 0.8.2 to 3.9 can be run (4.0 has no ZooKeeper)")
+
+
+def cache_folder() -> Path:
+    """`$XDG_CACHE_HOME/isr`, as other programs do."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "isr"
+
+
+def _unpacked(home: Path, version: str | None) -> Release:
+    jars = sorted(home.glob("libs/kafka_2.*.jar"))
+    found = next((it[1] for jar in jars if (it := _JAR.fullmatch(jar.name))), None)
+    if found is None:
+        raise UserError(f"--kafka-home {home}: no unpacked release: it has no libs/kafka_2.*.jar")
+    if version not in (None, found):
+        raise UserError(f"--kafka-home {home}: it is Kafka {found}, not {version}")
+    check_version(found)
+    return Release(found, home.resolve() / "libs")
+
+
+def _fetch(version: str, libs: Path) -> None:
+    """All or nothing: jars go into place when Maven has brought the last."""
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise UserError(
+            f"no Maven (mvn) to fetch Kafka {version} with: install it, or give an unpacked release"
+            " with --kafka-home DIR"
+        )
+    work = libs.with_name(f".fetch-{os.getpid()}")
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        (work / "pom.xml").write_text(_pom(version), encoding="utf-8")
+        goal = ["dependency:copy-dependencies", "-DincludeScope=runtime"]
+        command = [maven, "-q", "-B", *goal, f"-DoutputDirectory={work / 'libs'}"]
+        done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise UserError(_why(version, done.stdout + done.stderr))
+        (work / "libs" / ".whole").touch()
+        shutil.rmtree(libs, ignore_errors=True)
+        (work / "libs").rename(libs)
+    except OSError as error:
+        raise UserError(f"{error.filename or libs}: {error.strerror}") from None
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _pom(version: str) -> str:
+    """slf4j's binding to log4j 1.2, which Kafka itself brings up to 3.1; then reload4j's."""
+    scala = "2.13" if numbers_of(version) >= _SCALA_2_13_FROM else "2.11"
+    newer = numbers_of(version) >= (3, 2)
+    binding, slf4j = ("slf4j-reload4j", "1.7.36") if newer else ("slf4j-log4j12", "1.7.30")
+    return _POM.format(version=version, scala=scala, binding=binding, slf4j=slf4j)
+
+
+def _why(version: str, said: str) -> str:
+    if _NO_SUCH.search(said):
+        return f"--kafka {version}: there is no such version of Kafka"
+    errors = [line for line in said.splitlines() if line.startswith("[ERROR]")] or [said]
+    return f"Maven cannot fetch Kafka {version}: {errors[0].removeprefix('[ERROR]').strip()[:300]}"
