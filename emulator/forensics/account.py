@@ -73,7 +73,7 @@ class Known(msgspec.Struct):
     isr: tuple[int, ...] = ()
     change: str = ""
     decided_ms: int = 0
-    hw: int = -1
+    leo: int = -1
     leads: bool = False
 
 

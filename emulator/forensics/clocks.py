@@ -1,9 +1,10 @@
 """How far each broker's clock is ahead, from causes: nothing arrives before it was sent.
 
 A pair says that clock b is ahead of clock a by at most (seen on b - sent on a). That is a system of
-difference constraints; its tightest bounds are shortest paths. Between two bounds the middle is
-taken; with one alone, as if the quickest message had taken no time. Where causes contradict each
-other (a clock that was set, or drifts) this is said. Plain functions; no log is known here.
+difference constraints; its tightest bounds are shortest paths. A clock that may be right is taken
+for right; otherwise the middle between the two bounds is taken, and with one bound alone it is as
+if the quickest message had taken no time. Where causes contradict each other (a clock that was set,
+or drifts) this is said. Plain functions; no log is known here.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import msgspec
 from emulator.forensics.causes import Pair
 
 ZOOKEEPER = "zookeeper"
+SLACKS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 class Ahead(msgspec.Struct, frozen=True):
@@ -33,10 +35,12 @@ class Ahead(msgspec.Struct, frozen=True):
 
 
 class Clocks(msgspec.Struct, frozen=True):
-    """All clocks beside the reference; `contradiction`: which ones no constant difference fits."""
+    """All clocks beside the reference. `slack_ms`: by how much causes had to be bent until they
+    agreed (1: log4j's rounding; more: clocks drift); `contradiction`: no such amount is enough."""
 
     reference: str
     ahead: tuple[Ahead, ...]
+    slack_ms: int = 1
     contradiction: str = ""
 
     def correction_ms(self, clock: str) -> int:
@@ -54,14 +58,21 @@ def estimate(pairs: Iterable[Pair], clocks: Iterable[str]) -> Clocks:
     found = list(pairs)
     names = sorted(set(clocks))
     at_most = _tightest(found)
-    paths = _shortest(at_most, names)
-    wrong = next((name for name in names if paths[name, name] < 0), "")
-    if wrong:
-        return Clocks(_first(names), (), f"no constant difference fits the clock of {wrong}")
+    for slack in SLACKS_MS:
+        paths = _shortest({key: ms + slack for key, ms in at_most.items()}, names)
+        wrong = [name for name in names if paths[name, name] < 0]
+        if not wrong:
+            break
+    else:
+        return Clocks(
+            _first(names),
+            (),
+            contradiction=f"no constant difference fits {', '.join(wrong)}: a clock was set",
+        )
     counts = {name: sum(name in (p.cause, p.effect) for p in found) for name in names}
     reference = _reference(names, counts, paths)
     ahead = (_ahead(one, reference, paths, counts[one]) for one in names if one != reference)
-    return Clocks(reference, tuple(ahead))
+    return Clocks(reference, tuple(ahead), slack)
 
 
 def _tightest(pairs: Iterable[Pair]) -> dict[tuple[str, str], int]:
@@ -109,7 +120,9 @@ def _ms(clock: str, reference: str, paths: Mapping[tuple[str, str], int]) -> int
         return None
     if at_most >= NEVER:
         return -back
-    return at_most if back >= NEVER else (at_most - back) // 2
+    if back >= NEVER:
+        return at_most
+    return 0 if -back <= 0 <= at_most else (at_most - back) // 2
 
 
 def _ahead(clock: str, reference: str, paths: Mapping[tuple[str, str], int], pairs: int) -> Ahead:

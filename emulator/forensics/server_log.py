@@ -80,6 +80,13 @@ def _updated(account: Account, found: re.Match[str]) -> None:
         about.decided_ms = 0
 
 
+@sentence(PARTITION, _HEAD + r"High ?[Ww]atermark updated .*to \(offset=(?P<hw>\d+)")
+def _hw(account: Account, found: re.Match[str]) -> None:
+    """DEBUG, the leader's; its log reaches at least so far."""
+    hw = int(found["hw"])
+    account.emit(e.HwAdvanced, partition=_partition(found), role="leader", hw=hw, leo=hw)
+
+
 @sentence(PARTITION, _HEAD + r"Cached zkVersion \[?(?P<version>-?\d+)\]? not equal to that in")
 def _rejected(account: Account, found: re.Match[str]) -> None:
     partition = _partition(found)
@@ -148,7 +155,6 @@ known(
     r"No checkpointed highwatermark",
     r"Log loaded for partition",
     r"Recorded (replica|follower)",
-    r"High ?[Ww]atermark updated",
     r"Leader \S+ starts at",
     r"starts at [Ll]eader [Ee]poch",
     r"Follower .* starts at",
@@ -252,10 +258,7 @@ def _fetcher_stopped(account: Account, found: re.Match[str]) -> None:
 )
 @sentence("kafka.log.Log", r"^Truncating log (?P<partition>\S+-\d+) to offset (?P<offset>\d+)\.?$")
 def _truncated(account: Account, found: re.Match[str]) -> None:
-    """Where it ended before is not said: -1."""
-    account.emit(
-        e.LogTruncated,
-        partition=named(found["partition"]),
-        from_leo=-1,
-        to_offset=int(found["offset"]),
-    )
+    """Where it ended before is what its becoming a follower said just before (-1: it did not)."""
+    partition, to_offset = named(found["partition"]), int(found["offset"])
+    from_leo, account.of(partition).leo = account.of(partition).leo, -1
+    account.emit(e.LogTruncated, partition=partition, from_leo=from_leo, to_offset=to_offset)

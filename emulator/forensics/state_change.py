@@ -111,7 +111,7 @@ def _becomes(account: Account, found: re.Match[str]) -> None:
     epoch, leo, hw = int(found["epoch"]), int(found["leo"]), int(found["hw"])
     if told is not None:
         about.zk_version, about.isr = told.zk_version, told.isr
-    about.leader_epoch, about.hw = epoch, hw
+    about.leader_epoch, about.leo = epoch, leo
     about.leads = found["role"] == "Leader"
     shared = {"partition": partition, "leader_epoch": epoch, "leo": leo, "hw": hw}
     if about.leads:
@@ -250,6 +250,23 @@ def _partition_state(account: Account, found: re.Match[str]) -> None:
     if found["state"] and "LeaderAndIsr(" in found["state"]:
         told = state(found["state"].partition("LeaderAndIsr(")[2].removesuffix(")"), partition)
         _saw(account, told)
+        _cached_by_controller(account, told, found["old"], int(found["controller_epoch"]))
+
+
+def _cached_by_controller(
+    account: Account, told: PartitionState, old: str, controller_epoch: int
+) -> None:
+    if told.zk_version >= 0:
+        account.emit(
+            e.ControllerCacheUpdated,
+            partition=told.partition,
+            leader=told.leader,
+            leader_epoch=told.leader_epoch,
+            isr=told.isr,
+            zk_version=told.zk_version,
+            why="creation" if old == "NewPartition" else "election",
+            controller_epoch=controller_epoch,
+        )
 
 
 @sentence(

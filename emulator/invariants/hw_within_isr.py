@@ -13,8 +13,8 @@ class HwWithinIsr(Invariant):
     the leader of record, of one of ZooKeeper's (S3, S4)."""
 
     def on_hw_advanced(self, event: e.HwAdvanced) -> None:
-        if event.role != "leader":
-            return
+        if event.role != "leader" or not self.facts.logs.writer:
+            return  # real Kafka does not log what is appended
         name, broker = event.partition, event.broker
         view = self.facts.views.of(name, broker)
         if view is None:

@@ -38,6 +38,8 @@ log4j.appender.{name}.File=${{kafka.logs.dir}}/{name}.log
 log4j.appender.{name}.layout=org.apache.log4j.PatternLayout
 log4j.appender.{name}.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
+OF_OURS = {"auto.create.topics.enable": "false"}
+"""Unless the scenario says otherwise: a client's question about a topic is not to create it."""
 LOGS = ("server", "state-change", "controller")
 _STARTED = re.compile(rb"\[Kafka ?Server (id=)?\d+\],? started|, started \(kafka\.server")
 
@@ -55,6 +57,7 @@ class RealBroker:
         self._read = 0
         for name in ("logs", "data"):
             (folder / name).mkdir(parents=True)
+        settings = {**OF_OURS, **settings}
         directories = settings.get("log.dirs", "data").split(",")
         own = {
             "broker.id": str(broker),

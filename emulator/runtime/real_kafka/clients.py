@@ -112,6 +112,7 @@ class Driver:
             self._producer.poll(0.05)
         self._producer.purge()
         self._producer.poll(0)
+        del self._producer  # closed: it would ask for its topic's metadata as long as it lives
 
     def _hand_over(self, records: int) -> None:
         value = bytes(self.request.record_bytes)

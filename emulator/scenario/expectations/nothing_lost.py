@@ -1,7 +1,8 @@
 """`no acknowledged record of orders is lost`: what acks=all promised is in the final leader's log.
 
 Not held when a record that a producer with acks=all was told `ok` for is not there. Unknown when
-there is no such record, or when nothing threatened them: no ISR of the topic ever changed.
+there is no such record, when what logs hold was not seen (real Kafka), or when nothing threatened
+them: no ISR of the topic ever changed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ class NothingLost(Check):
     def at_end(self) -> Finding:
         records, partitions = self.observed.records, self.observed.partitions
         promised, lost = records.promised(self.topic), records.lost(topic=self.topic)
+        if records.unseen:
+            return Finding(None, "what the logs hold was not seen")
         if lost:
             return Finding(False, f"{lost} of {promised} are")
         if not promised:

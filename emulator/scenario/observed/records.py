@@ -54,6 +54,11 @@ class Records:
             if topic in (None, of_topic) and result in (None, of_result)
         )
 
+    @property
+    def unseen(self) -> bool:
+        """Records were acknowledged, and no log was seen (real Kafka does not tell of it)."""
+        return bool(self.acknowledged.total()) and not self.logs.writer
+
     def lost(self, acks: str = ALL, topic: str | None = None) -> int:
         """Acknowledged records that the final leader does not have."""
         return sum(

@@ -1,0 +1,116 @@
+"""A leader that ZooKeeper has overtaken, and that rejects its own ISR updates.
+
+Owns this pattern: rejections in a row by one broker for one partition, until it is told better. Its
+decision, and ZooKeeper's version beside the cached one, are all it looks at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from emulator.forensics.diagnoses.base import Diagnosed, Diagnosis
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.handlers import Dispatch
+from emulator.trace.partitions import Partitions
+from emulator.trace.values import TopicPartition
+
+
+class _Case(msgspec.Struct):
+    """One broker's rejections of one partition, one after the other."""
+
+    first: e.IsrUpdateRejected
+    last: e.IsrUpdateRejected
+    count: int
+    version: int
+    leader: int
+    expired: bool
+
+
+class StuckLeader(Diagnosis):
+    """The leader lost its session, or stood still; somebody else wrote the state meanwhile. Nobody
+    told it: with the version that it has cached every write of its own is refused, and it goes on
+    serving (Partition.scala "Cached zkVersion ... skip updating ISR")."""
+
+    cure = (
+        "restart the broker; or have another controller elected (delete /controller), which sends"
+        " every leader its state anew; fixed step by step up to 2.7, where the controller writes"
+    )
+
+    def cases(self, events: Sequence[AnyEvent]) -> Iterator[Diagnosed]:
+        partitions = Partitions()
+        learn = Dispatch([partitions])
+        open_cases: dict[tuple[int, TopicPartition], _Case] = {}
+        expired: set[int] = set()
+        for event in events:
+            learn(event)
+            match event:
+                case e.ZkSessionState(state="Expired"):
+                    expired.add(event.broker)
+                case e.IsrUpdateRejected():
+                    self._rejected(event, open_cases, partitions, lost=event.broker in expired)
+                case e.BecomesLeader() | e.BecomesFollower() | e.IsrUpdated():
+                    case = open_cases.pop((event.broker, event.partition), None)
+                    if case is not None:
+                        yield self._told(case, event)
+                case e.BrokerStarting():
+                    expired.discard(event.broker)
+                    for key in [key for key in open_cases if key[0] == event.broker]:
+                        yield self._told(open_cases.pop(key), event)
+        for case in open_cases.values():
+            yield self._told(case, None)
+
+    def _rejected(
+        self,
+        event: e.IsrUpdateRejected,
+        open_cases: dict[tuple[int, TopicPartition], _Case],
+        partitions: Partitions,
+        *,
+        lost: bool,
+    ) -> None:
+        state = partitions.of(event.partition).now
+        version, leader = (state.version, state.leader) if state else (-1, -1)
+        key = event.broker, event.partition
+        case = open_cases.get(key)
+        if case is None:
+            open_cases[key] = _Case(event, event, 1, version, leader, lost)
+            return
+        case.last, case.count = event, case.count + 1
+        case.version, case.leader = version, leader
+
+    def _told(self, case: _Case, end: AnyEvent | None) -> Diagnosed:
+        first = case.first
+        has = "another" if case.version < 0 else str(case.version)
+        seen = (
+            f"broker {first.broker} rejected {case.count} ISR update{'s'[: case.count > 1]} of"
+            f" {first.partition}: its cached version is {first.cached_zk_version}, ZooKeeper has"
+            f" {has}"
+        )
+        if case.leader not in (-1, first.broker):
+            seen += f" and leader {case.leader}"
+        if case.expired:
+            seen += "; its session had expired before"
+        return Diagnosed(
+            name=self.name,
+            broker=first.broker,
+            partitions=(first.partition,),
+            from_us=first.t,
+            to_us=None if end is None else end.t,
+            seen=seen,
+            ended=_how(end),
+            cure=self.cure,
+            facts=(first.seq, case.last.seq),
+        )
+
+
+def _how(end: AnyEvent | None) -> str:
+    match end:
+        case None:
+            return "it was never told better"
+        case e.BrokerStarting():
+            return "it was started again"
+        case e.BecomesLeader() | e.BecomesFollower():
+            return "a LeaderAndIsr told it better"
+    return "its next update was written"

@@ -1,0 +1,231 @@
+"""What a trace shows of a cluster's control plane: a time line, windows, what is stuck.
+
+All of it is derived from events that real clusters log, so it works on an imported run and on any
+other. It must not know what was done to the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from emulator.forensics.diagnoses.base import Diagnosed, diagnose
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.handlers import Dispatch
+from emulator.trace.partitions import Partition, Partitions, State
+from emulator.trace.values import PartitionState, TopicPartition
+
+STALE_FROM_US = 1_000_000
+"""Shorter windows are the way of things."""
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """One line of the time line; `seq`: the event that says so."""
+
+    t_us: int
+    what: str
+    broker: int
+    text: str
+    seq: int
+
+
+class Stale(msgspec.Struct, frozen=True):
+    """A broker told clients an older state than there was; `to_us` None: until the end."""
+
+    broker: int
+    partition: TopicPartition
+    from_us: int
+    to_us: int | None
+    shown: int
+    newest: int
+
+
+class Stuck(msgspec.Struct, frozen=True):
+    """A partition that ends without a leader, or with less than all its replicas in sync."""
+
+    partition: TopicPartition
+    leader: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    since_us: int
+
+
+class Findings(msgspec.Struct, frozen=True):
+    """All that a report says of a trace."""
+
+    timeline: list[Moment]
+    stale: list[Stale]
+    stuck: list[Stuck]
+    diagnoses: list[Diagnosed]
+    end_us: int
+
+
+def find(events: Sequence[AnyEvent]) -> Findings:
+    line, caches = _TimeLine(), _Caches()
+    partitions = Partitions()
+    partitions.listen(line.written)
+    partitions.listen(caches.written)
+    dispatch = Dispatch([partitions, line, caches])
+    for event in events:
+        dispatch(event)
+    end_us = events[-1].t if events else 0
+    return Findings(
+        timeline=line.moments,
+        stale=caches.windows(),
+        stuck=list(_stuck(partitions, caches.replicas)),
+        diagnoses=diagnose(events),
+        end_us=end_us,
+    )
+
+
+def isr_history(events: Sequence[AnyEvent]) -> dict[TopicPartition, list[tuple[int, ...]]]:
+    """The ISRs of each partition, in order."""
+    partitions = Partitions()
+    dispatch = Dispatch([partitions])
+    for event in events:
+        dispatch(event)
+    return {name: one.isr_history for name, one in partitions.all.items() if one.states}
+
+
+class _TimeLine:
+    """ISR changes, elections, controllers, sessions, processes, in the order of the trace."""
+
+    def __init__(self) -> None:
+        self.moments: list[Moment] = []
+        self._last: dict[TopicPartition, State] = {}
+
+    def _tell(self, t_us: int, what: str, broker: int, text: str, seq: int) -> None:
+        self.moments.append(Moment(t_us, what, broker, text, seq))
+
+    def written(self, partition: Partition, state: State) -> None:
+        before = self._last.get(partition.name)
+        self._last[partition.name] = state
+        what, text = _change(before, state)
+        text = f"{partition.name} v{state.version}: {text}"
+        self._tell(state.t_us, what, state.writer, text, state.seq)
+
+    def on_controller_elected(self, event: e.ControllerElected) -> None:
+        text = f"broker {event.broker} is controller, epoch {event.controller_epoch}"
+        self._tell(event.t, "controller", event.broker, text, event.seq)
+
+    def on_zk_session_state(self, event: e.ZkSessionState) -> None:
+        if event.state == "Expired":
+            text = f"broker {event.broker} learns that its session has expired"
+            self._tell(event.t, "session", event.broker, text, event.seq)
+
+    def on_broker_starting(self, event: e.BrokerStarting) -> None:
+        self._tell(event.t, "broker", event.broker, f"broker {event.broker} starts", event.seq)
+
+    def on_broker_exited(self, event: e.BrokerExited) -> None:
+        self._tell(event.t, "broker", event.broker, f"broker {event.broker} has ended", event.seq)
+
+    def on_broker_change(self, event: e.BrokerChange) -> None:
+        for broker in event.deleted:
+            text = f"controller {event.broker} finds broker {broker} gone"
+            self._tell(event.t, "broker", broker, text, event.seq)
+        for broker in event.bounced:
+            text = f"controller {event.broker} finds broker {broker} bounced"
+            self._tell(event.t, "broker", broker, text, event.seq)
+
+    def on_isr_update_rejected(self, event: e.IsrUpdateRejected) -> None:
+        text = (
+            f"broker {event.broker} cannot {event.change} the ISR of {event.partition}: its cached"
+            f" version {event.cached_zk_version} is not ZooKeeper's"
+        )
+        self._tell(event.t, "rejected", event.broker, text, event.seq)
+
+    def on_log_truncated(self, event: e.LogTruncated) -> None:
+        text = f"broker {event.broker} truncates {event.partition} to {event.to_offset}"
+        if event.from_leo > event.to_offset:
+            text += f": {event.from_leo - event.to_offset} records"
+        self._tell(event.t, "truncated", event.broker, text, event.seq)
+
+
+def _change(before: State | None, state: State) -> tuple[str, str]:
+    isr = _list(state.isr)
+    if before is None or state.version == 0:
+        return "created", f"leader {state.leader}, ISR {isr}"
+    if state.leader != before.leader:
+        who = f"leader {before.leader} → {state.leader}" if state.leader >= 0 else "no leader"
+        return "election", f"{who}, ISR {_list(before.isr)} → {isr}"
+    if state.isr != before.isr:
+        return "isr", f"ISR {_list(before.isr)} → {isr}"
+    return "epoch", f"leader epoch {before.leader_epoch} → {state.leader_epoch}"
+
+
+def _list(isr: tuple[int, ...]) -> str:
+    return f"[{','.join(map(str, isr))}]"
+
+
+class _Caches:
+    """What each broker's metadata cache shows, beside the newest state that is known."""
+
+    def __init__(self) -> None:
+        self.replicas: dict[TopicPartition, tuple[int, ...]] = {}
+        self._newest: dict[TopicPartition, int] = {}
+        self._shown: dict[tuple[int, TopicPartition], int] = {}
+        self._since: dict[tuple[int, TopicPartition], int] = {}
+        self._closed: list[Stale] = []
+
+    def written(self, partition: Partition, state: State) -> None:
+        self._newest[partition.name] = state.version
+        for (broker, name), shown in self._shown.items():
+            if name == partition.name and shown < state.version:
+                self._since.setdefault((broker, name), state.t_us)
+
+    def on_leader_and_isr(self, event: e.LeaderAndIsr) -> None:
+        self._assigned(event.state)
+
+    def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
+        for state in event.states:
+            self._assigned(state)
+            key = event.broker, state.partition
+            before = self._shown.get(key, -1)
+            self._shown[key] = state.zk_version
+            if state.zk_version >= self._newest.get(state.partition, -1):
+                self._close(key, event.t, before)
+        for name in event.removed:
+            self._shown.pop((event.broker, name), None)
+            self._since.pop((event.broker, name), None)
+
+    def on_broker_starting(self, event: e.BrokerStarting) -> None:
+        for key in [key for key in self._shown if key[0] == event.broker]:
+            self._close(key, event.t, self._shown.pop(key))
+
+    def _assigned(self, state: PartitionState) -> None:
+        if state.replicas:
+            self.replicas[state.partition] = state.replicas
+
+    def _close(self, key: tuple[int, TopicPartition], t_us: int | None, shown: int) -> None:
+        since = self._since.pop(key, None)
+        if since is not None and (t_us is None or t_us - since >= STALE_FROM_US):
+            self._closed.append(Stale(*key, since, t_us, shown, self._newest.get(key[1], -1)))
+
+    def windows(self) -> list[Stale]:
+        """All of them, by when they began."""
+        for key in list(self._since):
+            self._close(key, None, self._shown.get(key, -1))
+        return sorted(self._closed, key=lambda one: (one.from_us, one.broker, one.partition))
+
+
+def _stuck(
+    partitions: Partitions, replicas: dict[TopicPartition, tuple[int, ...]]
+) -> Iterator[Stuck]:
+    for name, partition in sorted(partitions.all.items()):
+        state = partition.now
+        assigned = partition.replicas or replicas.get(name, ())
+        if state is None or (state.leader >= 0 and set(assigned) <= set(state.isr)):
+            continue
+        yield Stuck(name, state.leader, state.isr, assigned, _since(partition, assigned))
+
+
+def _since(partition: Partition, assigned: tuple[int, ...]) -> int:
+    """Since when it has been like this without a break."""
+    since = partition.states[-1].t_us
+    for state in reversed(partition.states):
+        if state.leader >= 0 and set(assigned) <= set(state.isr):
+            break
+        since = state.t_us
+    return since

@@ -1,0 +1,244 @@
+"""A folder of a stranger's logs as a run: directory, trace, and a statement of what is not known.
+
+Reads all logs and ZooKeeper's transactions that are there, corrects the brokers' clocks, and writes
+`trace.ndjson`, `summary.json` and `import.json`. What is missing is named, never guessed. It must
+not know what a line means, nor who asks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from emulator.forensics.assemble import SAID, Source, applied, assemble, moments, owners
+from emulator.forensics.clocks import ZOOKEEPER, Clocks, estimate
+from emulator.forensics.named import states_named
+from emulator.forensics.reading import Reading, read_folder
+from emulator.forensics.record import profile_of
+from emulator.hazards.base import recognise
+from emulator.runtime.perform import Performed, Rehearsal, Request
+from emulator.runtime.play import Outcome
+from emulator.runtime.real_kafka.release import numbers_of
+from emulator.runtime.run_directory import pretty
+from emulator.scenario.errors import UserError
+from emulator.scenario.load import LoadedScenario
+from emulator.scenario.schema import Boot, ZooKeeperSettings
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from zk.jute import Malformed
+from zk.txnlog import Entry, read_file
+
+IMPORT = "import.json"
+NAME = "import"
+_MAGIC = b"ZKLG"
+
+
+class OfBroker(msgspec.Struct):
+    """What was read of one broker. `left_out`: lines of loggers that tell nothing of replication;
+    `not_understood`: lines of the others that no sentence fits, by pattern."""
+
+    version: str
+    files: list[str]
+    lines: int
+    understood: int
+    missing: list[str]
+    left_out: dict[str, int]
+    not_understood: dict[str, int]
+
+
+class Imported(msgspec.Struct):
+    """The content of `import.json`. `began_ms`: the moment of the trace's time 0 by the reference
+    clock (milliseconds since 1970, as log4j wrote it, taken for UTC)."""
+
+    folder: str
+    began_ms: int
+    brokers: dict[int, OfBroker]
+    clocks: Clocks
+    transactions: int
+    unread: dict[str, int]
+    unknown: list[str]
+
+
+class Result(msgspec.Struct, frozen=True):
+    """Where it is kept, and what it is."""
+
+    performed: Performed
+    imported: Imported
+
+
+def import_folder(folder: Path, base: Path) -> Result:
+    """Raises UserError where there is nothing to import."""
+    reading = read_folder(folder)
+    unread: Counter[str] = Counter()
+    entries = list(_transactions(folder, unread))
+    sources, clocks = _sources(reading, entries)
+    events = [event for source in sources for event in source.events]
+    if not events:
+        raise UserError(f"{folder}: logs of Kafka's, and no line in them about replication")
+    began_us = min(event.t for event in events) // 1000 * 1000
+    trace = assemble(sources, began_us)
+    for file in reading.files:
+        for what, count in file.unread.items():
+            unread[f"{file.path.relative_to(folder)}: {what}"] += count
+    imported = Imported(
+        folder=str(folder),
+        began_ms=began_us // 1000,
+        brokers=_brokers(folder, reading),
+        clocks=clocks,
+        transactions=len(entries),
+        unread=dict(unread.most_common()),
+        unknown=list(_unknown(reading, entries, clocks)),
+    )
+    return Result(_write(imported, trace, base), imported)
+
+
+def _sources(reading: Reading, entries: list[Entry]) -> tuple[list[Source], Clocks]:
+    """What the brokers said, with their clocks corrected, beside what ZooKeeper applied."""
+    sessions = owners(entries)
+    transactions = applied(entries, lambda session: sessions.get(session, ""))
+    moments(transactions, reading.causes, ZOOKEEPER)
+    names = [account.clock for account in reading.accounts.values()]
+    names += [ZOOKEEPER] if entries else []
+    clocks = estimate(reading.causes.pairs(), names)
+    sources = [transactions]
+    for account in reading.accounts.values():
+        ahead_us = clocks.correction_ms(account.clock) * 1000
+        shifted: list[AnyEvent] = [
+            msgspec.structs.replace(event, t=event.t - ahead_us) for event in account.events
+        ]
+        sources.append(Source(SAID, shifted))
+    if not entries:
+        sources.append(states_named(sources))
+    return sources, clocks
+
+
+def _transactions(folder: Path, unread: Counter[str]) -> Iterator[Entry]:
+    """Of all files that are ZooKeeper's, by zxid; each zxid once."""
+    seen: set[int] = set()
+    found: list[Entry] = []
+    for path in sorted(p for p in folder.rglob("log.*") if p.is_file()):
+        with path.open("rb") as file:
+            if file.read(4) != _MAGIC:
+                continue
+        try:
+            for entry in read_file(path):
+                if entry.transaction.zxid not in seen:
+                    seen.add(entry.transaction.zxid)
+                    found.append(entry)
+        except Malformed as why:
+            unread[str(why)] += 1
+    yield from sorted(found, key=lambda entry: entry.transaction.zxid)
+
+
+def _brokers(folder: Path, reading: Reading) -> dict[int, OfBroker]:
+    missing = reading.missing()
+    found: dict[int, OfBroker] = {}
+    for broker, account in reading.accounts.items():
+        own = [file for file in reading.files if file.broker == broker]
+        found[broker] = OfBroker(
+            version=account.version,
+            files=[str(file.path.relative_to(folder)) for file in own],
+            lines=sum(reading.lines[str(file.path)] for file in own),
+            understood=account.understood,
+            missing=missing.get(broker, []),
+            left_out=dict(account.other_loggers.most_common()),
+            not_understood=dict(account.not_understood.most_common()),
+        )
+    return found
+
+
+def _unknown(reading: Reading, entries: list[Entry], clocks: Clocks) -> Iterator[str]:
+    """What follows from what is not there, one sentence each."""
+    versions = {account.version for account in reading.accounts.values() if account.version}
+    if len(versions) > 1:
+        yield f"brokers ran different versions: {', '.join(sorted(versions))}"
+    if not versions:
+        yield "no log says which version of Kafka ran: taken for 2.6"
+    if not entries:
+        yield (
+            "no transaction log of ZooKeeper: who wrote a state, and states that no log names, are"
+            " not known"
+        )
+    for broker, kinds in reading.missing().items():
+        for kind in kinds:
+            yield f"broker {broker} has no {kind}.log: {_MEANS[kind]}"
+    for broker in _strangers(reading):
+        yield f"broker {broker} is named by others, and none of its logs is here"
+    for file in reading.orphans:
+        yield f"{file.name}: no line says which broker's it is; left out"
+    if clocks.contradiction:
+        yield f"clocks: {clocks.contradiction}; none was corrected"
+    for one in clocks.ahead:
+        if one.at_least is None and one.at_most is None:
+            yield f"nothing ties the clock of {one.clock} to the others: taken as it is"
+        elif not one.is_bounded:
+            yield f"the clock of {one.clock} is bounded from one side only: its correction is rough"
+
+
+_MEANS = {
+    "state-change": "what it was told, and what it showed to clients, is not known",
+    "controller": "whether and when it was controller is not known",
+    "server": "its ISR decisions, its sessions and its starts are not known",
+}
+
+
+def _strangers(reading: Reading) -> list[int]:
+    named: set[int] = set()
+    for account in reading.accounts.values():
+        for event in account.events:
+            if isinstance(event, e.LeaderAndIsr):
+                named.update(event.state.replicas)
+    return sorted(named - set(reading.accounts))
+
+
+def _write(imported: Imported, trace: list[AnyEvent], base: Path) -> Performed:
+    scenario = _scenario(imported)
+    request = Request(
+        scenario=scenario,
+        seed=0,
+        zookeeper=NAME,
+        repeat=f"isr import {imported.folder}",
+        base=base,
+        recognise=recognise,
+    )
+    rehearsal = Rehearsal(request, None)
+    try:
+        rehearsal.begin()
+        for event in trace:
+            rehearsal.sink.append(event)
+        (rehearsal.directory.path / IMPORT).write_bytes(pretty(msgspec.to_builtins(imported)))
+        took_us = trace[-1].t
+        return rehearsal.finish(Outcome(took_us, 0, 0, interrupted=False))
+    finally:
+        rehearsal.directory.close()
+
+
+def _scenario(imported: Imported) -> LoadedScenario:
+    """What a run directory must have; it cannot be played."""
+    versions = [it.version for it in imported.brokers.values() if it.version]
+    profile = profile_of(max(versions, key=numbers_of)) if versions else "2.6"
+    return LoadedScenario(
+        name=NAME,
+        about=f"Imported from {imported.folder}.",
+        profile=profile,
+        boots=tuple(Boot(broker) for broker in imported.brokers),
+        settings={},
+        broker_settings={},
+        zookeeper=ZooKeeperSettings(),
+        steps=(),
+        duration_us=1,
+        text=f"# imported from {imported.folder}: what others ran cannot be played\n",
+    )
+
+
+def read_import(run: Path) -> Imported | None:
+    """What is known of how a run was imported; None for one that was not."""
+    try:
+        return msgspec.json.decode((run / IMPORT).read_bytes(), type=Imported)
+    except FileNotFoundError:
+        return None
+    except msgspec.DecodeError as why:
+        raise UserError(f"{run / IMPORT}: {why}") from None

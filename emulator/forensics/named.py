@@ -1,0 +1,49 @@
+"""States that logs name, where ZooKeeper's own log is not there.
+
+A controller's request carries a version that no leader and no controller log was seen to write: it
+was written before, by whom is not known. Each such version is told once, from its first mention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from emulator.forensics.assemble import SAID, Maker, Source
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.values import PartitionState, TopicPartition
+
+WHY = "named in a request"
+
+
+def states_named(sources: Iterable[Source]) -> Source:
+    """`controller_cache_updated` of the request's sender, for each state that nobody else told."""
+    maker = Maker()
+    newest: dict[TopicPartition, int] = {}
+    events = sorted((one for source in sources for one in source.events), key=lambda one: one.t)
+    for event in events:
+        maker.at_us = event.t
+        match event:
+            case e.IsrUpdated() | e.ControllerCacheUpdated():
+                version = max(event.zk_version, newest.get(event.partition, -1))
+                newest[event.partition] = version
+            case e.LeaderAndIsr() | e.MetadataCacheUpdated():
+                for state in _states(event):
+                    if state.zk_version > newest.get(state.partition, -1):
+                        newest[state.partition] = state.zk_version
+                        _tell(maker, event.sender, state)
+                for gone in getattr(event, "removed", ()):
+                    newest.pop(gone, None)
+    return Source(SAID, maker.events)
+
+
+def _states(event: AnyEvent) -> Iterator[PartitionState]:
+    if isinstance(event, e.LeaderAndIsr):
+        yield event.state
+    elif isinstance(event, e.MetadataCacheUpdated):
+        yield from event.states
+
+
+def _tell(maker: Maker, sender: int, state: PartitionState) -> None:
+    what = state.partition, state.leader, state.leader_epoch, state.isr, state.zk_version
+    maker.emit(e.ControllerCacheUpdated, sender, *what, WHY, state.replicas, state.controller_epoch)

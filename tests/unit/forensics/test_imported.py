@@ -1,0 +1,164 @@
+"""Logs of real clusters, given to the import as a stranger's: what comes out is what was there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from emulator.forensics.findings import find, isr_history
+from emulator.forensics.imported import Imported, Result, import_folder, read_import
+from emulator.invariants.base import check
+from emulator.scenario.errors import UserError
+from emulator.trace.values import TopicPartition
+from emulator.view.stored import open_run
+from tests.unit.forensics.strangers import CRASH_RPC, SHRINK, STUCK, given, pack, rotate, shift
+
+ORDERS = TopicPartition("orders", 0)
+AS_ZOOKEEPER_HAS_IT = {
+    STUCK: [(1, 2, 3), (2, 3), (2, 3, 1)],
+    SHRINK: [(1, 2, 3), (1, 3), (1, 3, 2)],
+    CRASH_RPC: [(1, 2, 3), (2, 3), (2, 3, 1)],
+}
+
+
+def imported(folder: Path, tmp_path: Path) -> Result:
+    return import_folder(folder, tmp_path / "runs")
+
+
+def ahead_ms(result: Result, broker: int) -> int:
+    """How far ahead of all other brokers' clocks on the whole."""
+    clocks = result.imported.clocks
+    others = [one.ms for one in clocks.ahead if one.clock != f"broker-{broker}"]
+    others += [0] if clocks.reference.startswith("broker-") else []
+    return clocks.correction_ms(f"broker-{broker}") - sorted(others)[len(others) // 2]
+
+
+@pytest.mark.parametrize("name", AS_ZOOKEEPER_HAS_IT)
+@pytest.mark.parametrize("transactions", [True, False], ids=["with", "without"])
+def test_the_isr_history_is_zookeepers_with_its_log_and_without(
+    name: str, transactions: bool, tmp_path: Path
+) -> None:
+    folder = given(name, tmp_path / "logs", transactions=transactions)
+    events = imported(folder, tmp_path).performed.events
+    assert isr_history(events) == {ORDERS: AS_ZOOKEEPER_HAS_IT[name]}
+
+
+@pytest.mark.parametrize("name", AS_ZOOKEEPER_HAS_IT)
+@pytest.mark.parametrize("transactions", [True, False], ids=["with", "without"])
+@pytest.mark.parametrize(("broker", "ms"), [(1, 1700), (2, -1700), (3, 1700)])
+def test_a_shifted_clock_is_found_and_what_is_rotated_gzipped_or_missing_changes_nothing(
+    name: str, transactions: bool, broker: int, ms: int, tmp_path: Path
+) -> None:
+    folder = given(name, tmp_path / "logs", transactions=transactions)
+    shift(folder, broker, ms)
+    rotate(folder / "broker-2" / "server.log")
+    pack(folder / "broker-1" / "state-change.log")
+    (folder / "broker-1" / "controller.log").unlink()
+    result = imported(folder, tmp_path)
+    assert abs(ahead_ms(result, broker) - ms) <= 50
+    assert isr_history(result.performed.events) == {ORDERS: AS_ZOOKEEPER_HAS_IT[name]}
+    assert "broker 1 has no controller.log" in "\n".join(result.imported.unknown)
+
+
+def test_a_clock_that_is_right_is_left_alone(tmp_path: Path) -> None:
+    result = imported(given(SHRINK, tmp_path / "logs"), tmp_path)
+    assert [one.ms for one in result.imported.clocks.ahead] == [0, 0, 0]
+
+
+def test_a_stuck_leader_is_diagnosed_by_name(tmp_path: Path) -> None:
+    for transactions in (True, False):
+        logs = tmp_path / f"logs-{transactions}"
+        result = imported(given(STUCK, logs, transactions=transactions), tmp_path)
+        (case,) = find(result.performed.events).diagnoses
+        assert (case.name, case.broker, case.partitions) == ("KAFKA-2729", 1, (ORDERS,))
+        assert "rejected 6 ISR updates of orders-0: its cached version is 0" in case.seen
+        assert case.ended == "a LeaderAndIsr told it better"
+
+
+@pytest.mark.parametrize("name", [SHRINK, CRASH_RPC])
+def test_a_healthy_cluster_has_no_diagnosis_and_nothing_stuck(name: str, tmp_path: Path) -> None:
+    found = find(imported(given(name, tmp_path / "logs"), tmp_path).performed.events)
+    assert (found.diagnoses, found.stuck) == ([], [])
+
+
+def test_metadata_that_was_stale_has_its_windows(tmp_path: Path) -> None:
+    """Two ISR changes, one notification 6.5 s after the second."""
+    stale = find(imported(given(SHRINK, tmp_path / "logs"), tmp_path).performed.events).stale
+    assert [(one.broker, one.shown, one.newest) for one in stale] == [
+        (1, 0, 2), (2, 0, 2), (3, 0, 2)
+    ]  # fmt: skip
+    assert all(9_900_000 < (one.to_us or 0) - one.from_us < 10_300_000 for one in stale)
+
+
+@pytest.mark.parametrize("name", AS_ZOOKEEPER_HAS_IT)
+def test_real_kafka_keeps_the_invariants(name: str, tmp_path: Path) -> None:
+    result = imported(given(name, tmp_path / "logs"), tmp_path)
+    assert list(check(open_run(result.performed.directory).events, liveness=False)) == []
+
+
+@pytest.mark.parametrize("name", AS_ZOOKEEPER_HAS_IT)
+def test_every_line_of_these_clusters_is_understood_or_counted(name: str, tmp_path: Path) -> None:
+    result = imported(given(name, tmp_path / "logs"), tmp_path)
+    for broker in result.imported.brokers.values():
+        counted = broker.understood + sum(broker.left_out.values())
+        assert counted + sum(broker.not_understood.values()) == broker.lines
+        assert broker.not_understood == {}
+    assert result.imported.unread == {}
+
+
+def test_one_brokers_logs_alone_say_what_is_unknown(tmp_path: Path) -> None:
+    folder = given(STUCK, tmp_path / "logs", transactions=False)
+    result = imported(folder / "broker-2", tmp_path)
+    assert isr_history(result.performed.events) == {ORDERS: AS_ZOOKEEPER_HAS_IT[STUCK]}
+    unknown = "\n".join(result.imported.unknown)
+    assert "no transaction log of ZooKeeper" in unknown
+    assert "broker 1 is named by others, and none of its logs is here" in unknown
+
+
+def test_a_line_that_is_cut_and_one_that_nobody_knows_are_counted(tmp_path: Path) -> None:
+    folder = given(SHRINK, tmp_path / "logs")
+    log = folder / "broker-1" / "state-change.log"
+    strange = "[2026-11-22 03:33:00,000] INFO [Broker id=1] Sang {} (state.change.logger)\n"
+    cut = "[2026-11-22 03:33:01,000] INFO [Broker id=1] Handl"
+    log.write_text(log.read_text() + strange.format(7) + strange.format(8) + cut)
+    about = imported(folder, tmp_path).imported
+    assert about.brokers[1].not_understood == {"state.change.logger: [Broker id=N] Sang N": 2}
+    assert about.unread == {"broker-1/state-change.log: cut in the middle": 1}
+
+
+def test_mixed_versions_are_said(tmp_path: Path) -> None:
+    folder = given(SHRINK, tmp_path / "logs")
+    log = folder / "broker-2" / "server.log"
+    log.write_text(log.read_text().replace("Kafka version: 2.6.3", "Kafka version: 2.4.1"))
+    about = imported(folder, tmp_path).imported
+    assert about.unknown == ["brokers ran different versions: 2.4.1, 2.6.3"]
+
+
+def test_what_was_imported_is_kept_beside_the_trace(tmp_path: Path) -> None:
+    result = imported(given(SHRINK, tmp_path / "logs"), tmp_path)
+    kept = read_import(result.performed.directory)
+    assert isinstance(kept, Imported)
+    assert kept == result.imported
+    assert read_import(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("files", "complaint"),
+    [
+        ({}, "no state-change.log*, controller.log* or server.log* in it or below it"),
+        ({"access.log": "GET /\n"}, "no state-change.log*, controller.log* or server.log*"),
+        ({"server.log": "2026-11-22 nginx: started\n"}, "no line of Kafka's"),
+        ({"server.log.gz": "not gzipped"}, "no line of Kafka's"),
+    ],
+)
+def test_what_is_no_kafka_cluster_is_refused(
+    files: dict[str, str], complaint: str, tmp_path: Path
+) -> None:
+    (tmp_path / "logs").mkdir()
+    for name, text in files.items():
+        (tmp_path / "logs" / name).write_text(text)
+    with pytest.raises(UserError) as refused:
+        imported(tmp_path / "logs", tmp_path)
+    assert complaint in str(refused.value)
+    assert "\n" not in str(refused.value)
