@@ -60,8 +60,8 @@ def command(
     at the server. Nothing is changed on the way. A line per answer; counts and times per operation
     and path pattern at the end.
     """
-    address, where = parse_address(_with_host(zookeeper)), _listen(listen)
-    until_s = None if lasting is None else time.monotonic() + _us(lasting) / 1e6
+    address, where = parse_address(with_host(zookeeper)), listen_at(listen)
+    until_s = None if lasting is None else time.monotonic() + us_of("--for", lasting) / 1e6
     wait_until_ready(address, READY_MS)
     counted = _Counted()
     with Taps(counted, _now_us) as taps:
@@ -196,20 +196,20 @@ def _table(found: Summary) -> Table:
     return table
 
 
-def _with_host(text: str) -> str:
+def with_host(text: str) -> str:
     """`:2181` is a port on loopback."""
     return f"{HOST}{text}" if text.startswith(":") else text
 
 
-def _listen(text: str) -> tuple[str, int]:
-    host, _, port = _with_host(text).rpartition(":")
+def listen_at(text: str) -> tuple[str, int]:
+    host, _, port = with_host(text).rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
         raise UserError(f"--listen {text}: HOST:PORT or :PORT")
     return host.strip("[]"), int(port)
 
 
-def _us(text: str) -> int:
+def us_of(option: str, text: str) -> int:
     try:
         return duration_us(text)
     except BadDuration as error:
-        raise UserError(f"--for: {error}") from None
+        raise UserError(f"{option}: {error}") from None

@@ -1,0 +1,81 @@
+"""`isr top`: a running cluster on the screen, refreshed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Annotated
+
+import msgspec
+import typer
+
+from emulator.cli.tap import listen_at, with_host
+from emulator.scenario.errors import UserError
+from emulator.view.look import Look, views
+from emulator.view.watching import Lookout
+from zk.server import HOST, parse_address, wait_until_ready
+
+OPTIONS = {
+    "epilog": "Keys: arrows choose a partition, f filters, space freezes, q ends. Exit code 64:"
+    " nobody answers at --zookeeper, or there is no terminal."
+}
+READY_MS = 5_000
+_PATIENCE_S = 10.0
+
+
+def command(
+    zookeeper: Annotated[
+        str,
+        typer.Option(metavar="HOST:PORT[,HOST:PORT...][/chroot]", help="The cluster's ZooKeeper."),
+    ] = f"{HOST}:2181",
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[HOST]:PORT",
+            help="Be a tap there as well: conflicts of brokers that go through it are counted.",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One look as a JSON object, and no screen.")
+    ] = False,
+) -> None:
+    """Show a running cluster: controller, brokers, partitions as ZooKeeper, the controller and each
+    broker see them.
+
+    Read-only; works with any Kafka that keeps its state in ZooKeeper. A broker's column is its
+    metadata cache: = where it agrees with ZooKeeper, · where it does not tell.
+    """
+    address = parse_address(with_host(zookeeper))
+    where = None if listen is None else listen_at(listen)
+    if not (as_json or sys.stdout.isatty()):
+        raise UserError("isr top draws on a terminal: --json, or isr watch")
+    wait_until_ready(address, READY_MS)
+    with Lookout(address, where) as lookout:
+        if as_json:
+            typer.echo(msgspec.json.encode(_as_json(_whole(lookout))))
+            return
+        from emulator.view.top import Top
+
+        Top(lookout.look).run()
+
+
+def _whole(lookout: Lookout) -> Look:
+    """The first look in which all brokers were asked."""
+    until_s = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < until_s:
+        look = lookout.look()
+        if look.connected and look.brokers.keys() == look.seen.brokers.keys():
+            return look
+        lookout.wait_for_news(until_s - time.monotonic())
+    return lookout.look()
+
+
+def _as_json(look: Look) -> dict[str, object]:
+    compared = {
+        name: [
+            {"view": whose, "state": state, "differs": text not in ("=", "·"), "known": text != "·"}
+            for whose, state, text in views(look, one)
+        ]
+        for name, one in look.seen.partitions.items()
+    }
+    return {**msgspec.to_builtins(look), "views": msgspec.to_builtins(compared)}

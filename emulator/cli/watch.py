@@ -1,0 +1,72 @@
+"""`isr watch`: what changes in a running cluster, a line each."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+import typer
+
+from emulator.cli.run import orderly_end
+from emulator.cli.tap import us_of, with_host
+from emulator.view.seen import Change, Seen, changes
+from emulator.view.watching import Link, Watching
+from zk.server import HOST, parse_address, wait_until_ready
+
+OPTIONS = {"epilog": "Ctrl-C (or SIGTERM) ends it, exit code 0. 64: nobody answers at --zookeeper."}
+READY_MS = 5_000
+_SLICE_US = 200_000
+
+
+def command(
+    zookeeper: Annotated[
+        str,
+        typer.Option(metavar="HOST:PORT[,HOST:PORT...][/chroot]", help="The cluster's ZooKeeper."),
+    ] = f"{HOST}:2181",
+    lasting: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="End by itself after this.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A JSON object per change and line.")
+    ] = False,
+) -> None:
+    """Print what changes in a running cluster, as its ZooKeeper shows it: a line per change.
+
+    Read-only; works with any Kafka that keeps its state in ZooKeeper. First comes what is there.
+    """
+    address = parse_address(with_host(zookeeper))
+    until_s = None if lasting is None else time.monotonic() + us_of("--for", lasting) / 1e6
+    wait_until_ready(address, READY_MS)
+    watching = Watching(address, _Lines(as_json=as_json))
+    try:
+        with orderly_end():
+            while until_s is None or time.monotonic() < until_s:
+                watching.run(_SLICE_US)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        watching.close()
+
+
+class _Lines:
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._before, self._link = Seen(), Link.UP
+
+    def __call__(self, now: Seen, link: Link) -> None:
+        if link is not self._link:
+            self._link = link
+            self._print(Change("connection", "ZooKeeper", link.value, {"up": link is Link.UP}))
+        before, self._before = self._before, now
+        for change in changes(before, now):
+            self._print(change)
+
+    def _print(self, change: Change) -> None:
+        at = datetime.now().astimezone()
+        if self._as_json:
+            said = {"at": at.isoformat(timespec="milliseconds"), **msgspec.to_builtins(change)}
+            print(msgspec.json.encode(said).decode(), flush=True)
+        else:
+            print(f"{at.strftime('%H:%M:%S.%f')[:-3]}  {change.about}  {change.text}", flush=True)
