@@ -36,6 +36,9 @@ class LogDirectory:
         self.logs.pop(partition, None)
         self.checkpointed_high_watermarks.pop(partition, None)
 
+    def close(self) -> None:
+        """The process ends in an orderly way; what is open is let go."""
+
     def checkpoint(self, marks: dict[TopicPartition, int]) -> None:
         """Write replication-offset-checkpoint anew."""
         self.checkpointed_high_watermarks = marks

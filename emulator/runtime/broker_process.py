@@ -77,6 +77,8 @@ class BrokerProcess:
         self._service = KazooService(address, ClientTimes(), self.kernel.soon)
         self.config = KafkaConfig.of(options.profile.values, options.settings)
         sink.listen(self._tell)
+        data, directories = options.data, self.config.log_directories
+        self._disk = Disk(directories) if data is None else stored_disk(data, self.config)
         self.node = self._make_node()
 
     def _make_node(self) -> Broker:
@@ -89,7 +91,7 @@ class BrokerProcess:
             context,
             LinkedService(self._service, self._links, self.kernel),
             self.network,
-            self._disk(),
+            self._disk,
             host=host,
             port=port,
             wall_ms=lambda: int(time.time() * 1000),
@@ -103,10 +105,6 @@ class BrokerProcess:
             where = options.listen
             raise UserError(f"--listen {where[0]}:{where[1]}: {error.strerror}") from None
         return node
-
-    def _disk(self) -> Disk:
-        data = self.options.data
-        return Disk(self.config.log_directories) if data is None else stored_disk(data, self.config)
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -144,6 +142,8 @@ class BrokerProcess:
         self._flush()
         self._trace.close()
         self._links.close()
+        for directory in self._disk.directories:
+            directory.close()
         self.kernel.close()
 
     def _flush(self) -> None:

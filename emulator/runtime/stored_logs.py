@@ -95,6 +95,12 @@ class StoredDirectory(LogDirectory):
         shutil.rmtree(self._place(partition), ignore_errors=True)
         self.checkpoint(self.checkpointed_high_watermarks)
 
+    def close(self) -> None:
+        """Files are let go; the logs can be written to again."""
+        for log in self.logs.values():
+            if isinstance(log, StoredLog):
+                log.close()
+
     def checkpoint(self, marks: dict[TopicPartition, int]) -> None:
         """See LogDirectory."""
         super().checkpoint(marks)

@@ -87,7 +87,7 @@ class Metadata(Api):
             for t in entity.topics
             for p in t.partitions
         )
-        return MetadataResponse(brokers, entity.controller_id, states)
+        return MetadataResponse(brokers, getattr(entity, "controller_id", -1), states)
 
 
 def _topic(name: str, states: Sequence[PartitionState], live: set[int]) -> Values:

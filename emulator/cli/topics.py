@@ -1,0 +1,136 @@
+"""`isr topics`: topics of brokers as processes, through the Admin API.
+
+Owns the options and the table; the requests go over Kafka's protocol, so that any broker does.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, NoReturn
+
+import msgspec
+import typer
+
+from emulator.cli.broker import host_and_port
+from emulator.model.errors import Errors
+from emulator.protocol.messages import AdminResponse, CreateTopicsRequest, DeleteTopicsRequest
+from emulator.runtime.plain_client import Unreachable, ask_controller, metadata
+from emulator.scenario.errors import UserError
+
+app = typer.Typer(
+    help="Create, list and delete topics of brokers that run as processes (isr broker)."
+)
+Bootstrap = Annotated[
+    str, typer.Option(metavar="HOST:PORT[,HOST:PORT...]", help="Brokers to ask first.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+TIMEOUT_S = 30.0
+FIRST = "127.0.0.1:9092"
+
+
+@app.command()
+def create(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    bootstrap: Bootstrap = FIRST,
+    partitions: Annotated[int, typer.Option(min=-1, help="-1: the broker's default.")] = -1,
+    replication_factor: Annotated[int, typer.Option(min=-1, help="-1: the broker's default.")] = -1,
+    assignment: Annotated[
+        str | None,
+        typer.Option(metavar="1:2:3,2:3:1", help="Replicas of each partition, leader first."),
+    ] = None,
+    config: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="May be repeated.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a topic, and wait until the controller has leaders for it.
+
+    \b
+      isr topics create orders --bootstrap 127.0.0.1:9092 --partitions 3 --replication-factor 2
+      isr topics create orders --assignment 1:2:3,2:3:1 --config min.insync.replicas=2
+    """
+    request = CreateTopicsRequest(
+        topic,
+        () if assignment is None else placed(assignment),
+        tuple(_pair(text) for text in config or ()),
+        num_partitions=partitions,
+        replication_factor=replication_factor,
+    )
+    _tell(topic, "created", _asked(bootstrap, request), as_json=as_json)
+
+
+@app.command()
+def delete(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    bootstrap: Bootstrap = FIRST,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a topic, and wait until the controller has forgotten it."""
+    _tell(topic, "deleted", _asked(bootstrap, DeleteTopicsRequest(topic)), as_json=as_json)
+
+
+@app.command(name="list")
+def list_(bootstrap: Bootstrap = FIRST, as_json: AsJson = False) -> None:
+    """Partitions as the broker that is asked has them in its metadata cache, stale or not."""
+    try:
+        known = metadata(_servers(bootstrap), TIMEOUT_S)
+    except Unreachable as error:
+        _fail(error)
+    rows = [
+        {
+            "topic": s.partition.topic,
+            "partition": s.partition.partition,
+            "leader": s.leader,
+            "leader_epoch": s.leader_epoch,
+            "replicas": s.replicas,
+            "isr": s.isr,
+        }
+        for s in sorted(known.partitions, key=lambda s: s.partition)
+    ]
+    if as_json:
+        brokers = [b.broker for b in known.brokers]
+        found = {"controller": known.controller_id, "brokers": brokers, "partitions": rows}
+        typer.echo(msgspec.json.encode(found))
+        return
+    typer.echo(f"controller {known.controller_id}")
+    for s in sorted(known.partitions, key=lambda s: s.partition):
+        name = f"{s.partition.topic}-{s.partition.partition}"
+        typer.echo(f"{name}  leader {s.leader}  replicas {list(s.replicas)}  isr {list(s.isr)}")
+
+
+def placed(text: str) -> tuple[tuple[int, ...], ...]:
+    """`1:2:3,2:3:1`. UserError."""
+    try:
+        return tuple(tuple(int(b) for b in part.split(":")) for part in text.split(","))
+    except ValueError:
+        raise UserError(f"--assignment {text}: write 1:2:3,2:3:1") from None
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise UserError(f"--config {text}: write KEY=VALUE")
+    return key, value
+
+
+def _servers(bootstrap: str) -> list[tuple[str, int]]:
+    return [host_and_port("--bootstrap", part) for part in bootstrap.split(",")]
+
+
+def _asked(bootstrap: str, request: CreateTopicsRequest | DeleteTopicsRequest) -> AdminResponse:
+    try:
+        return ask_controller(_servers(bootstrap), request, TIMEOUT_S)
+    except Unreachable as error:
+        _fail(error)
+
+
+def _fail(error: Unreachable) -> NoReturn:
+    raise UserError(f"no broker answers: {error}") from None
+
+
+def _tell(topic: str, done: str, answer: AdminResponse, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(msgspec.json.encode({"topic": topic, "result": answer.error.name}))
+    elif answer.error is Errors.NONE:
+        typer.echo(f"{topic} {done}")
+    if answer.error is not Errors.NONE:
+        raise UserError(f"{topic}: {answer.error.name}")
