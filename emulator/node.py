@@ -196,10 +196,8 @@ class Broker:
         if self.context.profile.propagation != "rpc":
             return None
         channel = BrokerToControllerChannelManager(self.context, self._network, self.metadata_cache)
-        manager = RpcAlterIsrManager(self.context, channel, lambda: self.broker_epoch)
         channel.start()
-        manager.start()
-        return manager
+        return RpcAlterIsrManager(self.context, channel, lambda: self.broker_epoch)
 
     async def _register(self) -> None:
         """Create `/brokers/ids/<id>` under the present session; its czxid is the broker epoch."""

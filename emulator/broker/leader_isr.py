@@ -236,6 +236,7 @@ class LeaderIsr:
         """Pending from now on (sendAlterIsrRequest): the call-back may come before `propagate`
         returns."""
         led = self._led
+        await self._context.kernel.checkpoint("propose_isr")
         item = AlterIsrItem(
             led.partition,
             self._wanted(proposed),

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from emulator.broker.alter_isr_manager import RpcAlterIsrManager
 from emulator.broker.context import BrokerContext
 from emulator.broker.delayed import DelayedFetch, DelayedProduce, ProduceStatus
 from emulator.broker.fetch_session import FetchContext
 from emulator.broker.fetcher import InitialFetchState, ReplicaFetcherManager
 from emulator.broker.isr_propagation import IsrPropagation
-from emulator.broker.isr_store import AlterIsrManager, zk_isr_store
+from emulator.broker.isr_store import zk_isr_store
 from emulator.broker.local_reads import Fetched, LocalReads
 from emulator.broker.log_dirs import LogDirectory
 from emulator.broker.log_manager import LogManager
@@ -66,12 +67,12 @@ class ReplicaManager:
         logs: LogManager,
         metadata_cache: MetadataCache,
         leader_quota: ReplicationQuotaManager,
-        alter_isr: AlterIsrManager | None = None,
+        alter_isr: RpcAlterIsrManager | None = None,
     ) -> None:
         """ISR changes go through `alter_isr`, or to ZooKeeper."""
         self._context, self._logs, self._metadata_cache = context, logs, metadata_cache
         self.propagation = IsrPropagation(context, zk_client)
-        self._through_controller = alter_isr is not None
+        self._alter_isr = alter_isr
         self._store = alter_isr or zk_isr_store(
             zk_client, self.propagation.record_isr_change, context.guards
         )
@@ -87,15 +88,19 @@ class ReplicaManager:
         self.is_shutting_down = False
 
     async def startup(self) -> None:
-        """The periodic tasks take their phase here, one shortly after the other (spec §4.1)."""
+        """The periodic tasks take their phase here, one shortly after the other (spec §4.1), and
+        keep it: 2.7's leaders propose in a run of isr-expiration what is sent a moment later
+        (ReplicaManager.scala@2.7.2 startup)."""
         context = self._context
         lag_ms = context.config.replica_lag_time_max_ms
         period_ms = lag_ms // 2 if ISR_EXPIRATION_AT_HALF_LAG in context.guards else lag_ms
         context.scheduler.schedule("isr-expiration", self._maybe_shrink_isr, period_ms)
-        if self._through_controller or ISR_CHANGE_NOTIFICATIONS not in context.guards:
-            return
-        await context.kernel.checkpoint("boot.propagation")
-        self.propagation.start()
+        if self._alter_isr is not None:
+            await context.kernel.checkpoint("boot.alter_isr")
+            self._alter_isr.start()
+        elif ISR_CHANGE_NOTIFICATIONS in context.guards:
+            await context.kernel.checkpoint("boot.propagation")
+            self.propagation.start()
 
     async def _maybe_shrink_isr(self) -> None:
         """One run of isr-expiration: every hosted partition, one after the other. An exception ends

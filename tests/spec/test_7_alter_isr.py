@@ -106,6 +106,16 @@ def test_7_4_a_success_completes_a_reassignment_without_a_watch_on_the_state() -
         assert not watched
 
 
+def test_7_2_a_warm_shrink_goes_out_milliseconds_later_since_both_timers_begin_together() -> None:
+    """As recorded: 3 and 4 ms from the log's line to the state's write, after a process's first."""
+    with without_3() as cluster:
+        cluster.do(Resume(3)).run_until(lambda: len(cluster.isr_history()) == 2)
+        cluster.do(Pause(3)).run_until(lambda: len(cluster.isr_history()) == 3)
+        decided = [e.t for e in cluster.seen(events.IsrUpdateStarted) if e.change == "shrink"]
+        sent = [e.t for e in cluster.seen(events.AlterIsrSent)]
+        assert 0 < sent[-1] - decided[-1] < 6000 < sent[0] - decided[0]
+
+
 # -- a cluster that is upgraded broker by broker ---------------------------------------------------
 
 
