@@ -9,7 +9,6 @@ import pytest
 
 from emulator.profiles.base import profiles
 from emulator.profiles.document import markdown
-from emulator.profiles.guards import controller, following, isr
 from emulator.profiles.guards.base import Guard, guards
 
 ROOT = Path(__file__).parents[3]
@@ -49,15 +48,7 @@ def test_every_guard_is_asked_for_by_the_core() -> None:
     assert [name for name in constants() if name not in asked] == []
 
 
-OF_THE_ZOOKEEPER_PATH = [
-    value
-    for module in (controller, following, isr)
-    for value in vars(module).values()
-    if isinstance(value, Guard)
-]
-
-
-@pytest.mark.parametrize("guard", OF_THE_ZOOKEEPER_PATH, ids=str)
+@pytest.mark.parametrize("guard", guards().values(), ids=str)
 def test_every_guard_is_switched_by_some_test(guard: Guard) -> None:
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")]
     constant = guard.name.upper().replace("-", "_")
