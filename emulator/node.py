@@ -207,6 +207,7 @@ class Broker:
             timestamp_ms=self._wall_ms(),
         )
         self.broker_epoch = await self._zk_client.register_broker(self.broker, info)
+        self.context.broker_epoch = self.broker_epoch
         self.context.emit(events.BrokerRegistered, self.broker_epoch)
 
     async def _serve(self, zk_client: KafkaZkClient) -> None:

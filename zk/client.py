@@ -145,10 +145,14 @@ class ZooKeeperClient:
         name: str,
         session_timeout_ms: int,
         max_in_flight: int,
+        calls_back_outside: bool = True,
     ) -> None:
+        """`calls_back_outside`: state handlers are called before the lock of a new session is
+        taken."""
         self._service, self._threads, self._probe = service, threads, probe
         self._name, self._session_timeout_ms = name, session_timeout_ms
         self._permits = threads.permits(max_in_flight)
+        self._calls_back_outside = calls_back_outside
         self._initialization_lock = threads.read_write_lock("initializationLock")
         self._event_lane = threads.lane("main-EventThread")
         self._change_handlers: dict[str, ZNodeChangeHandler] = {}
@@ -363,10 +367,12 @@ class ZooKeeperClient:
     async def _reinitialize(self) -> None:
         """The controller's queue is drained first, then a new session excludes all requests (spec
         §2.10)."""
-        for handler in self._state_handlers:
-            await handler.before_initializing_session()
+        if self._calls_back_outside:
+            await self._call_back_before()
         await self._initialization_lock.acquire_write()
         try:
+            if not self._calls_back_outside:
+                await self._call_back_before()
             if self._state is SessionState.EXPIRED and not self._closed:
                 self._session.close()
                 self._session = self._open()
@@ -374,6 +380,11 @@ class ZooKeeperClient:
             self._initialization_lock.release_write()
         for handler in self._state_handlers:
             await handler.after_initializing_session()
+
+    async def _call_back_before(self) -> None:
+        """Up to 1.1.0 under the lock that the controller's next request needs (KAFKA-6879)."""
+        for handler in self._state_handlers:
+            await handler.before_initializing_session()
 
     def is_current(self, generation: int) -> bool:
         """Whether a call-back belongs to the session that there is now."""

@@ -17,13 +17,15 @@ class Era(NamedTuple):
     `recreates_registration`: a stale one of its own is deleted and made again (2.2).
     `looks_before_creating`: `exists` before a path is made, and before the epoch is read (<= 1.0).
     `creates_parents_first`: of an ephemeral (0.9 to 1.0). `creates_leaf_first`: of a new
-    partition's state, its parents where that fails (<= 1.0)."""
+    partition's state, its parents where that fails (<= 1.0). `recognises_own_writes`: an ISR write
+    that is refused reads back whether it is there already (0.8.2)."""
 
     checked_registration: bool = True
     recreates_registration: bool = True
     looks_before_creating: bool = False
     creates_parents_first: bool = False
     creates_leaf_first: bool = False
+    recognises_own_writes: bool = True
     top_level_paths: tuple[str, ...] = paths.PERSISTENT_ZK_PATHS
 
 

@@ -388,12 +388,12 @@ class KafkaZkClient(ConfigRequests):
         if reply.code is Code.OK:
             assert reply.stat is not None
             return Updated(reply.stat.version)
-        if reply.code is Code.BAD_VERSION:
+        if reply.code is Code.BAD_VERSION and self._era.recognises_own_writes:
             found = await self.one(GetData(path))
             version = checker(found) if found.code is Code.OK else None
             return Rejected("BADVERSION") if version is None else Updated(version)
-        if reply.code is Code.NO_NODE:
-            return Rejected("NONODE")
+        if reply.code in (Code.NO_NODE, Code.BAD_VERSION):
+            return Rejected(reply.code.name.replace("_", ""))
         raise ZooKeeperError(reply.code, path)
 
     async def update_isr(

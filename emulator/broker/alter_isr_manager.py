@@ -139,7 +139,9 @@ class RpcAlterIsrManager:
 
 def _asked(item: AlterIsrItem) -> AlterIsrPartition:
     state = item.leader_and_isr
-    return AlterIsrPartition(item.partition, state.leader_epoch, state.isr, state.zk_version)
+    return AlterIsrPartition(
+        item.partition, state.leader_epoch, state.isr, state.zk_version, item.member_epochs
+    )
 
 
 def _answer(answered: AlteredIsr) -> Answer:

@@ -170,6 +170,8 @@ class KafkaApis:
                     self._replicas.reads.let_rest(request.replica_id, without_records)
             connection.respond(response)
 
+        if request.replica_id >= 0:
+            self._context.follower_epochs[request.replica_id] = request.replica_epoch
         await self._replicas.fetch_messages(request, context, respond)
 
     async def _offsets_for_leader_epoch(

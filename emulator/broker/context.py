@@ -47,6 +47,10 @@ class BrokerContext:
         self.config, self.profile = config, profile
         self.guards: Set[Guard] = profile.guards
         """Which of Kafka's fixes this broker's version has."""
+        self.broker_epoch = -1
+        """The czxid of its registration; -1 before it is registered, and before 2.2."""
+        self.follower_epochs: dict[int, int] = {}
+        """The broker epochs that followers' last fetches came with."""
         self.scheduler = KafkaScheduler(kernel, self.spawn)
 
     def failed(self, what: str, error: Exception) -> None:

@@ -359,6 +359,7 @@ class ReplicaFetcherThread:
             self._session.epoch,
             named,
             forgotten,
+            self._context.broker_epoch,
         )
         try:
             response = await self._send(request)

@@ -32,6 +32,7 @@ class AlterIsrItem(NamedTuple):
     leader_and_isr: LeaderAndIsr
     answered: Callable[[Answer], Awaitable[None]]
     controller_epoch: int
+    member_epochs: tuple[int, ...] = ()
 
 
 class AlterIsrManager(Protocol):

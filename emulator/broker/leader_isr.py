@@ -35,7 +35,11 @@ from emulator.broker.rules import Rules
 from emulator.kernel.sync import RwLock
 from emulator.model.errors import Errors, IllegalState, KafkaError
 from emulator.model.offset_log import OffsetLog
-from emulator.profiles.guards.alter_isr import HW_AFTER_ALTER_ISR, KEEP_IN_FLIGHT
+from emulator.profiles.guards.alter_isr import (
+    HW_AFTER_ALTER_ISR,
+    KEEP_IN_FLIGHT,
+    MEMBER_EPOCHS,
+)
 from emulator.profiles.guards.isr import ISR_CHECK_UNDER_READ_LOCK
 from emulator.trace import events
 from emulator.trace.values import Lagging, TopicPartition
@@ -230,6 +234,14 @@ class LeaderIsr:
         led = self._led
         self._context.emit(events.IsrUpdateRejected, led.partition, proposed.change, led.zk_version)
 
+    def _member_epochs(self, members: tuple[int, ...]) -> tuple[int, ...]:
+        """Those that the members' last fetches came with (KIP-903)."""
+        context = self._context
+        if MEMBER_EPOCHS not in context.guards:
+            return ()
+        known = {**context.follower_epochs, context.broker: context.broker_epoch}
+        return tuple(known.get(member, -1) for member in members)
+
     # -- the answer that comes later ---------------------------------------------------------------
 
     async def _propose(self, proposed: PendingIsr, manager: AlterIsrManager) -> None:
@@ -242,6 +254,7 @@ class LeaderIsr:
             self._wanted(proposed),
             partial(self._answered, proposed, manager),
             led.controller_epoch,
+            self._member_epochs(proposed.proposed),
         )
         if not manager.enqueue(item):
             self._refused(proposed)

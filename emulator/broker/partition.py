@@ -25,6 +25,7 @@ from emulator.profiles.guards.following import (
     EPOCH_START_RECORDED,
     TRUNCATION_AFTER_MISSED_EPOCHS,
 )
+from emulator.profiles.guards.isr import ONLY_THE_ASSIGNED_JOIN
 from emulator.protocol.messages import FetchedPartition, FetchPartition
 from emulator.trace import events
 from emulator.trace.values import EpochRun, PartitionState, TopicPartition
@@ -194,8 +195,9 @@ class Partition:
         for broker in followers:
             if broker not in self.remotes:
                 self.remotes[broker] = self._new_replica(broker)
-        for broker in [b for b in self.remotes if b not in followers]:
-            del self.remotes[broker]
+        if ONLY_THE_ASSIGNED_JOIN in self._context.guards:
+            for broker in [b for b in self.remotes if b not in followers]:
+                del self.remotes[broker]
         self.replicas, self.isr_state = state.replicas, CommittedIsr(isr)
         if not isinstance(self._store, ZkIsrStore):
             self._store.clear_pending(self.partition)

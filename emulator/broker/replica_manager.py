@@ -30,6 +30,7 @@ from emulator.model.errors import Errors, KafkaError
 from emulator.profiles.guards.isr import (
     ISR_CHANGE_NOTIFICATIONS,
     ISR_EXPIRATION_AT_HALF_LAG,
+    PARTITIONS_FAIL_ALONE,
 )
 from emulator.protocol.messages import (
     EpochEndOffset,
@@ -80,6 +81,7 @@ class ReplicaManager:
         self.partitions: Pool[Partition] = Pool()
         self.reads = LocalReads(context, self.partitions, self._error_of_unhosted, leader_quota)
         self.offline: dict[TopicPartition, None] = {}
+        self._unread: dict[TopicPartition, None] = {}
         self.controller_epoch = 0
         self.fetchers: ReplicaFetcherManager | None = None
         self._produce_purgatory = Purgatory(context, "Produce")
@@ -242,6 +244,7 @@ class ReplicaManager:
 
     async def _become(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         errors: dict[TopicPartition, Errors] = {}
+        self._unread.clear()
         accepted: list[tuple[Partition, PartitionState]] = []
         for state in request.states:
             hosted = self._get_or_create(state.partition)
@@ -269,7 +272,7 @@ class ReplicaManager:
     def _has_no_log(self, partition: TopicPartition) -> bool:
         """A partition object was made, and its log could not be."""
         hosted = self.partitions.get(partition)
-        return hosted is not None and hosted.log is None
+        return hosted is not None and hosted.log is None and partition not in self._unread
 
     def _mark_offline(self, partitions: Iterable[TopicPartition]) -> None:
         """HostedPartition.Offline: until the process ends."""
@@ -311,6 +314,16 @@ class ReplicaManager:
                 await hosted.make_leader(state)
             except KafkaError as failed:
                 errors[hosted.partition] = failed.error
+            except ZooKeeperError as failed:
+                self._fails_alone(hosted.partition, "makeLeader", failed)
+
+    def _fails_alone(self, partition: TopicPartition, what: str, failed: ZooKeeperError) -> None:
+        """Settings of a new log could not be read: from 2.7 on that partition keeps its epoch, and
+        the answer says no error (KAFKA-9769); before, the whole request is broken off."""
+        if PARTITIONS_FAIL_ALONE not in self._context.guards:
+            raise failed
+        self._unread[partition] = None
+        self._context.failed(what, failed)
 
     async def _make_followers(
         self, states: list[tuple[Partition, PartitionState]], errors: dict[TopicPartition, Errors]
@@ -327,6 +340,8 @@ class ReplicaManager:
                     changed.append(hosted)
             except KafkaError as failed:
                 errors[hosted.partition] = failed.error
+            except ZooKeeperError as failed:
+                self._fails_alone(hosted.partition, "makeFollower", failed)
         if not changed:
             return
         assert self.fetchers is not None

@@ -10,9 +10,11 @@ from emulator.broker.context import BrokerContext, KernelThreads, TraceProbe
 from emulator.profiles.base import Profile
 from emulator.profiles.guards.controller import (
     BROKER_EPOCHS,
+    CALLBACKS_OUTSIDE_THE_LOCK,
     OWN_EPHEMERAL_CHECKED,
     STALE_REGISTRATION_REPLACED,
 )
+from emulator.profiles.guards.isr import OWN_WRITE_RECOGNISED
 from zk.blocking_client import BlockingZkClient
 from zk.client import ZooKeeperClient
 from zk.era import Era
@@ -32,6 +34,7 @@ def client_of(context: BrokerContext, service: Service) -> ZooKeeperClient:
         name=f"broker-{context.broker}",
         session_timeout_ms=context.config.zookeeper_session_timeout_ms,
         max_in_flight=context.config.zookeeper_max_in_flight_requests,
+        calls_back_outside=CALLBACKS_OUTSIDE_THE_LOCK in context.guards,
     )
 
 
@@ -43,6 +46,7 @@ def era_of(profile: Profile) -> Era:
         recreates_registration=STALE_REGISTRATION_REPLACED in guards,
         looks_before_creating=blocking,
         creates_leaf_first=blocking,
+        recognises_own_writes=OWN_WRITE_RECOGNISED in guards,
         creates_parents_first=blocking and OWN_EPHEMERAL_CHECKED in guards,
     )
     own_paths = profile.top_level_paths

@@ -15,7 +15,11 @@ from emulator.controller.errors import ControllerFailure
 from emulator.controller.machinery import Machinery
 from emulator.controller.reassignment import Reassignments
 from emulator.model.errors import Errors
-from emulator.profiles.guards.alter_isr import AHEAD_OF_THE_CONTROLLER, ELIGIBLE_MEMBERS
+from emulator.profiles.guards.alter_isr import (
+    AHEAD_OF_THE_CONTROLLER,
+    DONE_BEFORE_OUTDATED,
+    ELIGIBLE_MEMBERS,
+)
 from emulator.profiles.guards.base import Guard
 from emulator.protocol.messages import (
     AlteredIsr,
@@ -52,9 +56,12 @@ def validate(
         return Errors.NOT_CONTROLLER
     if wanted.leader_epoch < cached.leader_epoch:
         return Errors.FENCED_LEADER_EPOCH
+    outdated = strict and wanted.zk_version < cached.zk_version
+    if outdated and DONE_BEFORE_OUTDATED not in guards:
+        return Errors.INVALID_UPDATE_VERSION
     if _is_so_already(wanted, cached):
         return cached
-    if strict and wanted.zk_version < cached.zk_version:
+    if outdated:
         return Errors.INVALID_UPDATE_VERSION
     if ELIGIBLE_MEMBERS in guards and any(b not in live for b in wanted.isr):
         told = request_version >= TELLS_INELIGIBLE_FROM
@@ -124,6 +131,8 @@ class AlterIsrs:
                 request.broker, one.leader_epoch, one.new_isr, one.current_isr_version
             )
             decided = self._decide(one.partition, wanted, request.version)
+            if decided is None and self._names_a_former_life(one):
+                decided = Errors.INELIGIBLE_REPLICA
             if decided is None:
                 writes[one.partition] = wanted
             else:
@@ -149,6 +158,14 @@ class AlterIsrs:
             self._context.live,
             request_version,
             self._host.guards,
+        )
+
+    def _names_a_former_life(self, asked: AlterIsrPartition) -> bool:
+        """A member's fetches were those of a process that is gone (KIP-903)."""
+        live = self._context.live_brokers
+        return any(
+            epoch >= 0 and (member not in live or live[member][1] != epoch)
+            for member, epoch in zip(asked.new_isr, asked.member_epochs, strict=False)
         )
 
     async def _write(

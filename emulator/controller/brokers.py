@@ -14,7 +14,11 @@ from emulator.controller.handlers import NodeChangeHandler
 from emulator.controller.machinery import Machinery
 from emulator.controller.reassignment import Reassignments
 from emulator.controller.topic_deletion import TopicDeletionManager
-from emulator.profiles.guards.controller import BROKER_EPOCHS, BROKERS_READ_AGAIN
+from emulator.profiles.guards.controller import (
+    BROKER_EPOCHS,
+    BROKERS_READ_AGAIN,
+    EVERY_DEATH_IS_TOLD,
+)
 from emulator.protocol.messages import LiveBroker
 from emulator.trace import events
 from zk import paths
@@ -160,7 +164,8 @@ class Brokers:
         kept = [r for r in replicas if r.partition.topic not in context.topics_to_be_deleted]
         await self._replicas.handle_state_changes(kept, ReplicaState.OFFLINE)
         await self._deletions.fail([r for r in replicas if r not in kept])
-        if not leaderless:
+        hosts_nothing = not kept and EVERY_DEATH_IS_TOLD in self._machinery.host.guards
+        if not leaderless or hosts_nothing:
             await self._machinery.send_update_metadata(context.live_or_shutting_down, ())
 
     async def on_modification(self, broker: int) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from emulator.controller.alter_isr import AlterIsrs
 from emulator.controller.brokers import Brokers
 from emulator.controller.controlled_shutdown import ControlledShutdowns
-from emulator.controller.elections import Elections
+from emulator.controller.elections import Elections, completing
 from emulator.controller.errors import ControllerFailure
 from emulator.controller.event_manager import ControllerEvent, ControllerEventManager
 from emulator.controller.handlers import ChildChangeHandler, NodeChangeHandler
@@ -29,8 +29,10 @@ from emulator.kernel.scheduler import Task
 from emulator.model.errors import Errors, KafkaError
 from emulator.profiles.guards.controller import (
     ATOMIC_ELECTION,
+    EMPTY_MEANS_NONE,
     FENCED_CONTROLLER_WRITES,
     NOTIFICATIONS_READ_AGAIN,
+    ONLY_THE_ACTIVE_LISTENS,
     UPDATE_METADATA_FIRST,
 )
 from emulator.profiles.guards.isr import ISR_CHANGE_NOTIFICATIONS
@@ -58,6 +60,7 @@ from zk.zk_requests import NO_FENCING
 
 NO_CONTROLLER = -1
 FIRST_REBALANCE_MS = 5000
+ISR_CHANGE = "IsrChangeNotification"
 
 
 class KafkaController:
@@ -133,7 +136,7 @@ class KafkaController:
                 ),
                 (
                     paths.ISR_CHANGE_NOTIFICATION,
-                    "IsrChangeNotification",
+                    ISR_CHANGE,
                     self._process_isr_change_notification,
                 ),
             )
@@ -273,14 +276,11 @@ class KafkaController:
         await self._deletions.init(deletions, self._ineligible_for_deletion(deletions))
         first = UPDATE_METADATA_FIRST in self._host.guards
         if first:
-            await self.machinery.send_update_metadata(self.context.live_or_shutting_down, ())
+            await self.machinery.tell_everybody(())
         await self.machinery.replicas.startup()
         await self.machinery.partitions.startup()
         if not first:
-            everything = tuple(self.context.leadership)
-            await self.machinery.send_update_metadata(
-                self.context.live_or_shutting_down, everything
-            )
+            await self.machinery.tell_everybody(tuple(self.context.leadership))
         if self._blocking:
             await self._topics.subscribe(list(self.context.all_topics))
         await self._reassignments.initialize(early.moves)
@@ -390,10 +390,12 @@ class KafkaController:
         self._put_if_active("PartitionModifications", partial(self._topics.on_modification, topic))
 
     def _put_if_active(self, name: str, process: Callable[[], Awaitable[object]]) -> None:
-        """An event that does nothing unless this broker is controller when its turn comes."""
+        """An event that does nothing unless this broker is controller when its turn comes; up to
+        0.10.1 notifications are worked on all the same (KAFKA-4447)."""
+        always = name == ISR_CHANGE and ONLY_THE_ACTIVE_LISTENS not in self._host.guards
 
         async def when_active() -> None:
-            if self.is_active:
+            if self.is_active or always:
                 await process()
 
         self._put(name, when_active)
@@ -409,14 +411,16 @@ class KafkaController:
             named = await self._zk_client.get_partitions_from_isr_change_notifications(numbers)
             if named:
                 await self._update_leadership_cache(named, "notification")
-                await self.machinery.send_update_metadata(self.context.live_or_shutting_down, named)
+                await self.machinery.tell_everybody(named)
+            elif EMPTY_MEANS_NONE not in self._host.guards:
+                await self.machinery.tell_everybody(tuple(self.context.leadership))
         except (ZooKeeperError, ControllerFailure):
             await self._delete_isr_change_notifications(numbers)
             raise
         await self._delete_isr_change_notifications(numbers)
 
     async def _delete_isr_change_notifications(self, numbers: Sequence[str]) -> None:
-        version = self.context.epoch_zk_version
+        version = self.context.epoch_zk_version if self._fenced else NO_FENCING
         await self._zk_client.delete_isr_change_notifications(numbers, version)
         if numbers:
             gone = tuple(paths.isr_change_notification_sequence(n) for n in numbers)
@@ -504,7 +508,7 @@ class KafkaController:
                 await done(refused)
 
         def preempted() -> None:
-            self._host.spawn("zk-session-expiry-handler0", _completing(done, refused))
+            self._host.spawn("zk-session-expiry-handler0", completing(done, refused))
 
         self.events.put(ControllerEvent("ReplicaLeaderElection", process, preempted))
 
@@ -592,9 +596,3 @@ class KafkaController:
 
 async def _nothing() -> None:
     return None
-
-
-async def _completing(
-    done: Callable[[ElectionResults], Awaitable[None]], results: ElectionResults
-) -> None:
-    await done(results)

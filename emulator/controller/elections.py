@@ -9,7 +9,7 @@ checkAndTriggerAutoLeaderRebalance; spec §6.12.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 
 from emulator.controller.context import PartitionState
@@ -153,3 +153,10 @@ def _error(election: Election, election_type: ElectionType) -> Errors:
     if election_type is ElectionType.PREFERRED:
         return Errors.PREFERRED_LEADER_NOT_AVAILABLE
     return Errors.ELIGIBLE_LEADERS_NOT_AVAILABLE
+
+
+async def completing(
+    done: Callable[[ElectionResults], Awaitable[None]], results: ElectionResults
+) -> None:
+    """Answer a request, as a task of its own."""
+    await done(results)

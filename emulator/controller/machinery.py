@@ -76,3 +76,7 @@ class Machinery:
     ) -> None:
         """One UpdateMetadata for these partitions (none: only live brokers and controller)."""
         await self.send(lambda batch: batch.add_update_metadata(brokers, partitions))
+
+    async def tell_everybody(self, partitions: Iterable[TopicPartition]) -> None:
+        """The same to every broker that there is."""
+        await self.send_update_metadata(self.context.live_or_shutting_down, partitions)

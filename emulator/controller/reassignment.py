@@ -18,6 +18,7 @@ from emulator.controller.handlers import NodeChangeHandler
 from emulator.controller.machinery import Machinery
 from emulator.controller.topic_deletion import TopicDeletionManager
 from emulator.model.errors import Errors
+from emulator.profiles.guards.controller import BUMPED_EPOCH_REMEMBERED
 from emulator.protocol.messages import Reassignment
 from emulator.trace.values import TopicPartition
 from zk import paths
@@ -225,7 +226,8 @@ class Reassignments:
         new: LeaderIsrAndControllerEpoch | None = None
         while new is None:
             new = await self._try_to_bump(partition)
-        self._partitions.cache(partition, new, "epoch bump")
+        if BUMPED_EPOCH_REMEMBERED in self._machinery.host.guards:
+            self._partitions.cache(partition, new, "epoch bump")
         bumped = new
         await self._machinery.send(
             lambda batch: batch.add_leader_and_isr(

@@ -17,7 +17,7 @@ from emulator.controller.channel_manager import ControllerChannelManager
 from emulator.controller.context import ControllerContext
 from emulator.controller.errors import IllegalState
 from emulator.controller.ports import Host
-from emulator.profiles.guards.controller import STOP_REPLICA_EPOCH
+from emulator.profiles.guards.controller import SHUTTING_DOWN_ARE_TOLD, STOP_REPLICA_EPOCH
 from emulator.protocol.messages import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -52,6 +52,7 @@ class ControllerBrokerRequestBatch:
         self._on_update_metadata_response = on_update_metadata_response
         self._on_deletion_response = on_deletion_response
         self._stops_with_epoch = STOP_REPLICA_EPOCH in host.guards
+        self._tells_shutting_down = SHUTTING_DOWN_ARE_TOLD in host.guards
         self._leader_and_isr: dict[int, dict[TopicPartition, PartitionState]] = {}
         self._update_metadata: dict[TopicPartition, PartitionState] = {}
         self._update_metadata_brokers: dict[int, None] = {}
@@ -146,7 +147,8 @@ class ControllerBrokerRequestBatch:
 
     async def _send_leader_and_isr(self, controller_epoch: int) -> None:
         for broker, entries in list(self._leader_and_isr.items()):
-            if broker not in self._context.live_brokers:
+            told = self._context.live_brokers if self._tells_shutting_down else self._context.live
+            if broker not in told:
                 continue
             leaders = frozenset(s.leader for s in entries.values())
             request = LeaderAndIsrRequest(

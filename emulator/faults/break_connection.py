@@ -16,6 +16,7 @@ Kind = Literal[
     "UpdateMetadata",
     "StopReplica",
     "ControlledShutdown",
+    "AlterIsr",
 ]
 
 

@@ -39,6 +39,8 @@ class FetchRequest(msgspec.Struct, frozen=True):
     session_epoch: int
     partitions: tuple[FetchPartition, ...]
     forgotten: tuple[TopicPartition, ...] = ()
+    replica_epoch: int = -1
+    """The follower's broker epoch (v15, KIP-903)."""
 
 
 class FetchedPartition(msgspec.Struct, frozen=True, gc=False):
@@ -226,12 +228,14 @@ class ControlledShutdownResponse(msgspec.Struct, frozen=True):
 
 
 class AlterIsrPartition(NamedTuple):
-    """One partition of AlterIsr: the ISR that is to replace version `current_isr_version`."""
+    """One partition of AlterIsr: the ISR that is to replace version `current_isr_version`, and the
+    broker epoch of each member as the leader knows it (KIP-903; empty: not told)."""
 
     partition: TopicPartition
     leader_epoch: int
     new_isr: tuple[int, ...]
     current_isr_version: int
+    member_epochs: tuple[int, ...] = ()
 
 
 class AlterIsrRequest(msgspec.Struct, frozen=True):

@@ -138,11 +138,15 @@ def less_one(entry: Entry) -> Iterator[tuple[str, LoadedScenario]]:
 
 
 def needless(entry: Entry) -> list[str]:
-    """Entries without which it happens all the same: of a schedule that is as small as it can be,
-    none."""
-    return [
-        words for words, less in less_one(entry) if play_in_memory(entry, scenario=less).as_wanted
-    ]
+    """Entries without which it happens all the same, and nothing else: of a schedule that is as
+    small as it can be, none."""
+    whole = {one.invariant for one in play_in_memory(entry).violations}
+    found = []
+    for words, less in less_one(entry):
+        side = play_in_memory(entry, scenario=less)
+        if side.as_wanted and {one.invariant for one in side.violations} <= whole:
+            found.append(words)
+    return found
 
 
 def marks(side: Side) -> dict[int, str]:

@@ -122,3 +122,23 @@ AHEAD_OF_THE_CONTROLLER = Guard(
     citation="spec §7.4, hazards B30; KafkaController.scala@3.3.2 tryProcessAlterPartition",
     unneeded_before=_FIRST,
 )
+
+MEMBER_EPOCHS = Guard(
+    name="member-epochs",
+    kafka="KIP-903",
+    since="3.5",
+    does="A leader names with each member the broker epoch that its fetches came with, and the"
+    " controller takes in nobody who has been replaced since. Without it: a replica that came back"
+    " without its records joins on the word of its former life. No version with ZooKeeper has it.",
+    citation="hazards B22; KIP-903, AlterPartition v3 NewIsrWithEpochs",
+)
+
+DONE_BEFORE_OUTDATED = Guard(
+    name="done-before-outdated",
+    kafka="KAFKA-14144",
+    since="3.3",
+    does="A controller looks first whether what is proposed is so already, then at the version."
+    " Without it: a proposal that is sent again since its answer was lost is refused for good.",
+    citation="hazards B30; KafkaController.scala@3.3.0 tryProcessAlterPartition",
+    unneeded_before="3.3",
+)

@@ -115,3 +115,60 @@ STOP_REPLICA_EPOCH = Guard(
     " its own. Without it: every StopReplica is obeyed, also a late one.",
     citation="spec §4.4, §6.9; ReplicaManager.scala@2.6.3 stopReplicas",
 )
+
+ONLY_THE_ACTIVE_LISTENS = Guard(
+    name="only-the-active-listens",
+    kafka="KAFKA-4447",
+    since="0.10.2",
+    does="A controller that has resigned does nothing about a notification of which it hears late."
+    " Without it: it tells nobody and deletes the notification, so that nobody else can.",
+    citation="hazards B7; ControllerZkListener in KafkaController.scala@0.10.2.2",
+)
+
+EMPTY_MEANS_NONE = Guard(
+    name="empty-means-none",
+    kafka="KAFKA-2722",
+    since="0.9",
+    does="Where no notification is left nothing is sent. Without it: the event that follows the"
+    " deletion of every notification sends all partitions to all brokers.",
+    citation="hazards B16; IsrChangeNotificationListener in KafkaController.scala@0.9.0.1",
+)
+
+SHUTTING_DOWN_ARE_TOLD = Guard(
+    name="shutting-down-are-told",
+    kafka="KAFKA-7482",
+    since="2.1",
+    does="LeaderAndIsr goes to brokers that shut down, too. Without it: who shuts down does not"
+    " hear that others lead now, and goes on as leader until it ends.",
+    citation="hazards B21; ControllerBrokerRequestBatch@2.1.1 sendRequestsToBrokers",
+    unneeded_before="1.1",
+)
+
+BUMPED_EPOCH_REMEMBERED = Guard(
+    name="bumped-epoch-remembered",
+    kafka="KAFKA-9212",
+    since="2.4",
+    does="The leader epoch that a reassignment raises goes into the controller's context. Without"
+    " it: the next UpdateMetadata carries the epoch before, and clients are fenced by the leader.",
+    citation="hazards B17; KafkaController.scala@2.4.0 updateLeaderEpochAndSendRequest",
+)
+
+EVERY_DEATH_IS_TOLD = Guard(
+    name="every-death-is-told",
+    kafka="KAFKA-13225",
+    since="3.1",
+    does="The death of a broker that hosts nothing is told although some partition has no leader."
+    " Without it: it is not, and metadata go on to list the broker.",
+    citation="hazards B17; KafkaController.scala@3.1.0 onReplicasBecomeOffline",
+)
+
+CALLBACKS_OUTSIDE_THE_LOCK = Guard(
+    name="callbacks-outside-the-lock",
+    kafka="KAFKA-6879",
+    since="1.1.1",
+    does="What is to be done before a new session begins is done before the client's lock is taken."
+    " Without it: the controller's thread needs the lock for its next request, and who has the lock"
+    " waits for that thread.",
+    citation="hazards B9; ZooKeeperClient.scala@1.1.1 reinitialize",
+    unneeded_before="1.1",
+)

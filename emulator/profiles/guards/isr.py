@@ -98,3 +98,31 @@ ISR_CHECK_UNDER_READ_LOCK = Guard(
     " of a follower outside the ISR and every shrink pass takes the write lock.",
     citation="spec §3.3, §3.7; Partition.scala@2.5.1 maybeShrinkIsr",
 )
+
+OWN_WRITE_RECOGNISED = Guard(
+    name="own-write-recognised",
+    kafka="KAFKA-1382",
+    since="0.8.2",
+    does="A leader whose ISR write is refused reads back what is there, and knows its own words."
+    " Without it: after a lost answer it expects for ever the version before its own last write.",
+    citation="spec §2.3, hazards B2; ReplicationUtils.scala@0.8.2.2 checkLeaderAndIsrZkData",
+)
+
+PARTITIONS_FAIL_ALONE = Guard(
+    name="partitions-fail-alone",
+    kafka="KAFKA-9769",
+    since="2.7",
+    does="Where a new log's settings cannot be read from ZooKeeper, that one alone is not made."
+    " Without it: the whole LeaderAndIsr is broken off, and partitions before it have the epoch and"
+    " no fetcher.",
+    citation="hazards B4; ReplicaManager.scala@2.7.2 makeFollowers",
+)
+
+ONLY_THE_ASSIGNED_JOIN = Guard(
+    name="only-the-assigned-join",
+    kafka="KAFKA-1097",
+    since="0.8.1",
+    does="A leader forgets replicas that are assigned no more. Without it: a late fetch brings"
+    " one back into the ISR.",
+    citation="hazards B24; Partition.scala@0.8.1 updateLeaderHWAndMaybeExpandIsr",
+)

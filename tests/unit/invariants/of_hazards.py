@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import msgspec
+
 from emulator.trace import events as e
-from emulator.trace.values import Lagging, LoggedOp
+from emulator.trace.values import Lagging, LoggedOp, PartitionState, TopicPartition
 from tests.unit.invariants.history import ORDERS, REPLICAS, History
 
 
@@ -48,7 +50,67 @@ def obeying(epoch: int) -> History:
     return history.tell(e.MetadataCacheUpdated, 1, 3, epoch, REPLICAS, ())
 
 
+def at(history: History, ms: int) -> History:
+    """What is told last happens so much later."""
+    last = history.events[-1]
+    history.events[-1] = msgspec.structs.replace(last, t=last.t + ms * 1000)
+    return history
+
+
+def alone(late_ms: int) -> History:
+    """The leader shrinks to itself with five records that follower 2 has not; its high watermark
+    follows so much later."""
+    history = quiet().appended(1, 0, 5)
+    for follower, leo in ((2, 0), (3, 5)):
+        history.tell(e.FollowerStateUpdated, 1, ORDERS, follower, leo, 5, 0)
+    history.wrote(1, 1, 0, 1, 3).tell(e.IsrUpdated, 1, ORDERS, "shrink", (1, 3), 1, 0)
+    return at(history.hw(1, 5), late_ms)
+
+
+def joins(*, registered: bool) -> History:
+    """The leader decides to take 2 in; it may be gone when that is written."""
+    history = quiet().wrote(1, 1, 0, 1, 3)
+    decision = ("expand", (1, 3), (1, 3, 2), 0, 0, 0, 1)
+    history.tell(e.IsrUpdateStarted, 1, ORDERS, *decision)
+    if not registered:
+        gone = ("closeSession", None, None, None, False, (), None, None, ("/brokers/ids/2",))
+        history.tell(e.ZkTransaction, 2, 1, *gone)
+    return history.wrote(1, 1, 0, 1, 3, 2)
+
+
+def shown_deposed(leader: int) -> History:
+    """Broker 1, which leads in epoch 0, shows who leads in epoch 1, and ends."""
+    others = (r for r in REPLICAS if r != leader)
+    return quiet().shown(1, 1, leader, *others, at=(1,)).tell(e.BrokerExited, 1)
+
+
+def dead_and_back(*, told: bool) -> History:
+    """Broker 2 dies and is new again ten seconds later."""
+    history = quiet().tell(e.BrokerChange, 3, (), (2,), (), (1, 3))
+    if told:
+        history.tell(e.MetadataCacheUpdated, 1, 3, 1, (1, 3), ())
+    return at(history.tell(e.BrokerChange, 3, (2,), (), (), (1, 2, 3)), 10_000)
+
+
+def told_twice(versions: tuple[int, int]) -> History:
+    """All of twelve partitions, two times."""
+    history = quiet()
+    for version in versions:
+        history.logged(3, "delete", "/isr_change_notification/isr_change_0000000000")
+        states = tuple(
+            PartitionState(TopicPartition("bills", n), 1, 1, 0, REPLICAS, version, REPLICAS)
+            for n in range(12)
+        )
+        history.tell(e.MetadataCacheUpdated, 1, 3, 1, REPLICAS, states)
+    return history
+
+
 CASES = [
     Case("a member that has everything stays", lambda: expelled_at(4), lambda: expelled_at(5)),
     Case("the controller is not fenced", lambda: obeying(2), lambda: obeying(3)),
+    Case("acks follow the isr", lambda: alone(900), lambda: alone(2000)),
+    Case("eligible members join", lambda: joins(registered=True), lambda: joins(registered=False)),
+    Case("leaders are told", lambda: shown_deposed(1), lambda: shown_deposed(2)),
+    Case("the dead are known", lambda: dead_and_back(told=True), lambda: dead_and_back(told=False)),
+    Case("updates tell something new", lambda: told_twice((0, 1)), lambda: told_twice((0, 0))),
 ]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from emulator.hazards.catalogue.entry import PLACE
 from emulator.profiles.base import profiles
 from emulator.profiles.document import markdown
 from emulator.profiles.guards.base import Guard, guards
@@ -51,5 +52,9 @@ def test_every_guard_is_asked_for_by_the_core() -> None:
 @pytest.mark.parametrize("guard", guards().values(), ids=str)
 def test_every_guard_is_switched_by_some_test(guard: Guard) -> None:
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")]
+    texts += [path.read_text(encoding="utf-8") for path in PLACE.glob("*.yaml")]
     constant = guard.name.upper().replace("-", "_")
-    assert any(f'"{guard.name}' in text or constant in text for text in texts)
+    assert any(
+        f'"{guard.name}' in text or f"{{{guard.name}: " in text or constant in text
+        for text in texts
+    )

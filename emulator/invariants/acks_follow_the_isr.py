@@ -1,0 +1,71 @@
+"""When a shrink is committed, the high watermark no longer waits for who has left."""
+
+from __future__ import annotations
+
+from emulator.invariants.base import Invariant
+from emulator.trace import events as e
+from emulator.trace.values import TopicPartition
+
+AT_ONCE_US = 1_000_000
+
+
+class AcksFollowTheIsr(Invariant):
+    """When a leader has taken over a shrink, its high watermark is within a second what all that
+    are left have, and what waited for acks=all goes on (L8)."""
+
+    def begin(self) -> None:
+        self._known: dict[tuple[TopicPartition, int], dict[int, int]] = {}
+        self._hw: dict[tuple[TopicPartition, int], int] = {}
+        self._waits: dict[tuple[TopicPartition, int], tuple[int, int, int]] = {}
+        self._stood_still: dict[int, int] = {}
+
+    def on_stimulus(self, event: e.Stimulus) -> None:
+        """Who stands still does nothing at once."""
+        if event.do in ("pause", "resume"):
+            self._stood_still[event.broker] = event.t
+
+    def on_becomes_leader(self, event: e.BecomesLeader) -> None:
+        key = event.partition, event.broker
+        self._known[key] = {event.broker: event.leo}
+        self._hw[key] = event.hw
+        self._waits.pop(key, None)
+
+    def on_becomes_follower(self, event: e.BecomesFollower) -> None:
+        self._known.pop((event.partition, event.broker), None)
+        self._waits.pop((event.partition, event.broker), None)
+
+    def on_records_appended(self, event: e.RecordsAppended) -> None:
+        known = self._known.get((event.partition, event.broker))
+        if event.role == "leader" and known is not None:
+            known[event.broker] = event.leo
+
+    def on_follower_state_updated(self, event: e.FollowerStateUpdated) -> None:
+        known = self._known.get((event.partition, event.broker))
+        if known is not None:
+            known[event.replica] = event.leo
+
+    def on_isr_updated(self, event: e.IsrUpdated) -> None:
+        """Others that are caught up may hold the high watermark back, too."""
+        key = event.partition, event.broker
+        known = self._known.get(key)
+        view = self.facts.views.of(*key)
+        if event.change != "shrink" or known is None or view is None:
+            return
+        if any(replica not in known for replica in event.isr):
+            return
+        due = min(known[replica] for replica in event.isr)
+        behind = [leo for replica, leo in known.items() if replica not in event.isr]
+        if due > self._hw.get(key, 0) and len(behind) <= 1:
+            self._waits[key] = due, event.t, event.seq
+
+    def on_hw_advanced(self, event: e.HwAdvanced) -> None:
+        key = event.partition, event.broker
+        if event.role != "leader":
+            return
+        self._hw[key] = event.hw
+        due, since, seq = self._waits.pop(key, (0, 0, -1))
+        paused = self._stood_still.get(event.broker, -1) >= since
+        if due and event.t - since > AT_ONCE_US and not paused:
+            text = f"the ISR shrank, and the high watermark became {due} only "
+            text += f"{(event.t - since) / 1e6:.1f} s later"
+            self.violated(text, seq, event.seq, event.partition, event.broker)

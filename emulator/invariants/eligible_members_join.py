@@ -1,0 +1,45 @@
+"""Who joins the ISR is registered, and is the process whose fetches were seen."""
+
+from __future__ import annotations
+
+from emulator.invariants.base import Invariant
+from emulator.trace import events as e
+from emulator.trace.partitions import Partition, State
+
+
+class EligibleMembersJoin(Invariant):
+    """When ZooKeeper takes a member into an ISR, that broker is registered and has not been started
+    anew since the leader decided to take it in (S8)."""
+
+    def begin(self) -> None:
+        self._decided: dict[tuple[object, int], int] = {}
+        self._gone: dict[int, int] = {}
+        self.facts.partitions.listen(self._written)
+
+    def on_isr_update_started(self, event: e.IsrUpdateStarted) -> None:
+        if event.change == "expand":
+            for member in event.to_isr:
+                self._decided[event.partition, member] = event.seq
+
+    def on_zk_transaction(self, event: e.ZkTransaction) -> None:
+        for path in event.removed:
+            if path.startswith("/brokers/ids/"):
+                self._gone[int(path.rpartition("/")[2])] = event.seq
+
+    def _written(self, partition: Partition, state: State) -> None:
+        """Whom the controller itself puts there is another matter: it only takes away."""
+        if len(partition.states) < 2:
+            return
+        before = partition.states[-2]
+        for member in state.isr:
+            decided = self._decided.get((partition.name, member), -1)
+            if member in before.isr or decided < 0:
+                continue
+            if f"/brokers/ids/{member}" not in self.facts.znodes.all:
+                text = f"broker {member} joins the ISR, and is not registered"
+                seq = self._gone.get(member, decided)
+                self.violated(text, seq, state.seq, partition.name, member)
+            elif self.facts.caches.started.get(member, -1) > decided:
+                text = f"broker {member} joins the ISR, and has been started anew since its leader "
+                text += "decided so"
+                self.violated(text, decided, state.seq, partition.name, member)

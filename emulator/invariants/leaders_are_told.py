@@ -1,0 +1,22 @@
+"""A broker that shuts down is told that others lead."""
+
+from __future__ import annotations
+
+from emulator.invariants.base import Invariant
+from emulator.trace import events as e
+
+
+class LeadersAreTold(Invariant):
+    """A broker that ends in an orderly way, and shows another as leader in a later epoch, does not
+    believe any more that it leads itself (S5)."""
+
+    def on_broker_exited(self, event: e.BrokerExited) -> None:
+        cache = self.facts.caches.metadata.get(event.broker, {})
+        for name, (shown, _) in cache.items():
+            view = self.facts.views.of(name, event.broker)
+            if view is None or view.leader != event.broker or shown.leader < 0:
+                continue
+            if shown.leader != event.broker and shown.leader_epoch > view.leader_epoch:
+                text = f"broker {event.broker} ends, shows {shown.leader} as leader in epoch "
+                text += f"{shown.leader_epoch}, and leads in {view.leader_epoch}"
+                self.violated(text, view.seq, event.seq, name, event.broker)

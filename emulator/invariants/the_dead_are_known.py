@@ -1,0 +1,43 @@
+"""A broker whose registration is gone disappears from everybody's metadata."""
+
+from __future__ import annotations
+
+from emulator.invariants.base import Invariant
+from emulator.trace import events as e
+
+_IDS = "/brokers/ids/"
+SOON_US = 5_000_000
+
+
+class TheDeadAreKnown(Invariant):
+    """A controller that has seen a broker die tells everybody who lives then, within five seconds
+    and before it sees the broker again (L3)."""
+
+    def begin(self) -> None:
+        self._gone: dict[int, tuple[int, int, int, frozenset[int]]] = {}
+
+    def on_broker_change(self, event: e.BrokerChange) -> None:
+        """Who is new again was gone; was that told?"""
+        for broker in (*event.added, *event.bounced):
+            controller, since, seq, told = self._gone.pop(broker, (0, 0, -1, frozenset()))
+            lives = self._others_live(event)
+            if controller == event.broker and event.t - since > SOON_US and lives and not told:
+                text = f"broker {broker} was dead for {(event.t - since) / 1e6:.1f} s, and nobody "
+                text += "was told"
+                self.violated(text, seq, event.seq, None, broker)
+        for broker in event.deleted:
+            self._gone[broker] = event.broker, event.t, event.seq, frozenset()
+
+    def _others_live(self, event: e.BrokerChange) -> bool:
+        return any(broker != event.broker for broker in event.live if broker not in event.added)
+
+    def on_controller_elected(self, event: e.ControllerElected) -> None:
+        self._gone.clear()
+
+    def on_controller_resigned(self, event: e.ControllerResigned) -> None:
+        self._gone.clear()
+
+    def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
+        for broker, (controller, since, seq, told) in self._gone.items():
+            if event.sender == controller and broker not in event.live_brokers:
+                self._gone[broker] = controller, since, seq, told | {event.broker}

@@ -1,0 +1,52 @@
+"""What follows the deletion of a notification does not repeat the whole cluster to everybody."""
+
+from __future__ import annotations
+
+from emulator.invariants.base import Invariant
+from emulator.trace import events as e
+
+MANY = 10
+SOON_US = 1_000_000
+_NOTIFICATIONS = "/isr_change_notification/"
+
+
+class UpdatesTellSomethingNew(Invariant):
+    """When a controller has deleted notifications, which wakes it up again, it does not tell a
+    broker of ten partitions or more what that broker knows of all of them (L11)."""
+
+    def begin(self) -> None:
+        self._live: dict[int, tuple[int, tuple[int, ...]]] = {}
+        self._told: dict[int, dict[object, tuple[object, int]]] = {}
+        self._copies: set[int] = set()
+        self._deleted: dict[int, int] = {}
+
+    def on_broker_registered(self, event: e.BrokerRegistered) -> None:
+        """Who is new is told everything."""
+        self._told.pop(event.broker, None)
+        self._live.pop(event.broker, None)
+
+    def on_control_request_sent(self, event: e.ControlRequestSent) -> None:
+        if event.request == "UpdateMetadata" and event.attempt > 1:
+            self._copies.add(event.to)
+
+    def on_zk_transaction(self, event: e.ZkTransaction) -> None:
+        for op in event.ops or (event,):
+            if op.op == "delete" and (op.path or "").startswith(_NOTIFICATIONS) and not op.code:
+                self._deleted[event.broker] = event.t
+
+    def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
+        told = self._told.setdefault(event.broker, {})
+        brokers = event.sender_epoch, tuple(sorted(event.live_brokers))
+        same = self._live.get(event.broker) == brokers
+        new = [s for s in event.states if told.get(s.partition, (None, -1))[0] != s]
+        if event.broker in self._copies:
+            self._copies.discard(event.broker)
+        elif same and len(event.states) >= MANY and not new and self._woken(event):
+            text = f"broker {event.broker} is told of {len(event.states)} partitions, and knew all"
+            before = max(told[s.partition][1] for s in event.states)
+            self.violated(text, before, event.seq, None, event.broker)
+        self._live[event.broker] = brokers
+        told.update({s.partition: (s, event.seq) for s in event.states})
+
+    def _woken(self, event: e.MetadataCacheUpdated) -> bool:
+        return event.t - self._deleted.get(event.sender, -SOON_US) < SOON_US
