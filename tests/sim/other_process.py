@@ -1,4 +1,4 @@
-"""Worlds of `isr fuzz` played in a process of its own, whose strings hash as told."""
+"""Worlds of `isr fuzz` played in processes of their own, whose strings hash as told."""
 
 from __future__ import annotations
 
@@ -7,17 +7,33 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-TRY = "import sys; from emulator.explore.trial import try_seed; print(*(try_seed(int(s), "
-TRY += "digest=True).digest for s in sys.argv[1:]))"
+TRY = """\
+import sys
+from emulator.explore.trial import try_seed
+for seed in sys.argv[1:]:
+    trial = try_seed(int(seed), digest=True)
+    print(seed, trial.digest, *[f"{one.what}: {one.text!r}" for one in trial.ours])
+"""
+
+
+def played_elsewhere(seeds: Sequence[int], hashings: Sequence[int]) -> list[list[str]]:
+    """A process for each value of PYTHONHASHSEED, all at a time; what each says of the seeds: the
+    seed, the digest of its whole trace, and failures of ours."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", TRY, *map(str, seeds)],
+            env={**os.environ, "PYTHONHASHSEED": str(hashing)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for hashing in hashings
+    ]
+    told = [process.communicate()[0].splitlines() for process in processes]
+    assert [process.returncode for process in processes] == [0] * len(hashings)
+    return told
 
 
 def digests_elsewhere(seeds: Sequence[int], hashing: int) -> list[str]:
     """The digest of each seed's whole trace."""
-    done = subprocess.run(
-        [sys.executable, "-c", TRY, *map(str, seeds)],
-        env={**os.environ, "PYTHONHASHSEED": str(hashing)},
-        capture_output=True,
-        check=True,
-        text=True,
-    )
-    return done.stdout.split()
+    (lines,) = played_elsewhere(seeds, [hashing])
+    return [line.split()[1] for line in lines]

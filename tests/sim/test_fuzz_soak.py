@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.explore.fuzz import Tally, trials
-from emulator.explore.trial import try_seed
 from emulator.invariants.base import Monitor
 from emulator.runtime.play import PlayOptions, play
 from emulator.scenario.load import loads
+from emulator.trace import events as e
 from emulator.trace.sink import Sink
-from tests.sim.other_process import digests_elsewhere
+from tests.sim.other_process import played_elsewhere
 
 pytestmark = pytest.mark.soak
 
 SEEDS = 1_000
+PARTITIONS = 200
 LARGE = """
 about: Seven brokers with two hundred partitions, for an hour; one thing or other is always wrong.
 cluster:
@@ -37,19 +37,11 @@ expect: [the cluster converges]
 """
 
 
-def test_a_thousand_worlds_without_a_failure_of_ours() -> None:
-    tally = Tally()
-    for trial in trials(0, SEEDS, None, jobs=2):
-        tally.take(trial)
-    assert [(t.seed, t.ours) for t in tally.failed] == []
-    assert tally.trials == SEEDS
-
-
-def test_each_world_is_the_same_where_strings_hash_differently() -> None:
-    """Every fifth of them."""
-    seeds = range(0, SEEDS, 5)
-    here = [try_seed(seed, digest=True).digest for seed in seeds]
-    assert digests_elsewhere(seeds, hashing=7) == here
+def test_a_thousand_worlds_without_a_failure_each_the_same_where_strings_hash_differently() -> None:
+    one, other = played_elsewhere(range(SEEDS), (1, 7))
+    assert [line for line in one if len(line.split()) > 2] == []
+    assert one == other
+    assert len({line.split()[1] for line in one}) == SEEDS
 
 
 def test_seven_brokers_with_two_hundred_partitions_for_an_hour() -> None:
@@ -58,3 +50,6 @@ def test_seven_brokers_with_two_hundred_partitions_for_an_hour() -> None:
     outcome = play(loads(LARGE, "large"), PlayOptions(seed=1), sink)
     assert monitor.at_end() == []
     assert outcome.virtual_us >= 3_600_000_000
+    elected = {one.controller_epoch for one in sink.events if isinstance(one, e.ControllerElected)}
+    assert len(elected) > 1, "its controller was lost as well"
+    assert len([one for one in sink.events if isinstance(one, e.IsrUpdated)]) > PARTITIONS
