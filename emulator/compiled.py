@@ -31,6 +31,7 @@ HOT = (
     "emulator.broker.purgatory",
     "emulator.broker.replica",
     "emulator.broker.replica_manager",
+    "emulator.kernel.choices",
     "emulator.kernel.rng",
     "emulator.kernel.scheduler",
     "emulator.kernel.sync",

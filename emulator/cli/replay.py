@@ -1,4 +1,5 @@
-"""`isr replay RUN`: play a run again from its directory, and say whether the same comes out."""
+"""`isr replay RUN`: play a run again from its directory, or a schedule from its file, and say
+whether the same comes out."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ import typer
 
 from emulator.cli.run import announcement, orderly_end, performing
 from emulator.cli.run_progress import ProgressLine
+from emulator.cli.schedules import replay_schedule
 from emulator.cli.trace_difference import difference_json, difference_lines
+from emulator.explore.schedule import SUFFIXES
 from emulator.runtime.repetition import (
     About,
     Again,
@@ -28,15 +31,28 @@ SAME, DIFFERS = 0, 1
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN|FILE", help=f"{RUN_HELP} Or a schedule (isr explore).")
+    ],
+    width: Annotated[
+        int | None, typer.Option(help="Columns of a schedule's lanes; default: the terminal's.")
+    ] = None,
+    stops: Annotated[
+        bool,
+        typer.Option("--break", help="A schedule: stop at the violation in the debugger (pdb)."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
 ) -> None:
     """Play a run again, and compare every event.
 
     What its directory says is played: scenario as read, settings, seed. A run in virtual time comes
     out the same to the last event; where it does not, the first event that differs is told with
-    those before it. A live run cannot repeat literally. Exit code 0: the same; 1: it differs.
+    those before it. A live run cannot repeat literally. Of a schedule every choice is made again,
+    and its lane table is shown, with the violating rows marked. Exit code 0: the same; 1: it
+    differs.
     """
+    if Path(run).suffix in SUFFIXES:
+        raise typer.Exit(replay_schedule(Path(run), width, stops=stops, as_json=as_json))
     directory = find_run(run)
     about = about_run(directory)
     scratch = Path(mkdtemp(prefix="isr-replay-"))

@@ -34,11 +34,12 @@ class SimulatedWorld:
         seed: int,
         sink: Sink,
         choices: Mapping[Choice, int] | None = None,
+        kernel: type[Kernel] = Kernel,
     ) -> None:
         self.scenario = scenario
         self.chance = Chance(seed, choices)
         self.latencies = Latencies(self.chance)
-        self.kernel = Kernel(sink, wake_up=self.latencies)
+        self.kernel = kernel(sink, wake_up=self.latencies)
         self.cores = Cores(self.kernel, self.latencies)
         self.network = MemoryNetwork(self.kernel, self._network_latency_us)
         self._zookeeper = self.kernel.process("zookeeper")

@@ -33,6 +33,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
     "runs": many_runs.figures,
     "millions": many_runs.growth_figures,
     "searching": searching.pure_figures,
+    "schedules": searching.cluster_figures,
 }
 
 

@@ -1,0 +1,276 @@
+"""`isr explore`: what can happen, schedule after schedule, from one warm start."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import typer
+
+from emulator.cli.explore_async_isr import MODEL, explore_async_isr
+from emulator.cli.run import (
+    GuardOption,
+    ProfileOption,
+    PropagationOption,
+    chosen_version,
+    orderly_end,
+    seed_of,
+)
+from emulator.cli.schedules import keep_schedule, said, schedule_json, tell_schedule
+from emulator.explore.schedule import Schedule, schedule_of
+from emulator.explore.searching import Asked, Tally, as_schedule, search
+from emulator.explore.smaller import Shrinking
+from emulator.explore.sometimes import SOMETIMES, never
+from emulator.explore.stage import FOREVER_US, Stage, read_strike
+from emulator.scenario.errors import UserError, instead_of
+from emulator.scenario.load import load
+from emulator.scenario.shipped import find
+from emulator.scenario.units import BadDuration, duration_us
+
+CLEAN, FOUND, UNKNOWN = 0, 1, 2
+PLAIN_EVERY_S = 10.0
+OUT = Path("runs/explore")
+
+
+Strategy = Annotated[
+    Literal["random", "pct", "exhaustive"],
+    typer.Option(help="Who chooses: chance, drawn priorities, or every way there is."),
+]
+Begins = Annotated[str, typer.Option("--from", metavar="TIME", help="When the choosing begins.")]
+Steps = Annotated[int, typer.Option(min=1, help="At how many points it is chosen.")]
+Window = Annotated[
+    str, typer.Option(metavar="TIME", help="How much later than it would a thing may happen.")
+]
+Then = Annotated[
+    str | None, typer.Option(metavar="TIME", help="How long it goes on then; default: to its end.")
+]
+Schedules = Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")]
+ForTime = Annotated[
+    str | None, typer.Option("--time", metavar="TIME", help="For how long, such as 60s.")
+]
+Fault = Annotated[
+    list[str] | None,
+    typer.Option(help="One that may strike at any step: 'pause 3 for 8s'; may be repeated."),
+]
+Faults = Annotated[int, typer.Option(min=0, metavar="N", help="How many of them in one schedule.")]
+Converged = Annotated[
+    bool, typer.Option("--converged", help="Also what must have come about by the end.")
+]
+Sometimes = Annotated[
+    list[str] | None,
+    typer.Option(metavar="WORDS", help="What must have been seen; may be repeated."),
+]
+Small = Annotated[bool, typer.Option("--shrink", help="Make the failing schedule minimal.")]
+KeepGoing = Annotated[
+    bool, typer.Option("--keep-going", help="Go on after a violation; the first is kept.")
+]
+
+
+def command(
+    scenario: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCENARIO", help=f"A name (isr scenarios), a YAML file, or {MODEL}."
+        ),
+    ],
+    strategy: Strategy = "random",
+    begins: Begins = "3s",
+    steps: Steps = 20,
+    window: Window = "20ms",
+    then: Then = None,
+    schedules: Schedules = 200,
+    for_time: ForTime = None,
+    fault: Fault = None,
+    faults: Faults = 1,
+    converged: Converged = False,
+    sometimes: Sometimes = None,
+    seed: Annotated[
+        str | None, typer.Option(metavar="N", help="Decimal or 0x...; drawn if not given.")
+    ] = None,
+    profile: ProfileOption = None,
+    guard: GuardOption = None,
+    propagation: PropagationOption = None,
+    small: Small = False,
+    keep_going: KeepGoing = False,
+    jobs: Annotated[int, typer.Option(min=1, metavar="K", help="Processes.")] = 1,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where a failing schedule goes.")] = OUT,
+    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+) -> None:
+    """Choose wherever more than one thing can happen next, schedule after schedule.
+
+    Which thread runs, which message or watch is delivered, and (with --fault) which fault strikes
+    when. All schedules begin with the same warm start. Faults are bounded, healing is not. What
+    fails is kept as a file, which isr replay repeats exactly and isr shrink makes minimal. With
+    async-isr in place of a scenario: the model of asynchronous ISR updates, all of its states.
+
+    Exit code 0: nothing was violated; 1: something was; 2: unknown, for no race was run at all (or
+    not the one that was asked for with --sometimes).
+    """
+    version = chosen_version(profile, guard, propagation)
+    if scenario == MODEL:
+        raise typer.Exit(explore_async_isr(version, as_json=as_json))
+    schedule = schedule_of(
+        load(find(scenario), chosen=version),
+        seed_of(seed),
+        begins=begins,
+        window=window,
+        steps=steps,
+        liveness=converged,
+    )
+    asked = Asked(
+        how=strategy,
+        schedules=schedules,
+        seconds=_us("--time", for_time) / 1e6 if for_time else None,
+        menu=tuple(read_strike(one, schedule) for one in fault or ()),
+        faults_max=faults,
+        then_us=FOREVER_US if then is None else _us("--then", then),
+        jobs=jobs,
+        keep_going=keep_going,
+    )
+    wanted = _known(sometimes or [])
+    raise typer.Exit(_explore(schedule, asked, wanted, out, small=small, as_json=as_json))
+
+
+def _known(sometimes: list[str]) -> tuple[str, ...]:
+    for name in sometimes:
+        if name not in SOMETIMES:
+            raise UserError(f"--sometimes {name}: {instead_of(name, SOMETIMES)}")
+    return tuple(sometimes)
+
+
+def _explore(
+    schedule: Schedule,
+    asked: Asked,
+    wanted: tuple[str, ...],
+    out: Path,
+    *,
+    small: bool,
+    as_json: bool,
+) -> int:
+    """Search, tell, keep what fails; the exit code."""
+    tally, stage, broken_off = Tally(), _stage(schedule, as_json=as_json), False
+    line = _Line(asked.schedules)
+    try:
+        with orderly_end():
+            for _ in search(stage, asked, tally):
+                line.show(tally)
+    except KeyboardInterrupt:
+        broken_off = True
+    line.end()
+    kept = _kept(stage, tally, out, small=small) if tally.failing else None
+    code = verdict(tally, wanted, broken_off=broken_off)
+    if as_json:
+        typer.echo(msgspec.json.encode(_json(schedule, tally, kept, code)))
+    else:
+        _report(tally, wanted, kept, code)
+    return code
+
+
+def _stage(schedule: Schedule, *, as_json: bool) -> Stage:
+    typer.echo(said(schedule), err=as_json)
+    for name in ("begins", "window"):
+        _us(f"--{'from' if name == 'begins' else name}", getattr(schedule, name))
+    return Stage(schedule)
+
+
+def verdict(tally: Tally, wanted: tuple[str, ...], *, broken_off: bool) -> int:
+    """Found; or nothing found, which says something only where a race was run."""
+    if tally.failing:
+        return FOUND
+    exercised = all(tally.seen[name] for name in wanted) if wanted else bool(tally.seen)
+    return CLEAN if exercised and not broken_off else UNKNOWN
+
+
+def _us(option: str, text: str) -> int:
+    try:
+        return duration_us(text)
+    except BadDuration as error:
+        raise UserError(f"{option} {text}: {error}") from None
+
+
+def _kept(stage: Stage, tally: Tally, out: Path, *, small: bool) -> tuple[Path, Schedule]:
+    schedule = as_schedule(stage, tally.failing[0])
+    if small:
+        schedule = Shrinking(schedule).smallest()
+    file = out / f"{schedule.name}-{schedule.seed:#x}.yaml"
+    keep_schedule(schedule, file)
+    return file, schedule
+
+
+class _Line:
+    """The progress line: redrawn on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, of: int) -> None:
+        self._of = of
+        self._in_place = sys.stderr.isatty()
+        self._told_s = time.monotonic()
+
+    def show(self, tally: Tally) -> None:
+        now_s = time.monotonic()
+        if now_s - self._told_s < (0.2 if self._in_place else PLAIN_EVERY_S):
+            return
+        self._told_s = now_s
+        text = f"{tally.schedules} schedules of at most {self._of}, "
+        text += f"{tally.schedules / tally.seconds:.1f} per second, {len(tally.failing)} failing"
+        start, end = ("\r", "\x1b[K") if self._in_place else ("", "\n")
+        print(f"{start}{text}{end}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._in_place:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _report(
+    tally: Tally, wanted: tuple[str, ...], kept: tuple[Path, Schedule] | None, code: int
+) -> None:
+    typer.echo(
+        f"schedules  {tally.schedules:,} ({tally.schedules / tally.seconds:.1f} per second), "
+        f"{tally.steps:,} steps{_whole(tally)}"
+    )
+    for name in SOMETIMES:
+        if tally.seen[name] or name in wanted:
+            typer.echo(f"seen       {tally.seen[name]:>6,} × {name}")
+    typer.echo(f"never      {', '.join(never(tally.seen)) or 'nothing'}")
+    words = {CLEAN: "nothing violated", FOUND: "violated", UNKNOWN: "unknown: no race was run"}
+    typer.echo(f"verdict    {words[code]}")
+    if kept is None:
+        return
+    file, schedule = kept
+    tell_schedule(schedule)
+    assert schedule.violation is not None
+    hazard = f" [{schedule.violation.hazard}]" if schedule.violation.hazard else ""
+    typer.echo(f"broken     {schedule.violation.invariant}: {schedule.violation.text}{hazard}")
+    typer.echo(f"failing    {len(tally.failing)}, the first in {file}")
+    typer.echo(f"repeat it  isr replay {file}")
+
+
+def _whole(tally: Tally) -> str:
+    if tally.complete is None:
+        return ""
+    return f", {len(tally.states):,} states, {'complete' if tally.complete else 'not complete'}"
+
+
+def _json(
+    schedule: Schedule, tally: Tally, kept: tuple[Path, Schedule] | None, code: int
+) -> dict[str, Any]:
+    """`seed`, `scenario`, `schedules`, `per_second`, `steps`, `states`, `complete` (null where
+    chance chooses), `seen` (name to count), `never`, `failing`, `verdict` (0, 1, 2), `file` and
+    `schedule` (null without a violation)."""
+    return {
+        "seed": schedule.seed,
+        "scenario": schedule.name,
+        "schedules": tally.schedules,
+        "per_second": round(tally.schedules / tally.seconds, 3),
+        "steps": tally.steps,
+        "states": len(tally.states),
+        "complete": tally.complete,
+        "seen": dict(sorted(tally.seen.items())),
+        "never": never(tally.seen),
+        "failing": len(tally.failing),
+        "verdict": code,
+        "file": str(kept[0]) if kept else None,
+        "schedule": schedule_json(kept[1]) if kept else None,
+    }

@@ -1,0 +1,82 @@
+"""`isr shrink FILE`: a failing schedule made minimal."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from emulator.cli.run import orderly_end
+from emulator.cli.schedules import (
+    keep_schedule,
+    said,
+    schedule_json,
+    tell_broken,
+    tell_lanes,
+    tell_schedule,
+)
+from emulator.explore.schedule import Schedule, read_schedule
+from emulator.explore.searching import broken_of
+from emulator.explore.smaller import Shrinking
+from emulator.explore.stage import Stage
+
+
+def command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A schedule (isr explore).")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where it goes; default: FILE-small.yaml.")
+    ] = None,
+    width: Annotated[int | None, typer.Option(help="Columns; default: the terminal's.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+) -> None:
+    """Leave out of a failing schedule whatever it fails without, and show what is left.
+
+    Faults first, then choices, then load; the same invariant has to break. What is left is exact:
+    isr replay repeats it to the last event. The lane table shows it, with the violating rows
+    marked. Exit code 0: it is minimal.
+    """
+    before = read_schedule(file)
+    typer.echo(said(before), err=as_json)
+    line = _Line()
+    with orderly_end():
+        shrinking = Shrinking(before, line.show)
+        small = shrinking.smallest()
+    line.end()
+    target = out or file.with_name(f"{file.stem}-small.yaml")
+    keep_schedule(small, target)
+    if as_json:
+        told = {"file": str(target), "attempts": shrinking.attempts, "length_before": before.length}
+        typer.echo(msgspec.json.encode({**told, "length": small.length, **schedule_json(small)}))
+        return
+    stage = Stage(small)
+    played = stage.play_as_written()
+    tell_lanes(stage, played, width)
+    tell_schedule(small)
+    about = broken_of(small, played)
+    tell_broken((about,) if about else ())
+    typer.echo(
+        f"smaller    {before.length} -> {small.length} faults and choices, "
+        f"{shrinking.attempts} attempts"
+    )
+    typer.echo(f"repeat it  isr replay {target}")
+
+
+class _Line:
+    """How far it is."""
+
+    def __init__(self) -> None:
+        self._in_place = sys.stderr.isatty()
+
+    def show(self, attempts: int, schedule: Schedule) -> None:
+        if self._in_place or attempts % 20 == 0:
+            start, end = ("\r", "\x1b[K") if self._in_place else ("", "\n")
+            text = f"attempt {attempts}, {len(schedule.faults)} faults, "
+            text += f"{len(schedule.choices)} choices left"
+            print(f"{start}{text}{end}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._in_place:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,171 @@
+"""A kernel that asks what is to happen next, wherever more than one thing can.
+
+Owns what can happen next: what is ready, and what falls due within a window behind the oldest that
+waits (a message may take that much longer, a thread may be scheduled that much later). Time never
+goes back, nothing runs before it is due, and nothing is put off for longer than the window. What
+comes to one receiver by one way keeps its order. Without a strategy it is the plain kernel, and a
+strategy that always takes the first option changes nothing. It must not know who chooses, or why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import partial
+from heapq import heapify, heappop
+from typing import Protocol
+
+from emulator.kernel.action import Action
+from emulator.kernel.scheduler import NEVER, Clock, Kernel, Runnable, WakeUp
+from emulator.trace.sink import Sink
+
+WINDOW_US = 20_000
+LOOK_AGAIN = -1
+"""What a strategy says that has done something itself: what can happen next is another now."""
+
+
+class Strategy(Protocol):
+    """Who chooses."""
+
+    @property
+    def over(self) -> bool:
+        """It has no say any more: the plain kernel goes on."""
+        ...
+
+    def choose(self, options: Sequence[Runnable]) -> int:
+        """Which of these is next: the first is what the plain kernel would take."""
+        ...
+
+
+class ChoosingKernel(Kernel):
+    """The scheduler of a world that is explored. `halts`: it stops where the strategy ends."""
+
+    def __init__(
+        self, sink: Sink, clock: Clock | None = None, wake_up: WakeUp | None = None
+    ) -> None:
+        super().__init__(sink, clock, wake_up)
+        self.strategy: Strategy | None = None
+        self.window_us = WINDOW_US
+        self.halts = False
+        self._waiting: list[tuple[int, Runnable]] = []
+
+    def run(self, until_us: int = NEVER) -> None:
+        """As the plain kernel, which goes on where the strategy ends."""
+        self._stopping = False
+        strategy = self.strategy
+        while strategy is not None and not self._stopping:
+            if strategy.over:
+                self.strategy = strategy = None
+                self._stopping = self.halts
+            elif not self._step(strategy, until_us):
+                break
+        self._ready.extendleft(item for _, item in reversed(self._waiting))
+        self._waiting.clear()
+        if not self._stopping:
+            super().run(until_us)
+
+    def pending(self) -> list[tuple[int, Runnable]]:
+        """All that is to happen, with the time since when or at which, in the plain kernel's
+        order."""
+        ready = [*self._waiting, *((self.now, item) for item in self._ready)]
+        return ready + [(due, item) for due, _, item in sorted(self._heap, key=_in_order)]
+
+    def _step(self, strategy: Strategy, until_us: int) -> bool:
+        """One thing happens; False when nothing can until then."""
+        self._line_up()
+        if not self._waiting:
+            if not self._heap or self._heap[0][0] > until_us:
+                return False
+            self._come_to(self._heap[0][0])
+            return True
+        since_us, oldest = self._waiting[0]
+        if oldest.is_cancelled():
+            self._run(0)
+            return True
+        options = self._options(min(since_us + self.window_us, until_us))
+        chosen = 0 if len(options) == 1 else strategy.choose([item for _, item in options])
+        if chosen != LOOK_AGAIN:
+            self._take(options[chosen][0])
+        return True
+
+    def _line_up(self) -> None:
+        """What has become ready waits from now on."""
+        while self._ready:
+            self._waiting.append((self.now, self._ready.popleft()))
+
+    def _come_to(self, at_us: int) -> None:
+        """Time goes on; what is due then waits since it was."""
+        self._note_time(at_us)
+        heap, now = self._heap, self.now
+        while heap and heap[0][0] <= now:
+            due, _, item = heappop(heap)
+            if item.process.ordered_until >= now and item.is_behind():
+                self.call_at(item.not_before(now), item)
+            elif item.process.running:
+                self._waiting.append((due, item))
+            else:
+                item.process.hold(item)
+
+    def _options(self, until_us: int) -> list[tuple[int, Runnable]]:
+        """(place, item): the first of each way. Places of what is not due yet begin behind those of
+        what waits."""
+        found: list[tuple[int, Runnable]] = []
+        ways: set[Hashable] = set()
+        waiting = len(self._waiting)
+        soon = sorted(
+            (due, count, place)
+            for place, (due, count, _) in enumerate(self._heap)
+            if due <= until_us
+        )
+        places = [*range(waiting), *(waiting + place for _, _, place in soon)]
+        for place in places:
+            item = self._waiting[place][1] if place < waiting else self._heap[place - waiting][2]
+            way = way_of(item)
+            if way in ways or item.is_cancelled() or not item.process.running:
+                continue
+            ways.add(way)
+            found.append((place, item))
+        return found or [(0, self._waiting[0][1])]
+
+    def _take(self, place: int) -> None:
+        """Let it happen: what is not due yet takes time with it."""
+        waiting = len(self._waiting)
+        if place < waiting:
+            self._run(place)
+            return
+        due, _, item = self._heap.pop(place - waiting)
+        heapify(self._heap)
+        self._come_to(max(due, self.now))
+        if item.process.ordered_until >= self.now and item.is_behind():
+            self.call_at(item.not_before(self.now), item)
+            return
+        self._waiting.insert(0, (self.now, item))
+        self._run(0)
+
+    def _run(self, place: int) -> None:
+        item = self._waiting.pop(place)[1]
+        if item.process.running:
+            item.run()
+        else:
+            item.process.hold(item)
+        self.current = None
+
+
+def way_of(item: Runnable) -> Hashable:
+    """What keeps its order among itself: a thread, or what is called back on behalf of one object
+    (a connection, a session) on one lane; of what was put off the whole lane."""
+    if not isinstance(item, Action):
+        return id(item)
+    owner = owner_of(item)
+    return id(item._lane) if owner is None or item._put_off else (id(item._lane), id(owner))
+
+
+def owner_of(item: Action) -> object | None:
+    """Whose method a call-back calls; None where that cannot be seen."""
+    call: object = item._fn
+    while isinstance(call, partial):
+        call = call.func
+    return getattr(call, "__self__", None)
+
+
+def _in_order(entry: tuple[int, int, Runnable]) -> tuple[int, int]:
+    return entry[:2]

@@ -1,0 +1,209 @@
+"""Whole clusters explored: schedules repeat, searches end, and what fails is made small."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import msgspec
+import pytest
+
+from emulator.conformance.forks import in_child
+from emulator.explore.schedule import Choice, Schedule, Strike, schedule_of
+from emulator.explore.searching import Asked, Tally, as_schedule, search
+from emulator.explore.smaller import Shrinking, fewer
+from emulator.explore.sometimes import SOMETIMES, never
+from emulator.explore.stage import Played, Stage, digest_of, read_strike
+from emulator.explore.strategies import AsItComes, AsWritten, AtRandom, ByPriority
+from emulator.kernel.rng import Stream
+from emulator.runtime.play import Run
+from emulator.runtime.simulated import SimulatedWorld
+from emulator.scenario.errors import UserError
+from emulator.scenario.load import loads
+from emulator.scenario.version import Chosen
+from emulator.trace.sink import Sink
+
+STANDS_STILL = """\
+cluster: {brokers: 3, config: {replica.lag.time.max.ms: 2000, zookeeper.session.timeout.ms: 3000}}
+topics: {orders: {partitions: [[1, 2, 3]]}}
+workload: [{produce: orders, rate: 20, from: 2s, until: 6s}]
+faults: [{at: 3s, pause: {broker: 3}, for: 5s}]
+run: 12s
+"""
+IDLE = """\
+guards: {stay-at-log-end: off}
+cluster: {brokers: 3, config: {replica.lag.time.max.ms: 2000, zookeeper.session.timeout.ms: 9000}}
+topics: {orders: {partitions: [[1, 2, 3]]}}
+workload: [{produce: orders, rate: 20, from: 2s, until: 3s}]
+run: 9s
+"""
+STANDS = (Strike(0, "pause 2", "3s"), Strike(0, "pause 3", "10ms"))
+
+
+def schedule(profile: str = "2.6", **more: Any) -> Schedule:
+    scenario = loads(STANDS_STILL, "stands-still", chosen=Chosen(profile))
+    return schedule_of(scenario, 1, **{"begins": "3s", "steps": 20, **more})
+
+
+def idle(**more: Any) -> Schedule:
+    """Who has everything stays in the ISR, however long it stands still: not here (KAFKA-7152)."""
+    return schedule_of(loads(IDLE, "idle"), 1, **{"begins": "4s", "steps": 8, **more})
+
+
+@pytest.fixture(scope="module")
+def stage() -> Stage:
+    """Warm; whoever plays on it forks before."""
+    return Stage(schedule())
+
+
+def played(stage: Stage, strategy: AsItComes, **how: Any) -> Played:
+    return in_child(lambda: stage.play(strategy, **how))
+
+
+def test_where_nothing_is_chosen_every_event_is_as_in_a_plain_run(stage: Stage) -> None:
+    sink = Sink()
+    world = SimulatedWorld(stage.scenario, 1, sink)
+    Run(world).play()
+    plain = digest_of(sink.events)
+    world.close()
+    forever = played(stage, AsItComes(10**9), digest=True)
+    assert len(forever.offered) > 100
+    assert max(forever.offered) > 2
+    assert forever.trace == plain
+    assert played(stage, AsItComes(20), digest=True).trace == plain
+
+
+@pytest.mark.parametrize("kind", [AtRandom, ByPriority])
+def test_what_was_drawn_is_repeated_from_its_choices_to_the_last_event(
+    stage: Stage, kind: type[AtRandom | ByPriority]
+) -> None:
+    menu = (read_strike("pause 2 for 1s", stage.schedule),)
+    drawn = played(stage, kind(20, Stream(7), menu, 2), digest=True)
+    assert drawn.choices
+    assert drawn.faults
+    again = AsWritten(20, drawn.choices, drawn.faults, exactly=True)
+    assert played(stage, again, digest=True) == drawn
+
+
+def test_a_schedule_of_another_program_is_told_where_it_departs(stage: Stage) -> None:
+    choices = (Choice(2, 1, 2, "broker-9 somebody: else"),)
+    with pytest.raises(UserError, match="step 2: the schedule has 'broker-9 somebody: else'"):
+        played(stage, AsWritten(20, choices, (), exactly=True))
+    lenient = played(stage, AsWritten(20, choices, (), exactly=False))
+    assert lenient.choices == ()
+
+
+def test_a_small_scope_is_searched_completely_and_states_met_before_are_not_gone_on_from(
+    stage: Stage,
+) -> None:
+    small = Stage(schedule(steps=4))
+    tally = Tally()
+    lengths = [
+        p.length for p in search(small, Asked(how="exhaustive", schedules=400, then_us=0), tally)
+    ]
+    assert tally.complete
+    assert lengths == sorted(lengths), "breadth first"
+    assert lengths[0] == 0
+    assert len(tally.states) > 4
+    every = 1
+    for options in played(small, AsItComes(4), then_us=0).offered:
+        every *= options
+    assert tally.schedules < every * 2
+    assert tally.steps == 4 * tally.schedules
+
+
+def test_a_search_that_is_cut_short_says_so(stage: Stage) -> None:
+    tally = Tally()
+    for _ in search(stage, Asked(how="exhaustive", schedules=5, then_us=0), tally):
+        pass
+    assert tally.complete is False
+    assert tally.schedules == 5
+
+
+def test_the_shrunk_schedule_is_hardly_longer_than_the_shortest_there_is() -> None:
+    stage, least = Stage(idle()), Tally()
+    for _ in search(
+        stage, Asked(how="exhaustive", schedules=400, menu=STANDS, faults_max=2), least
+    ):
+        pass
+    drawn = Tally()
+    for _ in search(stage, Asked(schedules=20, menu=STANDS, faults_max=2, keep_going=True), drawn):
+        pass
+    failing = max(drawn.failing, key=lambda one: one.length)
+    small = Shrinking(as_schedule(stage, failing)).smallest()
+    assert failing.length > 3 * least.failing[0].length
+    assert small.length <= 1.5 * least.failing[0].length
+
+
+def test_what_is_made_small_fails_in_the_same_way_and_repeats_exactly() -> None:
+    stage, tally = Stage(idle()), Tally()
+    for _ in search(stage, Asked(schedules=20, menu=STANDS, faults_max=2), tally):
+        pass
+    failing = as_schedule(stage, tally.failing[0])
+    small = Shrinking(failing).smallest()
+    assert small.violation is not None
+    assert failing.violation is not None
+    assert small.violation.invariant == failing.violation.invariant
+    assert [fault.do for fault in small.faults] == ["pause 2"]
+    again = in_child(lambda: Stage(small).play_as_written())
+    assert (again.trace, again.events) == (small.trace, small.events)
+
+
+def test_what_does_not_fail_cannot_be_made_smaller() -> None:
+    with pytest.raises(UserError, match="does not fail"):
+        Shrinking(schedule(steps=0))
+
+
+def test_entries_are_left_out_until_none_can_be_missed() -> None:
+    def fails(entries: Any) -> bool:
+        return {3, 7} <= set(entries)
+
+    assert list(fewer(range(10), fails)) == [3, 7]
+    assert list(fewer([], fails)) == []
+
+
+def test_faults_strike_where_they_are_put_and_are_undone(stage: Stage) -> None:
+    strike = msgspec.structs.replace(read_strike("pause 2 for 700ms", stage.schedule), step=5)
+    seen = list[tuple[str, int]]()
+
+    def play() -> list[tuple[str, int]]:
+        result = stage.play(AsItComes(20, [strike]))
+        assert result.faults == (strike,)
+        seen.extend(
+            (event.do, event.t)
+            for event in stage.events
+            if type(event).__name__ == "Stimulus" and event.broker == 2
+        )
+        return seen
+
+    (paused, at_us), (resumed, until_us) = in_child(play)
+    assert (paused, resumed) == ("pause", "resume")
+    assert until_us - at_us == 700_000
+
+
+def test_what_is_seen_is_told_of_the_explored_part_alone(stage: Stage) -> None:
+    whole = played(stage, AsItComes(20))
+    nothing = played(stage, AsItComes(1), then_us=0)
+    assert "ISR changed" in whole.seen
+    assert not nothing.seen
+    assert set(never(whole.seen)) == set(SOMETIMES) - whole.seen
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("pause 9", "--fault pause 9"),
+        ("paus 2", "there is no paus"),
+        ("pause 2 for ever", "is no time"),
+        ("expire_session 2 for 2s", "nothing undoes expire_session"),
+    ],
+)
+def test_a_fault_that_cannot_be_is_one_line(stage: Stage, text: str, said: str) -> None:
+    with pytest.raises(UserError, match=said) as error:
+        read_strike(text, stage.schedule)
+    assert "\n" not in str(error.value)
+
+
+def test_two_plays_of_one_stage_are_alike(stage: Stage) -> None:
+    play = partial(played, stage, AtRandom(20, Stream(3), (), 0), states=True, digest=True)
+    assert play() == play()
