@@ -13,7 +13,7 @@ from emulator.explore.schedule import Choice, Schedule, Strike, schedule_of
 from emulator.explore.searching import Asked, Tally, as_schedule, search
 from emulator.explore.smaller import Shrinking, fewer
 from emulator.explore.sometimes import SOMETIMES, never
-from emulator.explore.stage import Played, Stage, digest_of, read_strike
+from emulator.explore.stage import FOREVER_US, Played, Stage, digest_of, read_strike
 from emulator.explore.strategies import AsItComes, AsWritten, AtRandom, ByPriority
 from emulator.kernel.rng import Stream
 from emulator.runtime.play import Run
@@ -207,3 +207,18 @@ def test_a_fault_that_cannot_be_is_one_line(stage: Stage, text: str, said: str) 
 def test_two_plays_of_one_stage_are_alike(stage: Stage) -> None:
     play = partial(played, stage, AtRandom(20, Stream(3), (), 0), states=True, digest=True)
     assert play() == play()
+
+
+def test_a_schedule_that_is_cut_behind_its_last_step_is_a_beginning_of_the_whole() -> None:
+    """No stimulus comes early."""
+    stage = Stage(schedule(begins="4s", steps=10))
+
+    def traced(then_us: int) -> list[str]:
+        stage.play(AtRandom(10, Stream(1), (), 0), then_us=then_us)
+        return [repr(event) for event in stage.events]
+
+    whole = in_child(lambda: traced(FOREVER_US))
+    for then_us in (0, 500_000, 3_000_000):
+        beginning = in_child(partial(traced, then_us))
+        assert whole[: len(beginning)] == beginning
+        assert len(beginning) < len(whole)
