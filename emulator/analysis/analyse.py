@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from emulator.analysis import tables
 from emulator.analysis.aggregations import Aggregation, aggregations
 from emulator.analysis.dataset import Dataset
-from emulator.analysis.derived import KEY, of_kinds
+from emulator.analysis.derived import KEY, of_kinds, sharing
 from emulator.analysis.errors import AnalysisError
 from emulator.trace.columns import SETTING
 
@@ -57,7 +57,8 @@ def cached(spark: SparkSession, dataset: Dataset) -> Iterator[DataFrame]:
     rows = tables.events(spark, dataset)
     kept = rows.select(*_needed(rows)).cache()
     try:
-        yield kept
+        with sharing(kept):
+            yield kept
     finally:
         kept.unpersist()
 

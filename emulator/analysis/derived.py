@@ -8,7 +8,10 @@ derived here must be what `trace.partitions` and the views derive from one trace
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from threading import RLock
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -22,6 +25,48 @@ PERCENTILES = (0.5, 0.95, 0.99)
 SPREAD_DDL = "p50 double, p95 double, p99 double, max double"
 """Exact, with linear interpolation between the two nearest values."""
 _DATA = "leader bigint, leader_epoch bigint, isr array<bigint>"
+
+
+# -- what several tables begin with ----------------------------------------------------------------
+
+
+class _Shared:
+    """What was derived from one DataFrame, each once."""
+
+    def __init__(self) -> None:
+        self.lock, self.found = RLock(), dict[str, DataFrame]()
+
+
+_SHARED: dict[int, _Shared] = {}
+"""By the identity of the rows; those alone that `sharing` was asked for."""
+
+
+@contextmanager
+def sharing(events: DataFrame) -> Iterator[None]:
+    """Meanwhile what several tables derive from these rows is made once, and kept."""
+    mine = _SHARED[id(events)] = _Shared()
+    try:
+        yield
+    finally:
+        del _SHARED[id(events)]
+        for found in mine.found.values():
+            found.unpersist()
+
+
+def shared(derive: Callable[[DataFrame], DataFrame]) -> Callable[[DataFrame], DataFrame]:
+    """A derivation that several tables begin with."""
+
+    @wraps(derive)
+    def once(events: DataFrame) -> DataFrame:
+        mine = _SHARED.get(id(events))
+        if mine is None:
+            return derive(events)
+        with mine.lock:
+            if derive.__name__ not in mine.found:
+                mine.found[derive.__name__] = derive(events).cache()
+            return mine.found[derive.__name__]
+
+    return once
 
 
 def of_kinds(events: DataFrame, *kinds: str) -> DataFrame:
@@ -61,6 +106,7 @@ def ms(us: Column) -> Column:
 # -- states of partitions --------------------------------------------------------------------------
 
 
+@shared
 def state_rows(events: DataFrame) -> DataFrame:
     """Everything that tells a version of a state znode, or that it is gone (`version` null), with
     the partition's generation."""
@@ -146,6 +192,7 @@ def _from_those_who_wrote(events: DataFrame) -> DataFrame:
 # -- metadata --------------------------------------------------------------------------------------
 
 
+@shared
 def shown(events: DataFrame) -> DataFrame:
     """One row per entry that a broker's metadata cache took: `version`, `t`."""
     state = F.col("state")
@@ -164,6 +211,7 @@ def shown(events: DataFrame) -> DataFrame:
     )
 
 
+@shared
 def run_ends(events: DataFrame) -> DataFrame:
     """When each run was over: its last event, or what its last row says."""
     return (

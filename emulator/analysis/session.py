@@ -39,6 +39,7 @@ _SETTINGS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.inMemoryColumnarStorage.batchSize": "1000",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -48,7 +49,8 @@ _SETTINGS: Mapping[str, str] = {
     "spark.sql.parquet.mergeSchema": "false",
     "spark.python.worker.reuse": "true",
 }
-"""A shuffle of little data is one task; many small files make few, one big file many."""
+"""A shuffle of little data is one task; many small files make few, one big file many. Files have
+their rows by kind: a batch of the cached rows is of few kinds, who wants others passes it by."""
 
 
 def check_master(master: str) -> None:

@@ -12,10 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from emulator import cli
-from emulator.analysis import session
+from emulator.analysis import session, tables
 from emulator.analysis.aggregations import aggregations
-from emulator.analysis.analyse import Analysis, analyse, write
+from emulator.analysis.analyse import Analysis, analyse, in_order, write
 from emulator.analysis.dataset import RunKey, open_dataset, pieces
+from emulator.analysis.derived import run_ends, sharing, state_rows
 from emulator.analysis.errors import NoSpark
 from emulator.analysis.follow import follow, known_files
 from emulator.analysis.report import write_report
@@ -85,6 +86,27 @@ def test_the_page_needs_no_network_and_leads_to_every_run(
     assert linked == {("0", "0x3"), ("1", "0x2")}, "of each group the worst; the list has all"
     for picture in ("distributions", "propagation_delay", "stale_metadata"):
         assert (tmp_path / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_several_tables_begin_with_is_made_once_and_let_go_of(
+    spark: SparkSession, both: tuple[Path, Analysis]
+) -> None:
+    every = tables.events(spark, open_dataset(both[0]))
+    with sharing(every):
+        first = state_rows(every)
+        assert state_rows(every) is first and run_ends(every) is not first
+        assert first.is_cached
+        assert state_rows(every.limit(1)) is not first
+    assert not first.is_cached
+    assert state_rows(every) is not state_rows(every)
+
+
+@pytest.mark.parametrize("name", ["leader_changes", "partition_health", "stale_metadata"])
+def test_a_table_is_the_same_where_nothing_is_shared(
+    name: str, spark: SparkSession, both: tuple[Path, Analysis]
+) -> None:
+    alone = aggregations()[name].aggregate(tables.events(spark, open_dataset(both[0])))
+    assert in_order(alone.toArrow()).to_pylist() == both[1].tables[name].to_pylist()
 
 
 @pytest.mark.soak
