@@ -1,0 +1,35 @@
+"""Up to 2.0 a follower that has every record is expelled once it stops fetching (KAFKA-7152)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.hazards.base import Hazard
+from emulator.hazards.versions import lacks
+from emulator.invariants.base import Violation
+from emulator.profiles.guards.isr import STAY_AT_LOG_END
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+
+
+class ExpelledAtTheLogEnd(Hazard):
+    """Partition.scala@2.0.1 getOutOfSyncReplicas looks at the time alone."""
+
+    name = "KAFKA-7152"
+    about = (
+        "A follower of an idle topic stands still for longer than replica.lag.time.max.ms; it has "
+        "every record, and is taken out of the ISR."
+    )
+    breaks = ("a member that has everything stays",)
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """The leader's version has no guard, and who leaves has all."""
+        started = events[violation.facts[1]]
+        return (
+            isinstance(started, e.IsrUpdateStarted)
+            and any(
+                one.replica == violation.broker and one.leo >= started.leo
+                for one in started.out_of_sync
+            )
+            and lacks(STAY_AT_LOG_END, started, events)
+        )

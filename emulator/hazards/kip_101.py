@@ -1,0 +1,48 @@
+"""Up to 0.10 a follower truncates to its high watermark, below what is committed (KIP-101)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.hazards.base import Hazard
+from emulator.hazards.versions import lacks
+from emulator.invariants.base import Violation
+from emulator.invariants.facts import Facts
+from emulator.profiles.guards.following import TRUNCATION_BY_EPOCH
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.handlers import Dispatch
+from emulator.trace.logs import missing
+from emulator.trace.values import TopicPartition
+
+
+class TruncatedToHighWatermark(Hazard):
+    """ReplicaManager.scala@0.10.2.2 makeFollowers: truncateTo(highWatermark) (H17)."""
+
+    name = "KIP-101"
+    about = (
+        "A follower learns the high watermark one fetch late. Told of a new leader it truncates to "
+        "its own, below what is committed, and is elected before it has fetched that again."
+    )
+    breaks = ("committed records survive", "hw within isr", "logs agree", "reads are consistent")
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """Some truncation of this partition took what was committed."""
+        return violation.partition is not None and any(
+            lacks(TRUNCATION_BY_EPOCH, event, events)
+            for event in _losses(violation.partition, events[: violation.facts[1] + 1])
+        )
+
+
+def _losses(partition: TopicPartition, events: Sequence[AnyEvent]) -> list[AnyEvent]:
+    """Truncations after which a log lacked committed records."""
+    facts, found = Facts(), list[AnyEvent]()
+    dispatch = Dispatch(facts.parts)
+    for event in events:
+        dispatch(event)
+        if isinstance(event, e.LogTruncated) and event.partition == partition:
+            committed = facts.committed.of(partition)
+            here = facts.logs.of(partition, event.broker)
+            if committed is not None and missing(committed.log, here) > 0:
+                found.append(event)
+    return found

@@ -1,0 +1,75 @@
+"""Hazards of versions that have no guard yet: recognised where such a version did it."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.hazards.base import recognise
+from emulator.trace import events as e
+from emulator.trace.values import Lagging
+from tests.unit.invariants.history import ORDERS, REPLICAS, History, violations
+
+
+def running(version: str) -> History:
+    history = History()
+    for broker in REPLICAS:
+        history.tell(e.BrokerStarting, broker, version)
+        history.logged(broker, "create", f"/brokers/ids/{broker}", "{}")
+    return history.elected().created()
+
+
+def named(history: History, invariant: str) -> set[str]:
+    return {
+        recognise(violation, history.events)
+        for violation in violations(history)
+        if violation.invariant == invariant
+    }
+
+
+@pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-7152"), ("2.1", "")])
+def test_a_follower_at_the_log_end_that_is_expelled(version: str, name: str) -> None:
+    history = running(version).appended(1, 0, 5).copied(0, 5, 2, 3)
+    history.tell(e.FollowerStateUpdated, 1, ORDERS, 3, 5, 5, 5)
+    lagging = (Lagging(3, 5, 10_001),)
+    history.tell(e.IsrUpdateStarted, 1, ORDERS, "shrink", (1, 2, 3), (1, 2), 5, 5, 0, 0, lagging)
+    assert named(history, "a member that has everything stays") == {name}
+
+
+@pytest.mark.parametrize(("version", "name"), [("1.0", "empty ISR"), ("1.1", "")])
+def test_an_isr_that_becomes_empty(version: str, name: str) -> None:
+    history = running(version).wrote(3, -1, 1, by="controller")
+    assert named(history, "leader in isr") == {name}
+
+
+@pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-6082"), ("2.1", "")])
+def test_a_controller_that_writes_after_another_was_elected(version: str, name: str) -> None:
+    history = running(version).elected(2, 2).wrote(3, 2, 1, 1, 2, 3, by="controller")
+    assert named(history, "state has one writer") == {name}
+
+
+@pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-7128"), ("2.1", "")])
+def test_a_follower_that_joins_below_the_start_of_the_epoch(version: str, name: str) -> None:
+    history = running(version).appended(1, 0, 5).copied(0, 5, 2).hw(1, 3)
+    history.wrote(1, 1, 0, 1, 2).hw(1, 5).wrote(3, 2, 1, 2, by="controller")
+    history.copied(0, 3, 3).told(2, 1, 2)
+    history.tell(e.FollowerStateUpdated, 2, ORDERS, 3, 3, 5, 5)
+    history.tell(e.IsrUpdateStarted, 2, ORDERS, "expand", (2,), (2, 3), 3, 5, 1, 2)
+    history.wrote(2, 2, 1, 2, 3)
+    assert named(history, "committed records survive") == {name}
+
+
+@pytest.mark.parametrize(("version", "name"), [("0.10.2", "KIP-101"), ("1.0", "")])
+def test_a_follower_that_truncates_what_is_committed_and_leads(version: str, name: str) -> None:
+    history = running(version).appended(1, 0, 5).copied(0, 5, 2, 3).hw(1, 5)
+    history.tell(e.LogTruncated, 3, ORDERS, 5, 3)
+    history.wrote(3, 3, 1, 2, 3, by="controller").told(3, 1, 2, 3)
+    assert named(history, "committed records survive") == {name}
+
+
+@pytest.mark.parametrize(("version", "name"), [("1.1", "KIP-279"), ("2.1", "")])
+def test_a_follower_that_keeps_records_of_another_leader_and_joins(version: str, name: str) -> None:
+    history = running(version).appended(1, 0, 5).copied(0, 5, 2).copied(0, 3, 3)
+    history.wrote(1, 1, 0, 1, 2).hw(1, 5)
+    history.tell(e.BecomesFollower, 3, ORDERS, 1, 0, 3, 0).copied(3, 5, 3, epoch=1)
+    history.wrote(1, 1, 0, 1, 2, 3)
+    assert named(history, "committed records survive") == {name}
