@@ -16,7 +16,9 @@ from functools import cache
 from typing import ClassVar
 
 from emulator.invariants.base import Violation
-from emulator.trace.events import AnyEvent
+from emulator.profiles.base import profiles
+from emulator.profiles.guards.base import Guard
+from emulator.trace.events import AnyEvent, BrokerStarting
 
 
 class Hazard:
@@ -47,3 +49,12 @@ def recognise(violation: Violation, events: Sequence[AnyEvent]) -> str:
         if violation.invariant in hazard.breaks and hazard.explains(violation, events):
             return hazard.name
     return ""
+
+
+def lacks(guard: Guard, at: AnyEvent, events: Sequence[AnyEvent]) -> bool:
+    """Whether the version that the broker of this event ran then has no such guard. One that was
+    switched for a run is not in the trace: what is broken without it is for its reader to find."""
+    for event in reversed(events[: at.seq]):
+        if isinstance(event, BrokerStarting) and event.broker == at.broker:
+            return guard not in profiles()[event.profile].guards
+    return False

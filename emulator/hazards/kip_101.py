@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from emulator.hazards.base import Hazard
-from emulator.hazards.versions import lacks
+from emulator.hazards.base import Hazard, lacks
 from emulator.invariants.base import Violation
 from emulator.invariants.facts import Facts
 from emulator.profiles.guards.following import TRUNCATION_BY_EPOCH
