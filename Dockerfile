@@ -1,9 +1,9 @@
-# The image of brokers and of the lab: `isr`, no Java, no Spark, nobody's root. `--target spark` has both.
+# The image of brokers and of the lab: `isr`, no Java, no Spark, nobody's root.
 # Packages are those of requirements.lock, by their hashes, less what only tests and analysis need.
 FROM python:3.11-slim-bookworm AS packages
 COPY requirements.lock /tmp/
 RUN awk '/^[a-z]/ { split($1, name, "=="); \
-         keep = name[1] !~ /^(pyspark|py4j|pyarrow|matplotlib|numpy|pillow|contourpy|cycler|fonttools|kiwisolver|pyparsing|python-dateutil|hypothesis|mypy|ruff|pytest|pytest-xdist|import-linter|grimp|execnet|confluent-kafka|kafka-python|pywin32|colorama|ast-serialize|librt|pydantic|pydantic-core)$/ } keep' \
+         keep = name[1] !~ /^(pyspark|py4j|pyarrow|matplotlib|numpy|pillow|contourpy|cycler|fonttools|kiwisolver|pyparsing|python-dateutil|hypothesis|mypy|ruff|pytest|pytest-xdist|import-linter|grimp|execnet|kafka-python|pywin32|colorama|ast-serialize|librt)$/ } keep' \
         /tmp/requirements.lock > /tmp/image.lock && \
     python -m venv /opt/isr && \
     /opt/isr/bin/pip install --no-cache-dir --no-deps --require-hashes -r /tmp/image.lock

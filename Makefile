@@ -18,7 +18,7 @@ export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-quick test-live test-slow test-spark test-shared check check-format check-lint \
+.PHONY: help setup demo test test-quick test-live test-slow test-spark test-containers test-shared check check-format check-lint \
         check-types check-imports check-house format compiled fidelity paths pages hazards bench mutants soak lock clean
 
 help: ## This list
@@ -34,7 +34,7 @@ demo: setup ## Run the main job: an ISR shrinks and expands, on a real ZooKeeper
 test: test-quick test-live ## The tests, in ten minutes: all but test-slow, test-spark, test-shared and soak
 
 test-quick: setup
-	$(PYTEST) -n $(JOBS) -m "not live and not shared and not slow and not soak and not spark" $(ARGS) $(OR_NONE)
+	$(PYTEST) -n $(JOBS) -m "not live and not shared and not slow and not soak and not spark and not containers" $(ARGS) $(OR_NONE)
 
 # What starts a real ZooKeeper server: first the tests that no delay spoils, then those that measure
 # how late the kernel ran, which get the machine alone.
@@ -49,6 +49,9 @@ test-slow: setup ## Longer ones: thousands of plays on both ZooKeepers, a record
 
 test-spark: setup ## The tests that start Spark
 	$(PYTEST) -m "spark and not soak" tests/spark $(ARGS) $(OR_NONE)
+
+test-containers: setup ## The tests that need containers; starts a Docker engine and makes images where missing
+	@.ci/containers $(PYTEST) -m "containers and not soak" tests/containers $(ARGS) $(OR_NONE)
 
 test-shared: setup ## Tests that need ../shared beside the clone
 	$(PYTEST) -m "shared and not soak" $(ARGS) $(OR_NONE)

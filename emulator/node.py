@@ -92,6 +92,7 @@ class Broker:
         self._zk_client: KafkaZkClient | None = None
         self.shutting_down = False
         self.exited = False
+        self.page_port = -1
 
     @property
     def broker(self) -> int:
@@ -204,6 +205,7 @@ class Broker:
         assert self._zk_client is not None
         info = BrokerInfo(
             (EndPoint("PLAINTEXT", "PLAINTEXT", self._host, self._port),),
+            jmx_port=self.page_port,
             timestamp_ms=self._wall_ms(),
         )
         self.broker_epoch = await self._zk_client.register_broker(self.broker, info)

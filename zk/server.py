@@ -311,10 +311,10 @@ class EmbeddedServer:
     def __init__(
         self,
         data_dir: Path,
-        *,
         tick_ms: int = 2000,
         min_session_timeout_ms: int | None = None,
         max_session_timeout_ms: int | None = None,
+        *,
         port: int = 0,
         force_sync: str = "no",
     ) -> None:

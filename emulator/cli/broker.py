@@ -20,6 +20,10 @@ from emulator.scenario.settings import overrides
 from emulator.scenario.version import read_version
 from zk.server import parse_address
 
+Page = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Metrics and status over HTTP; for isr top too."),
+]
 OLDEST = (1, 0)
 """Older ones write record formats that are not spoken."""
 
@@ -51,6 +55,7 @@ def command(
         Path | None,
         typer.Option(metavar="PATH", help="The trace: a file, or a folder (broker-N.ndjson)."),
     ] = None,
+    page: Page = None,
     began_ns: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Run one broker, speaking Kafka's protocol, until SIGTERM (controlled shutdown).
@@ -87,6 +92,7 @@ def command(
         data=data,
         trace=None if trace is None else trace_file(trace, broker),
         began_ns=began_ns,
+        page=None if page is None else host_and_port("--page", page),
     )
     if not BrokerProcess(options).run():
         raise typer.Exit(1)

@@ -32,7 +32,7 @@ from zk.server import parse_address
 
 T = TypeVar("T")
 
-EMBEDDED, SIMULATED = "embedded", "simulated"
+EMBEDDED, DOCKER, SIMULATED = "embedded", "docker", "simulated"
 WIDTH = 140
 """Columns where the output is no terminal."""
 
@@ -57,8 +57,9 @@ OPTIONS = {"epilog": _epilog()}
 ZooKeeper = Annotated[
     str | None,
     typer.Option(
-        metavar="embedded|simulated|HOST:PORT[,HOST:PORT...][/chroot]",
-        help="A server of our own on loopback (default), virtual time, or a server that you have.",
+        metavar="embedded|docker|simulated|HOST:PORT[,HOST:PORT...][/chroot]",
+        help="A server of our own on loopback (default), one in a container, virtual time, or a"
+        " server that you have.",
     ),
 ]
 Parquet = Annotated[
@@ -208,8 +209,8 @@ def check_playable(loaded: LoadedScenario, zookeeper: str, time_scale: int) -> N
 
 def _check_address(zookeeper: str) -> None:
     """Said before anything is made; whether somebody answers there is seen later."""
-    if zookeeper not in (EMBEDDED, SIMULATED) and ":" not in zookeeper:
-        raise UserError(f"--zookeeper {zookeeper}: {EMBEDDED}, {SIMULATED} or HOST:PORT")
+    if zookeeper not in (EMBEDDED, DOCKER, SIMULATED) and ":" not in zookeeper:
+        raise UserError(f"--zookeeper {zookeeper}: {EMBEDDED}, {DOCKER}, {SIMULATED} or HOST:PORT")
     if ":" in zookeeper:
         parse_address(zookeeper)
 
@@ -227,7 +228,7 @@ def _check_server(loaded: LoadedScenario, zookeeper: str) -> None:
 def _check_time_scale(loaded: LoadedScenario, zookeeper: str, time_scale: int) -> None:
     """Our own server's tick is whole milliseconds, one at least."""
     tick_ms = loaded.zookeeper.tick_time_ms
-    if zookeeper == EMBEDDED and time_scale > tick_ms:
+    if zookeeper in (EMBEDDED, DOCKER) and time_scale > tick_ms:
         raise TooFast(time_scale, f"ZooKeeper's tick of {tick_ms} ms would be less than 1 ms")
 
 

@@ -30,6 +30,7 @@ from emulator.runtime.linked_sessions import LinkedService
 from emulator.runtime.live_clock import LiveClock, LiveKernel
 from emulator.runtime.network import Listener
 from emulator.runtime.process_trace import ProcessTrace
+from emulator.runtime.status_page import Counts, StatusPage
 from emulator.runtime.stored_logs import stored_disk
 from emulator.runtime.tcp_network import TcpNetwork
 from emulator.scenario.errors import UserError
@@ -55,6 +56,7 @@ class BrokerOptions(msgspec.Struct, frozen=True, kw_only=True):
     data: Path | None = None
     trace: Path | None = None
     began_ns: int | None = None
+    page: tuple[str, int] | None = None
 
 
 class BrokerProcess:
@@ -80,6 +82,7 @@ class BrokerProcess:
         data, directories = options.data, self.config.log_directories
         self._disk = Disk(directories) if data is None else stored_disk(data, self.config)
         self.node = self._make_node()
+        self._page = self._make_page()
 
     def _make_node(self) -> Broker:
         options = self.options
@@ -105,6 +108,20 @@ class BrokerProcess:
             where = options.listen
             raise UserError(f"--listen {where[0]}:{where[1]}: {error.strerror}") from None
         return node
+
+    def _make_page(self) -> StatusPage | None:
+        where = self.options.page
+        if where is None:
+            return None
+        counts = Counts()
+        self.kernel.sink.listen(counts)
+        try:
+            page = StatusPage(where, self.node, counts, self.clock.put)
+        except OSError as error:
+            self.network.close()
+            raise UserError(f"--page {where[0]}:{where[1]}: {error.strerror}") from None
+        self.node.page_port = page.port
+        return page
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -137,6 +154,8 @@ class BrokerProcess:
         self.kernel.stop()
 
     def _close(self) -> None:
+        if self._page is not None:
+            self._page.close()
         self.network.close()
         self._service.close()
         self._flush()

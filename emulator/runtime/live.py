@@ -41,10 +41,11 @@ from zk.server import (
     require_session_timeout,
     wait_until_ready,
 )
+from zk.server_container import ContainerServer
 from zk.tap import Tap, Taps
 from zk.wire import Lane, Listener, OnReply, Service, Session, Way, When
 
-EMBEDDED = "embedded"
+EMBEDDED, DOCKER = "embedded", "docker"
 SERVER_LOOK_US = 1_000_000
 _THERE = Errors.TOPIC_ALREADY_EXISTS.name
 
@@ -70,7 +71,7 @@ class LiveWorld:
         self._as_recorded = any(boot.registered_us is not None for boot in scenario.boots)
         self.cores = Cores(self.kernel, self.latencies)
         self.network = MemoryNetwork(self.kernel, self._network_latency_us)
-        self.server = self._embedded(data_dir) if zookeeper == EMBEDDED else None
+        self.server = self._own(zookeeper, data_dir)
         self._address = self.server.address if self.server else parse_address(zookeeper)
         self._sessions: dict[int, str] = {}
         self._opened: list[tuple[Session, str]] = []
@@ -83,7 +84,7 @@ class LiveWorld:
         self._tap_of: dict[str, Tap] = {}
         self.log: ServerLog | ReplyLog = (
             ServerLog(self.server.txn_log_dir, self.causes, self.kernel)
-            if self.server
+            if isinstance(self.server, EmbeddedServer)
             else ReplyLog(self.causes, self.kernel)
         )
         if self._as_recorded:
@@ -115,14 +116,16 @@ class LiveWorld:
         for name in BROKERS:
             self.kernel.checkpoints[name] = partial(self.latencies.charge, name)
 
-    def _embedded(self, data_dir: Path) -> EmbeddedServer:
+    def _own(self, zookeeper: str, data_dir: Path) -> EmbeddedServer | ContainerServer | None:
+        """The server that is ours to start, and to strike. None: there is one."""
         settings, scale = self.scenario.zookeeper, self._time_scale
-        return EmbeddedServer(
-            data_dir,
-            tick_ms=max(1, settings.tick_time_ms // scale),
-            min_session_timeout_ms=max(1, settings.min_session_timeout_ms // scale),
-            max_session_timeout_ms=settings.max_session_timeout_ms // scale,
-        )
+        tick_ms = max(1, settings.tick_time_ms // scale)
+        least_ms = max(1, settings.min_session_timeout_ms // scale)
+        most_ms = settings.max_session_timeout_ms // scale
+        times = (tick_ms, least_ms, most_ms)
+        if zookeeper == DOCKER:
+            return ContainerServer(*times)
+        return EmbeddedServer(data_dir, *times) if zookeeper == EMBEDDED else None
 
     def __enter__(self) -> LiveWorld:
         try:
@@ -243,7 +246,7 @@ class LiveWorld:
         process.resume()
 
     @property
-    def _own_server(self) -> EmbeddedServer:
+    def _own_server(self) -> EmbeddedServer | ContainerServer:
         assert self.server is not None, "this needs a server of our own"
         return self.server
 

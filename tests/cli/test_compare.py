@@ -138,7 +138,7 @@ def test_a_guard_of_both_sides_is_one_of_each(isr: Isr) -> None:
         ),
         (("--propagation-a", "rpc"), "isr: --propagation rpc: Kafka 2.6 has no propagation rpc"),
         (("--seed", "x"), "isr: --seed x: a whole number is wanted"),
-        ((*LAGS, "--zookeeper", "nowhere"), "isr: --zookeeper nowhere: embedded, simulated or "),
+        ((*LAGS, "--zookeeper", "nowhere"), "isr: --zookeeper nowhere: embedded, docker, sim"),
         ((*LAGS, "--out", "tried.yaml"), "isr: tried.yaml"),
         (("--seeds", "0"), "isr: Invalid value for '--seeds'"),
     ],

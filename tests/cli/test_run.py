@@ -189,7 +189,10 @@ def test_a_progress_line_is_told_even_where_there_is_no_terminal(
         (["run", "tried.yaml", "--time-scale", "501"], "501: ZooKeeper's tick of 500 ms would be"),
         (["run", "tried.yaml", "--set", "num.io.threads"], "write KEY=VALUE"),
         (["run", "tried.yaml", "--set", "a.b=1"], "there is no setting a.b"),
-        (["run", "tried.yaml", "--zookeeper", "simulate"], "embedded, simulated or HOST:PORT"),
+        (
+            ["run", "tried.yaml", "--zookeeper", "simulate"],
+            "embedded, docker, simulated or HOST:PORT",
+        ),
         (["run", "tried.yaml", "--zookeeper", "a:1/b//c"], "the chroot stands once"),
         (["run", "tried.yaml", "--fast"], "No such option"),
         (["run", "tried.yaml", "--out", "/proc/none"], "/proc/none"),

@@ -1,0 +1,154 @@
+"""A Docker engine, and docker-compose.yml as a project of its own that leaves nothing behind.
+
+`make test-containers` starts an engine where none answers and makes the images. These tests are not
+skipped: without an engine they fail.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tenacity
+
+from emulator.view.watching import Lookout
+from tests.command import Isr
+from zk.server import parse_address, reserve
+from zk.server_container import engine
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = f"isrtest{os.getpid()}"
+
+
+def free_ports(count: int) -> list[int]:
+    """Of loopback; different ones, which nobody listens on."""
+    reserved = [reserve(0) for _ in range(count)]
+    try:
+        return [int(one.getsockname()[1]) for one in reserved]
+    finally:
+        for one in reserved:
+            one.close()
+
+
+_FREE = iter(free_ports(7))
+PAGES = {broker: next(_FREE) for broker in (1, 2, 3)}
+PORTS = {
+    "ZOOKEEPER_PORT": str(next(_FREE)),
+    **{f"BROKER_{n}_PORT": str(next(_FREE)) for n in PAGES},
+    **{f"BROKER_{n}_PAGE": str(port) for n, port in PAGES.items()},
+}
+PATIENCE_S = 90
+
+
+class Compose:
+    """`docker compose`, whichever version there is."""
+
+    def __init__(self) -> None:
+        has_plugin = subprocess.run(
+            ["docker", "compose", "version"], capture_output=True, check=False
+        )
+        classic = shutil.which("docker-compose") or "docker-compose"
+        self._words = ["docker", "compose"] if has_plugin.returncode == 0 else [classic]
+        self.engine: Any = engine()
+        self.lookout: Lookout
+
+    def __call__(self, *words: str) -> str:
+        """What it printed. Its own progress goes to standard error."""
+        done = subprocess.run(
+            [*self._words, "-p", PROJECT, *words],
+            cwd=ROOT,
+            env={**os.environ, **PORTS},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def lab(self, *words: str) -> str:
+        """`isr WORDS` inside the network of the brokers."""
+        return self("run", "--rm", "-T", "lab", *words)
+
+    def container(self, service: str) -> Any:
+        wanted = [f"com.docker.compose.project={PROJECT}", f"com.docker.compose.service={service}"]
+        (found,) = self.engine.containers.list(all=True, filters={"label": wanted})
+        return found
+
+    def left_behind(self) -> list[str]:
+        of_it = {"label": f"com.docker.compose.project={PROJECT}"}
+        api = self.engine
+        kinds = (api.containers.list(all=True, filters=of_it), api.networks.list(filters=of_it))
+        volumes = api.volumes.list(filters=of_it)
+        return [str(one) for kind in (*kinds, volumes) for one in kind]
+
+    # -- what brokers say --------------------------------------------------------------------------
+
+    def status(self, broker: int) -> dict[str, Any]:
+        """A broker's own account. OSError when it does not answer."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{PAGES[broker]}/status", timeout=5) as page:
+            found: dict[str, Any] = json.load(page)
+        return found
+
+    def metrics(self, broker: int) -> dict[str, float]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{PAGES[broker]}/metrics", timeout=5) as page:
+            lines = page.read().decode().splitlines()
+        pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        return {name: float(value) for name, value in pairs}
+
+    def controllers(self) -> list[int]:
+        """Who thinks that he is one, of those that answer."""
+        found = []
+        for broker in PAGES:
+            try:
+                if self.status(broker)["controls"] is not None:
+                    found.append(broker)
+            except OSError:
+                continue
+        return found
+
+
+def eventually(check: Any) -> Any:
+    """What `check` gives, once it gives something; it may fail until then."""
+    for attempt in tenacity.Retrying(
+        stop=tenacity.stop_after_delay(PATIENCE_S),
+        wait=tenacity.wait_fixed(0.3),
+        retry=tenacity.retry_if_exception_type((AssertionError, OSError, KeyError)),
+        reraise=True,
+    ):
+        with attempt:
+            found = check()
+            assert found
+    return found
+
+
+@pytest.fixture
+def isr(capsys: pytest.CaptureFixture[str]) -> Isr:
+    return Isr(capsys)
+
+
+@pytest.fixture(scope="session")
+def compose() -> Iterator[Compose]:
+    """Up, every container healthy; down afterwards, with its volumes."""
+    made = Compose()
+    try:
+        made("up", "-d", "--no-build")
+        for service in ("zookeeper", "broker-1", "broker-2", "broker-3"):
+            eventually(lambda service=service: _is_healthy(made.container(service)))
+        with Lookout(parse_address(f"127.0.0.1:{PORTS['ZOOKEEPER_PORT']}")) as made.lookout:
+            yield made
+    finally:
+        made("down", "--volumes", "--remove-orphans", "--timeout", "5")
+    assert made.left_behind() == []
+
+
+def _is_healthy(container: Any) -> bool:
+    container.reload()
+    return bool(container.attrs["State"]["Health"]["Status"] == "healthy")

@@ -1,0 +1,110 @@
+"""docker-compose.yml from nothing: a cluster of containers, its pages, faults, and what is left."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from emulator.view.seen import SeenState
+from tests.containers.conftest import Compose, eventually
+
+pytestmark = pytest.mark.containers
+
+TOPIC = ("topics", "create", "orders", "--bootstrap", "broker-1:9092")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def orders(compose: Compose) -> None:
+    """A topic whose three replicas are in sync."""
+    compose.lab(*TOPIC, "--partitions", "3", "--replication-factor", "3")
+    eventually(lambda: sorted(_isr(compose, "orders-0")) == [1, 2, 3])
+
+
+def _state(compose: Compose, partition: str) -> SeenState:
+    """As ZooKeeper has it."""
+    state = compose.lookout.look().seen.partitions[partition].state
+    assert state is not None
+    return state
+
+
+def _isr(compose: Compose, partition: str) -> list[int]:
+    return list(_state(compose, partition).isr)
+
+
+def test_every_view_of_every_partition_is_known_and_the_same(compose: Compose) -> None:
+    def agree() -> bool:
+        look = json.loads(compose.lab("top", "--zookeeper", "zookeeper:2181", "--json"))
+        told = [view for views in look["views"].values() for view in views]
+        assert len(told) == 3 * (2 + 3)
+        return all(view["known"] and not view["differs"] for view in told)
+
+    eventually(agree)
+
+
+def test_metrics_have_kafkas_names_and_add_up(compose: Compose) -> None:
+    pages = [compose.metrics(broker) for broker in (1, 2, 3)]
+    led = [page["kafka_server_replicamanager_leadercount"] for page in pages]
+    hosted = [page["kafka_server_replicamanager_partitioncount"] for page in pages]
+    active = [page["kafka_controller_kafkacontroller_activecontrollercount"] for page in pages]
+    assert (sum(led), hosted, sum(active)) == (3, [3, 3, 3], 1)
+
+
+def test_a_controller_that_stands_still_is_replaced_and_resigns_when_it_wakes(
+    compose: Compose,
+) -> None:
+    (before,) = eventually(compose.controllers)
+    paused = compose.container(f"broker-{before}")
+    paused.pause()
+    try:
+        (after,) = eventually(lambda: [one for one in compose.controllers() if one != before])
+        epoch = compose.status(after)["controller_epoch"]
+        eventually(lambda: before not in _isr(compose, "orders-0"))
+    finally:
+        paused.unpause()
+    eventually(lambda: compose.controllers() == [after])
+    assert compose.status(after)["controller_epoch"] == epoch
+    eventually(lambda: sorted(_isr(compose, "orders-0")) == [1, 2, 3])
+
+
+def test_a_broker_that_is_killed_and_started_finds_its_files_again(compose: Compose) -> None:
+    broker = compose.container("broker-2")
+    broker.kill()
+    broker.wait()
+    eventually(lambda: 2 not in _isr(compose, "orders-0"))
+    broker.start()
+    eventually(lambda: sorted(_isr(compose, "orders-0")) == [1, 2, 3])
+    assert "meta.properties" in broker.exec_run("find /data").output.decode()
+
+
+def test_a_broker_without_a_network_leaves_every_isr_and_comes_back(compose: Compose) -> None:
+    broker = compose.container("broker-3")
+    (name,) = broker.attrs["NetworkSettings"]["Networks"]
+    aliases = broker.attrs["NetworkSettings"]["Networks"][name]["Aliases"]
+    network = compose.engine.networks.get(name)
+    network.disconnect(broker)
+    eventually(lambda: 3 not in _isr(compose, "orders-0"))
+    network.connect(broker, aliases=aliases)
+    eventually(lambda: sorted(_isr(compose, "orders-0")) == [1, 2, 3])
+
+
+def test_zookeeper_killed_and_started_again_keeps_every_state(compose: Compose) -> None:
+    before = _state(compose, "orders-1")
+    server = compose.container("zookeeper")
+    server.kill()
+    server.wait()
+    server.start()
+    eventually(lambda: len(compose.controllers()) == 1)
+    after = _state(compose, "orders-1")
+    assert after.leader_epoch >= before.leader_epoch
+    eventually(lambda: sorted(_isr(compose, "orders-1")) == [1, 2, 3])
+
+
+def test_asked_to_stop_a_broker_hands_its_leaderships_over(compose: Compose) -> None:
+    broker = compose.container("broker-1")
+    broker.stop(timeout=30)
+    broker.reload()
+    assert broker.attrs["State"]["ExitCode"] == 0
+    eventually(lambda: all(_state(compose, f"orders-{n}").leader != 1 for n in range(3)))
+    broker.start()
+    eventually(lambda: sorted(_isr(compose, "orders-0")) == [1, 2, 3])

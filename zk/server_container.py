@@ -1,0 +1,208 @@
+"""A real ZooKeeper server in a container of its own, through the Docker SDK.
+
+Owns one container of the official image (`ZOOKEEPER_IMAGE` names another): started, waited for,
+paused, killed, started again on its data, and removed with its volumes. However this process ends,
+SIGKILL included, the container goes: another process holds a pipe of ours and removes it when the
+pipe ends without a word (as `zk.server` does for a JVM). Knows no emulator.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import uuid
+from types import TracebackType
+from typing import Any, Self
+
+import tenacity
+
+from zk.server import (
+    HOST,
+    READY_TIMEOUT_MS,
+    Address,
+    NotReady,
+    ServerError,
+    StartFailed,
+    four_letter_word,
+    reserve,
+)
+
+IMAGE = "zookeeper:3.9.3"
+LABEL = "kafka-isr-emulator"
+_WATCHDOG = """
+import sys
+import docker
+if not sys.stdin.readline():
+    docker.from_env().containers.get(sys.argv[1]).remove(force=True, v=True)
+"""
+
+
+class NoEngine(ServerError):
+    """No Docker engine answers."""
+
+
+def engine() -> Any:
+    """The Docker engine that the environment names. Raises NoEngine."""
+    import docker
+    from docker.errors import DockerException
+
+    try:
+        client = docker.from_env()
+        client.ping()
+    except DockerException as error:
+        words = re.findall(r"'([^']+)'", str(error))  # of errors inside errors, the innermost
+        raise NoEngine(f"no Docker engine answers: {words[-1] if words else error}") from None
+    return client
+
+
+class ContainerServer:
+    """One server; as `zk.server.EmbeddedServer`, except that nobody else can read its log.
+
+    A context manager: starts, and removes whatever happens.
+    """
+
+    def __init__(
+        self,
+        tick_ms: int = 2000,
+        min_session_timeout_ms: int | None = None,
+        max_session_timeout_ms: int | None = None,
+        *,
+        image: str = "",
+    ) -> None:
+        """Raises NoEngine."""
+        self._engine = engine()
+        self.image = image or os.environ.get("ZOOKEEPER_IMAGE") or IMAGE
+        self.name = f"isr-zookeeper-{uuid.uuid4().hex[:12]}"
+        self._environment = {
+            "ZOO_TICK_TIME": str(tick_ms),
+            "ZOO_MAX_CLIENT_CNXNS": "0",
+            "ZOO_4LW_COMMANDS_WHITELIST": "*",
+            "ZOO_CFG_EXTRA": f"minSessionTimeout={min_session_timeout_ms or 2 * tick_ms}"
+            f" maxSessionTimeout={max_session_timeout_ms or 20 * tick_ms}",
+        }
+        self._container: Any = None
+        self._watchdog: subprocess.Popen[bytes] | None = None
+        with reserve(0) as reservation:
+            self.port: int = reservation.getsockname()[1]
+        self.is_there = False
+
+    @property
+    def address(self) -> Address:
+        return Address(((HOST, self.port),))
+
+    def start(self, timeout_ms: int = READY_TIMEOUT_MS) -> None:
+        """Start it on the data there is, and return when it serves. Raises StartFailed, NotReady;
+        then nothing of it is left."""
+        try:
+            self.launch()
+            self._wait_until_it_serves(timeout_ms)
+        except BaseException:
+            self.close()
+            raise
+
+    def launch(self) -> None:
+        """Start it, and do not wait for it. Raises StartFailed."""
+        from docker.errors import APIError, ImageNotFound
+
+        assert not self.is_there, "already started"
+        try:
+            if self._container is None:
+                self._create()
+            self._container.start()
+        except ImageNotFound:
+            raise StartFailed(f"there is no image {self.image}, and none could be pulled") from None
+        except APIError as error:
+            raise StartFailed(f"{self.image}: {' '.join(str(error.explanation).split())}") from None
+        self.is_there = True
+
+    def _create(self) -> None:
+        from docker.errors import ImageNotFound
+
+        try:
+            self._engine.images.get(self.image)
+        except ImageNotFound:
+            self._engine.images.pull(self.image)
+        self._watchdog = subprocess.Popen(
+            [sys.executable, "-c", _WATCHDOG, self.name],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._container = self._engine.containers.create(
+            self.image,
+            name=self.name,
+            labels={LABEL: str(os.getpid())},
+            environment=self._environment,
+            ports={"2181/tcp": (HOST, self.port)},
+        )
+
+    def stop(self) -> None:
+        """SIGKILL; data and port stay for the next `launch`."""
+        if self.is_there:
+            self.is_there = False
+            self._container.kill()
+            self._container.wait()
+
+    def pause(self) -> None:
+        """Its processes stand still: sockets stay, nothing is answered, no session expires."""
+        self._container.pause()
+
+    def resume(self) -> None:
+        """What stood still goes on; nothing where it runs."""
+        self._container.reload()
+        if self._container.status == "paused":
+            self._container.unpause()
+
+    def close(self) -> None:
+        """Remove it, with its volumes."""
+        self.is_there = False
+        container, self._container = self._container, None
+        if container is not None:
+            container.remove(force=True, v=True)
+        if self._watchdog is not None:
+            self._watchdog.communicate(b"\n")
+            self._watchdog = None
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def require_alive(self) -> None:
+        """Raise StartFailed when it has ended although nobody stopped it."""
+        if not self.is_there:
+            return
+        self._container.reload()
+        if self._container.status in ("exited", "dead"):
+            raise StartFailed(f"the ZooKeeper container has ended: {self._last_words()}")
+
+    def _wait_until_it_serves(self, timeout_ms: int) -> None:
+        def give_up(state: tenacity.RetryCallState) -> None:
+            error = state.outcome.exception() if state.outcome else None
+            waited = f"{timeout_ms / 1000:g} s"
+            raise NotReady(f"the ZooKeeper container is not ready after {waited}: {error}")
+
+        for attempt in tenacity.Retrying(
+            stop=tenacity.stop_after_delay(timeout_ms / 1000),
+            wait=tenacity.wait_exponential(multiplier=0.05, max=0.5),
+            retry=tenacity.retry_if_exception_type(OSError),
+            retry_error_callback=give_up,
+        ):
+            with attempt:
+                self.require_alive()
+                if "Mode:" not in four_letter_word((HOST, self.port), "srvr"):
+                    raise ConnectionError("it answers, but does not serve yet")
+
+    def _last_words(self) -> str:
+        lines = self._container.logs(tail=1).decode(errors="replace").split("\n")
+        return lines[0].strip() or "no word in its log"
