@@ -104,7 +104,7 @@ def test_what_stands_still_is_not_offered_and_has_it_when_it_runs_again() -> Non
     strategy = Drawn([1] * 5)
     kernel.strategy = strategy
     still, other = kernel.process("still"), kernel.process("other")
-    Sender("a", still.lane("network"), seen, kernel).send(0, 100)
+    Sender("a", still.lane("network"), seen, kernel).send(0, 150)
     Sender("b", other.lane("network"), seen, kernel).send(1, 100)
     still.pause()
     kernel.run(200)
