@@ -20,7 +20,9 @@ from emulator.trace import events as e
 from emulator.trace.sink import Sink
 
 BUSY = """\
-about: All that a controller does, one after the other; in the middle another takes over.
+about: >
+  All that a controller does, one after the other; in the middle another takes over. Who has ended
+  is started at last, twice, since a broker whose session expires while it starts ends again.
 cluster:
   brokers: 3
   first: 3
@@ -47,6 +49,9 @@ faults:
   - {at: 100s, start: {broker: 1, if_down: true}}
   - {at: 100s, start: {broker: 2, if_down: true}}
   - {at: 100s, start: {broker: 3, if_down: true}}
+  - {at: 120s, start: {broker: 1, if_down: true}}
+  - {at: 120s, start: {broker: 2, if_down: true}}
+  - {at: 120s, start: {broker: 3, if_down: true}}
 run: 180s
 """
 SEED = 5
