@@ -12,6 +12,8 @@ from emulator.profiles.base import Profile, profiles
 from emulator.profiles.guards.base import guards, number
 
 GUARDS = [
+    ("0.8.1", "ISR expansion only for assigned replicas (KAFKA-1097)", "only-the-assigned-join"),
+    ("0.8.2", "BADVERSION checker (KAFKA-1382)", "own-write-recognised"),
     ("0.9", "ISR change notifications (KAFKA-1367)", "isr-change-notifications"),
     ("0.9", "lag by time only (KAFKA-1546)", "lag-by-time-only"),
     ("0.9", "ephemeral owner check", "own-ephemeral-checked"),
@@ -45,9 +47,6 @@ GUARDS = [
     ("3.2.1", "retry fix (KAFKA-14010)", "clear-before-callback"),
     ("3.3", "eligibility checks for ISR members (KIP-841)", "eligible-members"),
 ]
-ONES_OWN = {"keep-in-flight", "maximal-isr", "equal-version-is-success", "back-if-not-attempted"}
-ONES_OWN |= {"ahead-of-the-controller", "controller-asked-for-versions"}
-"""Of section 7, and of Kafka's own code: the chronology does not name them."""
 
 
 def ids(statements: list[tuple[str, str, object]]) -> list[str]:
@@ -64,10 +63,6 @@ def test_9_a_version_has_what_its_release_or_an_earlier_one_mended(
         before = mended.unneeded_before
         needless = bool(before) and number(profile.release) < number(before)
         assert (mended in profile.guards) is (has or needless), profile.name
-
-
-def test_9_no_guard_is_without_its_statement() -> None:
-    assert {guard for _, _, guard in GUARDS} | ONES_OWN == set(guards())
 
 
 def asks(request: str, version: int) -> Callable[[Profile], bool]:
