@@ -18,7 +18,7 @@ export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-quick test-live test-slow test-spark test-containers test-shared check check-format check-lint \
+.PHONY: help setup demo test test-quick test-live test-slow test-spark test-containers test-kafka test-shared check check-format check-lint \
         check-types check-imports check-house format compiled fidelity paths pages hazards bench mutants soak lock clean
 
 help: ## This list
@@ -31,10 +31,10 @@ setup: ## Python packages into .venv/, Java where it is missing; nothing when al
 demo: setup ## Run the main job: an ISR shrinks and expands, on a real ZooKeeper
 	$(DEMO)
 
-test: test-quick test-live ## The tests, in ten minutes: all but test-slow, test-spark, test-shared and soak
+test: test-quick test-live ## The tests, in ten minutes: all but test-slow, -spark, -containers, -kafka, -shared, soak
 
 test-quick: setup
-	$(PYTEST) -n $(JOBS) -m "not live and not shared and not slow and not soak and not spark and not containers" $(ARGS) $(OR_NONE)
+	$(PYTEST) -n $(JOBS) -m "not live and not shared and not slow and not soak and not spark and not containers and not kafka" $(ARGS) $(OR_NONE)
 
 # What starts a real ZooKeeper server: first the tests that no delay spoils, then those that measure
 # how late the kernel ran, which get the machine alone.
@@ -52,6 +52,9 @@ test-spark: setup ## The tests that start Spark
 
 test-containers: setup ## The tests that need containers; starts a Docker engine and makes images where missing
 	@.ci/containers $(PYTEST) -m "containers and not soak" tests/containers $(ARGS) $(OR_NONE)
+
+test-kafka: setup ## Scenarios on real Kafka, in real time (fetched with Maven): about 6 minutes
+	$(PYTEST) -m kafka tests/kafka $(ARGS) $(OR_NONE)
 
 test-shared: setup ## Tests that need ../shared beside the clone
 	$(PYTEST) -m "shared and not soak" $(ARGS) $(OR_NONE)

@@ -16,9 +16,13 @@ from emulator.controller.context import (
 from emulator.controller.errors import ControllerFailure, IllegalState, StateChangeFailed
 from emulator.controller.handlers import NodeChangeHandler
 from emulator.controller.machinery import Machinery
+from emulator.controller.request_batch import ControllerBrokerRequestBatch
 from emulator.controller.topic_deletion import TopicDeletionManager
 from emulator.model.errors import Errors
-from emulator.profiles.guards.controller import BUMPED_EPOCH_REMEMBERED
+from emulator.profiles.guards.controller import (
+    ADDED_REPLICAS_ARE_NEW,
+    BUMPED_EPOCH_REMEMBERED,
+)
 from emulator.protocol.messages import Reassignment
 from emulator.trace.values import TopicPartition
 from zk import paths
@@ -57,6 +61,7 @@ class Reassignments:
         self._partitions, self._replicas = machinery.partitions, machinery.replicas
         self._deletions, self._isr_changed = deletions, isr_changed
         self._look_again = look_again
+        self._added_are_new = ADDED_REPLICAS_ARE_NEW in machinery.host.guards
         self.handler = NodeChangeHandler(paths.REASSIGN_PARTITIONS, created=look_again)
 
     async def by_request(
@@ -228,12 +233,15 @@ class Reassignments:
             new = await self._try_to_bump(partition)
         if BUMPED_EPOCH_REMEMBERED in self._machinery.host.guards:
             self._partitions.cache(partition, new, "epoch bump")
-        bumped = new
-        await self._machinery.send(
-            lambda batch: batch.add_leader_and_isr(
-                assignment.replicas, partition, bumped, assignment, is_new=False
-            )
-        )
+        bumped, added = new, assignment.adding_replicas if self._added_are_new else ()
+        told = [broker for broker in assignment.replicas if broker not in added]
+
+        def fill(batch: ControllerBrokerRequestBatch) -> None:
+            batch.add_leader_and_isr(told, partition, bumped, assignment, is_new=False)
+            if added:
+                batch.add_leader_and_isr(added, partition, bumped, assignment, is_new=True)
+
+        await self._machinery.send(fill)
 
     async def _try_to_bump(self, partition: TopicPartition) -> LeaderIsrAndControllerEpoch | None:
         """One conditional write; None: somebody else wrote meanwhile (updateLeaderEpoch)."""

@@ -200,6 +200,27 @@ def test_6_13_a_partition_moves_and_what_it_left_is_deleted(through: str) -> Non
         assert not failures(cluster)
 
 
+@pytest.mark.parametrize(
+    ("profile", "guards", "new"),
+    [
+        ("2.6", {}, [False, True]),
+        ("2.7", {}, [True, True]),
+        ("2.6", {"added-replicas-are-new": True}, [True, True]),
+        ("2.7", {"added-replicas-are-new": False}, [False, True]),
+    ],
+)
+def test_6_13_from_2_7_on_a_broker_that_is_added_hears_at_once_that_its_replica_is_new(
+    profile: str, guards: dict[str, bool], new: list[bool]
+) -> None:
+    """As recordings of 2.6.3 and 2.7.2 have it; the second LeaderAndIsr has the same leader epoch,
+    and is ignored."""
+    with Emulated(profile=profile, guards=guards) as cluster:
+        cluster.topic("orders", (1, 2)).send(3).run_ms(500).now_on()
+        cluster.do(Reassign("orders", 0, (1, 3))).run_ms(5000)
+        told = cluster.seen(events.LeaderAndIsr, broker=3)
+        assert [it.state.is_new for it in told][:2] == new
+
+
 def test_6_13_a_reassignment_that_is_under_way_is_cancelled() -> None:
     with Emulated() as cluster:
         cluster.topic("orders", (1, 2)).send(3).do(Pause(3)).now_on()

@@ -172,3 +172,13 @@ CALLBACKS_OUTSIDE_THE_LOCK = Guard(
     citation="hazards B9; ZooKeeperClient.scala@1.1.1 reinitialize",
     unneeded_before="1.1",
 )
+
+ADDED_REPLICAS_ARE_NEW = Guard(
+    name="added-replicas-are-new",
+    kafka="KIP-455",
+    since="2.7",
+    does="The first LeaderAndIsr of a reassignment tells the brokers that are added that the"
+    " replica is new. Without it: the second does, which they ignore.",
+    citation="spec §6.13, recordings of 2.6.3 and 2.7.2 (isr record), no ticket found;"
+    " KafkaController.scala@2.7.2 updateLeaderEpochAndSendRequest",
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.forensics.causes import Causes, Pair
@@ -34,6 +34,7 @@ def pairs_of(ahead: dict[str, int], trips: list[tuple[str, str, int, int, int]])
     return pairs
 
 
+@settings(deadline=None)
 @given(AHEAD, ROUND_TRIPS)
 def test_the_truth_lies_within_the_bounds(
     ahead: dict[str, int], trips: list[tuple[str, str, int, int, int]]
@@ -47,6 +48,7 @@ def test_the_truth_lies_within_the_bounds(
         assert one.at_most is None or real <= one.at_most
 
 
+@settings(deadline=None)
 @given(AHEAD, ROUND_TRIPS)
 def test_a_clock_is_found_within_the_quickest_round_trip(
     ahead: dict[str, int], trips: list[tuple[str, str, int, int, int]]
@@ -64,6 +66,7 @@ def test_a_clock_is_found_within_the_quickest_round_trip(
             assert one.at_most - one.at_least <= min(direct) + 2 * SLACKS_MS[0]
 
 
+@settings(deadline=None)
 @given(st.integers(-10_000, 10_000), st.integers(0, 1_000))
 def test_with_one_bound_alone_the_quickest_message_took_no_time(ms: int, took: int) -> None:
     found = estimate([Pair(ZOOKEEPER, 0, "broker-1", ms + took)], ["broker-1", ZOOKEEPER])

@@ -1,0 +1,299 @@
+"""Lines of real logs, in the spellings of several versions, and what they mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import emulator.forensics.reading  # noqa: F401  (its modules register the sentences)
+from emulator.forensics.account import Account
+from emulator.forensics.causes import Causes
+from emulator.forensics.fields import named, numbers, state
+from emulator.forensics.lines import Line, LogFile, find_logs, in_order
+from emulator.trace import events as e
+from emulator.trace.values import Lagging, TopicPartition
+
+ORDERS = TopicPartition("orders", 0)
+CHANGES, PARTITION = "state.change.logger", "kafka.cluster.Partition"
+CONTROLLER, SERVER = "kafka.controller.KafkaController", "kafka.server.KafkaServer"
+_KEY = "LeaderAndIsrPartitionState(topicName='orders', partitionIndex=0, "
+
+
+def said(*lines: tuple[str, str]) -> list[Any]:
+    """What broker 1 says with these lines (logger, text), all at once."""
+    account = Account(1, Causes())
+    for logger, text in lines:
+        account.read(Line(1_000, "INFO", text, logger))
+    account.end_of_metadata()
+    assert account.understood == len(lines), account.not_understood
+    return account.events
+
+
+# -- LeaderAndIsr, as 2.6, 1.0 and 0.8 print it ----------------------------------------------------
+
+RECEIVED = {
+    "2.6": "[Broker id=1] Received LeaderAndIsr request " + _KEY + "controllerEpoch=1, leader=2,"
+    " leaderEpoch=3, isr=[2, 1], zkVersion=4, replicas=[1, 2], addingReplicas=[],"
+    " removingReplicas=[], isNew=false) correlation id 9 from controller 3 epoch 1",
+    "3.3": "[Broker id=1] Received LeaderAndIsr request " + _KEY + "controllerEpoch=1, leader=2,"
+    " leaderEpoch=3, isr=[2, 1], partitionEpoch=4, replicas=[1, 2], addingReplicas=[],"
+    " removingReplicas=[], isNew=false, leaderRecoveryState=0) correlation id 9 from controller 3"
+    " epoch 1",
+    "1.0": "[Broker id=1] Received LeaderAndIsr request PartitionState(controllerEpoch=1, leader=2,"
+    " leaderEpoch=3, isr=2,1, zkVersion=4, replicas=1,2, isNew=false) correlation id 9 from"
+    " controller 3 epoch 1 for partition orders-0",
+    "0.8": "Broker 1 received LeaderAndIsr request (LeaderAndIsrInfo:(Leader:2,ISR:2,1,"
+    "LeaderEpoch:3,ControllerEpoch:1),ReplicationFactor:2),AllReplicas:1,2) correlation id 9 from"
+    " controller 3 epoch 1 for partition [orders,0]",
+}
+
+
+@pytest.mark.parametrize("version", RECEIVED)
+def test_a_leader_and_isr_request_is_read_in_every_spelling(version: str) -> None:
+    (event,) = said((CHANGES, RECEIVED[version]))
+    assert isinstance(event, e.LeaderAndIsr)
+    assert (event.sender, event.sender_epoch) == (3, 1)
+    told = event.state
+    assert (told.partition, told.leader, told.leader_epoch) == (ORDERS, 2, 3)
+    assert (told.isr, told.replicas, told.controller_epoch) == ((2, 1), (1, 2), 1)
+    assert told.zk_version == (-1 if version == "0.8" else 4)
+
+
+def test_what_is_ignored_is_what_was_received_last() -> None:
+    ignoring = (
+        "[Broker id=1] Ignoring LeaderAndIsr request from controller 3 with correlation id 9 epoch"
+        " 1 for partition orders-0 since its associated leader epoch 3 matches the current leader"
+        " epoch"
+    )
+    taken, ignored = said((CHANGES, RECEIVED["2.6"]), (CHANGES, ignoring))
+    assert (ignored.state, ignored.error) == (taken.state, "STALE_LEADER_EPOCH")
+
+
+def test_an_update_metadata_request_is_one_event_however_many_lines_it_has() -> None:
+    by = "UpdateMetadata request sent by controller 3 epoch 1 with correlation id"
+    entry = (
+        "UpdateMetadataPartitionState(topicName='orders', partitionIndex={0}, controllerEpoch=1,"
+        " leader=1, leaderEpoch=0, isr=[1, 2], zkVersion=0, replicas=[1, 2], offlineReplicas=[2])"
+    )
+    cached = "[Broker id=1] Cached leader info {1} for partition orders-{0} in response to {2} {3}"
+    gone = f"[Broker id=1] Deleted partition old-0 from metadata cache in response to {by} 8"
+    lines = [cached.format(n, entry.format(n), by, correlation) for n, correlation in
+             ((0, 7), (1, 7), (0, 8))]  # fmt: skip
+    first, second = said(*((CHANGES, line) for line in (*lines, gone)))
+    assert [it.partition.partition for it in first.states] == [0, 1]
+    assert first.states[0].offline_replicas == (2,)
+    assert (len(second.states), second.removed) == (1, (TopicPartition("old", 0),))
+
+
+@pytest.mark.parametrize(
+    ("line", "epoch"),
+    [
+        (
+            (
+                "[Broker id=1] Received StopReplica request StopReplicaPartitionState("
+                "partitionIndex=0, leaderEpoch=3, deletePartition=true) correlation id 10 from"
+                " controller 3 epoch 1 for partition orders-0"
+            ),
+            3,
+        ),
+        ("[Broker id=1] Handling stop replica (delete=true) for partition orders-0", -1),
+        ("Broker 1 handling stop replica (delete=true) for partition [orders,0]", -1),
+    ],
+)
+def test_stop_replica(line: str, epoch: int) -> None:
+    (event,) = said((CHANGES, line))
+    assert (event.partition, event.leader_epoch, event.delete) == (ORDERS, epoch, True)
+
+
+# -- the leader's ISR ------------------------------------------------------------------------------
+
+SHRINKS = [
+    (
+        "[Partition orders-0 broker=1] Shrinking ISR from 1,2,3 to 1. Leader: (highWatermark: 209,"
+        " endOffset: 250). Out of sync replicas: (brokerId: 2, endOffset: 209) (brokerId: 3,"
+        " endOffset: 209)."
+    ),
+    "[Partition orders-0 broker=1] Shrinking ISR from 1,2,3 to 1",
+    "Partition [orders,0] on broker 1: Shrinking ISR for partition [orders,0] from 1,2,3 to 1",
+]
+
+
+@pytest.mark.parametrize("line", SHRINKS)
+def test_a_shrink(line: str) -> None:
+    (event,) = said((PARTITION, line))
+    assert (event.partition, event.change) == (ORDERS, "shrink")
+    assert (event.from_isr, event.to_isr) == ((1, 2, 3), (1,))
+    if "endOffset" in line:
+        assert (event.hw, event.leo) == (209, 250)
+        assert event.out_of_sync == (Lagging(2, 209, -1), Lagging(3, 209, -1))
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("[Partition orders-0 broker=1] ISR updated to [1,2] and zkVersion updated to [7]", 7),
+        ("Partition [orders,0] on broker 1: ISR updated to [1,2] and zkVersion updated to [7]", 7),
+        ("[Partition orders-0 broker=1] ISR updated from AlterIsr to 1,2 and version updated to [7]"
+         , 7),
+    ],
+)  # fmt: skip
+def test_an_isr_that_was_written(line: str, version: int) -> None:
+    (event,) = said((PARTITION, line))
+    assert (event.partition, event.isr, event.zk_version) == (ORDERS, (1, 2), version)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        (
+            "[Partition orders-0 broker=1] Cached zkVersion 7 not equal to that in zookeeper, skip"
+            " updating ISR"
+        ),
+        (
+            "Partition [orders,0] on broker 1: Cached zkVersion [7] not equal to that in zookeeper,"
+            " skip updating ISR"
+        ),
+    ],
+)
+def test_an_isr_that_was_not(line: str) -> None:
+    (event,) = said((PARTITION, line))
+    assert (event.partition, event.cached_zk_version) == (ORDERS, 7)
+
+
+def test_a_proposal_of_2_7_says_what_it_changes() -> None:
+    known = "[Partition orders-0 broker=1] ISR updated from AlterIsr to 2,3 and version updated to"
+    sent = (
+        "[Partition orders-0 broker=1] Sent `AlterIsr` request to change state to LeaderAndIsr("
+        "leader=1, leaderEpoch=1, isr=List(2, 3, 1), zkVersion=1) after transition to"
+        " PendingExpandIsr(isr=Set(2, 3), newInSyncReplicaId=1)"
+    )
+    _, started, proposed = said((PARTITION, f"{known} [1]"), (PARTITION, sent))
+    assert (started.from_isr, started.to_isr) == ((2, 3), (2, 3, 1))
+    assert (proposed.isr, proposed.zk_version) == ((2, 3, 1), 1)
+    assert proposed.pending == "PendingExpandIsr"
+
+
+# -- brokers and controllers -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        (
+            "[Controller id=3] 3 successfully elected as the controller. Epoch incremented to 4 and"
+            " epoch zk version is now 5"
+        ),
+        "[Controller 3]: Controller 3 incremented epoch to 4",
+    ],
+)
+def test_an_election(line: str) -> None:
+    (event,) = said((CONTROLLER, line))
+    assert event.controller_epoch == 4
+
+
+def test_brokers_that_come_and_go() -> None:
+    line = (
+        "[Controller id=3] Newly added brokers: 1, deleted brokers: , bounced brokers: 2, all live"
+        " brokers: 1,2,3"
+    )
+    (event,) = said((CONTROLLER, line))
+    assert (event.added, event.deleted, event.bounced, event.live) == ((1,), (), (2,), (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("starting", e.BrokerStarting),
+        ("[KafkaServer id=1] started", e.BrokerStarted),
+        ("[Kafka Server 1], started", e.BrokerStarted),
+        ("[KafkaServer id=1] shut down completed", e.BrokerExited),
+    ],
+)
+def test_a_brokers_life(line: str, kind: type) -> None:
+    assert [type(event) for event in said((SERVER, line))] == [kind]
+
+
+def test_a_process_registers_once_later_ones_come_from_its_session() -> None:
+    logger = "kafka.zk.KafkaZkClient"
+    line = (
+        "Registered broker 1 at path /brokers/ids/1 with addresses: P://h:1, czxid (broker epoch): "
+    )
+    events = said((logger, line + "24"), (logger, line + "93"), (SERVER, "starting"),
+                  (logger, line + "99"))  # fmt: skip
+    registered = [it.broker_epoch for it in events if isinstance(it, e.BrokerRegistered)]
+    assert registered == [24, 99]
+
+
+def test_a_truncation_knows_its_end_from_becoming_a_follower() -> None:
+    follower = (
+        "[Broker id=1] Follower orders-0 starts at leader epoch 1 from offset 387 with high"
+        " watermark 209. Previous leader epoch was 0."
+    )
+    cut = "[Log partition=orders-0, dir=/data] Truncating to offset 209"
+    events = said((CHANGES, follower), ("kafka.log.Log", cut), ("kafka.log.Log", cut))
+    cuts = [it for it in events if isinstance(it, e.LogTruncated)]
+    assert [(it.from_leo, it.to_offset) for it in cuts] == [(387, 209), (-1, 209)]
+
+
+def test_a_line_of_nobody_is_counted_by_its_pattern_and_by_its_logger() -> None:
+    account = Account(1, Causes())
+    for n in (1, 22):
+        account.read(Line(0, "INFO", f"[Broker id=1] Dreams of {n} sheep", CHANGES))
+        account.read(Line(0, "INFO", "Loaded", "kafka.log.LogManager"))
+    pattern = "state.change.logger: [Broker id=N] Dreams of N sheep"
+    assert account.not_understood == {pattern: 2}
+    assert account.other_loggers == {"kafka.log.LogManager": 2}
+    assert (account.understood, account.events) == (0, [])
+
+
+# -- values and files ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["my.topic-x-10", "[my.topic-x,10]"])
+def test_partitions_are_named_in_two_ways(text: str) -> None:
+    assert named(text) == TopicPartition("my.topic-x", 10)
+
+
+@pytest.mark.parametrize("text", ["List(1, 2)", "[1, 2]", "1,2", "Set(1,2)"])
+def test_lists_are_printed_in_many(text: str) -> None:
+    assert numbers(text) == (1, 2)
+
+
+def test_what_is_no_state_is_not_taken_for_one() -> None:
+    with pytest.raises(ValueError, match="no partition state"):
+        state("nothing of the kind", ORDERS)
+
+
+def log(folder: Path, name: str, text: str) -> LogFile:
+    (folder / name).write_text(text)
+    return next(file for file in find_logs(folder) if file.name == name)
+
+
+FIRST = "[2026-11-22 03:00:00,001] INFO [Broker id=7] Handling LeaderAndIsr (state.change.logger)\n"
+
+
+def test_a_stack_trace_belongs_to_the_line_before_it(tmp_path: Path) -> None:
+    text = FIRST + "java.lang.Exception: no\n\tat kafka.K(K.scala:1)\n" + FIRST
+    file = log(tmp_path, "state-change.log", "tail of an older file\n" + text)
+    lines = list(file.lines())
+    assert [line.text for line in lines] == ["[Broker id=7] Handling LeaderAndIsr"] * 2
+    assert (file.broker, lines[0].at_ms) == (7, 1_795_316_400_001)
+    assert file.unread == {"before the first entry of a file": 1}
+
+
+def test_a_message_of_several_lines_is_one(tmp_path: Path) -> None:
+    text = "[2026-11-22 03:00:00,001] INFO Config: \n\tbroker.id = 7\n (kafka.server.KafkaConfig)\n"
+    (line,) = log(tmp_path, "server.log", text).lines()
+    assert (line.text, line.logger) == ("Config: \n\tbroker.id = 7\n", "kafka.server.KafkaConfig")
+
+
+def test_rotated_pieces_are_read_oldest_first_whatever_their_names(tmp_path: Path) -> None:
+    for name, hour in (("server.log", "05"), ("server.log.2", "03"), ("server.log.1", "04")):
+        (tmp_path / name).write_text(FIRST.replace(" 03:", f" {hour}:"))
+    assert [file.name for file in in_order(find_logs(tmp_path))] == [
+        "server.log.2",
+        "server.log.1",
+        "server.log",
+    ]
