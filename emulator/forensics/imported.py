@@ -33,6 +33,8 @@ from zk.txnlog import Entry, read_file
 
 IMPORT = "import.json"
 NAME = "import"
+TAKEN_FOR = "2.6"
+"""Where no log says which version ran."""
 _MAGIC = b"ZKLG"
 
 
@@ -106,13 +108,20 @@ def _sources(reading: Reading, entries: list[Entry]) -> tuple[list[Source], Cloc
     sources = [transactions]
     for account in reading.accounts.values():
         ahead_us = clocks.correction_ms(account.clock) * 1000
-        shifted: list[AnyEvent] = [
-            msgspec.structs.replace(event, t=event.t - ahead_us) for event in account.events
-        ]
+        profile = profile_of(account.version) if account.version else TAKEN_FOR
+        shifted = [_corrected(event, ahead_us, profile) for event in account.events]
         sources.append(Source(SAID, shifted))
     if not entries:
         sources.append(states_named(sources))
     return sources, clocks
+
+
+def _corrected(event: AnyEvent, ahead_us: int, profile: str) -> AnyEvent:
+    """By the reference clock; a start says which version starts."""
+    event = msgspec.structs.replace(event, t=event.t - ahead_us)
+    if isinstance(event, e.BrokerStarting):
+        event = msgspec.structs.replace(event, profile=profile)
+    return event
 
 
 def _transactions(folder: Path, unread: Counter[str]) -> Iterator[Entry]:
@@ -156,7 +165,7 @@ def _unknown(reading: Reading, entries: list[Entry], clocks: Clocks) -> Iterator
     if len(versions) > 1:
         yield f"brokers ran different versions: {', '.join(sorted(versions))}"
     if not versions:
-        yield "no log says which version of Kafka ran: taken for 2.6"
+        yield f"no log says which version of Kafka ran: taken for {TAKEN_FOR}"
     if not entries:
         yield (
             "no transaction log of ZooKeeper: who wrote a state, and states that no log names, are"
@@ -219,7 +228,7 @@ def _write(imported: Imported, trace: list[AnyEvent], base: Path) -> Performed:
 def _scenario(imported: Imported) -> LoadedScenario:
     """What a run directory must have; it cannot be played."""
     versions = [it.version for it in imported.brokers.values() if it.version]
-    profile = profile_of(max(versions, key=numbers_of)) if versions else "2.6"
+    profile = profile_of(max(versions, key=numbers_of)) if versions else TAKEN_FOR
     return LoadedScenario(
         name=NAME,
         about=f"Imported from {imported.folder}.",

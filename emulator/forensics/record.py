@@ -128,7 +128,7 @@ def trace_of(cluster: RealCluster) -> list[AnyEvent]:
     entries = list(read_log(cluster.zookeeper_log)) if cluster.zookeeper_log.is_dir() else []
     transactions = applied(entries, lambda session: notes.sessions.get(session, ""))
     sources = [
-        _done(notes),
+        _done(notes, profile_of(cluster.release.version)),
         _asked(notes),
         transactions,
         *_said(logs),
@@ -141,7 +141,7 @@ def trace_of(cluster: RealCluster) -> list[AnyEvent]:
     return assemble(sources, began_us)
 
 
-def _done(notes: Notes) -> Source:
+def _done(notes: Notes, profile: str) -> Source:
     maker = Maker()
     for noted in sorted(notes.stimuli, key=lambda it: _when(notes, it)):
         maker.at_us = _when(notes, noted)
@@ -149,7 +149,7 @@ def _done(notes: Notes) -> Source:
     for life in notes.lives:
         maker.at_us = life.at_us
         if life.what == "launched":
-            maker.emit(e.BrokerStarting, life.broker, "")
+            maker.emit(e.BrokerStarting, life.broker, profile)
         else:
             maker.emit(e.BrokerExited, life.broker)
     maker.events.sort(key=lambda event: event.t)
