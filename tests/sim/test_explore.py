@@ -151,7 +151,7 @@ def test_what_is_made_small_fails_in_the_same_way_and_repeats_exactly() -> None:
 
 def test_what_does_not_fail_cannot_be_made_smaller() -> None:
     with pytest.raises(UserError, match="does not fail"):
-        Shrinking(schedule(steps=0))
+        Shrinking(idle(steps=0))
 
 
 def test_entries_are_left_out_until_none_can_be_missed() -> None:
