@@ -53,12 +53,12 @@ def master(tmp_path: Path) -> Iterator[str]:
         free.close()
         ui = ("--host", "127.0.0.1", "--webui-port", "0")
         started = spark_class("master.Master", *ui, "--port", str(port))
-        ends.callback(started.wait)
+        ends.enter_context(started)
         ends.callback(started.kill)
         read_until(started, "I have been elected leader")
         url = f"spark://127.0.0.1:{port}"
         worker = spark_class("worker.Worker", *ui, "-c", "2", "-d", str(tmp_path / "w"), url)
-        ends.callback(worker.wait)
+        ends.enter_context(worker)
         ends.callback(worker.kill)
         read_until(worker, "Successfully registered with master")
         yield url
@@ -93,6 +93,7 @@ def test_ctrl_c_keeps_what_is_complete_and_resume_plays_the_rest(tmp_path: Path)
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
     assert "broken off; go on with --resume" in process.stderr.read()
+    process.stderr.close()
     assert process.wait() == 130
     assert 0 < len(open_dataset(tmp_path / "data", skip_bad=True).runs) < 4
     again = [*ISR, *words, "--resume"]
