@@ -312,7 +312,7 @@ class KafkaApis:
         deadline_ms = self._context.now_ms() + request.timeout_ms
 
         def respond(results: dict[TopicPartition, Errors]) -> None:
-            unneeded = Errors.ELECTION_NOT_NEEDED if everywhere else Errors.NONE
+            unneeded = Errors.ELECTION_NOT_NEEDED if everywhere else None
             told = {p: e for p, e in results.items() if e is not unneeded}
             error = _first_error(told.values())
             connection.respond(AdminResponse(error, partitions=tuple(told.items())))

@@ -13,7 +13,7 @@ import typer
 from emulator.cli.run import GuardOption, ProfileOption, PropagationOption, chosen_version
 from emulator.model.config import BadSetting, KafkaConfig
 from emulator.profiles.base import Profile
-from emulator.runtime.broker_process import BrokerOptions, BrokerProcess
+from emulator.runtime.broker_process import BrokerOptions, BrokerProcess, check_profile
 from emulator.runtime.stored_logs import claim
 from emulator.scenario.errors import UserError
 from emulator.scenario.settings import overrides
@@ -24,8 +24,6 @@ Page = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="Metrics and status over HTTP; for isr top too."),
 ]
-OLDEST = (1, 0)
-"""Older ones write record formats that are not spoken."""
 
 
 def command(
@@ -96,14 +94,6 @@ def command(
     )
     if not BrokerProcess(options).run():
         raise typer.Exit(1)
-
-
-def check_profile(profile: Profile) -> None:
-    """UserError for a Kafka whose protocol is not spoken here."""
-    if tuple(int(part) for part in profile.release.split(".")[:2]) < OLDEST:
-        raise UserError(
-            f"--profile {profile.name}: brokers as processes speak the protocol of 1.0 and later"
-        )
 
 
 def check_settings(profile: Profile, settings: dict[str, str]) -> None:

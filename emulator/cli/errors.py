@@ -50,6 +50,7 @@ def tell(error: BaseException) -> int:
 def exit_code(error: BaseException) -> int | None:
     """The exit code of an exception that explains itself; None for one that should not be."""
     from emulator.analysis.errors import AnalysisError
+    from emulator.runtime.local_processes import BrokerEnded
     from emulator.runtime.play import DidNotComeUp
     from emulator.trace.reader import BadTrace
     from emulator.view.stored import NoRun
@@ -57,7 +58,7 @@ def exit_code(error: BaseException) -> int | None:
 
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return INTERRUPTED
-    if isinstance(error, Fault | RunDirectoryError | StartFailed | DidNotComeUp):
+    if isinstance(error, Fault | RunDirectoryError | StartFailed | DidNotComeUp | BrokerEnded):
         return FAULT
     if isinstance(error, UserError | ServerError | BadTrace | NoRun | AnalysisError | _UsageError):
         return USER

@@ -41,6 +41,16 @@ from zk.kazoo_service import KazooService
 from zk.server import ServerError, ensure_chroot, parse_address, wait_until_ready
 
 SLICE_US = 1_000_000
+OLDEST = (1, 0)
+"""Older ones write record formats that are not spoken."""
+
+
+def check_profile(profile: Profile) -> None:
+    """UserError for a Kafka whose protocol is not spoken here."""
+    if tuple(int(part) for part in profile.release.split(".")[:2]) < OLDEST:
+        raise UserError(
+            f"--profile {profile.name}: brokers as processes speak the protocol of 1.0 and later"
+        )
 
 
 class BrokerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +143,7 @@ class BrokerProcess:
             try:
                 wait_until_ready(address)
                 ensure_chroot(address)
+                self.kernel.now = self.clock.now_us()
                 self.node.start()
                 self._until_dead()
             finally:

@@ -7,6 +7,7 @@ are in `producer`. Owns no rule of Kafka's brokers. Source: librdkafka's CONFIGU
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 from emulator.kernel.scheduler import Kernel, Process
 from emulator.model.errors import Errors
@@ -22,7 +23,6 @@ from emulator.protocol.messages import (
     Request,
 )
 from emulator.protocol.transport import Disconnected
-from emulator.runtime.network import MemoryConnection, MemoryNetwork
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
 
@@ -33,11 +33,32 @@ API_TIMEOUT_MS = 60_000
 """default.api.timeout.ms of Kafka's admin client."""
 
 
+class ClientConnection(Protocol):
+    """A client's end of a connection, in memory or on a socket."""
+
+    @property
+    def open(self) -> bool: ...
+
+    async def send(self, request: Request, timeout_ms: int) -> Any: ...
+
+    def submit(self, request: Request, on_answer: Callable[[Any], None]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class ClientNetwork(Protocol):
+    """How clients reach brokers."""
+
+    async def connect_from(
+        self, process: Process, client: str, host: str, port: int, timeout_ms: int, /
+    ) -> ClientConnection: ...
+
+
 class Bootstrap:
     """What a client knows of the cluster: where to ask first."""
 
     def __init__(
-        self, kernel: Kernel, network: MemoryNetwork, brokers: Iterable[LiveBroker]
+        self, kernel: Kernel, network: ClientNetwork, brokers: Iterable[LiveBroker]
     ) -> None:
         self.kernel, self.network = kernel, network
         self.brokers = list(brokers)
@@ -52,12 +73,12 @@ class ClusterView:
         self.leaders: dict[TopicPartition, LiveBroker] = {}
         self._taken: MetadataResponse | None = None
         self.controller: LiveBroker | None = None
-        self._connections: dict[tuple[str, int], MemoryConnection] = {}
+        self._connections: dict[tuple[str, int], ClientConnection] = {}
         self._next = 0
         self._failures = 0
         self._used_us: dict[int, int] = {}
 
-    async def connection(self, use: str, to: LiveBroker) -> MemoryConnection:
+    async def connection(self, use: str, to: LiveBroker) -> ClientConnection:
         """An open connection to a broker, one per use."""
         key = (use, to.broker)
         if use != "metadata":

@@ -43,7 +43,7 @@ from emulator.protocol.messages import (
     LiveBroker,
 )
 from emulator.runtime.breaks import Break
-from emulator.runtime.clients import Administrator, Bootstrap, Consumer
+from emulator.runtime.clients import Administrator, Bootstrap, ClientNetwork, Consumer
 from emulator.runtime.commands import CommandZnodes
 from emulator.runtime.links import Stream
 from emulator.runtime.network import Listener, MemoryNetwork
@@ -141,9 +141,13 @@ class Cluster:
         self.on_start: Callable[[int, int | None], object] = lambda broker, _: self.start(broker)
         ids = [boot.broker for boot in scenario.boots]
         live = [LiveBroker(b, HOST, FIRST_PORT + b) for b in ids]
-        self._bootstrap = Bootstrap(kernel, network, live)
-        self._admin = Administrator(self._bootstrap, kernel.process("admin"))
+        self.reach_through(network, live)
         self._commands = CommandZnodes(kernel, scenario.running(), surroundings)
+
+    def reach_through(self, network: ClientNetwork, brokers: list[LiveBroker]) -> None:
+        """How clients reach the cluster, and whom they ask first."""
+        self._bootstrap = Bootstrap(self.kernel, network, brokers)
+        self._admin = Administrator(self._bootstrap, self.kernel.process("admin"))
 
     # -- brokers ----------------------------------------------------------------------------------
 

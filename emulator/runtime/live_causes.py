@@ -122,7 +122,7 @@ class LiveCauses:
             flight.applied = seq
         if transaction.op in _LOGGED_AS.values():
             self._sessions[transaction.session_id] = seq
-        for change in _changes(transaction):
+        for change in changes_of(transaction):
             self._changes[change].append((transaction.zxid, seq))
 
     def _applied(self, client: str, transaction: Transaction) -> Flight | None:
@@ -197,7 +197,7 @@ def _can_be(request: Request | str, transaction: Transaction) -> bool:
     return isinstance(request, Multi) or transaction.path.startswith(request.path)
 
 
-def _changes(transaction: Transaction) -> Iterator[tuple[EventType, str]]:
+def changes_of(transaction: Transaction) -> Iterator[tuple[EventType, str]]:
     """The events that a transaction can fire, by path."""
     ops = transaction.ops or (transaction,)
     if any(op.op == "error" for op in ops):

@@ -36,6 +36,11 @@ class LiveClock:
         time. Or it began for others already, `at_ns` by this machine's monotonic clock."""
         self._began_ns = time.monotonic_ns() if at_ns is None else at_ns
 
+    @property
+    def began_ns(self) -> int:
+        """When the world began, by the machine's monotonic clock."""
+        return self._began_ns
+
     def now_us(self) -> int:
         """Microseconds of the world since it began."""
         return (time.monotonic_ns() - self._began_ns) * self._scale // 1000

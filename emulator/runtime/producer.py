@@ -28,8 +28,13 @@ from emulator.protocol.messages import (
     ProduceResponse,
 )
 from emulator.protocol.transport import Disconnected
-from emulator.runtime.clients import RECONNECT_BACKOFF_MS, Bootstrap, ClusterView
-from emulator.runtime.network import MemoryConnection
+from emulator.runtime.clients import (
+    RECONNECT_BACKOFF_MS,
+    Bootstrap,
+    ClientConnection,
+    ClusterView,
+)
+from emulator.runtime.network import BROKEN
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
 
@@ -354,7 +359,7 @@ class _BrokerThread:
         self._name = f"{producer.name}-broker-{broker.broker}"
         self._woken: Queue[None] = Queue(self._kernel)
         self._on_their_way: list[_OnItsWay] = []
-        self._connection: MemoryConnection | None = None
+        self._connection: ClientConnection | None = None
         self._failed_with = TRANSPORT
         self._reconnect_us = 0
         self._backoff_ms = producer.settings["reconnect.backoff.ms"]
@@ -377,7 +382,7 @@ class _BrokerThread:
                 if connection is not None:
                     self._send(connection)
 
-    async def _connected(self) -> MemoryConnection | None:
+    async def _connected(self) -> ClientConnection | None:
         """The connection, made anew if need be; None: not now, and this thread is woken later."""
         if self._connection is not None and self._connection.open:
             return self._connection
@@ -403,7 +408,7 @@ class _BrokerThread:
         self._reconnect_us = now + min(self._backoff_ms * jitter, longest_ms * 1000)
         self._backoff_ms = min(2 * self._backoff_ms, longest_ms)
 
-    def _send(self, connection: MemoryConnection) -> None:
+    def _send(self, connection: ClientConnection) -> None:
         """What waits, a Produce request for each partition (rd_kafka_msgset_create_ProduceRequest),
         in turn from any of them: the first is another one whenever the thread wakes for whatever
         reason (rd_kafka_broker_produce_toppars). A broker reads a connection's next request when it
@@ -438,7 +443,7 @@ class _BrokerThread:
 
     def _answered(self, sent: _OnItsWay, answer: object) -> None:
         self._on_their_way.remove(sent)
-        if MemoryConnection.broken(answer):
+        if answer is BROKEN:
             self._producer.retry(sent.batches, self._failed_with)
             self._producer.refresh()
         elif answer is None:

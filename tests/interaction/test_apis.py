@@ -9,6 +9,7 @@ import pytest
 from emulator.broker.admin import AdminManager
 from emulator.broker.apis import KafkaApis
 from emulator.broker.request_handlers import RequestHandlerPool
+from emulator.model.errors import Errors
 from emulator.protocol.messages import (
     AlterConfigsRequest,
     AlterIsrPartition,
@@ -292,6 +293,19 @@ def test_offsets_and_epochs_are_asked_for_under_the_leaders_epoch() -> None:
             >> request(OffsetsForLeaderEpochRequest(2, (Query(ORDERS_0, 5, 4),)))
             << "answer: orders-0 UNKNOWN_LEADER_EPOCH"
         )
+
+
+def test_a_consumer_is_told_what_is_committed() -> None:
+    """And nothing before the leader has committed something of its own epoch (KIP-207)."""
+    with Serving() as play:
+        partition = play.replicas.partitions.get(ORDERS_0)
+        assert partition is not None
+        assert partition.log is not None
+        partition.log.high_watermark, partition.leader_epoch_start_offset = 4, 10
+        assert partition.latest_offset(2, partition.log) == 10
+        assert partition.latest_offset(-1, partition.log) is Errors.OFFSET_NOT_AVAILABLE
+        partition.leader_epoch_start_offset = 0
+        assert partition.latest_offset(-1, partition.log) == 4
 
 
 # -- administration --------------------------------------------------------------------------------

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords, MemoryRecordsBuilder
+from kio.index import load_response_schema
 from kio.records.readers import read_batch
+from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
 from emulator.model.errors import Errors
@@ -257,6 +259,18 @@ def test_what_is_no_request_is_refused_with_a_reason(request_hex: str, why: str)
         arrived(bytes.fromhex(request_hex.replace(" ", "")), spoken(_2_6))
 
 
+def test_a_consumer_group_is_refused_with_a_reason() -> None:
+    """FindCoordinator version 3 for a group `g`; kio reads the answer."""
+    asked = bytes.fromhex("000a 0003 00000001 0001 63 00 02 67 00 00".replace(" ", ""))
+    read = arrived(asked, spoken(_2_6))
+    assert read.sent.requests == ()
+    answer = read.answer([])
+    assert answer is not None
+    told, _ = entity_reader(load_response_schema(10, 3))(answer, 9)
+    assert told.error_code == ErrorCode.invalid_request
+    assert "consumer groups" in told.error_message
+
+
 def test_frames_are_capped() -> None:
     with pytest.raises(Malformed, match=f"{MAX_FRAME} at most"):
         length_of((1 << 31).__sub__(1).to_bytes(4, "big"))
@@ -264,6 +278,7 @@ def test_frames_are_capped() -> None:
         length_of(b"\xff\xff\xff\xff")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200), st.sampled_from(range(58)), st.integers(0, 12))
 def test_whatever_comes_is_a_request_or_malformed(data: bytes, key: int, version: int) -> None:
     """Nothing else ever comes out of the reader."""
@@ -338,6 +353,7 @@ def test_half_a_batch_at_the_end_is_left_out_and_a_wrong_checksum_is_noticed() -
         list(read_batches(broken))
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_no_bytes_are_a_batch_by_accident(data: bytes) -> None:
     with pytest.raises(Malformed):

@@ -1,0 +1,220 @@
+"""Traces of several processes and of ZooKeeper's own log as one, in causal order.
+
+What a process did stays in its order; what a message, a transaction or a watch led to comes after
+it. Which is which the processes' notes say (`cause_links`) and ZooKeeper's zxids; clocks choose
+only among what could come next, and a time is raised where a clock was behind what led to it.
+Causes become those of the whole trace. Knows events and notes, no process.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Any, NamedTuple
+
+import msgspec
+
+from emulator.runtime.cause_links import Note, note_of
+
+Place = tuple[str, int]
+"""An event: whose it is, and which of his."""
+
+NOWHERE: Place = ("", -1)
+
+
+class Part(NamedTuple):
+    """One process's share: its events by seq, its notes in order."""
+
+    events: Sequence[Any]
+    notes: Sequence[Note] = ()
+
+
+class Logged(NamedTuple):
+    """A transaction of ZooKeeper's log, as an event: its zxid, whose session it is in, what it was
+    asked with (`setData /a`), and which changes it makes (`NodeDataChanged /a`)."""
+
+    event: Any
+    zxid: int
+    who: str
+    asked: tuple[str, ...]
+    changes: tuple[str, ...]
+
+
+ZOOKEEPER = "zookeeper"
+WRITES = ("create", "setData", "delete", "multi")
+
+
+def merged(parts: dict[str, Part], logged: Sequence[Logged] = ()) -> list[Any]:
+    """All events, numbered anew."""
+    return _Merge(parts, logged).run()
+
+
+class _Merge:
+    def __init__(self, parts: dict[str, Part], logged: Sequence[Logged]) -> None:
+        self._parts = {**parts, ZOOKEEPER: Part([entry.event for entry in logged])}
+        self._logged = logged
+        self._sent = _by_number(parts, "sent")
+        self._answered = _by_number(parts, "answered")
+        self._transactions = {entry.zxid: n for n, entry in enumerate(logged)}
+        self._asked_of = self._match_transactions()
+        self._changed: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for n, entry in enumerate(logged):
+            for change in entry.changes:
+                self._changed[change].append((entry.zxid, n))
+        self._new: dict[Place, int] = {}
+
+    # -- what led to what --------------------------------------------------------------------------
+
+    def _match_transactions(self) -> dict[int, tuple[str, int]]:
+        """Who asked for each, by the number of his note: by the zxid of the answer; where that was
+        lost, by order within the process."""
+        found: dict[int, tuple[str, int]] = {}
+        for who, part in self._parts.items():
+            for note in part.notes:
+                n = self._transactions.get(note.zxid) if note.kind == "told" else None
+                if n is not None and self._logged[n].who == who and _writes(note):
+                    found.setdefault(n, (who, note.number))
+        answered = set(found.values())
+        for who, part in self._parts.items():
+            asked = ((number, note) for number, note in enumerate(part.notes))
+            waiting = deque(
+                a for a in asked if a[1].kind == "asked" and (who, a[0]) not in answered
+            )
+            for n, entry in enumerate(self._logged):
+                if entry.who == who and n not in found:
+                    fits = next((a for a in waiting if a[1].who in entry.asked), None)
+                    if fits is not None:
+                        found[n] = who, fits[0]
+                        waiting.remove(fits)
+        return found
+
+    def _led_by(self, who: str, note: Note) -> tuple[Place, Place]:
+        """What a note of something that came in stands for: its cause, and the last event that was
+        before it where it came from."""
+        match note.kind:
+            case "received":
+                return self._from(self._sent, (note.who, note.number))
+            case "got":
+                return self._from(self._answered, (note.who, note.number))
+            case "told":
+                n = self._transactions.get(note.zxid, -1)
+                mine = self._asked_of.get(n) == (who, note.number)
+                return (ZOOKEEPER, n) if mine else NOWHERE, (ZOOKEEPER, n)
+            case "fired":
+                known = self._changed.get(note.who, ())
+                place = ZOOKEEPER, next((n for z, n in known if z > note.zxid), -1)
+                return place if place[1] >= 0 else NOWHERE, place
+        return NOWHERE, NOWHERE
+
+    def _from(
+        self, found: dict[tuple[str, int], tuple[str, Note]], key: tuple[str, int]
+    ) -> tuple[Place, Place]:
+        if key not in found:
+            return NOWHERE, NOWHERE
+        who, note = found[key]
+        return self._resolved(who, note.cause), (who, note.at - 1)
+
+    def _resolved(self, who: str, cause: int) -> Place:
+        """The event that a cause stands for, however many notes are between."""
+        while cause < -1:
+            note = self._parts[who].notes[note_of(cause)]
+            place, _ = self._led_by(who, note)
+            if place == NOWHERE and note.kind == "told":
+                asked = self._parts[who].notes[note.number]
+                place = (who, asked.cause)
+            who, cause = place
+        return (who, cause) if cause >= 0 else NOWHERE
+
+    # -- the order ---------------------------------------------------------------------------------
+
+    def _waits_for(self) -> dict[Place, list[Place]]:
+        """For each event what must have come before, beside what is before it in its process."""
+        waits: dict[Place, list[Place]] = defaultdict(list)
+        for who, part in self._parts.items():
+            for note in part.notes:
+                _, before = self._led_by(who, note)
+                if before[1] >= 0:
+                    waits[who, note.at].append(before)
+        for n, (who, number) in self._asked_of.items():
+            waits[ZOOKEEPER, n].append((who, self._parts[who].notes[number].at - 1))
+        return waits
+
+    def run(self) -> list[Any]:
+        """Of what may come, the earliest by the clocks."""
+        waits = self._waits_for()
+        done = dict.fromkeys(self._parts, 0)
+        blocked: dict[Place, list[str]] = defaultdict(list)
+        ready = [(p.events[0].t, who) for who, p in self._parts.items() if p.events]
+        heapify(ready)
+        found: list[Any] = []
+        while ready:
+            _, who = heappop(ready)
+            at = done[who]
+            missing = self._missing(waits.get((who, at), ()), done)
+            if missing is not None:
+                blocked[missing].append(who)
+                continue
+            found.append(self._numbered(who, at, found))
+            done[who] = at + 1
+            for next_ in (who, *blocked.pop((who, at), ())):
+                self._push(ready, next_, done)
+        if blocked:
+            raise CircularCauses(f"of {self._count()} events only {len(found)} have an order")
+        return found
+
+    def _missing(self, wanted: Iterable[Place], done: dict[str, int]) -> Place | None:
+        return next((p for p in wanted if p[0] in done and self._is_to_come(p, done)), None)
+
+    def _is_to_come(self, place: Place, done: dict[str, int]) -> bool:
+        who, at = place
+        return done[who] <= at < len(self._parts[who].events)
+
+    def _count(self) -> int:
+        return sum(len(part.events) for part in self._parts.values())
+
+    def _push(self, ready: list[tuple[int, str]], who: str, done: dict[str, int]) -> None:
+        events = self._parts[who].events
+        if done[who] < len(events):
+            heappush(ready, (events[done[who]].t, who))
+
+    def _numbered(self, who: str, at: int, before: Sequence[Any]) -> Any:
+        event = self._parts[who].events[at]
+        seq = len(before)
+        self._new[who, at] = seq
+        t = max(event.t, before[-1].t if before else 0)
+        changes = {"seq": seq, "t": t, "cause": self._new_cause(who, at, event)}
+        if hasattr(event, "of") and isinstance(event.of, int):
+            changes["of"] = self._new.get((who, event.of), -1)
+        return msgspec.structs.replace(event, **changes)
+
+    def _new_cause(self, who: str, at: int, event: Any) -> int:
+        cause = event.cause
+        if who == ZOOKEEPER:
+            asker, number = self._asked_of.get(at, ("", -1))
+            place = NOWHERE
+            if asker:
+                place = self._resolved(asker, self._parts[asker].notes[number].cause)
+        else:
+            place = self._resolved(who, cause)
+        return self._new.get(place, -1)
+
+
+def _writes(note: Note) -> bool:
+    return note.who.partition(" ")[0] in WRITES
+
+
+class CircularCauses(Exception):
+    """The notes contradict each other."""
+
+
+def _by_number(parts: dict[str, Part], kind: str) -> dict[tuple[str, int], tuple[str, Note]]:
+    """Who sent what under which number: a request is named by its client id and correlation id,
+    which for `sent` is the note's own place."""
+    found: dict[tuple[str, int], tuple[str, Note]] = {}
+    for who, part in parts.items():
+        for place, note in enumerate(part.notes):
+            if note.kind == kind:
+                number = place if kind == "sent" else note.number
+                found[note.who, number] = who, note
+    return found

@@ -1,0 +1,121 @@
+"""Clients of other houses against brokers as processes: what they see, produce and consume."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import kafka
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
+from kafka.errors import NotEnoughReplicasError
+
+from tests.live.processes.cluster import Brokers, three_brokers
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
+    folder = tmp_path_factory.mktemp("brokers")
+    with three_brokers(folder, "replica.lag.time.max.ms=2000") as running:
+        yield running
+
+
+def librdkafka(brokers: Brokers, **more: object) -> dict[str, object]:
+    quiet = {"log_level": 0, "socket.timeout.ms": 10_000}
+    return {"bootstrap.servers": brokers.bootstrap, **quiet, **more}
+
+
+def produced(brokers: Brokers, topic: str, acks: str, value: bytes) -> object:
+    """The error, or the offset."""
+    producer, told = Producer(librdkafka(brokers, acks=acks, retries=0)), []
+    producer.produce(topic, value, partition=0, on_delivery=lambda e, m: told.append(e or m))
+    producer.flush(20)
+    (result,) = told
+    return result.offset() if hasattr(result, "offset") else result.name()
+
+
+def consumed(brokers: Brokers, topic: str, count: int) -> list[bytes]:
+    consumer = Consumer(librdkafka(brokers, **{"group.id": "none", "enable.auto.commit": False}))
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    messages = consumer.consume(count, timeout=20)
+    consumer.close()
+    return [message.value() for message in messages]
+
+
+def test_confluent_kafka_creates_lists_produces_and_consumes(brokers: Brokers) -> None:
+    admin = AdminClient(librdkafka(brokers))
+    admin.create_topics([NewTopic("confluent", 2, 3)])["confluent"].result(20)
+    listed = admin.list_topics(timeout=10)
+    assert sorted(listed.brokers) == [1, 2, 3]
+    assert listed.controller_id == brokers.controller()
+    partitions = listed.topics["confluent"].partitions
+    assert [sorted(p.replicas) for p in partitions.values()] == [[1, 2, 3]] * 2
+    assert [sorted(p.isrs) for p in partitions.values()] == [[1, 2, 3]] * 2
+    assert produced(brokers, "confluent", "1", b"one") == 0
+    assert produced(brokers, "confluent", "all", b"all") == 1
+    produced(brokers, "confluent", "0", b"none")
+    assert consumed(brokers, "confluent", 3) == [b"one", b"all", b"none"]
+
+
+def test_confluent_kafka_alters_topics(brokers: Brokers) -> None:
+    brokers.create("altered", (1, 2), min_insync_replicas="2")
+    admin = AdminClient(librdkafka(brokers))
+    admin.create_partitions([NewPartitions("altered", 3)])["altered"].result(20)
+    assert len(admin.list_topics("altered", timeout=10).topics["altered"].partitions) == 3
+    resource = ConfigResource(ConfigResource.Type.TOPIC, "altered")
+    (described,) = admin.describe_configs([resource]).values()
+    assert described.result(10)["min.insync.replicas"].value == "2"
+    admin.delete_topics(["altered"])["altered"].result(20)
+    assert "altered" not in admin.list_topics(timeout=10).topics
+
+
+def test_kafka_python_lists_produces_and_consumes(brokers: Brokers) -> None:
+    brokers.create("python", (2, 3, 1))
+    producer = kafka.KafkaProducer(
+        bootstrap_servers=brokers.bootstrap, acks="all", enable_idempotence=False
+    )
+    assert producer.send("python", b"hello", partition=0).get(20).offset == 0
+    producer.close()
+    consumer = kafka.KafkaConsumer(
+        bootstrap_servers=brokers.bootstrap, group_id=None, auto_offset_reset="earliest"
+    )
+    consumer.assign([kafka.TopicPartition("python", 0)])
+    assert next(consumer).value == b"hello"
+    consumer.close()
+    admin = kafka.KafkaAdminClient(bootstrap_servers=brokers.bootstrap)
+    (topic,) = admin.describe_topics(["python"])
+    admin.close()
+    (partition,) = topic["partitions"]
+    assert (partition["leader_id"], partition["isr_nodes"]) == (2, [2, 3, 1])
+
+
+def test_acks_all_is_refused_while_the_isr_is_too_small(brokers: Brokers) -> None:
+    """And acks=1 is not."""
+    brokers.create("strict", (1, 3), min_insync_replicas="2")
+    brokers.by_id[3].pause()
+    try:
+        brokers.until(
+            lambda: brokers.partition(1, "strict"), lambda s: s is not None and s.isr == (1,)
+        )
+        assert produced(brokers, "strict", "all", b"x") == "NOT_ENOUGH_REPLICAS"
+        assert produced(brokers, "strict", "1", b"x") == 0
+        with pytest.raises(NotEnoughReplicasError):
+            _send_by_kafka_python(brokers, "strict")
+    finally:
+        brokers.by_id[3].resume()
+    brokers.until(
+        lambda: brokers.partition(1, "strict"), lambda s: s is not None and len(s.isr) == 2
+    )
+    assert produced(brokers, "strict", "all", b"x") == 1
+
+
+def _send_by_kafka_python(brokers: Brokers, topic: str) -> None:
+    producer = kafka.KafkaProducer(
+        bootstrap_servers=brokers.bootstrap, acks="all", enable_idempotence=False, retries=0
+    )
+    try:
+        producer.send(topic, b"x", partition=0).get(20)
+    finally:
+        producer.close()

@@ -1,0 +1,116 @@
+"""Brokers as processes live and die: SIGTERM, SIGKILL, SIGSTOP, and what others learn of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emulator.protocol.messages import (
+    ProducedPartition,
+    ProducePartition,
+    ProduceRequest,
+    ProduceResponse,
+)
+from emulator.protocol.wire.records import filled
+from emulator.runtime.plain_client import ask
+from emulator.trace import events
+from emulator.trace.reader import read_events
+from emulator.trace.values import TopicPartition
+from tests.live.processes.cluster import Brokers, three_brokers
+
+pytestmark = pytest.mark.live
+SHORT_SESSION = "zookeeper.session.timeout.ms=2000"
+ORDERS = TopicPartition("orders", 0)
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
+    folder = tmp_path_factory.mktemp("brokers")
+    with three_brokers(folder, SHORT_SESSION, "replica.lag.time.max.ms=2000") as running:
+        running.create("orders", (1, 2, 3))
+        yield running
+
+
+def send(brokers: Brokers, to: int, records: int) -> ProducedPartition:
+    """Records to orders-0 at a broker that is thought to lead it, with acks=all."""
+    data = filled(records, 100 * records, 0)
+    wanted = ProducePartition(ORDERS, records, len(data), data)
+    server = ("127.0.0.1", brokers.ports[to])
+    answer = ask(server, ProduceRequest(-1, 10_000, (wanted,)), 20)
+    assert isinstance(answer, ProduceResponse)
+    return answer.partitions[0]
+
+
+def trace(folder: Path, broker: int) -> list[events.AnyEvent]:
+    return list(read_events(folder / f"broker-{broker}.ndjson"))
+
+
+def in_full_isr(brokers: Brokers, asked: int, leader: int) -> None:
+    brokers.until(
+        lambda: brokers.partition(asked, "orders"),
+        lambda s: s is not None and s.leader == leader and sorted(s.isr) == [1, 2, 3],
+    )
+
+
+def test_a_killed_leader_is_followed_and_finds_its_log_again(brokers: Brokers) -> None:
+    """SIGKILL: its session runs out, another one leads; started again, it has its records, and what
+    the others got meanwhile."""
+    in_full_isr(brokers, 2, 1)
+    assert send(brokers, 1, 5).base_offset == 0
+    brokers.by_id[1].kill()
+    assert brokers.by_id[1].exit_code(10) == -9
+    brokers.until(lambda: brokers.partition(2, "orders"), lambda s: s is not None and s.leader == 2)
+    assert send(brokers, 2, 1).base_offset == 5
+    brokers.by_id[1].launch()
+    in_full_isr(brokers, 2, 2)
+    appended = [e for e in trace(brokers.folder, 1) if isinstance(e, events.RecordsAppended)]
+    assert [(e.role, e.base_offset, e.leo) for e in appended] == [
+        ("leader", 0, 5),
+        ("follower", 5, 6),
+    ]
+    checkpoint = brokers.folder / "data-1" / "orders-0" / "leader-epoch-checkpoint"
+    assert checkpoint.read_text().splitlines()[:1] == ["0"]
+
+
+def test_sigterm_moves_leaderships_away_first(brokers: Brokers) -> None:
+    """Controlled shutdown: exit code 0, and nobody was without a leader."""
+    state = brokers.partition(3, "orders")
+    assert state is not None
+    leader = state.leader
+    other = next(n for n in (1, 2, 3) if n not in (leader, brokers.controller(leader)))
+    brokers.by_id[leader].terminate()
+    assert brokers.by_id[leader].exit_code(30) == 0
+    moved = brokers.until(
+        lambda: brokers.partition(other, "orders"), lambda s: s is not None and s.leader != leader
+    )
+    assert moved is not None
+    assert moved.leader > 0
+    assert moved.leader_epoch == state.leader_epoch + 1
+    brokers.by_id[leader].launch()
+    brokers.until(
+        lambda: brokers.partition(other, "orders"), lambda s: s is not None and len(s.isr) == 3
+    )
+
+
+def test_a_controller_that_stood_still_is_fenced_when_it_wakes(brokers: Brokers) -> None:
+    """SIGSTOP beyond its session: the others elect another; woken, it resigns."""
+    old = brokers.controller()
+    other = next(n for n in (1, 2, 3) if n != old)
+    brokers.by_id[old].pause()
+    new = brokers.until(lambda: brokers.controller(other), lambda c: c not in (old, -1))
+    brokers.by_id[old].resume()
+    brokers.until(lambda: brokers.controller(old), lambda c: c == new)
+    resigned = [e for e in trace(brokers.folder, old) if isinstance(e, events.ControllerResigned)]
+    elected = [e for e in trace(brokers.folder, new) if isinstance(e, events.ControllerElected)]
+    assert resigned[-1].controller_epoch < elected[-1].controller_epoch
+
+
+def test_nobody_died_of_it(brokers: Brokers) -> None:
+    for broker in brokers.by_id.values():
+        assert broker.runs
+        assert Path(f"/proc/{broker.pid}").exists()
+        assert os.getpid() != broker.pid
+        assert "a fault of ours" not in broker.said()

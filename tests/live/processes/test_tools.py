@@ -1,0 +1,58 @@
+"""Kafka 2.6.3's own tools against brokers as processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emulator.runtime.real_kafka.release import find_release
+from tests.live.processes.cluster import Brokers, three_brokers
+from zk.server import find_java
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
+    with three_brokers(tmp_path_factory.mktemp("brokers")) as running:
+        yield running
+
+
+def tool(brokers: Brokers, name: str, *words: object) -> str:
+    """What a command of `kafka.admin` says."""
+    release = find_release("2.6.3", None)
+    command = [find_java(), "-cp", release.class_path, f"kafka.admin.{name}"]
+    command += ["--bootstrap-server", brokers.bootstrap, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_kafkas_own_tools(brokers: Brokers, tmp_path: Path) -> None:
+    """kafka-topics, kafka-reassign-partitions, kafka-leader-election, one after the other."""
+    create = ("--create", "--topic", "orders", "--replica-assignment", "1:2")
+    assert "Created topic orders" in tool(brokers, "TopicCommand", *create)
+    described = tool(brokers, "TopicCommand", "--describe", "--topic", "orders")
+    assert "Leader: 1\tReplicas: 1,2\tIsr: 1,2" in described
+    moves = {"version": 1, "partitions": [_to(3, 1, 2)]}
+    (tmp_path / "moves.json").write_text(json.dumps(moves))
+    how = ("--reassignment-json-file", tmp_path / "moves.json")
+    begun = tool(brokers, "ReassignPartitionsCommand", "--execute", *how)
+    assert "Successfully started partition reassignment for orders-0" in begun
+    brokers.until(
+        lambda: brokers.partition(1, "orders"), lambda s: s is not None and len(s.isr) == 3
+    )
+    verified = tool(brokers, "ReassignPartitionsCommand", "--verify", *how)
+    assert "Reassignment of partition orders-0 is complete" in verified
+    elected = ("--election-type", "preferred", "--topic", "orders", "--partition", 0)
+    said = tool(brokers, "LeaderElectionCommand", *elected)
+    assert "Successfully completed leader election (PREFERRED) for partitions orders-0" in said
+    assert "Leader: 3" in tool(brokers, "TopicCommand", "--describe", "--topic", "orders")
+
+
+def _to(*replicas: int) -> dict[str, object]:
+    return {"topic": "orders", "partition": 0, "replicas": replicas}

@@ -1,0 +1,203 @@
+"""Traces of several processes become one: in causal order, whatever their clocks say."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator.runtime.cause_links import Note, cause_of
+from emulator.runtime.merged_trace import CircularCauses, Logged, Part, merged
+from emulator.trace.events import BrokerStarting, Stimulus, StimulusReturned, ZkTransaction
+
+
+class Process:
+    """One process's share, as it happens; `skew` is how wrong its clock is."""
+
+    def __init__(self, name: str, skew: int = 0) -> None:
+        self.name, self.skew = name, skew
+        self.events: list[Any] = []
+        self.notes: list[Note] = []
+
+    def happens(self, what: str, t: int, cause: int = -1) -> int:
+        seq = len(self.events)
+        self.events.append(BrokerStarting(seq, t + self.skew, 0, "", cause, what))
+        return seq
+
+    def notes_(
+        self, kind: str, who: str = "", number: int = -1, cause: int = -1, zxid: int = 0
+    ) -> int:
+        self.notes.append(Note(kind, len(self.events), who, number, cause, zxid))
+        return len(self.notes) - 1
+
+    @property
+    def part(self) -> Part:
+        return Part(self.events, self.notes)
+
+
+def told(processes: list[Process], logged: list[Logged] | None = None) -> list[str]:
+    """`what <- what led to it`, in order."""
+    events = merged({p.name: p.part for p in processes}, logged or [])
+    assert [e.seq for e in events] == list(range(len(events)))
+    assert [e.t for e in events] == sorted(e.t for e in events)
+    names = [getattr(e, "profile", "") or getattr(e, "do", "") or f"zxid {e.zxid}" for e in events]
+    return [
+        f"{name} <- {names[e.cause]}" if e.cause >= 0 else name
+        for name, e in zip(names, events, strict=True)
+    ]
+
+
+def test_a_request_and_its_answer_although_a_clock_is_late() -> None:
+    asks, serves = Process("broker-1"), Process("broker-2", skew=-50)
+    fetch = asks.happens("fetch sent", 100)
+    number = asks.notes_("sent", "broker-1-fetcher-0", cause=fetch)
+    asks.happens("meanwhile", 101)
+    note = serves.notes_("received", "broker-1-fetcher-0", number)
+    found = serves.happens("found", 102, cause_of(note))
+    serves.notes_("answered", "broker-1-fetcher-0", number, cause=found)
+    got = asks.notes_("got", "broker-1-fetcher-0", number)
+    asks.happens("appended", 120, cause_of(got))
+    assert told([asks, serves]) == [
+        "fetch sent",
+        "found <- fetch sent",
+        "meanwhile",
+        "appended <- found",
+    ]
+
+
+def test_an_answer_without_an_event_of_its_own_is_led_to_by_the_request() -> None:
+    asks, serves = Process("broker-1"), Process("broker-2")
+    sent = asks.happens("sent", 1)
+    number = asks.notes_("sent", "c", cause=sent)
+    note = serves.notes_("received", "c", number)
+    serves.notes_("answered", "c", number, cause=cause_of(note))
+    asks.happens("done", 2, cause_of(asks.notes_("got", "c", number)))
+    assert told([asks, serves]) == ["sent", "done <- sent"]
+
+
+def transaction(n: int, who: str, asked: str, *changes: str, t: int = 0) -> Logged:
+    event = ZkTransaction(n, t, 0, "SyncThread", -1, 100 + n, "setData")
+    return Logged(event, 100 + n, who, (asked,), changes)
+
+
+def test_a_write_a_watch_and_who_hears_of_it() -> None:
+    """The log has no clock that counts: the transaction stands between its request and its reply,
+    and the watch that it fires comes after it."""
+    writes, hears = Process("broker-1"), Process("broker-2", skew=-1000)
+    sent = writes.happens("write sent", 10)
+    asked = writes.notes_("asked", "setData /a", cause=sent)
+    fired = hears.notes_("fired", "changed /a", zxid=99)
+    hears.happens("heard", 12, cause_of(fired))
+    reply = writes.notes_("told", "setData /a", asked, zxid=100)
+    writes.happens("written", 20, cause_of(reply))
+    log = [transaction(0, "broker-1", "setData /a", "changed /a")]
+    assert told([writes, hears], log) == [
+        "write sent",
+        "zxid 100 <- write sent",
+        "heard <- zxid 100",
+        "written <- zxid 100",
+    ]
+
+
+def test_a_write_whose_answer_was_lost_is_still_its_askers() -> None:
+    writes = Process("broker-1")
+    sent = writes.happens("write sent", 10)
+    writes.notes_("asked", "setData /a", cause=sent)
+    log = [transaction(0, "broker-1", "setData /a")]
+    assert told([writes], log) == ["write sent", "zxid 100 <- write sent"]
+
+
+def test_a_watch_is_fired_by_the_first_change_after_it_was_set() -> None:
+    hears = Process("broker-1")
+    hears.happens("heard", 5, cause_of(hears.notes_("fired", "changed /a", zxid=100)))
+    log = [transaction(n, "other", "setData /a", "changed /a") for n in range(3)]
+    assert "heard <- zxid 101" in told([hears], log)
+
+
+def test_a_reader_comes_after_what_he_read_and_is_not_led_by_it() -> None:
+    reads = Process("broker-1", skew=-100)
+    asked = reads.notes_("asked", "getData /a")
+    reads.happens("read", 1, cause_of(reads.notes_("told", "getData /a", asked, zxid=100)))
+    assert told([reads], [transaction(0, "other", "setData /a", t=50)]) == ["zxid 100", "read"]
+
+
+def test_a_read_after_ones_own_write_is_led_to_by_who_reads() -> None:
+    """Its answer has the zxid of the write; it did not make it."""
+    one = Process("broker-1")
+    wrote = one.notes_("asked", "create /a", cause=one.happens("writes", 1))
+    one.happens("written", 2, cause_of(one.notes_("told", "create /a", wrote, zxid=100)))
+    asked = one.notes_("asked", "getData /b", cause=one.happens("reads", 3))
+    one.happens("read", 4, cause_of(one.notes_("told", "getData /b", asked, zxid=100)))
+    assert told([one], [transaction(0, "broker-1", "create /a")]) == [
+        "writes",
+        "zxid 100 <- writes",
+        "written <- zxid 100",
+        "reads",
+        "read <- reads",
+    ]
+
+
+def test_what_a_client_was_asked_for_points_at_its_new_number() -> None:
+    first, run = Process("broker-1"), Process("run")
+    first.happens("before", 0)
+    run.events.append(Stimulus(0, 5, 0, "", -1, "create_topic", "{}"))
+    run.events.append(StimulusReturned(1, 6, 0, "", 0, 0, "NONE"))
+    events = merged({"broker-1": first.part, "run": run.part})
+    assert (events[2].of, events[2].cause) == (1, 1)
+
+
+def test_notes_that_contradict_each_other_are_noticed() -> None:
+    one, other = Process("a"), Process("b")
+    for process, client, theirs in ((one, "x", "y"), (other, "y", "x")):
+        process.notes_("received", theirs, 1)
+        process.happens("never", 1)
+        process.notes_("sent", client)
+    with pytest.raises(CircularCauses, match="of 2 events only 0"):
+        merged({"a": one.part, "b": other.part})
+
+
+ACTS = st.lists(
+    st.tuples(
+        st.sampled_from(["happens", "asks", "serves", "hears"]),
+        st.integers(0, 2),
+        st.integers(0, 2),
+    ),
+    max_size=60,
+)
+
+
+@given(ACTS, st.lists(st.integers(-1000, 1000), min_size=3, max_size=3))
+def test_no_effect_comes_before_its_cause(
+    acts: list[tuple[str, int, int]], skews: list[int]
+) -> None:
+    """Messages at random among three processes whose clocks are wrong at random."""
+    processes = [Process(f"broker-{n}", skew) for n, skew in enumerate(skews)]
+    before: list[list[str]] = [[], [], []]
+    wires: list[tuple[int, int, int, list[str]]] = []
+    answers: list[tuple[int, int, int, list[str]]] = []
+    happened: dict[str, list[str]] = {}
+    for t, (act, me, other) in enumerate(acts):
+        process, name = processes[me], f"e{t}"
+        cause = -1
+        if act == "asks":
+            seq = len(process.events) - 1
+            wires.append((me, other, process.notes_("sent", f"c{me}", cause=seq), before[me][:]))
+        if act == "serves" and (mine := next((w for w in wires if w[1] == me), None)):
+            wires.remove(mine)
+            cause = cause_of(process.notes_("received", f"c{mine[0]}", mine[2]))
+            before[me] += mine[3]
+        if act == "hears" and (mine := next((a for a in answers if a[0] == me), None)):
+            answers.remove(mine)
+            cause = cause_of(process.notes_("got", f"c{me}", mine[2]))
+            before[me] += mine[3]
+        happened[name] = before[me][:]
+        process.happens(name, t, cause)
+        before[me].append(name)
+        if act == "serves" and cause != -1:
+            assert mine is not None
+            process.notes_("answered", f"c{mine[0]}", mine[2], cause=len(process.events) - 1)
+            answers.append((mine[0], me, mine[2], before[me][:]))
+    order = {line.split(" ")[0]: n for n, line in enumerate(told(processes))}
+    assert len(order) == len(acts)
+    for name, earlier in happened.items():
+        assert all(order[one] < order[name] for one in earlier)
