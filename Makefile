@@ -89,8 +89,8 @@ fidelity: setup ## Play all recordings, and write docs/fidelity.md
 paths: setup ## Measure both propagation paths, and write the tables of docs/zk-vs-rpc.md
 	$(PYTHON_BIN) -m tests.paths $(RECORDINGS) $(ARGS)
 
-pages: setup ## Run what docs/misconceptions.md shows, and fill in what it prints
-	$(PYTHON_BIN) -m tests.pages
+pages: setup ## Run what pages of docs/ show, and fill in what it prints
+	$(PYTHON_BIN) -m tests.pages $(ARGS)
 
 hazards: setup ## Play the hazard catalogue, and write docs/hazards.md
 	$(PYTHON_BIN) -m tests.hazards $(ARGS)

@@ -21,7 +21,8 @@ its cure, where nothing may break; `--live` does so on a real ZooKeeper server, 
 A file is a scenario with a section `hazard`; `isr run FILE`, `isr play FILE` and `isr show` take it
 as any other. *Steps* are the stimuli of its schedule; left out, each of them alone, it does not
 happen. `make hazards` plays all of them and writes this page; `make hazards ARGS=--live` plays
-those that a real server can show there too.
+those that a real server can show there too. The three most famous are told in full in
+[hazards-told.md](hazards-told.md).
 
 | hazard | versions | what was seen | steps | cure | live | both plays | commit |
 |---|---|---|--:|---|---|--:|---|

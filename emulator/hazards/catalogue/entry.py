@@ -56,7 +56,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     tolerates: tuple[str, ...] = ()
     live: bool = False
     seed: int = 1
-    time_scale: int = 1
+    time_scale: int = 4
 
     def scenario(self, *, cured: bool = False) -> LoadedScenario:
         """What is played."""
@@ -113,7 +113,7 @@ def read_entry(path: Path) -> Entry:
         tolerates=_invariants(keys["tolerates"]) if "tolerates" in keys else (),
         live=keys["live"].flag() if "live" in keys else False,
         seed=keys["seed"].whole() if "seed" in keys else 1,
-        time_scale=keys["time_scale"].whole(1) if "time_scale" in keys else 1,
+        time_scale=keys["time_scale"].whole(1) if "time_scale" in keys else 4,
     )
 
 
