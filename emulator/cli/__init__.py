@@ -45,11 +45,12 @@ def isr() -> None:
     """
 
 
-def build() -> typer.Typer:
-    """The application with every command that this package has."""
+def build(named: str | None = None) -> typer.Typer:
+    """The application with every command that this package has; with the one command `named` alone,
+    if there is one: what the others import takes a second."""
     app = typer.Typer(name="isr", add_completion=False, rich_markup_mode=None)
     app.callback()(isr)
-    for name, module in _commands().items():
+    for name, module in (_commands(named) or _commands()).items():
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
         else:
@@ -57,12 +58,14 @@ def build() -> typer.Typer:
     return app
 
 
-def _commands() -> dict[str, Any]:
+def _commands(named: str | None = None) -> dict[str, Any]:
     found = {}
     for info in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{info.name}")
-        if hasattr(module, "app") or hasattr(module, "command"):
-            found[info.name.strip("_").replace("_", "-")] = module
+        name = info.name.strip("_").replace("_", "-")
+        if named in (None, name):
+            module = importlib.import_module(f"{__name__}.{info.name}")
+            if hasattr(module, "app") or hasattr(module, "command"):
+                found[name] = module
     return found
 
 
@@ -71,7 +74,7 @@ def execute(arguments: Sequence[str]) -> int:
     from emulator.cli import errors
 
     try:
-        command = typer.main.get_command(build())
+        command = typer.main.get_command(build(next(iter(arguments), None)))
         code = command.main(list(arguments) or ["--help"], prog_name="isr", standalone_mode=False)
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001
