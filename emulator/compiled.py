@@ -41,6 +41,7 @@ HOT = (
     "emulator.runtime.network",
     "emulator.runtime.process_trace",
     "emulator.runtime.producer",
+    "emulator.runtime.sending",
     "emulator.runtime.stored_logs",
     "emulator.trace.logs",
     "emulator.trace.sink",

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from zk.errors import AuthFailed, Code, MalformedZNode, SessionExpired, ZooKeeperError
+from zk.generations import OfOneSession
 from zk.ops import (
     EventType,
     Exists,
@@ -348,7 +349,7 @@ class ZooKeeperClient:
     def _open(self) -> Session:
         self._generation += 1
         self._state = SessionState.DISCONNECTED
-        listener = _SessionListener(self, self._generation)
+        listener = OfOneSession(self, self._generation)
         return self._service.open_session(
             self._name, self._session_timeout_ms, self._event_lane, listener
         )
@@ -406,18 +407,3 @@ class ZooKeeperClient:
 
 
 _LOST = Reply(Code.CONNECTION_LOSS)
-
-
-class _SessionListener:
-    """Call-backs of one session; those of a session that was replaced are dropped."""
-
-    def __init__(self, client: ZooKeeperClient, generation: int) -> None:
-        self._client, self._generation = client, generation
-
-    def on_watch(self, event: WatchedEvent) -> None:
-        if self._client.is_current(self._generation):
-            self._client.on_watch(event)
-
-    def on_state(self, state: SessionState) -> None:
-        if self._client.is_current(self._generation):
-            self._client.on_state(state)

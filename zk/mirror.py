@@ -16,6 +16,7 @@ import msgspec
 from zk import paths
 from zk.codec import decode_topic
 from zk.errors import Code, MalformedZNode
+from zk.generations import OfOneSession
 from zk.ops import (
     EventType,
     Exists,
@@ -83,7 +84,7 @@ class Mirror:
     def _open(self) -> Session:
         self._generation += 1
         self.asked = 0
-        listener = _Listener(self, self._generation)
+        listener = OfOneSession(self, self._generation)
         return self._service.open_session("mirror", self._timeout_ms, self._lane, listener)
 
     def is_current(self, generation: int) -> bool:
@@ -211,18 +212,3 @@ class Mirror:
             self._on_change()
         if self._is_wanted(path):
             self._read(path)
-
-
-class _Listener:
-    """Of one session; what the one before it still says is not heard."""
-
-    def __init__(self, mirror: Mirror, generation: int) -> None:
-        self._mirror, self._generation = mirror, generation
-
-    def on_watch(self, event: WatchedEvent) -> None:
-        if self._mirror.is_current(self._generation):
-            self._mirror.on_watch(event)
-
-    def on_state(self, state: SessionState) -> None:
-        if self._mirror.is_current(self._generation):
-            self._mirror.on_state(state)

@@ -48,10 +48,13 @@ def engine() -> Any:
     import docker
     from docker.errors import DockerException
 
+    client = None
     try:
         client = docker.from_env()
         client.ping()
     except DockerException as error:
+        if client is not None:
+            client.close()
         words = re.findall(r"'([^']+)'", str(error))  # of errors inside errors, the innermost
         raise NoEngine(f"no Docker engine answers: {words[-1] if words else error}") from None
     return client

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,6 +9,7 @@ import msgspec
 import typer
 
 from emulator.cli.explore_async_isr import MODEL, explore_async_isr
+from emulator.cli.progress_line import ProgressLine
 from emulator.cli.run import (
     GuardOption,
     ProfileOption,
@@ -31,7 +30,6 @@ from emulator.scenario.shipped import find
 from emulator.scenario.units import BadDuration, duration_us
 
 CLEAN, FOUND, UNKNOWN = 0, 1, 2
-PLAIN_EVERY_S = 10.0
 OUT = Path("runs/explore")
 
 
@@ -152,11 +150,11 @@ def _explore(
 ) -> int:
     """Search, tell, keep what fails; the exit code."""
     tally, stage, broken_off = Tally(), _stage(schedule, as_json=as_json), False
-    line = _Line(asked.schedules)
+    line = ProgressLine(lambda: _progress(tally, asked.schedules))
     try:
         with orderly_end():
             for _ in search(stage, asked, tally):
-                line.show(tally)
+                line.show()
     except KeyboardInterrupt:
         broken_off = True
     line.end()
@@ -200,27 +198,11 @@ def _kept(stage: Stage, tally: Tally, out: Path, *, small: bool) -> tuple[Path, 
     return file, schedule
 
 
-class _Line:
-    """The progress line: redrawn on a terminal, a line now and then elsewhere."""
-
-    def __init__(self, of: int) -> None:
-        self._of = of
-        self._in_place = sys.stderr.isatty()
-        self._told_s = time.monotonic()
-
-    def show(self, tally: Tally) -> None:
-        now_s = time.monotonic()
-        if now_s - self._told_s < (0.2 if self._in_place else PLAIN_EVERY_S):
-            return
-        self._told_s = now_s
-        text = f"{tally.schedules} schedules of at most {self._of}, "
-        text += f"{tally.schedules / tally.seconds:.1f} per second, {len(tally.failing)} failing"
-        start, end = ("\r", "\x1b[K") if self._in_place else ("", "\n")
-        print(f"{start}{text}{end}", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        if self._in_place:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+def _progress(tally: Tally, of: int) -> str:
+    return (
+        f"{tally.schedules} schedules of at most {of}, "
+        f"{tally.schedules / tally.seconds:.1f} per second, {len(tally.failing)} failing"
+    )
 
 
 def _report(

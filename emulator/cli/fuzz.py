@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from emulator.cli.progress_line import ProgressLine
 from emulator.cli.run import (
     GuardOption,
     ProfileOption,
@@ -27,7 +27,6 @@ from emulator.scenario.units import BadDuration, duration_us
 from emulator.scenario.version import Chosen, read_version
 
 CLEAN, FAILED, UNKNOWN = 0, 1, 2
-PLAIN_EVERY_S = 10.0
 FAILURES_SHOWN = 6
 
 
@@ -73,7 +72,8 @@ def command(
     first = seed_of(seed)
     chosen = chosen_version(profile, guard, propagation)
     read_version({}, chosen)
-    tally, line = Tally(), _Line(runs)
+    tally = Tally()
+    line = ProgressLine(lambda: _progress(tally, runs))
     number = runs if runs is not None or for_time is not None else 100
     seconds, broken_off = _seconds(for_time), False
     try:
@@ -81,7 +81,7 @@ def command(
             print(f"seeds from {first:#x}", file=sys.stderr, flush=True)
             for trial in trials(first, number, seconds, jobs, chosen, _keeping(parquet, chosen)):
                 tally.take(trial)
-                line.show(tally)
+                line.show()
                 if trial.ours and not keep_going:
                     break
     except KeyboardInterrupt:
@@ -112,28 +112,13 @@ def _seconds(text: str | None) -> float | None:
         raise UserError(f"--time {text}: {error}") from None
 
 
-class _Line:
-    """The progress line: redrawn on a terminal, a line now and then elsewhere."""
-
-    def __init__(self, runs: int | None) -> None:
-        self._of = "" if runs is None else f" of {runs}"
-        self._in_place = sys.stderr.isatty()
-        self._told_s = time.monotonic()
-
-    def show(self, tally: Tally) -> None:
-        now_s = time.monotonic()
-        if now_s - self._told_s < (0.2 if self._in_place else PLAIN_EVERY_S):
-            return
-        self._told_s = now_s
-        text = f"{tally.trials}{self._of} seeds, {tally.trials / tally.seconds:.1f} per second, "
-        text += f"{tally.events:,} events, {len(tally.failed)} failed, "
-        text += f"{tally.hazards.total()} with a hazard of Kafka's"
-        start, end = ("\r", "\x1b[K") if self._in_place else ("", "\n")
-        print(f"{start}{text}{end}", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        if self._in_place:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+def _progress(tally: Tally, runs: int | None) -> str:
+    of = "" if runs is None else f" of {runs}"
+    return (
+        f"{tally.trials}{of} seeds, {tally.trials / tally.seconds:.1f} per second, "
+        f"{tally.events:,} events, {len(tally.failed)} failed, "
+        f"{tally.hazards.total()} with a hazard of Kafka's"
+    )
 
 
 def _report(tally: Tally, kept: Path | None, *, broken_off: bool) -> None:

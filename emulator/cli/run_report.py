@@ -135,7 +135,8 @@ def print_violations(
     teller = Teller(events)
     for one in violations:
         what, hazard = headline(one)
-        text = Text.assemble(("BROKEN  ", "bold red"), f"  {what}", (hazard, "yellow"))
+        mark = ("HAZARD  ", "bold yellow") if one.hazard else ("BROKEN  ", "bold red")
+        text = Text.assemble(mark, f"  {what}", (hazard, "yellow"))
         console.print(text, soft_wrap=True)
         for line in teller.story(one):
             console.print(Text(f"            {line}", "dim"), soft_wrap=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from emulator.hazards.base import Hazard
+from emulator.hazards.base import Hazard, lacks
 from emulator.invariants.base import Violation
-from emulator.profiles.base import profiles
 from emulator.profiles.guards.alter_isr import MEMBER_EPOCHS
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
@@ -27,20 +26,17 @@ class UncheckedMember(Hazard):
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The member's process ended or lost its session between the leader's decision and the
         write, and the leader runs a version that does not ask."""
-        decided, leader = -1, 0
-        running: dict[int, str] = {}
+        decided = None
         past = events[: violation.facts[1]]
         for event in past:
             match event:
                 case e.IsrUpdateStarted(partition=at, change="expand", to_isr=wanted) if (
                     at == violation.partition and violation.broker in wanted
                 ):
-                    decided, leader = event.seq, event.broker
-                case e.BrokerStarting(broker=broker, profile=profile):
-                    running[broker] = profile
-        if decided < 0 or MEMBER_EPOCHS in profiles()[running[leader]].guards:
+                    decided = event
+        if decided is None or not lacks(MEMBER_EPOCHS, decided, events):
             return False
-        return _ended(violation.broker, decided, past)
+        return _ended(violation.broker, decided.seq, past)
 
 
 def _ended(broker: int, decided: int, past: Sequence[AnyEvent]) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from zk.around import SessionAround
 from zk.ops import Multi, Reply, Request, SessionState, WatchedEvent
 from zk.wire import Lane, Listener, OnReply, Session
 
@@ -57,24 +58,17 @@ class JvmListener:
         self.back.at(0, partial(self._listener.on_state, state))
 
 
-class JvmSession:
+class JvmSession(SessionAround):
     """`zk.wire.Session` around another one."""
 
     def __init__(
         self, session: Session, listener: JvmListener, lane: Lane, latency: Latency, client: str
     ) -> None:
-        self._session, self._lane = session, lane
+        super().__init__(session)
+        self._lane = lane
         self._latency, self._client = latency, client
         self._out, self._back = _Line(lane), listener.back
         self._abandoned = False
-
-    @property
-    def session_id(self) -> int:
-        return self._session.session_id
-
-    @property
-    def linked(self) -> bool:
-        return self._session.linked
 
     def submit(self, request: Request, on_reply: OnReply) -> None:
         """Both ways are drawn now, in the order in which the model draws them."""
@@ -99,4 +93,4 @@ class JvmSession:
 
     def abandon(self) -> None:
         self._abandoned = True
-        self._session.abandon()
+        super().abandon()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from emulator.kernel.scheduler import Kernel
 from emulator.runtime.cause_links import CauseLinks, cause_of
+from zk.around import SessionAround
 from zk.ops import (
     EventType,
     Exists,
@@ -64,18 +65,11 @@ class _LinkedListener:
         self._listener.on_state(state)
 
 
-class _LinkedSession:
+class _LinkedSession(SessionAround):
     def __init__(self, links: CauseLinks, kernel: Kernel, told: _LinkedListener) -> None:
         assert told.session is not None
-        self._links, self._kernel, self._session, self._told = links, kernel, told.session, told
-
-    @property
-    def session_id(self) -> int:
-        return self._session.session_id
-
-    @property
-    def linked(self) -> bool:
-        return self._session.linked
+        super().__init__(told.session)
+        self._links, self._kernel, self._told = links, kernel, told
 
     def submit(self, request: Request, on_reply: OnReply) -> None:
         asked = self._links.note("asked", named(request), cause=self._kernel.cause)
@@ -93,6 +87,3 @@ class _LinkedSession:
     def close(self) -> None:
         self._links.note("asked", "closeSession", cause=self._kernel.cause)
         self._session.close()
-
-    def abandon(self) -> None:
-        self._session.abandon()

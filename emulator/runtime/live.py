@@ -27,6 +27,7 @@ from emulator.runtime.zk_observer import TracingObserver
 from emulator.scenario.schema import Scenario
 from emulator.trace.events import AnyEvent, Stimulus, StimulusReturned, ThreadFailed
 from emulator.trace.sink import Sink
+from zk.around import SessionAround
 from zk.client_times import ClientTimes
 from zk.errors import Code
 from zk.kazoo_service import KazooService
@@ -349,17 +350,10 @@ class _LoggedListener:
         self._listener.on_state(state)
 
 
-class _LoggedSession:
+class _LoggedSession(SessionAround):
     def __init__(self, world: LiveWorld, client: str, session: Session) -> None:
-        self._world, self._client, self._session = world, client, session
-
-    @property
-    def session_id(self) -> int:
-        return self._session.session_id
-
-    @property
-    def linked(self) -> bool:
-        return self._session.linked
+        super().__init__(session)
+        self._world, self._client = world, client
 
     def submit(self, request: Request, on_reply: OnReply) -> None:
         session_id = self._session.session_id
@@ -375,6 +369,3 @@ class _LoggedSession:
     def close(self) -> None:
         self._world.causes.submitted(self._client, CLOSE)
         self._session.close()
-
-    def abandon(self) -> None:
-        self._session.abandon()

@@ -9,7 +9,7 @@ time and zero in live time.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
@@ -20,11 +20,10 @@ from emulator.protocol.messages import FetchResponse, Request
 from emulator.protocol.transport import Connection, Disconnected, ServerConnection
 from emulator.runtime.breaks import Break, kind_of
 from emulator.runtime.links import Way
+from emulator.runtime.sending import BROKEN, send
 
 Latency = Callable[[str, str], int]
 Receive = Callable[[Request, ServerConnection], None]
-
-BROKEN = object()
 
 
 class Listener:
@@ -231,22 +230,9 @@ class MemoryConnection:
 
     # -- the client's end -------------------------------------------------------------------------
 
-    async def send(self, request: Request, timeout_ms: int) -> Any:
+    def send(self, request: Request, timeout_ms: int) -> Coroutine[Any, Any, Any]:
         """See emulator.protocol.transport.Connection."""
-        kernel = self._network.kernel
-        answer: Promise[Any] = Promise(kernel)
-        self.submit(request, answer.resolve)
-        timer = self._client_lane.call_later(timeout_ms * 1000, partial(self._timed_out, answer))
-        value = await answer.wait()
-        timer.cancel()
-        if value is BROKEN:
-            raise Disconnected("the connection broke")
-        return value
-
-    def _timed_out(self, answer: Promise[Any]) -> None:
-        if not answer.done:
-            answer.resolve(BROKEN)
-            self.close()
+        return send(self, self._network.kernel, self._client_lane, request, timeout_ms)
 
     def submit(self, request: Request, on_answer: Callable[[Any], None]) -> None:
         """Write a request without waiting; `on_answer` gets the answer, or `broken`."""

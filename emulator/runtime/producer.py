@@ -34,7 +34,7 @@ from emulator.runtime.clients import (
     ClientConnection,
     ClusterView,
 )
-from emulator.runtime.network import BROKEN
+from emulator.runtime.sending import BROKEN
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from emulator.kernel.promise import Promise
@@ -31,7 +30,8 @@ from emulator.protocol.wire.frames import (
 )
 from emulator.runtime.cause_links import CauseLinks, cause_of
 from emulator.runtime.live_clock import LiveClock, LiveKernel
-from emulator.runtime.network import BROKEN, Listener
+from emulator.runtime.network import Listener
+from emulator.runtime.sending import BROKEN, send
 from emulator.runtime.sockets import Line, Sockets
 
 Log = Callable[[str], None]
@@ -219,21 +219,9 @@ class TcpConnection:
         line.on_end = lambda _: network.clock.put(self._ended)
         line.start()
 
-    async def send(self, request: Request, timeout_ms: int) -> Any:
+    def send(self, request: Request, timeout_ms: int) -> Coroutine[Any, Any, Any]:
         """See emulator.protocol.transport.Connection."""
-        answer: Promise[Any] = Promise(self._network.kernel)
-        self.submit(request, answer.resolve)
-        timer = self._lane.call_later(timeout_ms * 1000, partial(self._timed_out, answer))
-        value = await answer.wait()
-        timer.cancel()
-        if value is BROKEN:
-            raise Disconnected("the connection broke")
-        return value
-
-    def _timed_out(self, answer: Promise[Any]) -> None:
-        if not answer.done:
-            answer.resolve(BROKEN)
-            self.close()
+        return send(self, self._network.kernel, self._lane, request, timeout_ms)
 
     def submit(self, request: Request, on_answer: Callable[[Any], None]) -> None:
         """Write a request without waiting; `on_answer` gets the answer, or `broken`."""

@@ -146,7 +146,9 @@ def compose() -> Iterator[Compose]:
             yield made
     finally:
         made("down", "--volumes", "--remove-orphans", "--timeout", "5")
-    assert made.left_behind() == []
+        left = made.left_behind()
+        made.engine.close()
+    assert left == []
 
 
 def _is_healthy(container: Any) -> bool:

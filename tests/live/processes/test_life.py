@@ -21,7 +21,7 @@ from emulator.trace.reader import read_events
 from emulator.trace.values import TopicPartition
 from tests.live.processes.cluster import Brokers, three_brokers
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 SHORT_SESSION = "zookeeper.session.timeout.ms=2000"
 ORDERS = TopicPartition("orders", 0)
 

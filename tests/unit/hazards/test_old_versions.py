@@ -73,3 +73,34 @@ def test_a_follower_that_keeps_records_of_another_leader_and_joins(version: str,
     history.tell(e.BecomesFollower, 3, ORDERS, 1, 0, 3, 0).copied(3, 5, 3, epoch=1)
     history.wrote(1, 1, 0, 1, 2, 3)
     assert named(history, "committed records survive") == {name}
+
+
+@pytest.mark.parametrize(("version", "name"), [("0.8.2", "KAFKA-1546"), ("0.9.0", "")])
+def test_a_follower_that_is_expelled_for_the_messages_that_it_lacks(
+    version: str, name: str
+) -> None:
+    history = running(version).appended(1, 0, 5).copied(0, 5, 2, 3)
+    for _ in range(500):
+        history.tell(e.FollowerStateUpdated, 1, ORDERS, 3, 5, 5, 0)
+    history.appended(1, 5, 900)
+    lagging = (Lagging(3, 5, 1),)
+    history.tell(e.IsrUpdateStarted, 1, ORDERS, "shrink", (1, 2, 3), (1, 2), 5, 900, 0, 0, lagging)
+    assert named(history, "a member that has everything stays") == {name}
+
+
+@pytest.mark.parametrize(
+    ("version", "through_the_controller", "name"),
+    [("2.8", True, "KAFKA-13091"), ("3.3", True, ""), ("2.8", False, "")],
+)
+def test_a_high_watermark_that_is_not_looked_at_when_a_shrink_is_committed(
+    version: str, through_the_controller: bool, name: str
+) -> None:
+    history = running(version).appended(1, 0, 5)
+    for follower, leo in ((2, 0), (3, 5)):
+        history.tell(e.FollowerStateUpdated, 1, ORDERS, follower, leo, 5, 0)
+    if through_the_controller:
+        history.tell(e.AlterIsrProposed, 1, ORDERS, (1, 3), 0, 0, "PendingShrinkIsr")
+    history.wrote(1, 1, 0, 1, 3).tell(e.IsrUpdated, 1, ORDERS, "shrink", (1, 3), 1, 0)
+    for _ in range(2000):
+        history.tell(e.FollowerStateUpdated, 1, ORDERS, 3, 5, 5, 0)
+    assert named(history.hw(1, 5), "acks follow the isr") == {name}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from emulator.runtime.metrics import (
@@ -9,6 +10,7 @@ from emulator.runtime.metrics import (
     Run,
     Spread,
     Summary,
+    Violated,
     as_json,
     kafka_metrics,
     spread,
@@ -67,6 +69,17 @@ def test_the_verdict_is_the_worst_of_what_was_expected(
 def test_a_run_that_was_broken_off_or_late_proves_nothing_either_way() -> None:
     for run in (late(interrupted=True), late(interrupted=False)):
         assert summary(Story().created(), False, run=run).verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("hazards", "verdict"), [(("KAFKA-9672",), "held"), (("KAFKA-9672", ""), "not held")]
+)
+def test_a_broken_invariant_counts_unless_a_hazard_explains_it(
+    hazards: tuple[str, ...], verdict: str
+) -> None:
+    broken = tuple(Violated("leader in isr", "", one, None, 1, (1, 2), ()) for one in hazards)
+    run = msgspec.structs.replace(RUN, violations=broken)
+    assert summary(Story(), True, run=run).verdict == verdict
 
 
 def test_whole_milliseconds_are_whole_numbers() -> None:

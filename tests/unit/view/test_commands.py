@@ -81,8 +81,13 @@ def test_why_tells_the_story(isr: Isr, run: str) -> None:
     ],
 )
 def test_a_mistake_is_one_line_that_says_what_there_is(
-    run: str, arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+    run: str,
+    arguments: tuple[str, ...],
+    says: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(run)
     assert isr_main([argument.replace("RUN", run) for argument in arguments]) == 64
     printed = capsys.readouterr()
     assert says in printed.err

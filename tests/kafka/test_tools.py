@@ -13,12 +13,14 @@ from emulator.runtime.real_kafka.release import find_release
 from tests.live.processes.cluster import Brokers, three_brokers
 from zk.server import find_java
 
-pytestmark = pytest.mark.live
+pytestmark = pytest.mark.kafka
 
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
-    with three_brokers(tmp_path_factory.mktemp("brokers")) as running:
+    """The controller leaves elections to the tools."""
+    by_hand = "auto.leader.rebalance.enable=false"
+    with three_brokers(tmp_path_factory.mktemp("brokers"), by_hand) as running:
         yield running
 
 

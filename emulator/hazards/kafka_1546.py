@@ -1,0 +1,36 @@
+"""In 0.8 a follower that is too many messages behind is expelled, however recently it had all
+(KAFKA-1546)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.hazards.base import Hazard, lacks
+from emulator.invariants.base import Violation
+from emulator.profiles.guards.isr import LAG_BY_TIME_ONLY
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+
+
+class ExpelledByMessages(Hazard):
+    """Partition.scala@0.8.2.2 getOutOfSyncReplicas: `leaderLogEndOffset - logEndOffset >
+    keepInSyncMessages`."""
+
+    name = "KAFKA-1546"
+    about = (
+        "A burst longer than replica.lag.max.messages comes between two fetches: followers that had"
+        " everything a moment ago leave the ISR."
+    )
+    breaks = ("a member that has everything stays",)
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """The leader's version counts messages, and who leaves lacks some."""
+        started = events[violation.facts[1]]
+        return (
+            isinstance(started, e.IsrUpdateStarted)
+            and any(
+                one.replica == violation.broker and one.leo < started.leo
+                for one in started.out_of_sync
+            )
+            and lacks(LAG_BY_TIME_ONLY, started, events)
+        )
