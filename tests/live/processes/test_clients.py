@@ -12,7 +12,7 @@ from kafka.errors import NotEnoughReplicasError
 
 from tests.live.processes.cluster import Brokers, three_brokers
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
