@@ -7,6 +7,9 @@ from emulator.trace import events as e
 
 MANY = 10
 SOON_US = 1_000_000
+SETTLED_US = 1_000_000
+"""A broker that comes is told everything, and once more when its replicas go online
+(KafkaController.scala@2.6.3 onBrokerStartup)."""
 _NOTIFICATIONS = "/isr_change_notification/"
 
 
@@ -19,6 +22,10 @@ class UpdatesTellSomethingNew(Invariant):
         self._told: dict[int, dict[object, tuple[object, int]]] = {}
         self._copies: set[int] = set()
         self._deleted: dict[int, int] = {}
+        self._changed: dict[int, int] = {}
+
+    def on_broker_change(self, event: e.BrokerChange) -> None:
+        self._changed[event.broker] = event.t
 
     def on_broker_registered(self, event: e.BrokerRegistered) -> None:
         """Who is new is told everything."""
@@ -49,4 +56,5 @@ class UpdatesTellSomethingNew(Invariant):
         told.update({s.partition: (s, event.seq) for s in event.states})
 
     def _woken(self, event: e.MetadataCacheUpdated) -> bool:
-        return event.t - self._deleted.get(event.sender, -SOON_US) < SOON_US
+        settled = event.t - self._changed.get(event.sender, -SETTLED_US) >= SETTLED_US
+        return settled and event.t - self._deleted.get(event.sender, -SOON_US) < SOON_US
