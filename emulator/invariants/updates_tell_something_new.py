@@ -5,7 +5,7 @@ from __future__ import annotations
 from emulator.invariants.base import Invariant
 from emulator.trace import events as e
 
-MANY = 10
+MANY = 12
 SOON_US = 1_000_000
 SETTLED_US = 1_000_000
 """A broker that comes is told everything, and once more when its replicas go online
@@ -15,7 +15,7 @@ _NOTIFICATIONS = "/isr_change_notification/"
 
 class UpdatesTellSomethingNew(Invariant):
     """When a controller has deleted notifications, which wakes it up again, it does not tell a
-    broker of ten partitions or more what that broker knows of all of them (L11)."""
+    broker of a dozen partitions or more what that broker knows of all of them (L11)."""
 
     def begin(self) -> None:
         self._live: dict[int, tuple[int, tuple[int, ...]]] = {}
