@@ -10,7 +10,18 @@ class LeadersAreTold(Invariant):
     """A broker that ends in an orderly way, and shows another as leader in a later epoch, does not
     believe any more that it leads itself (S5)."""
 
+    def begin(self) -> None:
+        self._resigned: set[int] = set()
+
+    def on_broker_starting(self, event: e.BrokerStarting) -> None:
+        self._resigned.discard(event.broker)
+
+    def on_controller_resigned(self, event: e.ControllerResigned) -> None:
+        self._resigned.add(event.broker)
+
     def on_broker_exited(self, event: e.BrokerExited) -> None:
+        if event.broker in self._resigned:
+            return  # what it sent to itself ended with the thread that sends it
         cache = self.facts.caches.metadata.get(event.broker, {})
         for name, (shown, _) in cache.items():
             view = self.facts.views.of(name, event.broker)
