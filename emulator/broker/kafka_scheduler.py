@@ -43,7 +43,8 @@ class KafkaScheduler:
         delay_ms: int,
     ) -> Task:
         """As `schedule`, without the runs that find nothing to do: `needed` blocks until there is
-        something, and the next run in turn does it."""
+        something, and the next run in turn does it. That may be one which is due already and would
+        only have come after what is done now (`Kernel.behind_us`)."""
         return self._spawn(
             f"kafka-scheduler/{name}", self._run_when(needed, body, period_ms, delay_ms)
         )
@@ -59,7 +60,8 @@ class KafkaScheduler:
         first_us, period_us = kernel.now + delay_ms * 1000, period_ms * 1000
         while True:
             await needed()
-            turn = max(turn + 1, -((first_us - kernel.now) // period_us))
+            from_us = kernel.now - kernel.behind_us
+            turn = max(turn + 1, -((first_us - from_us) // period_us))
             await kernel.sleep_until(first_us + turn * period_us)
             if self._stopped:
                 return

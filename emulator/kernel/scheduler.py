@@ -329,6 +329,8 @@ class Kernel:
         self.cause = -1
         self.current: Runnable | None = None
         self.late_us_max = 0
+        self.behind_us = 0
+        """How late what is done now may be: 0 in virtual time."""
         self.graveyard: list[Task] = []
         self.checkpoints: dict[str, Callable[[Task], Awaitable[None]]] = {}
         self.holds: Holds | None = None
@@ -491,7 +493,9 @@ class Kernel:
     def _run_by_the_clock(self, until_us: int) -> None:
         heap, ready = self._heap, self._ready
         while not self._stopping:
-            self._note_time(self.clock.wait(min(heap[0][0] if heap else NEVER, until_us)))
+            due = heap[0][0] if heap else NEVER
+            self._note_time(self.clock.wait(min(due, until_us)))
+            self.behind_us = max(0, self.now - due)
             for action in self.clock.inbox():
                 action()
             self._make_due_ready()
