@@ -19,6 +19,7 @@ from emulator.cli.run import (
     orderly_end,
     seed_of,
 )
+from emulator.explore.canary import Canary, play_canaries
 from emulator.explore.fuzz import Tally, trials
 from emulator.explore.kept import keep, replay_command
 from emulator.explore.trial import Failure, Keep, Trial
@@ -65,9 +66,11 @@ def command(
     is healed, and the cluster must converge: the controller knows what ZooKeeper has, every broker
     shows it, no notification is left, every replica is back in the ISR. What Kafka 2.6 itself gets
     wrong is counted by name. Anything else is a failure of ours: its world is kept as a run
-    directory, and the last lines printed are its seed and the command that plays it again.
+    directory, and the last lines printed are its seed and the command that plays it again. First
+    come the canaries: hazards of the catalogue that the same code has to find each time.
 
-    Exit code 0: no failure of ours; 1: one; 2: broken off before one was found.
+    Exit code 0: no failure of ours; 1: one, or a canary that was not noticed; 2: broken off before
+    one was found.
     """
     first = seed_of(seed)
     chosen = chosen_version(profile, guard, propagation)
@@ -76,9 +79,11 @@ def command(
     line = ProgressLine(lambda: _progress(tally, runs))
     number = runs if runs is not None or for_time is not None else 100
     seconds, broken_off = _seconds(for_time), False
+    sung: tuple[Canary, ...] = ()
     try:
         with orderly_end():
             print(f"seeds from {first:#x}", file=sys.stderr, flush=True)
+            sung = play_canaries()
             for trial in trials(first, number, seconds, jobs, chosen, _keeping(parquet, chosen)):
                 tally.take(trial)
                 line.show()
@@ -89,10 +94,22 @@ def command(
     line.end()
     kept = keep(tally.failed[0], out, chosen, small=small) if tally.failed else None
     if as_json:
-        typer.echo(msgspec.json.encode(_json(tally, first, kept, broken_off=broken_off)))
+        said = {**_json(tally, first, kept, broken_off=broken_off), "canaries": sung}
+        typer.echo(msgspec.json.encode(said))
     else:
+        _tell_canaries(sung)
         _report(tally, kept, broken_off=broken_off)
-    raise typer.Exit(FAILED if tally.failed else UNKNOWN if broken_off else CLEAN)
+    blind = any(one.missed for one in sung)
+    raise typer.Exit(FAILED if tally.failed or blind else UNKNOWN if broken_off else CLEAN)
+
+
+def _tell_canaries(sung: tuple[Canary, ...]) -> None:
+    for one in sung:
+        if one.missed:
+            typer.echo(f"canary {one.name} NOT NOTICED: {', '.join(one.missed)} held; the checkers")
+            typer.echo("  are blind, and what follows means nothing")
+        else:
+            typer.echo(f"canary {one.name} noticed: {', '.join(one.breaks)}")
 
 
 def _keeping(parquet: Path | None, chosen: Chosen) -> Keep | None:
@@ -156,7 +173,8 @@ def _told(failure: Failure) -> str:
 def _json(tally: Tally, first: int, kept: Path | None, *, broken_off: bool) -> dict[str, Any]:
     """`first_seed`, `seeds`, `seconds`, `seeds_per_second`, `events`, `virtual_ms`, `hazards` (name
     to count), `failed` (each with its seed and failures), `broken_off`, `run_directory`,
-    `repeat` (null without a failure)."""
+    `repeat` (null without a failure); beside them `canaries` (each with what it breaks, and what of
+    that was missed)."""
     failed = [_failed_json(trial) for trial in tally.failed]
     repeat = None if kept is None else replay_command(kept, tally.failed[0].seed)
     return {

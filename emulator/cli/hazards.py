@@ -48,7 +48,7 @@ def command(
     if name is None:
         if live:
             raise UserError("--live: which one? isr hazards NAME --live")
-        _list(as_json=as_json)
+        _list(width, as_json=as_json)
         return
     entry = find(name)
     if live and not entry.live:
@@ -154,23 +154,32 @@ def _violations(console: Console, side: Side) -> None:
             console.print(line)
 
 
-def _list(*, as_json: bool) -> None:
+def _list(width: int | None, *, as_json: bool) -> None:
     if as_json:
         entries = [_entry_json(one) for one in catalogue().values()]
         typer.echo(msgspec.json.encode({"hazards": entries}))
         return
-    table = Table.grid(padding=(0, 2))
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for heading in ("hazard", "seen", "cure", "live", "commit"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("what goes wrong")
     for entry in catalogue().values():
-        table.add_row(entry.name, _state(seen().get(entry.name)), entry.title)
-    Console(highlight=False).print(table)
+        table.add_row(entry.name, *_state(entry, seen().get(entry.name)), entry.title)
+    Console(highlight=False, width=width).print(table)
+    typer.echo("\nseen: reproduced in virtual time; cure: with it nothing breaks; live: seen on a")
+    typer.echo("real ZooKeeper server, too (can be: isr hazards NAME --live tries it)")
 
 
-def _state(one: Seen | None) -> Text:
+def _state(entry: Entry, one: Seen | None) -> tuple[Text, ...]:
+    """What was seen of it when the catalogue was last played, and on which commit."""
     if one is None:
-        return Text("not tried", "yellow")
-    broken = "reproduced" if one.reproduced else "NOT reproduced"
-    held = "cure holds" if one.cured else "cure does NOT hold"
-    return Text(f"{broken}, {held} ({one.commit})", "" if one.as_wanted else "bold red")
+        return Text("not tried", "yellow"), Text(), Text("can be" if entry.live else ""), Text()
+    return (
+        Text("yes") if one.reproduced else Text("NO", "bold red"),
+        Text("holds") if one.cured else Text("FAILS", "bold red"),
+        Text({None: "can be", True: "yes", False: "NO"}[one.live] if entry.live else ""),
+        Text(one.commit),
+    )
 
 
 def _entry_json(entry: Entry) -> dict[str, Any]:

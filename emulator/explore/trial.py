@@ -84,8 +84,16 @@ def try_seed(
     return try_world(draw_world(seed, chosen), seed, keep, digest=digest)
 
 
-def try_world(text: str, seed: int, keep: Keep | None = None, *, digest: bool = False) -> Trial:
-    """Play a world's scenario under a seed."""
+def try_world(
+    text: str,
+    seed: int,
+    keep: Keep | None = None,
+    *,
+    digest: bool = False,
+    healed_at_us: int | None = None,
+) -> Trial:
+    """Play a world's scenario under a seed. `healed_at_us`: from when on it may end as soon as it
+    has converged; of a world that was drawn, that is known."""
     began = time.monotonic()
     sink, monitor = Sink(), Monitor(liveness=True)
     sink.listen(monitor)
@@ -97,7 +105,7 @@ def try_world(text: str, seed: int, keep: Keep | None = None, *, digest: bool = 
             scenario = loads(text, "random", f"random-{seed:#x}.yaml")
             world = SimulatedWorld(scenario, seed, sink)
             try:
-                _play(world, monitor, healed_us(text))
+                _play(world, monitor, healed_us(text) if healed_at_us is None else healed_at_us)
             finally:
                 world.close()
     except Exception as error:  # noqa: BLE001

@@ -23,10 +23,12 @@ class Kafka9769(Hazard):
         "A session that expires while a broker obeys a LeaderAndIsr leaves partitions that have "
         "taken the leader epoch and never fetch: sent again, the request is ignored."
     )
-    breaks = ("replicas return to isr",)
+    breaks = ("followers fetch", "replicas return to isr")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """Each broker that is out failed in such a request, and ignored it ever since."""
+        if violation.broker:
+            return _is_stuck(violation.broker, violation, events)
         listed, of_replicas, _ = violation.text.partition("]")
         if not of_replicas or not listed.startswith("["):
             return False

@@ -7,14 +7,27 @@ from emulator.trace import events as e
 from emulator.trace.partitions import Partition, State
 from emulator.trace.values import TopicPartition
 
+CONTROLLER_EPOCH = "/controller_epoch"
+
 
 class EpochsNeverDecrease(Invariant):
-    """Leader and controller epochs never decrease in a state znode, and each LeaderAndIsr that a
-    broker obeys raises its leader epoch (S9, S12)."""
+    """Leader and controller epochs never decrease in a state znode, nor /controller_epoch, and each
+    LeaderAndIsr that a broker obeys raises its leader epoch (S9, S12)."""
 
     def begin(self) -> None:
         self.facts.partitions.listen(self._written)
         self._at: dict[int, dict[TopicPartition, tuple[int, int]]] = {}
+        self._controller, self._raised = -1, -1
+
+    def on_zk_transaction(self, event: e.ZkTransaction) -> None:
+        for op in event.ops or (event,):
+            if op.path != CONTROLLER_EPOCH or op.op not in ("create", "setData") or op.code:
+                continue
+            epoch = int(op.data) if (op.data or "").isdigit() else -1
+            if -1 < epoch < self._controller:
+                text = f"/controller_epoch goes from {self._controller} to {epoch}"
+                self.violated(text, self._raised, event.seq)
+            self._controller, self._raised = epoch, event.seq
 
     def _written(self, partition: Partition, state: State) -> None:
         if len(partition.states) < 2:

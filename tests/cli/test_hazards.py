@@ -25,6 +25,17 @@ def test_all_are_listed_with_what_they_are_about(capsys: Any) -> None:
     assert all(one["title"] and one["cure"] and one["steps"] for one in listed)
 
 
+@pytest.mark.parametrize("columns", [80, 100, 140])
+def test_only_what_goes_wrong_is_broken_into_lines(capsys: Any, columns: int) -> None:
+    assert cli.execute(["hazards", "--width", str(columns)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= columns for line in lines)
+    state = lines[0].index("what goes wrong")
+    began = [line for line in lines[1:] if line[:state].strip()][: len(catalogue())]
+    assert [line.split()[0] for line in began] == list(catalogue())
+    assert all(len(line[:state].split()) >= 4 for line in began)
+
+
 def test_one_is_reproduced_and_gone_with_its_cure(capsys: Any, tmp_path: Path) -> None:
     assert cli.execute(["hazards", FIRST.lower(), "--out", str(tmp_path)]) == 0
     out, _ = capsys.readouterr()

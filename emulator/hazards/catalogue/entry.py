@@ -20,7 +20,8 @@ from emulator.scenario.load import LoadedScenario, load
 from emulator.scenario.version import Chosen
 
 PLACE = Path(__file__).resolve().parent
-_KEYS = ("title", "also", "facts", "versions", "fixed", "violates", "cure", "tolerates", "live")
+_KEYS = ("title", "also", "facts", "versions", "fixed", "violates", "cure", "tolerates")
+_KINDS = ("live", "canary")
 _SCALES = ("seed", "time_scale")
 _CURES = ("guards", "config", "profile", "propagation", "because")
 
@@ -42,7 +43,8 @@ class Cure(msgspec.Struct, frozen=True):
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One hazard. `violates`: the invariants that have to break without the cure, all of them (and
     each expectation of the scenario); `tolerates`: those that may break with it; `facts` its number
-    in the list of hazards."""
+    in the list of hazards. `live`: it can be played on a real server; `canary`: `isr fuzz` has to
+    notice it each time."""
 
     name: str
     path: Path
@@ -55,6 +57,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     cure: Cure
     tolerates: tuple[str, ...] = ()
     live: bool = False
+    canary: bool = False
     seed: int = 1
     time_scale: int = 4
 
@@ -94,7 +97,7 @@ def read_entry(path: Path) -> Entry:
     sections = document.mapping()
     if "hazard" not in sections:
         document.fail("hazard is missing: what the scenario shows")
-    keys = sections["hazard"].mapping((*_KEYS, *_SCALES))
+    keys = sections["hazard"].mapping((*_KEYS, *_KINDS, *_SCALES))
     for key in ("title", "versions", "cure"):
         if key not in keys:
             sections["hazard"].fail(f"{key} is missing")
@@ -112,6 +115,7 @@ def read_entry(path: Path) -> Entry:
         cure=_cure(keys["cure"]),
         tolerates=_invariants(keys["tolerates"]) if "tolerates" in keys else (),
         live=keys["live"].flag() if "live" in keys else False,
+        canary=keys["canary"].flag() if "canary" in keys else False,
         seed=keys["seed"].whole() if "seed" in keys else 1,
         time_scale=keys["time_scale"].whole(1) if "time_scale" in keys else 4,
     )

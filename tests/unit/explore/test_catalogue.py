@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from emulator.explore.catalogue import document
+from emulator.explore.catalogue import by_name, document
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "invariants.md"
 
@@ -14,3 +14,7 @@ def test_the_document_is_made_from_the_invariants() -> None:
     assert DOCUMENT.read_text(encoding="utf-8") == made, (
         "python -m emulator.explore.catalogue > docs/invariants.md"
     )
+
+
+def test_every_predicate_of_the_list_has_an_invariant() -> None:
+    assert [name for name, kinds in by_name().items() if not kinds] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from emulator.hazards.base import recognise
@@ -104,3 +105,15 @@ def test_a_high_watermark_that_is_not_looked_at_when_a_shrink_is_committed(
     for _ in range(2000):
         history.tell(e.FollowerStateUpdated, 1, ORDERS, 3, 5, 5, 0)
     assert named(history.hw(1, 5), "acks follow the isr") == {name}
+
+
+@pytest.mark.parametrize(("version", "name"), [("2.1", "KAFKA-7235"), ("2.4", "")])
+def test_a_request_that_a_new_process_obeys(version: str, name: str) -> None:
+    history = running(version)
+    written = len(history.events) - 1
+    history.tell(e.BrokerStarting, 2, version).tell(
+        e.ControlRequestSent, 3, 2, "StopReplica", (ORDERS,), 1
+    )
+    history.events[-1] = msgspec.structs.replace(history.events[-1], cause=written)
+    history.tell(e.StopReplica, 2, 3, 1, ORDERS, 0, False)
+    assert named(history, "requests reach whom they are for") == {name}

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from emulator.trace import events as e
-from emulator.trace.values import Lagging, LoggedOp, PartitionState, TopicPartition
+from emulator.trace.values import Lagging, LoggedOp, Offset, PartitionState, TopicPartition
 from tests.unit.invariants.history import ORDERS, REPLICAS, History
 
 
@@ -105,7 +105,38 @@ def told_twice(versions: tuple[int, int]) -> History:
     return history
 
 
+def fetched(*leaders: int) -> History:
+    """2 follows 1, and fetches from these, one after the other."""
+    history = quiet()
+    for leader in leaders:
+        history.tell(e.FetchSent, 2, leader, (Offset(ORDERS, 0),), 0)
+    return history.tell(e.FetchSent, 3, 1, (Offset(ORDERS, 0),), 0)
+
+
+def bounced(*, written_before: bool) -> History:
+    """2 is started anew and obeys a LeaderAndIsr, written before that or after it."""
+    history = quiet()
+    if not written_before:
+        history.tell(e.BrokerStarting, 2, "2.6")
+    history.tell(e.BrokerChange, 3, (), (), (), REPLICAS)
+    cause = history.events[-1].seq
+    if written_before:
+        history.tell(e.BrokerStarting, 2, "2.6")
+    history.tell(e.ControlRequestSent, 3, 2, "LeaderAndIsr", (ORDERS,), 1)
+    history.events[-1] = msgspec.structs.replace(history.events[-1], cause=cause)
+    return history.tell(
+        e.LeaderAndIsr, 2, 3, 1, PartitionState(ORDERS, 1, 1, 0, REPLICAS, 0, REPLICAS)
+    )
+
+
 CASES = [
+    Case("fetchers follow the epoch", lambda: fetched(1, 3, 1), lambda: fetched(1, 3, 3)),
+    Case("followers fetch", lambda: fetched(1), fetched),
+    Case(
+        "requests reach whom they are for",
+        lambda: bounced(written_before=False),
+        lambda: bounced(written_before=True),
+    ),
     Case("a member that has everything stays", lambda: expelled_at(4), lambda: expelled_at(5)),
     Case("the controller is not fenced", lambda: obeying(2), lambda: obeying(3)),
     Case("acks follow the isr", lambda: alone(900), lambda: alone(2000)),

@@ -311,3 +311,9 @@ def test_who_was_deposed_by_an_unclean_election_may_show_what_it_likes() -> None
     history.tell(e.HwAdvanced, 3, ORDERS, "leader", 5, 5)
     history.tell(e.HwAdvanced, 1, ORDERS, "leader", 5, 5)
     assert "reads are consistent" not in broken(history)
+
+
+@pytest.mark.parametrize(("epoch", "breaks"), [("2", False), ("1", False), ("0", True)])
+def test_the_controller_epoch_in_zookeeper_never_goes_down(epoch: str, breaks: bool) -> None:
+    history = quiet().logged(2, "setData", "/controller_epoch", epoch)
+    assert ("epochs never decrease" in broken(history)) is breaks

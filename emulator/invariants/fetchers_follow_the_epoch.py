@@ -1,0 +1,33 @@
+"""Whom a broker fetches from is whom its own leader epoch names."""
+
+from __future__ import annotations
+
+from emulator.invariants.base import Invariant
+from emulator.trace import events as e
+from emulator.trace.values import TopicPartition
+
+
+class FetchersFollowTheEpoch(Invariant):
+    """Once a broker has taken a leader epoch, it fetches a partition from the leader of that epoch
+    alone, and one that it leads from nobody (S14)."""
+
+    def begin(self) -> None:
+        self._strays: dict[tuple[TopicPartition, int], tuple[int, int]] = {}
+
+    def on_broker_starting(self, event: e.BrokerStarting) -> None:
+        self._strays = {key: one for key, one in self._strays.items() if key[1] != event.broker}
+
+    def on_fetch_sent(self, event: e.FetchSent) -> None:
+        """A fetch that was put together just before is still sent, and its answer is thrown away:
+        the second one to the same stranger is one too many."""
+        for offset in event.offsets:
+            name = offset.partition
+            view = self.facts.views.of(name, event.broker)
+            if view is None or view.leader == event.leader or view.leader < 0:
+                continue
+            key = name, event.broker
+            if self._strays.get(key) == (event.leader, view.leader_epoch):
+                text = f"broker {event.broker} is in leader epoch {view.leader_epoch}, whose leader"
+                text += f" is {view.leader}, and goes on to fetch from {event.leader}"
+                self.violated(text, view.seq, event.seq, name, event.broker)
+            self._strays[key] = event.leader, view.leader_epoch

@@ -1,0 +1,131 @@
+"""Every guard has a test that fails when the guard is off: here they are, and here that is tried.
+
+Most are the cure of a hazard of the catalogue, where nothing may break with it; the others have
+a test of what a version with it does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from emulator.hazards.catalogue.entry import Entry, catalogue
+from emulator.hazards.catalogue.reproduce import play_in_memory
+from emulator.profiles.base import Profile, profiles
+from emulator.profiles.guards.base import Guard, guards
+
+HELD_BY = {
+    "added-replicas-are-new": "test_6_commands:"
+    "test_6_13_from_2_7_on_a_broker_that_is_added_hears_at_once_that_its_replica_is_new",
+    "brokers-read-again": "test_6_by_version:"
+    "test_6_4_up_to_0_10_2_the_brokers_of_the_event_are_read_not_those_of_now",
+    "caught-up-time-reset": "test_3_by_version:"
+    "test_3_8_before_0_10_2_a_new_leaders_first_pass_may_expel_everybody",
+    "controller-asked-for-versions": "test_7_by_version:"
+    "test_7_2_up_to_2_7_a_controller_that_does_not_know_the_request_closes_the_connection",
+    "epoch-start-recorded": "test_5_by_version:"
+    "test_3_8_up_to_2_0_0_a_leader_knows_its_epoch_only_with_its_first_record",
+    "event-driven-alter-isr": "test_7_by_version:"
+    "test_7_2_from_2_8_on_a_proposal_is_sent_when_it_is_made",
+    "failed-read-keeps-state": "test_3_by_version:"
+    "test_3_2_before_2_4_a_failed_read_sets_the_followers_leo_to_minus_one",
+    "hw-waits-for-caught-up": "test_3_by_version:"
+    "test_3_5_before_0_10_2_the_high_watermark_counts_the_isr_alone",
+    "isr-change-notifications": "test_3_by_version:"
+    "test_4_2_in_0_8_2_nobody_is_told_of_an_isr_change",
+    "isr-check-under-read-lock": "test_3_by_version:"
+    "test_3_3_up_to_2_4_a_shrink_pass_takes_the_write_lock_at_once",
+    "isr-expiration-at-half-lag": "test_3_by_version:"
+    "test_4_1_isr_expiration_runs_every_lag_time_before_0_10_2",
+    "maximal-isr": "test_7_by_version:"
+    "test_7_1_a_replica_that_is_to_join_holds_the_high_watermark_at_once",
+    "offline-replicas-at-failover": "test_6_by_version:"
+    "test_6_2_up_to_2_2_a_new_controller_leaves_dead_followers_in_the_isr",
+    "one-isr-state-machine": "test_7_by_version:"
+    "test_7_6_from_2_8_on_a_write_that_fails_leaves_the_partition_pending",
+    "own-ephemeral-checked": "test_2_by_version:"
+    "test_2_12_from_0_9_to_1_0_its_parents_are_created_first",
+    "preferred-only-if-electable": "test_6_by_version:"
+    "test_6_12_up_to_2_5_a_preferred_replica_out_of_the_isr_is_asked_for_all_the_same",
+    "stop-replica-epoch": "test_6_by_version:"
+    "test_6_9_from_2_6_on_stop_replica_carries_the_leader_epoch",
+    "truncation-after-missed-epochs": "test_5_by_version:"
+    "test_3_9_up_to_2_0_0_a_later_epoch_of_the_same_leader_truncates_nothing",
+    "truncation-in-rounds": "test_5_by_version:test_5_4_up_to_1_1_there_is_one_round_of_truncation",
+    "equal-version-is-success": "test_7_by_version:"
+    "test_7_5_a_success_with_the_version_that_the_leader_has_means_it_is_so_already",
+    "ahead-of-the-controller": "test_7_by_version:"
+    "test_7_4_from_3_3_on_who_knows_more_than_the_controller_is_told_to_look_for_another",
+    "stale-registration-replaced": "test_2_by_version:"
+    "test_2_8_from_2_2_on_a_stale_registration_of_ones_own_is_replaced",
+}
+
+
+def cured_by(guard: str) -> list[Entry]:
+    return [entry for entry in catalogue().values() if f"{guard}=on" in entry.cure.words]
+
+
+def test_every_guard_is_a_cure_or_is_held_by_a_test() -> None:
+    without = [name for name in guards() if not cured_by(name) and name not in HELD_BY]
+    assert without == []
+    assert set(HELD_BY) <= set(guards())
+
+
+def gone(guard: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No version has it, whatever a scenario says."""
+    as_it_is = Profile.altered
+
+    def altered(self: Profile, switches: Mapping[str, bool], propagation: str = "") -> Profile:
+        return less(as_it_is(self, switches, propagation))
+
+    def less(profile: Profile) -> Profile:
+        return msgspec.structs.replace(profile, guards=profile.guards - {guard})
+
+    monkeypatch.setattr(Profile, "altered", altered)
+    for name, profile in profiles().items():
+        monkeypatch.setitem(profiles(), name, less(profile))
+
+
+def cases(test: Any) -> Iterator[dict[str, Any]]:
+    """What a test is parametrised with."""
+    (mark,) = [one for one in getattr(test, "pytestmark", ()) if one.name == "parametrize"] or [0]
+    if not mark:
+        yield {}
+        return
+    names, values = mark.args
+    listed = names.split(", ") if isinstance(names, str) else list(names)
+    for case in values:
+        yield dict(zip(listed, case if len(listed) > 1 else (case,), strict=True))
+
+
+def passes(test: Callable[..., None]) -> bool:
+    try:
+        for case in cases(test):
+            test(**case)
+    except AssertionError:
+        return False
+    return True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("guard", sorted(set(guards()) - set(HELD_BY)))
+def test_the_hazard_that_it_cures_happens_without_it(
+    guard: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone(guards()[guard], monkeypatch)
+    assert not any(play_in_memory(entry, cured=True).as_wanted for entry in cured_by(guard))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("guard", sorted(HELD_BY))
+def test_who_holds_it_fails_without_it(guard: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, _, name = HELD_BY[guard].partition(":")
+    test = getattr(importlib.import_module(f"tests.spec.{module}"), name)
+    assert inspect.isfunction(test)
+    gone(guards()[guard], monkeypatch)
+    assert not passes(test)
