@@ -23,7 +23,7 @@ class EpochsNeverDecrease(Invariant):
         for op in event.ops or (event,):
             if op.path != CONTROLLER_EPOCH or op.op not in ("create", "setData") or op.code:
                 continue
-            epoch = int(op.data) if (op.data or "").isdigit() else -1
+            epoch = int(op.data) if op.data and op.data.isdigit() else -1
             if -1 < epoch < self._controller:
                 text = f"/controller_epoch goes from {self._controller} to {epoch}"
                 self.violated(text, self._raised, event.seq)
