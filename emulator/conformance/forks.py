@@ -15,7 +15,7 @@ import selectors
 import signal
 import struct
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
@@ -83,9 +83,10 @@ def in_child(work: Callable[[], B]) -> B:
         child.end()
 
 
-def in_children(items: Sequence[A], work: Callable[[A], B], jobs: int) -> Iterator[tuple[int, B]]:
+def in_children(items: Iterable[A], work: Callable[[A], B], jobs: int) -> Iterator[tuple[int, B]]:
     """`work` of every item, each in a child of its own, `jobs` at a time: (index, result) as they
-    come. However the caller ends, no child is left."""
+    come. An item is asked for when its child is forked. However the caller ends, no child is
+    left."""
     waiting = iter(enumerate(items))
     running: dict[int, tuple[int, Child]] = {}
     try:

@@ -1,4 +1,4 @@
-"""Schedule after schedule from one warm start, each in a forked copy of it.
+"""Schedule after schedule from one warm start, each in a copy of it.
 
 Owns which schedules are tried: so many drawn ones, or all of a small scope, breadth first by how
 much differs from what happens by itself. There a state that was met before (by an equal or shorter
@@ -16,9 +16,10 @@ from typing import Literal
 
 import msgspec
 
-from emulator.conformance.forks import in_child, in_children
+from emulator.conformance.forks import in_child
 from emulator.explore.schedule import Choice, Schedule, Strike
 from emulator.explore.stage import FOREVER_US, Broken, Played, Stage
+from emulator.explore.stages import Stages
 from emulator.explore.strategies import AsItComes, AsWritten, AtRandom, ByPriority
 from emulator.kernel.rng import Stream, mix
 
@@ -85,10 +86,11 @@ def search(stage: Stage, asked: Asked, tally: Tally) -> Iterator[Played]:
 def _drawn(stage: Stage, asked: Asked) -> Iterator[Played]:
     """The first is what happens by itself."""
     draw = _draws(stage.schedule, asked)
-    work: Callable[[int], Played] = lambda number: stage.play(  # noqa: E731
-        draw(number), then_us=asked.then_us
-    )
-    for _, played in in_children(range(asked.schedules), work, asked.jobs):
+
+    def work(stage: Stage, number: int) -> Played:
+        return stage.play(draw(number), then_us=asked.then_us)
+
+    for _, played in Stages(stage).play(range(asked.schedules), work, asked.jobs):
         yield played
 
 
@@ -122,7 +124,9 @@ def _everything(stage: Stage, asked: Asked, tally: Tally) -> Iterator[Played]:
     level, left = [_Prefix()], asked.schedules
     tally.complete = False
 
-    def play(prefix: _Prefix) -> Played:
+    stages = Stages(stage)
+
+    def play(stage: Stage, prefix: _Prefix) -> Played:
         steps = AsWritten(schedule.steps, prefix.choices, prefix.faults, exactly=True)
         return stage.play(steps, then_us=asked.then_us, states=True)
 
@@ -130,7 +134,7 @@ def _everything(stage: Stage, asked: Asked, tally: Tally) -> Iterator[Played]:
         following: list[_Prefix] = []
         for batch in _batches(level):
             batch, left = batch[:left], left - len(batch)
-            results = dict(in_children(batch, play, asked.jobs))
+            results = dict(stages.play(batch, play, asked.jobs))
             for place, prefix in enumerate(batch):
                 played = results[place]
                 following += _more(prefix, played, asked, met)

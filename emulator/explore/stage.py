@@ -9,6 +9,7 @@ schedule is played.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -65,7 +66,8 @@ class Played(msgspec.Struct, frozen=True):
 
 
 class Stage:
-    """One world, up to where a schedule begins. `on_violation` is called as soon as one is seen."""
+    """One world, up to where a schedule begins; `warm_s`: what that took of processor time.
+    `on_violation` is called as soon as one is seen."""
 
     def __init__(
         self, schedule: Schedule, on_violation: Callable[[Violation], None] | None = None
@@ -87,9 +89,11 @@ class Stage:
         self.warm_events = len(self.sink.events)
 
     def _warm(self) -> None:
+        began_s = time.process_time()
         with rare_collections():
             self._run.bring_up()
             self._go_on(self.begins_us - 1)
+        self.warm_s = time.process_time() - began_s
 
     @property
     def events(self) -> list[AnyEvent]:

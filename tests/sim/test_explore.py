@@ -14,6 +14,7 @@ from emulator.explore.searching import Asked, Tally, as_schedule, search
 from emulator.explore.smaller import Shrinking, fewer
 from emulator.explore.sometimes import SOMETIMES, never
 from emulator.explore.stage import FOREVER_US, Played, Stage, digest_of, read_strike
+from emulator.explore.stages import Stages
 from emulator.explore.strategies import AsItComes, AsWritten, AtRandom, ByPriority
 from emulator.kernel.rng import Stream
 from emulator.runtime.play import Run
@@ -207,6 +208,30 @@ def test_a_fault_that_cannot_be_is_one_line(stage: Stage, text: str, said: str) 
 def test_two_plays_of_one_stage_are_alike(stage: Stage) -> None:
     play = partial(played, stage, AtRandom(20, Stream(3), (), 0), states=True, digest=True)
     assert play() == play()
+
+
+def test_schedules_side_by_side_in_one_fork_come_out_as_each_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where a fork is dear another stage is made after each child: 1 + 2 + 3 schedules."""
+    monkeypatch.setattr("emulator.explore.stages.FORK_S", 100)
+    stages, menu = Stages(Stage(schedule())), STANDS[:1]
+
+    def play(stage: Stage, seed: int) -> Played:
+        return stage.play(AtRandom(20, Stream(seed), menu, 1), states=True, digest=True)
+
+    together = dict(stages.play(range(6), play, 1))
+    assert len(stages.all) == 4
+    alone = [in_child(partial(play, stages.all[0], seed)) for seed in range(6)]
+    assert [together[seed] for seed in range(6)] == alone
+    assert len({one.trace for one in alone}) == 6
+
+
+def test_another_stage_is_made_only_where_forks_have_cost_as_much(stage: Stage) -> None:
+    stages = Stages(stage)
+    for _ in stages.play(range(2), lambda one, _: one.play(AsItComes(1), then_us=0), 1):
+        pass
+    assert stages.all == [stage]
 
 
 def test_a_schedule_that_is_cut_behind_its_last_step_is_a_beginning_of_the_whole() -> None:
