@@ -19,7 +19,7 @@ export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo test test-quick test-live test-slow test-spark test-containers test-kafka test-shared check check-format check-lint \
-        check-types check-imports check-house format compiled fidelity paths pages hazards bench mutants soak lock clean
+        check-types check-imports check-house format compiled fidelity fidelity-kafka paths pages hazards bench mutants soak lock clean
 
 help: ## This list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | \
@@ -85,6 +85,9 @@ compiled: setup ## Compile the modules that are hot: half the time, the same tra
 
 fidelity: setup ## Play all recordings, and write docs/fidelity.md
 	$(PYTHON_BIN) -m tests.fidelity $(RECORDINGS) $(ARGS)
+
+fidelity-kafka: setup ## Record the shipped scenarios on real Kafka, in real time; its section of that page
+	$(PYTHON_BIN) -m tests.fidelity.shipped $(ARGS)
 
 paths: setup ## Measure both propagation paths, and write the tables of docs/zk-vs-rpc.md
 	$(PYTHON_BIN) -m tests.paths $(RECORDINGS) $(ARGS)

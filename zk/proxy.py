@@ -183,6 +183,8 @@ class _Line:
                 if data and self.conversation.may_break:
                     flow.read(data)
                     data = b""
+                if flow.way in self.proxy.cut_ways:
+                    continue  # it was handed over to a proxy that is cut
                 flow.pass_on(now_us)
                 if data:
                     flow.read(data)  # behind it: whoever waits for these bytes has them by now
@@ -199,7 +201,7 @@ class Proxy:
         self, proxies: Proxies, server: Address, listen: tuple[str, int] = (HOST, 0)
     ) -> None:
         """Raises AddressInUse."""
-        self._proxies, self._server = proxies, server
+        self._proxies, self.server = proxies, server
         self.now_us = proxies.now_us
         self.cut_ways: frozenset[Way] = frozenset()
         self.delay_us = 0
@@ -242,6 +244,13 @@ class Proxy:
         """Break the connections there are; new ones are let through (or wait, while it is cut)."""
         self._proxies.run(partial(self._proxies.hang_up, self))
 
+    def hand_over(self, conversation: Conversation, to: Proxy) -> None:
+        """A connection is that proxy's from now on. On the proxies' thread, as it is read."""
+        for line in [one for one in self.lines if one.conversation is conversation]:
+            self.lines.remove(line)
+            to.lines.append(line)
+            line.proxy = to
+
     def close(self) -> None:
         """Break all its connections and stop listening."""
         self._proxies.run(partial(self._proxies.drop, self))
@@ -258,7 +267,7 @@ class Proxy:
     def connect(self) -> socket.socket:
         """On its way to the next of the servers. A name is looked up each time: a server that came
         back may have another number. Raises OSError."""
-        host, port = self._server.servers[self._turn % len(self._server.servers)]
+        host, port = self.server.servers[self._turn % len(self.server.servers)]
         self._turn += 1
         family, kind, number, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         outward = socket.socket(family, kind, number)

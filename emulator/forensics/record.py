@@ -223,4 +223,10 @@ def _told(notes: Notes) -> Source:
         partition = TopicPartition(one.topic, one.partition)
         result = (one.client, partition, one.acks, one.result, one.offset)
         maker.emit(e.RecordsProduced, 0, *result, 1, one.handed_us, one.told_us)
+    for read in notes.consumed:
+        maker.at_us = read.told_us
+        partition = TopicPartition(read.topic, read.partition)
+        what = (read.client, partition, read.from_offset, read.to_offset, read.hw)
+        maker.emit(e.RecordsConsumed, 0, *what)
+    maker.events.sort(key=lambda event: event.t)
     return Source(TOLD, maker.events)

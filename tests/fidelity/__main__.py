@@ -21,6 +21,7 @@ from emulator.conformance.guided import Guided, guided
 from emulator.conformance.portfolio import Budget, Progress
 from emulator.conformance.recording import Recording, read_recording
 from emulator.runtime import latency
+from tests.fidelity.shipped_table import section_of
 from tests.fidelity.table import Row, Scope, page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +46,8 @@ def main() -> int:
         scope = Scope(
             asked.seeds, asked.budget, asked.jobs, latency.VERSION, commit(), os.getloadavg()[1]
         )
-        asked.into.write_text(page(scope, rows, scripts))
+        kept = section_of(asked.into.read_text()) if asked.into.exists() else ""
+        asked.into.write_text(page(scope, rows, scripts) + kept)
 
     single = asked.recordings / f"kafka-{asked.version}"
     repeats = asked.recordings / "repeats" / f"kafka-{asked.version}"

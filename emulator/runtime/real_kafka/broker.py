@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 import signal
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from emulator.runtime.real_kafka.release import Release
 from zk.child import Child
-from zk.server import HOST, find_java, reserve
+from zk.server import HOST, Address, find_java, reserve
 
 _JVM = ("-Xmx256m", "-Xms256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
         "-Djava.awt.headless=true")  # fmt: skip
@@ -38,9 +38,11 @@ log4j.appender.{name}.File=${{kafka.logs.dir}}/{name}.log
 log4j.appender.{name}.layout=org.apache.log4j.PatternLayout
 log4j.appender.{name}.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
-OF_OURS = {"auto.create.topics.enable": "false"}
-"""Unless the scenario says otherwise: a client's question about a topic is not to create it."""
+OF_OURS = {"auto.create.topics.enable": "false", "zookeeper.connection.timeout.ms": "60000"}
+"""Unless the scenario says otherwise: a client's question about a topic is not to create it, and a
+JVM that boots on a busy machine has its time."""
 LOGS = ("server", "state-change", "controller")
+_THROWN = re.compile(r"[\w.$]+(Exception|Error)\b")
 _STARTED = re.compile(rb"\[Kafka ?Server (id=)?\d+\],? started|, started \(kafka\.server")
 
 
@@ -48,11 +50,19 @@ class RealBroker:
     """A broker's disk, and its process while there is one. One thread owns it."""
 
     def __init__(
-        self, broker: int, folder: Path, release: Release, settings: Mapping[str, str]
+        self,
+        broker: int,
+        folder: Path,
+        release: Release,
+        settings: Mapping[str, str],
+        door: Callable[[Address], Address] | None = None,
     ) -> None:
+        """`door`: opens a way for other brokers to the address that is given; None: they come in
+        where everybody does."""
         self.id, self.folder, self._release = broker, folder, release
-        self._reservation = reserve(0)
-        self.port: int = self._reservation.getsockname()[1]
+        self._reservations = [reserve(0)]
+        self.port: int = self._reservations[0].getsockname()[1]
+        self._door = door
         self._child: Child | None = None
         self._read = 0
         for name in ("logs", "data"):
@@ -72,7 +82,18 @@ class RealBroker:
     def _listens(self) -> dict[str, str]:
         if self._release.numbers < (0, 9):
             return {"port": str(self.port), "host.name": HOST, "advertised.host.name": HOST}
-        return {"listeners": f"PLAINTEXT://{HOST}:{self.port}"}
+        listens = f"PLAINTEXT://{HOST}:{self.port}"
+        if self._door is None:
+            return {"listeners": listens}
+        self._reservations.append(reserve(0))
+        inside: int = self._reservations[-1].getsockname()[1]
+        door = self._door(Address(((HOST, inside),)))
+        return {
+            "listeners": f"{listens},BETWEEN://{HOST}:{inside}",
+            "advertised.listeners": f"{listens},BETWEEN://{door}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BETWEEN:PLAINTEXT",
+            "inter.broker.listener.name": "BETWEEN",
+        }
 
     @property
     def address(self) -> str:
@@ -122,7 +143,9 @@ class RealBroker:
         """Why it ended, as far as it said."""
         for file in (self.logs / "server.log", self.folder / "broker.out"):
             lines = file.read_text(errors="replace").splitlines() if file.exists() else []
-            errors = [one for one in lines if re.search(r"\b(FATAL|ERROR|Exception|Error)\b", one)]
+            errors = [one for one in lines if _THROWN.match(one)] or [
+                one for one in lines if re.search(r"\b(FATAL|ERROR|Exception|Error)\b", one)
+            ]
             if errors:
                 return errors[-1].strip()[:300]
         return "no word in its log"
@@ -138,9 +161,10 @@ class RealBroker:
             child.kill()
 
     def close(self) -> None:
-        """Nothing of it runs, its port is free."""
+        """Nothing of it runs, its ports are free."""
         self.kill()
-        self._reservation.close()
+        for one in self._reservations:
+            one.close()
 
     def _size(self) -> int:
         log = self.logs / "server.log"

@@ -44,6 +44,7 @@ PRODUCER = {
     "message.timeout.ms": 60_000,
     "request.timeout.ms": 30_000,
 }
+ClientSettings = dict[str, str | int | bool]
 ADMIN_TIMEOUT_S = 60.0
 _QUIET = {"log_level": 0}
 
@@ -74,14 +75,14 @@ class Driver:
         self,
         name: str,
         request: Produce | Send,
-        bootstrap: str,
+        reach: ClientSettings,
         on_result: Callable[[Produced], object],
     ) -> None:
         self.request, self._name, self._on_result = request, name, on_result
         self.sent = 0
         self._stop, self._over = threading.Event(), threading.Event()
         settings = {**PRODUCER, **_QUIET, **request.client, "acks": request.acks}
-        self._producer = Producer({"bootstrap.servers": bootstrap, **settings})
+        self._producer = Producer({**reach, **settings})
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -145,8 +146,8 @@ class Driver:
 class Administrator:
     """Does what an administrator asks for, one request at a time, and says what came of it."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._client = kafka_admin.AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
+    def __init__(self, reach: ClientSettings) -> None:
+        self._client = kafka_admin.AdminClient({**reach, **_QUIET})
 
     def live(self, timeout_s: float = 1.0) -> tuple[int, ...]:
         """Who is there, as some broker's metadata has it; nobody if none answers."""
@@ -294,6 +295,10 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     return b"".join(pieces)
 
 
-def names_of(brokers: Sequence[Any]) -> str:
-    """As `bootstrap.servers` wants it."""
-    return ",".join(broker.address for broker in brokers)
+def client_settings(addresses: Sequence[str], numbers: tuple[int, ...]) -> ClientSettings:
+    """Where brokers are; before 0.10 they cannot say which requests they know."""
+    where: ClientSettings = {"bootstrap.servers": ",".join(addresses)}
+    if numbers >= (0, 10):
+        return where
+    version = ".".join(map(str, numbers))
+    return {**where, "api.version.request": False, "broker.version.fallback": version}

@@ -10,26 +10,32 @@ from __future__ import annotations
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from emulator.faults.base import Stimulus, Ways
-from emulator.faults.clients import Produce, Send
+from emulator.faults.clients import Consume, Produce, Send
+from emulator.kernel.rng import Chance
 from emulator.runtime.play import DidNotComeUp
+from emulator.runtime.real_kafka.between import Between
 from emulator.runtime.real_kafka.broker import RealBroker
 from emulator.runtime.real_kafka.clients import (
     Administrator,
+    ClientSettings,
     Driver,
     Produced,
-    names_of,
+    client_settings,
     wall_us,
 )
-from emulator.runtime.real_kafka.possible import ZOOKEEPER
+from emulator.runtime.real_kafka.consumer import Consumed, Reader
+from emulator.runtime.real_kafka.possible import ZOOKEEPER, has_links
 from emulator.runtime.real_kafka.release import Release
+from emulator.runtime.real_kafka.tools import Tools, is_by_tool
 from emulator.scenario.schema import Scenario
 from zk.errors import Code
 from zk.ops import Request
@@ -40,6 +46,8 @@ from zk.wire import When
 BRING_UP_LIMIT_S = 90.0
 QUIET_AFTER_LAST_US = 3_000_000
 """A recording goes on for this long after the last stimulus, as the judge's plays do."""
+TOOL = 0
+"""Whose tap the tools pass: no broker's."""
 _TICK_S = 0.005
 _PATIENCE_S = 0.5
 
@@ -82,6 +90,7 @@ class Notes(msgspec.Struct):
     asked: list[Asked] = []
     lives: list[Life] = []
     produced: list[Produced] = []
+    consumed: list[Consumed] = []
     sessions: dict[int, str] = {}
 
 
@@ -102,7 +111,11 @@ class RealCluster:
         self._taps = Taps(self, wall_us)
         self._tap: dict[int, Tap] = {}
         self.brokers: dict[int, RealBroker] = {}
+        chance = Chance(0)
+        self._between = Between(self._taps, lambda actor: chance.stream("link", actor))
+        self._tools: Tools | None = None
         self._drivers: list[Driver] = []
+        self._readers: list[Reader] = []
         self._administrator: Administrator | None = None
         self._asking = ThreadPoolExecutor(1, "administrator")
         self._answers: list[Future[None]] = []
@@ -124,14 +137,16 @@ class RealCluster:
     def bring_up(self) -> None:
         """Each broker starts when the one before it has; `up` is when all know all."""
         self._server.start()
+        tool = self._tap[TOOL] = self._taps.open("tool", self._server.address)
+        self._tools = Tools(self.release, str(tool.address), self.folder)
         for boot in self.scenario.boots:
             self._make(boot.broker)
         for boot in self.scenario.boots:
             self._launch(boot.broker)
             self._wait(self.brokers[boot.broker].has_started, boot.broker)
         for broker, real in self.brokers.items():
-            self._wait_until_all_are_known(Administrator(real.address), broker)
-        self._administrator = Administrator(names_of(self._in_boot_order()))
+            self._wait_until_all_are_known(Administrator(self._reach([real])), broker)
+        self._administrator = Administrator(self._reach(self._in_boot_order()))
         self._wait_until_all_are_known(self._administrator, self.scenario.boots[0].broker)
         self.notes.up_us = wall_us()
         self.notes.stimuli.append(Noted(self.notes.up_us, "up", 0, "{}"))
@@ -173,9 +188,12 @@ class RealCluster:
             real.close()
         for driver in self._drivers:
             driver.close(0.0)
+        for reader in self._readers:
+            reader.close(5.0)
         self._asking.shutdown(wait=False, cancel_futures=True)
         for broker, tap in self._tap.items():
-            self.notes.sessions |= dict.fromkeys(tap.sessions, f"broker-{broker}")
+            whose = f"broker-{broker}" if broker != TOOL else "tool"
+            self.notes.sessions |= dict.fromkeys(tap.sessions, whose)
         self._taps.close()
         self._server.close()
 
@@ -184,7 +202,8 @@ class RealCluster:
         settings = {**self.scenario.settings, **self.scenario.broker_settings.get(broker, {})}
         settings["zookeeper.connect"] = str(tap.address)
         folder = self.folder / f"broker-{broker}"
-        self.brokers[broker] = RealBroker(broker, folder, self.release, settings)
+        door = partial(self._between.open, broker) if has_links(self.scenario) else None
+        self.brokers[broker] = RealBroker(broker, folder, self.release, settings, door)
 
     def _launch(self, broker: int) -> None:
         self.notes.lives.append(Life(wall_us(), broker, "launched"))
@@ -207,6 +226,10 @@ class RealCluster:
 
     def _in_boot_order(self) -> list[RealBroker]:
         return [self.brokers[boot.broker] for boot in self.scenario.boots]
+
+    def _reach(self, brokers: Sequence[RealBroker]) -> ClientSettings:
+        """How clients reach them."""
+        return client_settings([one.address for one in brokers], self.release.numbers)
 
     # -- TapObserver, on the taps' thread -------------------------------------------------------
 
@@ -263,13 +286,42 @@ class RealCluster:
         self._look_around()
 
     def cut(self, broker: int, peer: int | str, ways: Ways = "both") -> None:
-        self._tap[broker].cut()
+        if isinstance(peer, int):
+            self._between.cut(broker, peer, ways)
+        else:
+            self._tap[broker].cut()
 
     def heal(self, broker: int, peer: int | str) -> None:
-        self._tap[broker].heal()
+        if isinstance(peer, int):
+            self._between.heal(broker, peer)
+        else:
+            self._tap[broker].heal()
 
     def delay(self, broker: int, peer: int | str, delay_ms: int) -> None:
-        self._tap[broker].delay(delay_ms * 1000)
+        if isinstance(peer, int):
+            self._between.delay(broker, peer, delay_ms)
+        else:
+            self._tap[broker].delay(delay_ms * 1000)
+
+    def link_latency(
+        self, broker: int, peer: int | str, ways: Ways, times_ms: tuple[int, int, int]
+    ) -> None:
+        low, typical, high = (ms * 1000 for ms in times_ms)
+        self._disturb(broker, peer, ways, {"low_us": low, "typical_us": typical, "high_us": high})
+
+    def lose(self, broker: int, peer: int | str, ways: Ways, loss: float) -> None:
+        self._disturb(broker, peer, ways, {"loss": loss})
+
+    def narrow(self, broker: int, peer: int, ways: Ways, bytes_per_s: int) -> None:
+        self._between.narrow(broker, peer, ways, bytes_per_s)
+
+    def _disturb(
+        self, broker: int, peer: int | str, ways: Ways, changes: Mapping[str, float]
+    ) -> None:
+        if isinstance(peer, int):
+            self._between.disturb(broker, peer, ways, changes)
+        else:
+            self._between.disturb_tap(self._tap[broker], broker, ways, changes)
 
     def drop_connection(self, broker: int, when: When, op: str | None, count: int) -> None:
         self._tap[broker].drop_connection(when, op, count)
@@ -283,11 +335,14 @@ class RealCluster:
 
     def admin(self, request: Stimulus) -> None:
         """One after the other, beside the time line: an answer may take its time."""
-        noted, administrator = self.notes.stimuli[-1], self._administrator
-        assert administrator is not None
+        noted = self.notes.stimuli[-1]
+        assert self._administrator is not None
+        assert self._tools is not None
+        by_tool = is_by_tool(request, self.release.numbers)
+        do = self._tools.do if by_tool else self._administrator.ask
 
         def ask() -> None:
-            noted.result = administrator.ask(request)
+            noted.result = do(request)
             noted.returned_us = wall_us()
 
         self._answers.append(self._asking.submit(ask))
@@ -295,8 +350,14 @@ class RealCluster:
     def produce(self, request: Any) -> None:
         assert isinstance(request, Produce | Send)
         name = f"producer-{len(self._drivers) + 1}"
-        bootstrap = names_of(self._in_boot_order())
-        self._drivers.append(Driver(name, request, bootstrap, self.notes.produced.append))
+        settings = self._reach(self._in_boot_order())
+        self._drivers.append(Driver(name, request, settings, self.notes.produced.append))
+
+    def consume(self, request: Any) -> None:
+        assert isinstance(request, Consume)
+        name = f"consumer-{len(self._readers) + 1}"
+        settings = self._reach(self._in_boot_order())
+        self._readers.append(Reader(name, request, settings, wall_us, self.notes.consumed.append))
 
     def stop_clients(self, topic: str, acks: str | None) -> None:
         for driver in self._drivers:

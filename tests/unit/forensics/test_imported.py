@@ -12,7 +12,14 @@ from emulator.invariants.base import check
 from emulator.scenario.errors import UserError
 from emulator.trace.values import TopicPartition
 from emulator.view.stored import open_run
-from tests.unit.forensics.strangers import CRASH_RPC, SHRINK, STUCK, given, pack, rotate, shift
+from tests.unit.forensics.strangers import (
+    CRASH_RPC,
+    SHRINK,
+    STUCK,
+    ahead_ms,
+    given,
+    mangle,
+)
 
 ORDERS = TopicPartition("orders", 0)
 AS_ZOOKEEPER_HAS_IT = {
@@ -24,14 +31,6 @@ AS_ZOOKEEPER_HAS_IT = {
 
 def imported(folder: Path, tmp_path: Path) -> Result:
     return import_folder(folder, tmp_path / "runs")
-
-
-def ahead_ms(result: Result, broker: int) -> int:
-    """How far ahead of all other brokers' clocks on the whole."""
-    clocks = result.imported.clocks
-    others = [one.ms for one in clocks.ahead if one.clock != f"broker-{broker}"]
-    others += [0] if clocks.reference.startswith("broker-") else []
-    return clocks.correction_ms(f"broker-{broker}") - sorted(others)[len(others) // 2]
 
 
 @pytest.mark.parametrize("name", AS_ZOOKEEPER_HAS_IT)
@@ -51,12 +50,9 @@ def test_a_shifted_clock_is_found_and_what_is_rotated_gzipped_or_missing_changes
     name: str, transactions: bool, broker: int, ms: int, tmp_path: Path
 ) -> None:
     folder = given(name, tmp_path / "logs", transactions=transactions)
-    shift(folder, broker, ms)
-    rotate(folder / "broker-2" / "server.log")
-    pack(folder / "broker-1" / "state-change.log")
-    (folder / "broker-1" / "controller.log").unlink()
+    mangle(folder, ms, broker)
     result = imported(folder, tmp_path)
-    assert abs(ahead_ms(result, broker) - ms) <= 50
+    assert abs(ahead_ms(result.imported.clocks, broker) - ms) <= 50
     assert isr_history(result.performed.events) == {ORDERS: AS_ZOOKEEPER_HAS_IT[name]}
     assert "broker 1 has no controller.log" in "\n".join(result.imported.unknown)
 

@@ -1,0 +1,118 @@
+"""What came of the shipped scenarios on real Kafka, as a section of docs/fidelity.md.
+
+Owns the section, and where it stands in the page. It must not know how anything was played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+
+import msgspec
+
+from tests.unit.forensics.strangers import Stranger
+
+WIDTH = 120
+HEADING = "## Shipped scenarios, recorded by `isr record`"
+
+
+class Delay(msgspec.Struct, frozen=True):
+    """One delay in milliseconds: recorded, live (the median of the live plays, None: none has it),
+    and the least, the median and the longest in virtual time."""
+
+    what: str
+    recorded_ms: int
+    live_ms: int | None
+    min_ms: int | None
+    p50_ms: int | None
+    max_ms: int | None
+    inside: bool
+
+
+class Held(msgspec.Struct, frozen=True):
+    """One scenario on one version of Kafka. `load`: of the machine before it was recorded."""
+
+    scenario: str
+    kafka: str
+    load: float
+    seeds: int
+    agreeing: int
+    matched: bool
+    missed: list[str]
+    live_plays: int
+    live_points: list[str]
+    stranger: Stranger
+    delays: list[Delay]
+
+
+def with_section(page: str, held: Sequence[Held]) -> str:
+    """The page with this section as it is now: always the last."""
+    before = page.partition(HEADING)[0].rstrip("\n")
+    return before + "\n\n" + "\n".join(_section(held)) + "\n"
+
+
+def section_of(page: str) -> str:
+    """What stands there, for whoever writes the rest of the page anew."""
+    _, heading, rest = page.partition(HEADING)
+    return f"\n{heading}{rest}" if heading else ""
+
+
+def _section(held: Sequence[Held]) -> Iterator[str]:
+    yield HEADING
+    yield ""
+    yield from wrap(
+        "Made by `make fidelity-kafka`: one recording each by `isr record` on unmodified Kafka,"
+        " blind seeds of ours in virtual time, plays of ours on a real ZooKeeper server (*live*:"
+        " the points in which one of them is equal as a whole). *Shift*: the recording's logs given"
+        " to `isr import` as a stranger's, broker 1's clock 1,700 ms ahead, one file gzipped, one"
+        " rotated, one missing: how far ahead it was found, with ZooKeeper's log and without;"
+        " **bold** where the ISR history was another than the transaction log's. Load: of the"
+        " machine, two cores, when the recording began.",
+        WIDTH,
+    )
+    for version in sorted({one.kafka for one in held}):
+        yield from _version(version, [one for one in held if one.kafka == version])
+    for one in held:
+        yield from _delays(one)
+
+
+def _version(version: str, held: Sequence[Held]) -> Iterator[str]:
+    matched = sum(one.matched for one in held)
+    yield from ("", f"### On {version}: {matched} of {len(held)} matched", "")
+    yield "| scenario | blind seeds that agree | matched | live: equal points | shift, ms | load |"
+    yield "|---|--:|---|---|--:|--:|"
+    for one in sorted(held, key=lambda it: it.scenario):
+        seeds = f"{one.agreeing} of {one.seeds}"
+        shift = _shift(one.stranger)
+        cells = (one.scenario, seeds, _how(one), _live(one), shift, f"{one.load:.0f}")
+        yield f"| {' | '.join(cells)} |"
+
+
+def _how(one: Held) -> str:
+    if one.matched:
+        return "yes"
+    outside = [it.what for it in one.delays if not it.inside]
+    why = [f"point {', '.join(one.missed)}"] if one.missed else []
+    why += [f"{len(outside)} of {len(one.delays)} delays, as {outside[0]}"] if outside else []
+    return f"**no**: {'; '.join(why) or 'no seed agrees'}"
+
+
+def _live(one: Held) -> str:
+    return f"{', '.join(one.live_points)} ({one.live_plays})" if one.live_plays else "–"
+
+
+def _shift(one: Stranger) -> str:
+    found = (one.found_ms, one.same), (one.found_without_ms, one.same_without)
+    return " / ".join(f"{ms:,}" if same else f"**{ms:,}**" for ms, same in found)
+
+
+def _delays(one: Held) -> Iterator[str]:
+    if not one.delays:
+        return
+    yield from ("", f"#### {one.scenario} on {one.kafka}", "")
+    yield "| delay, ms | recorded | live | virtual: min | median | max |"
+    yield "|---|--:|--:|--:|--:|--:|"
+    for it in one.delays:
+        figures = (it.recorded_ms, it.live_ms, it.min_ms, it.p50_ms, it.max_ms)
+        shown = " | ".join("–" if ms is None else str(ms) for ms in figures)
+        yield f"| {it.what} | {shown}{'' if it.inside else ' **outside**'} |"
