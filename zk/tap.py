@@ -117,7 +117,7 @@ class _Reader:
             connected = jute.decode_connected(message)
             alive = connected.timeout_ms > 0
             if alive:
-                self._tap.sessions[connected.session_id] = None
+                self._tap.sessions[connected.session_id] = connected
             self._tell(0, Code.OK if alive else Code.SESSION_EXPIRED)
             return
         header = jute.decode_reply_header(message)
@@ -148,8 +148,8 @@ class Tap(Proxy):
         self.pings = 0
         self.blind_bytes = 0
         """Bytes that passed without being understood."""
-        self.sessions: dict[int, None] = {}
-        """The client's sessions as the server named them, in order."""
+        self.sessions: dict[int, jute.ConnectResponse] = {}
+        """The client's sessions as the server granted them, in order."""
 
     def listen_to(self, client: socket.socket) -> Conversation:
         return _Reader(self, self.client or _came_from(client))

@@ -25,6 +25,15 @@ Page = Annotated[
     typer.Option(metavar="HOST:PORT", help="Metrics and status over HTTP; for isr top too."),
 ]
 
+Through = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="HOST:PORT=HOST:PORT",
+        help="Reach the broker that is told to be at the first through a proxy at the second; may"
+        " be repeated.",
+    ),
+]
+
 
 def command(
     broker: Annotated[int, typer.Option("--id", min=0, metavar="N", help="broker.id.")],
@@ -54,6 +63,7 @@ def command(
         typer.Option(metavar="PATH", help="The trace: a file, or a folder (broker-N.ndjson)."),
     ] = None,
     page: Page = None,
+    through: Through = None,
     began_ns: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Run one broker, speaking Kafka's protocol, until SIGTERM (controlled shutdown).
@@ -91,6 +101,7 @@ def command(
         trace=None if trace is None else trace_file(trace, broker),
         began_ns=began_ns,
         page=None if page is None else host_and_port("--page", page),
+        through=dict(route(pair) for pair in through or ()),
     )
     if not BrokerProcess(options).run():
         raise typer.Exit(1)
@@ -110,6 +121,14 @@ def host_and_port(option: str, text: str) -> tuple[str, int]:
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
         raise UserError(f"{option} {text}: HOST:PORT is wanted")
     return host.strip("[]"), int(port)
+
+
+def route(text: str) -> tuple[tuple[str, int], tuple[str, int]]:
+    """Whom, and where. UserError."""
+    whom, equals, where = text.partition("=")
+    if not equals:
+        raise UserError(f"--through {text}: HOST:PORT=HOST:PORT is wanted")
+    return host_and_port("--through", whom), host_and_port("--through", where)
 
 
 def trace_file(path: Path, broker: int) -> Path:

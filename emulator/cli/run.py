@@ -20,6 +20,17 @@ from emulator.cli import errors
 from emulator.cli.run_check import check
 from emulator.cli.run_progress import ProgressLine
 from emulator.cli.run_report import EXIT_CODES, report
+from emulator.cli.target import (
+    DOCKER,
+    EMBEDDED,
+    PROCESSES,
+    SIMULATED,
+    Processes,
+    TargetOption,
+    check_processes,
+    chosen_target,
+    target_words,
+)
 from emulator.hazards.base import recognise
 from emulator.runtime.perform import PlayFailed, Request, perform
 from emulator.runtime.play import TooFast
@@ -32,7 +43,6 @@ from zk.server import parse_address
 
 T = TypeVar("T")
 
-EMBEDDED, DOCKER, SIMULATED = "embedded", "docker", "simulated"
 WIDTH = 140
 """Columns where the output is no terminal."""
 
@@ -129,18 +139,19 @@ def command(
         bool, typer.Option("--quiet", help="No progress line, no lane table, no figures.")
     ] = False,
     twice: Twice = False,
+    target: TargetOption = None,
+    processes: Processes = False,
     parquet: Parquet = None,
 ) -> None:
     """Play a scenario and say what came of it: lanes, figures, expectations held or not.
 
-    Exit code 0: all expectations held; 1: one did not, or an invariant broke; 2: unknown (the run
-    never came to what it expects, or the kernel of a live run was too late to tell). With --check
-    also 1: the two runs differ.
+    Exit code 0: all expectations held; 1: one did not, or an invariant broke; 2: unknown (it never
+    came to what it expects, or a live kernel was too late to tell). With --check 1: they differ.
     """
-    zookeeper = zookeeper or (SIMULATED if twice else EMBEDDED)
+    where, zookeeper = chosen_target(target, zookeeper or SIMULATED * twice, processes=processes)
     chosen = chosen_version(profile, guard, propagation)
     loaded = load(shipped.find(scenario), sets or (), chosen)
-    check_playable(loaded, zookeeper, time_scale)
+    check_playable(loaded, zookeeper, time_scale, where)
     if twice:
         _check_twice(zookeeper, parquet)
     number = seed_of(seed)
@@ -148,7 +159,7 @@ def command(
     if not quiet:
         console.print(announcement(loaded.name, number, zookeeper, loaded.duration_us))
     words = [*words_of(scenario, number, zookeeper, time_scale, sets or []), *chosen.words()]
-    repeat = _repeat(words, out, twice=twice)
+    repeat = _repeat([*words, *target_words(where)], out, twice=twice)
     if twice:
         with orderly_end():
             checked = check(words, number, out, shown=not quiet)
@@ -159,6 +170,7 @@ def command(
         seed=number,
         zookeeper=zookeeper,
         time_scale=time_scale,
+        target=where,
         sets=tuple(sets or ()),
         repeat=repeat,
         base=out,
@@ -200,8 +212,12 @@ def _check_twice(zookeeper: str, parquet: Path | None) -> None:
         raise UserError(f"--check compares runs in virtual time: --zookeeper {SIMULATED}")
 
 
-def check_playable(loaded: LoadedScenario, zookeeper: str, time_scale: int) -> None:
+def check_playable(
+    loaded: LoadedScenario, zookeeper: str, time_scale: int, target: str = ""
+) -> None:
     """Whether this scenario can be played there at all. Raises UserError."""
+    if target == PROCESSES:
+        check_processes(loaded, zookeeper, time_scale)
     _check_address(zookeeper)
     _check_server(loaded, zookeeper)
     _check_time_scale(loaded, zookeeper, time_scale)

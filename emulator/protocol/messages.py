@@ -422,6 +422,7 @@ Request = (
 Response = (
     FetchResponse
     | ProduceResponse
+    | ApiVersionsResponse
     | OffsetsForLeaderEpochResponse
     | ListOffsetsResponse
     | LeaderAndIsrResponse

@@ -55,7 +55,8 @@ def check_profile(profile: Profile) -> None:
 
 class BrokerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a broker's process is started with. `listen` is bound, `advertised` is what others are
-    told; `began_ns` is when time began (on the machine's monotonic clock)."""
+    told; `through` are proxies to who is told to be at an address; `began_ns` is when time began
+    (on the machine's monotonic clock)."""
 
     broker: int
     zookeeper: str
@@ -67,6 +68,7 @@ class BrokerOptions(msgspec.Struct, frozen=True, kw_only=True):
     trace: Path | None = None
     began_ns: int | None = None
     page: tuple[str, int] | None = None
+    through: dict[tuple[str, int], tuple[str, int]] = {}
 
 
 class BrokerProcess:
@@ -82,7 +84,9 @@ class BrokerProcess:
         self.clock.begin(options.began_ns)
         self.kernel = LiveKernel(sink, self.clock)
         self._links = CauseLinks(self._trace.links_path, lambda: sink.next_seq)
-        self.network = TcpNetwork(self.kernel, self.clock, options.profile, self._links, self.log)
+        self.network = TcpNetwork(
+            self.kernel, self.clock, options.profile, self._links, self.log, options.through
+        )
         self.network.before_sending = self._flush
         self.clock.on_idle = lambda _: self._flush()
         address = parse_address(options.zookeeper)
@@ -141,8 +145,9 @@ class BrokerProcess:
         address = parse_address(self.options.zookeeper)
         with _Signals(self._terminate):
             try:
-                wait_until_ready(address)
-                ensure_chroot(address)
+                if self.options.began_ns is None:  # otherwise who began it all has looked
+                    wait_until_ready(address)
+                    ensure_chroot(address)
                 self.kernel.now = self.clock.now_us()
                 self.node.start()
                 self._until_dead()

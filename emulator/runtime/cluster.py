@@ -45,7 +45,7 @@ from emulator.protocol.messages import (
 from emulator.runtime.breaks import Break
 from emulator.runtime.clients import Administrator, Bootstrap, ClientNetwork, Consumer
 from emulator.runtime.commands import CommandZnodes
-from emulator.runtime.links import Stream
+from emulator.runtime.links import Stream, Way
 from emulator.runtime.network import Listener, MemoryNetwork
 from emulator.runtime.producer import Producer, ProducerSettings
 from emulator.scenario.errors import UserError
@@ -262,7 +262,7 @@ class Cluster:
         if isinstance(peer, str):
             self._surroundings.cut_zookeeper(f"broker-{broker}", _ZOOKEEPER_WAYS[ways])
             return
-        for a, b in _directions(broker, peer, ways):
+        for a, b in directions(broker, peer, ways):
             self.network.cut(a, b)
 
     def heal(self, broker: int, peer: int | str) -> None:
@@ -302,19 +302,22 @@ class Cluster:
     def _disturb(
         self, broker: int, peer: int | str, ways: Ways, changes: Mapping[str, float]
     ) -> None:
-        for a, b in _directions(broker, peer, ways):
+        for a, b in directions(broker, peer, ways):
             way = self.network.way(a, b)
             manners = msgspec.structs.replace(way.manners, **changes)
             way.behave(manners, self._surroundings.chance_of("link", f"{a}>{b}"))
+        (a, b), (_, _) = directions(broker, peer, "both")
+        self.disturbed(broker, peer, self.network.way(a, b), self.network.way(b, a))
+
+    def disturbed(self, broker: int, peer: int | str, there: Way, back: Way) -> None:
+        """Both ways behave as they were told to: messages in memory ask them, the link to
+        ZooKeeper does not."""
         if peer == ZOOKEEPER:
-            client = f"broker-{broker}"
-            there = self.network.way(client, ZOOKEEPER)
-            back = self.network.way(ZOOKEEPER, client)
             by_way = {ZkWay.TO_SERVER: there.drawn_us, ZkWay.TO_CLIENT: back.drawn_us}
-            self._surroundings.disturb_zookeeper(client, lambda way: by_way[way]())
+            self._surroundings.disturb_zookeeper(f"broker-{broker}", lambda way: by_way[way]())
 
     def narrow(self, broker: int, peer: int, ways: Ways, bytes_per_s: int) -> None:
-        for a, b in _directions(broker, peer, ways):
+        for a, b in directions(broker, peer, ways):
             self.network.way(a, b).narrow(bytes_per_s)
 
     def break_connection(
@@ -444,7 +447,7 @@ class Cluster:
                 producer.stop()
 
 
-def _directions(broker: int, peer: int | str, ways: Ways) -> list[tuple[str, str]]:
+def directions(broker: int, peer: int | str, ways: Ways) -> list[tuple[str, str]]:
     """From whom to whom, by name."""
     here, there = f"broker-{broker}", peer if isinstance(peer, str) else f"broker-{peer}"
     both = {"to_peer": (here, there), "from_peer": (there, here)}

@@ -50,6 +50,7 @@ class _LinkedListener:
         self._links, self._kernel, self._listener = links, kernel, listener
         self.session: Session | None = None
         self.armed: dict[tuple[str, bool], int] = {}
+        self.expired = False
 
     def on_watch(self, event: WatchedEvent) -> None:
         of_children = event.type is EventType.NODE_CHILDREN_CHANGED
@@ -60,6 +61,7 @@ class _LinkedListener:
 
     def on_state(self, state: SessionState) -> None:
         session_id = 0 if self.session is None else self.session.session_id
+        self.expired = self.expired or state is SessionState.EXPIRED
         note = self._links.note("session", state.value, zxid=session_id)
         self._kernel.cause = cause_of(note)
         self._listener.on_state(state)
@@ -85,5 +87,7 @@ class _LinkedSession(SessionAround):
         self._session.submit(request, replied)
 
     def close(self) -> None:
-        self._links.note("asked", "closeSession", cause=self._kernel.cause)
+        """Of a session that the server has ended nothing is asked any more."""
+        if not self._told.expired:
+            self._links.note("asked", "closeSession", cause=self._kernel.cause)
         self._session.close()

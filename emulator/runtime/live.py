@@ -119,14 +119,11 @@ class LiveWorld:
 
     def _own(self, zookeeper: str, data_dir: Path) -> EmbeddedServer | ContainerServer | None:
         """The server that is ours to start, and to strike. None: there is one."""
-        settings, scale = self.scenario.zookeeper, self._time_scale
-        tick_ms = max(1, settings.tick_time_ms // scale)
-        least_ms = max(1, settings.min_session_timeout_ms // scale)
-        most_ms = settings.max_session_timeout_ms // scale
-        times = (tick_ms, least_ms, most_ms)
         if zookeeper == DOCKER:
-            return ContainerServer(*times)
-        return EmbeddedServer(data_dir, *times) if zookeeper == EMBEDDED else None
+            return ContainerServer(*server_times(self.scenario, self._time_scale))
+        if zookeeper == EMBEDDED:
+            return embedded_server(self.scenario, data_dir, self._time_scale)
+        return None
 
     def __enter__(self) -> LiveWorld:
         try:
@@ -303,6 +300,19 @@ class LiveWorld:
 
     def client_draw(self, purpose: str, actor: str) -> int:
         return self.latencies(purpose, actor) if self._as_recorded else FIXED[purpose]
+
+
+def server_times(scenario: Scenario, scale: int) -> tuple[int, int, int]:
+    """A server's tick, and the least and the most that a session may ask for, in milliseconds."""
+    settings = scenario.zookeeper
+    tick_ms = max(1, settings.tick_time_ms // scale)
+    least_ms = max(1, settings.min_session_timeout_ms // scale)
+    return tick_ms, least_ms, settings.max_session_timeout_ms // scale
+
+
+def embedded_server(scenario: Scenario, data_dir: Path, scale: int = 1) -> EmbeddedServer:
+    """A server of our own, as a scenario has it."""
+    return EmbeddedServer(data_dir, *server_times(scenario, scale))
 
 
 class _Inbox:

@@ -14,7 +14,13 @@ from pathlib import Path
 
 GRACE_S = 5.0
 _STARTED = b": started at "
-_MAIN = "from emulator.cli import main; main()"
+_MAIN = """
+import ctypes, signal
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+from emulator.cli import main
+main()
+"""
+"""PR_SET_PDEATHSIG: who started it may be killed, and it may stand still then."""
 
 
 class BrokerEnded(Exception):

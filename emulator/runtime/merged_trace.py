@@ -9,13 +9,14 @@ Causes become those of the whole trace. Knows events and notes, no process.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 import msgspec
 
 from emulator.runtime.cause_links import Note, note_of
+from emulator.runtime.wire_requests import Passed, notes_of, since
 
 Place = tuple[str, int]
 """An event: whose it is, and which of his."""
@@ -32,41 +33,66 @@ class Part(NamedTuple):
 
 class Logged(NamedTuple):
     """A transaction of ZooKeeper's log, as an event: its zxid, whose session it is in, what it was
-    asked with (`setData /a`), and which changes it makes (`NodeDataChanged /a`)."""
+    asked with (`setData /a`), which changes it makes (`NodeDataChanged /a`), and the session."""
 
     event: Any
     zxid: int
     who: str
     asked: tuple[str, ...]
     changes: tuple[str, ...]
+    session: int = 0
 
+
+Wire = Mapping[str, Sequence[Passed]]
+"""What each process's requests were on the wire to ZooKeeper."""
+
+CLOCKS_US = 1_000_000
+"""How wrong the server's clock may be, as we know it."""
 
 ZOOKEEPER = "zookeeper"
+ON_THE_WIRE = "on the wire: "
+_SESSIONS = {"SyncConnected": "createSession", "Expired": "closeSession"}
 WRITES = ("create", "setData", "delete", "multi")
 
 
-def merged(parts: dict[str, Part], logged: Sequence[Logged] = ()) -> list[Any]:
-    """All events, numbered anew."""
-    return _Merge(parts, logged).run()
+def merged(
+    parts: dict[str, Part], logged: Sequence[Logged] = (), wire: Wire | None = None
+) -> list[Any]:
+    """All events, numbered anew. Where a transaction whose answer was lost has been given to a
+    wrong asker, which only an order without end can show, nobody asked for those."""
+    try:
+        return _Merge(parts, logged, wire or {}, guess=True).run()
+    except CircularCauses:
+        return _Merge(parts, logged, wire or {}, guess=False).run()
 
 
 class _Merge:
-    def __init__(self, parts: dict[str, Part], logged: Sequence[Logged]) -> None:
+    def __init__(
+        self, parts: dict[str, Part], logged: Sequence[Logged], wire: Wire, *, guess: bool
+    ) -> None:
         self._parts = {**parts, ZOOKEEPER: Part([entry.event for entry in logged])}
+        self._passed: dict[Place, Place] = {}
+        self._asked_with: dict[Place, Place] = {}
+        for who, requests in wire.items():
+            self._parts[ON_THE_WIRE + who] = Part([one.event for one in requests])
+            for place, number in notes_of(requests, parts[who].notes, parts[who].events).items():
+                self._asked_with[ON_THE_WIRE + who, place] = who, number
+                self._passed[who, number] = ON_THE_WIRE + who, place
         self._logged = logged
         self._sent = _by_number(parts, "sent")
         self._answered = _by_number(parts, "answered")
         self._transactions = {entry.zxid: n for n, entry in enumerate(logged)}
-        self._asked_of = self._match_transactions()
+        self._asked_of = self._match_transactions(guess=guess)
         self._changed: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for n, entry in enumerate(logged):
             for change in entry.changes:
                 self._changed[change].append((entry.zxid, n))
+        self._sessions = {(e.session, e.event.op): n for n, e in enumerate(logged) if e.session}
         self._new: dict[Place, int] = {}
 
     # -- what led to what --------------------------------------------------------------------------
 
-    def _match_transactions(self) -> dict[int, tuple[str, int]]:
+    def _match_transactions(self, *, guess: bool) -> dict[int, tuple[str, int]]:
         """Who asked for each, by the number of his note: by the zxid of the answer; where that was
         lost, by order within the process."""
         found: dict[int, tuple[str, int]] = {}
@@ -75,6 +101,12 @@ class _Merge:
                 n = self._transactions.get(note.zxid) if note.kind == "told" else None
                 if n is not None and self._logged[n].who == who and _writes(note):
                     found.setdefault(n, (who, note.number))
+        if guess:
+            self._guess(found)
+        return found
+
+    def _guess(self, found: dict[int, tuple[str, int]]) -> None:
+        """The rest, by order; none that was asked when it had been done."""
         answered = set(found.values())
         for who, part in self._parts.items():
             asked = ((number, note) for number, note in enumerate(part.notes))
@@ -83,11 +115,13 @@ class _Merge:
             )
             for n, entry in enumerate(self._logged):
                 if entry.who == who and n not in found:
+                    late = entry.event.t + CLOCKS_US
                     fits = next((a for a in waiting if a[1].who in entry.asked), None)
+                    if fits is not None and since(fits[1], part.events) > late:
+                        fits = None
                     if fits is not None:
                         found[n] = who, fits[0]
                         waiting.remove(fits)
-        return found
 
     def _led_by(self, who: str, note: Note) -> tuple[Place, Place]:
         """What a note of something that came in stands for: its cause, and the last event that was
@@ -105,6 +139,9 @@ class _Merge:
                 known = self._changed.get(note.who, ())
                 place = ZOOKEEPER, next((n for z, n in known if z > note.zxid), -1)
                 return place if place[1] >= 0 else NOWHERE, place
+            case "session":
+                n = self._sessions.get((note.zxid, _SESSIONS.get(note.who, "")), -1)
+                return ((ZOOKEEPER, n), (ZOOKEEPER, n)) if n >= 0 else (NOWHERE, NOWHERE)
         return NOWHERE, NOWHERE
 
     def _from(
@@ -121,8 +158,9 @@ class _Merge:
             note = self._parts[who].notes[note_of(cause)]
             place, _ = self._led_by(who, note)
             if place == NOWHERE and note.kind == "told":
-                asked = self._parts[who].notes[note.number]
-                place = (who, asked.cause)
+                place = self._passed.get((who, note.number), NOWHERE)
+                if place == NOWHERE:
+                    place = who, self._parts[who].notes[note.number].cause
             who, cause = place
         return (who, cause) if cause >= 0 else NOWHERE
 
@@ -136,8 +174,13 @@ class _Merge:
                 _, before = self._led_by(who, note)
                 if before[1] >= 0:
                     waits[who, note.at].append(before)
+                if note.kind == "told" and (who, note.number) in self._passed:
+                    waits[who, note.at].append(self._passed[who, note.number])
         for n, (who, number) in self._asked_of.items():
-            waits[ZOOKEEPER, n].append((who, self._parts[who].notes[number].at - 1))
+            asked = who, self._parts[who].notes[number].at - 1
+            waits[ZOOKEEPER, n] += [asked, self._passed.get((who, number), asked)]
+        for passed, (who, number) in self._asked_with.items():
+            waits[passed].append((who, self._parts[who].notes[number].at - 1))
         return waits
 
     def run(self) -> list[Any]:
@@ -183,21 +226,30 @@ class _Merge:
         seq = len(before)
         self._new[who, at] = seq
         t = max(event.t, before[-1].t if before else 0)
-        changes = {"seq": seq, "t": t, "cause": self._new_cause(who, at, event)}
+        changes = {"seq": seq, "t": t, **self._led_to(self._cause(who, at, event), who, before)}
         if hasattr(event, "of") and isinstance(event.of, int):
             changes["of"] = self._new.get((who, event.of), -1)
         return msgspec.structs.replace(event, **changes)
 
-    def _new_cause(self, who: str, at: int, event: Any) -> int:
-        cause = event.cause
+    def _led_to(self, cause: Place, who: str, before: Sequence[Any]) -> dict[str, Any]:
+        """Its cause in the whole trace; what passed on a wire was sent by the thread of that."""
+        seq = self._new.get(cause, -1)
+        if seq < 0 or not who.startswith(ON_THE_WIRE):
+            return {"cause": seq}
+        return {"cause": seq, "thread": before[seq].thread}
+
+    def _cause(self, who: str, at: int, event: Any) -> Place:
+        if who.startswith(ON_THE_WIRE):
+            return self._asking(self._asked_with.get((who, at), NOWHERE))
         if who == ZOOKEEPER:
-            asker, number = self._asked_of.get(at, ("", -1))
-            place = NOWHERE
-            if asker:
-                place = self._resolved(asker, self._parts[asker].notes[number].cause)
-        else:
-            place = self._resolved(who, cause)
-        return self._new.get(place, -1)
+            asked = self._asked_of.get(at, NOWHERE)
+            return self._passed.get(asked) or self._asking(asked)
+        return self._resolved(who, event.cause)
+
+    def _asking(self, asked: Place) -> Place:
+        """What led to a note of something that was asked."""
+        who, number = asked
+        return self._resolved(who, self._parts[who].notes[number].cause) if who else NOWHERE
 
 
 def _writes(note: Note) -> bool:

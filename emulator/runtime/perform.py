@@ -58,6 +58,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     zookeeper: str
     time_scale: int = 1
+    target: str = ""
     sets: tuple[str, ...] = ()
     repeat: str = ""
     base: Path = Path("runs")
@@ -222,6 +223,7 @@ def perform(request: Request, on_progress: OnProgress | None = None) -> Performe
         seed=request.seed,
         zookeeper=request.zookeeper,
         time_scale=request.time_scale,
+        target=request.target,
         data_dir=rehearsal.directory.zookeeper,
         on_progress=rehearsal.on_progress,
     )
@@ -271,6 +273,7 @@ def _about(request: Request) -> dict[str, Any]:
         "profile": scenario.profile,
         "zookeeper": request.zookeeper,
         "time_scale": request.time_scale,
+        "target": request.target,
         "guards": {name: "on" if on else "off" for name, on in scenario.guards.items()},
         "propagation": scenario.propagation,
         "set": list(request.sets),

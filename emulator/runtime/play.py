@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -28,7 +29,10 @@ from emulator.scenario.units import show_us
 from emulator.trace import events
 from emulator.trace.sink import Sink
 
-SIMULATED = "simulated"
+if TYPE_CHECKING:
+    from emulator.runtime.processes import ProcessWorld
+
+SIMULATED, PROCESSES = "simulated", "processes"
 UP_AFTER_FIRST_REGISTRATION_US = 3_000_000
 BRING_UP_LIMIT_US = 120_000_000
 BRING_UP_WALL_US = 10_000_000
@@ -38,15 +42,17 @@ REPLICA_MANAGER = "boot.replica_manager_to_registration"
 REPLICA_MANAGER_LATE = "boot.replica_manager_to_late_registration"
 """Where the registration comes last (<= 1.0)."""
 
-World = SimulatedWorld | LiveWorld
+World: TypeAlias = "SimulatedWorld | LiveWorld | ProcessWorld"
 
 
 class PlayOptions(msgspec.Struct, kw_only=True):
-    """How to play. `zookeeper` is `simulated`, `embedded`, or `HOST:PORT[,…][/chroot]`;
+    """How to play. `zookeeper` is `simulated`, `embedded`, or `HOST:PORT[,…][/chroot]`; `target` is
+    `processes` where each broker is to be one (otherwise `zookeeper` says it);
     `on_progress` is called about ten times per second of wall clock with the world's time."""
 
     seed: int
     zookeeper: str = SIMULATED
+    target: str = ""
     time_scale: int = 1
     data_dir: Path | None = None
     on_progress: Callable[[int], None] | None = None
@@ -220,7 +226,9 @@ def play(scenario: Scenario, options: PlayOptions, sink: Sink) -> Outcome:
     if options.zookeeper == SIMULATED:
         return _simulated(scenario, options, sink, began)
     with TemporaryDirectory() as scratch:
-        data_dir = options.data_dir or Path(scratch)
+        data_dir = options.data_dir or Path(scratch) / "zookeeper"
+        if options.target == PROCESSES:
+            return _as_processes(scenario, options, sink, data_dir)
         with LiveWorld(
             scenario,
             options.seed,
@@ -238,6 +246,15 @@ def play(scenario: Scenario, options: PlayOptions, sink: Sink) -> Outcome:
                 if options.time_scale == 1:
                     raise
                 raise TooFast(options.time_scale, str(error)) from None
+
+
+def _as_processes(scenario: Scenario, options: PlayOptions, sink: Sink, data_dir: Path) -> Outcome:
+    from emulator.runtime.processes import ProcessWorld
+
+    began = time.monotonic()
+    with ProcessWorld(scenario, options.seed, sink, data_dir) as world:
+        world.clock.on_idle = options.on_progress
+        return _outcome(world, began, interrupted=_interrupted(Run(world)))
 
 
 def _simulated(scenario: Scenario, options: PlayOptions, sink: Sink, began: float) -> Outcome:

@@ -8,34 +8,48 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from emulator.kernel.scheduler import Kernel
 from emulator.runtime.cause_links import SUFFIX, read_notes
 from emulator.runtime.live_causes import changes_of
 from emulator.runtime.merged_trace import Logged, Part, merged
+from emulator.runtime.wire_requests import Asked, passed
 from emulator.runtime.zk_observer import TracingObserver
 from emulator.trace.reader import read_events
 from emulator.trace.sink import Sink
 from zk.ops import Transaction
-from zk.txnlog import Entry, read_log
+from zk.txnlog import Entry
 
 RUNNER = "run"
 _SESSIONS = {"createSession": "connect", "closeSession": "closeSession"}
 
 
-def merged_run(
-    folder: Path, brokers: Sequence[int], own: Sequence[Any], log: Path, began_ms: float
-) -> list[Any]:
-    """`own` are the events of the process that ran it all; `began_ms` is when the world began, by
-    the clock that the server's log has."""
-    parts = {RUNNER: Part(own, list(read_notes(folder / (RUNNER + SUFFIX))))}
-    for broker in brokers:
+class Ran(NamedTuple):
+    """What there is of a run, beside what its processes left in `folder`. `own` are the events of
+    the process that ran it all, `entries` the server's log, `asked` what passed on the wire to it;
+    `began_ms` is when the world began, by the clock that the server's log has."""
+
+    folder: Path
+    brokers: Sequence[int]
+    own: Sequence[Any]
+    entries: Sequence[Entry]
+    began_ms: float
+    asked: Sequence[Asked] = ()
+
+
+def merged_run(ran: Ran) -> list[Any]:
+    """One trace of it all."""
+    folder = ran.folder
+    parts = {RUNNER: Part(ran.own, list(read_notes(folder / (RUNNER + SUFFIX))))}
+    for broker in ran.brokers:
         trace = folder / f"broker-{broker}.ndjson"
         events = list(read_events(trace)) if trace.exists() else []
         notes = list(read_notes(trace.with_name(trace.name + SUFFIX)))
         parts[f"broker-{broker}"] = Part(events, notes)
-    return merged(parts, logged(list(read_log(log)), sessions_of(parts), began_ms))
+    log = logged(ran.entries, sessions_of(parts), ran.began_ms)
+    wire = {who: all_ for who, all_ in passed(ran.asked).items() if who in parts}
+    return merged(parts, log, wire)
 
 
 def sessions_of(parts: dict[str, Part]) -> dict[int, str]:
@@ -63,7 +77,8 @@ def logged(entries: Sequence[Entry], whose: dict[int, str], began_ms: float) -> 
         changes = tuple(f"{kind.value} {path}" for kind, path in changes_of(transaction))
         who = whose.get(transaction.session_id, "")
         event = sink.events[-1]
-        found.append(Logged(event, transaction.zxid, who, asked_with(transaction), changes))
+        asked, session = asked_with(transaction), transaction.session_id
+        found.append(Logged(event, transaction.zxid, who, asked, changes, session))
     return found
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from emulator.kernel.promise import Promise
@@ -41,12 +41,20 @@ class TcpNetwork:
     """All connections of one process."""
 
     def __init__(
-        self, kernel: LiveKernel, clock: LiveClock, profile: Profile, links: CauseLinks, log: Log
+        self,
+        kernel: LiveKernel,
+        clock: LiveClock,
+        profile: Profile,
+        links: CauseLinks,
+        log: Log,
+        routes: Mapping[tuple[str, int], tuple[str, int]] | None = None,
     ) -> None:
-        """`log` is told why connections of strangers were closed."""
+        """`log` is told why connections of strangers were closed; `routes` are proxies: who is
+        told to be at the first address is reached at the second."""
         self.kernel, self.clock, self.profile = kernel, clock, profile
         self.links, self.log = links, log
         self.knows = spoken(profile)
+        self._routes = dict(routes or {})
         self.before_sending: Callable[[], None] = lambda: None
         self._sockets = Sockets()
         self._servers: dict[int, Any] = {}
@@ -99,7 +107,8 @@ class TcpNetwork:
         def done(line: Line | OSError) -> None:
             self.clock.put(lambda: found.resolve(line))
 
-        self._sockets.connect(host, port, timeout_ms / 1000, done)
+        where = self._routes.get((host, port), (host, port))
+        self._sockets.connect(*where, timeout_ms / 1000, done)
         line = await found.wait()
         if isinstance(line, OSError):
             raise Disconnected(f"{host}:{port}: {line.strerror or line}")

@@ -1,10 +1,11 @@
-"""`isr broker` and `isr topics`: what is refused, before anything starts.
+"""`isr broker`, `isr topics` and `isr run --processes`: what is refused, before anything starts.
 
 What they do is in tests/live/processes.
 """
 
 from __future__ import annotations
 
+import json
 import socket
 from pathlib import Path
 
@@ -22,6 +23,7 @@ AT = ("broker", "--id", "1", "--zookeeper", "127.0.0.1:1")
         (("--profile", "7"), "--profile 7: there is no profile 7"),
         (("--listen", "9092"), "--listen 9092: HOST:PORT is wanted"),
         (("--listen", "h:70000"), "--listen h:70000: HOST:PORT is wanted"),
+        (("--through", "h:1"), "--through h:1: HOST:PORT=HOST:PORT is wanted"),
         (("--listen", "0.0.0.0:9092"), "--listen 0.0.0.0:9092: nobody can be told that"),
         (("--set", "num.io.threads=0"), "--set: num.io.threads must be at least 1"),
         (("--set", "no.such=1"), "--set no.such=1: there is no setting no.such"),
@@ -55,3 +57,52 @@ def test_topics_of_nobody(isr: Isr) -> None:
     assert code == 64
     assert "no broker answers: 127.0.0.1:1" in told
     assert isr.fails("topics", "create", "t", "--assignment", "a:b")[0] == 64
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--target", "moon"), "--target moon: simulated, live or processes"),
+        (("--processes", "--target", "live"), "--processes: not with --target live"),
+        (("--processes", "--zookeeper", "simulated"), "--target processes: not with --zookeeper"),
+        (("--target", "live", "--zookeeper", "simulated"), "--target live: not with --zookeeper"),
+        (("--processes", "--zookeeper", "a:1"), "--target processes: --zookeeper embedded, not a"),
+        (("--processes", "--time-scale", "2"), "--target processes: time goes as it does"),
+        (("--processes", "--profile", "0.9.0"), "--profile 0.9.0: brokers as processes"),
+    ],
+)
+def test_what_a_target_does_not_go_with_is_said_before_anything_starts(
+    isr: Isr, words: tuple[str, ...], line: str, tmp_path: Path
+) -> None:
+    code, told = isr.fails("run", "gc-pause", *words, "--out", tmp_path / "runs")
+    assert code == 64
+    assert line in told
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_target_in_virtual_time_is_that_of_its_zookeeper(isr: Isr, tmp_path: Path) -> None:
+    code, out, _ = isr("run", "brief-lag", "--target", "simulated", "--out", tmp_path, "--json")
+    summary = json.loads(out)
+    assert (code, summary["zookeeper"]) == (0, "simulated")
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        ("slow_disk: {broker: 1, ms_per_append: 5}", "cannot be told to slow disk"),
+        ("fail_log_dir: {broker: 1}", "cannot be told to fail log dir"),
+        ("hold: {broker: 1, at: zookeeper}", "cannot be told to hold"),
+        ("crash: {broker: 1, lose: unflushed}", "no signal takes back"),
+    ],
+)
+def test_a_fault_that_processes_cannot_be_given_is_said_before_anything_starts(
+    isr: Isr, fault: str, why: str, tmp_path: Path
+) -> None:
+    story = f"topics: {{t: {{partitions: [[1]]}}}}\nfaults: [{{at: 1s, {fault}}}]\nrun: 2s\n"
+    (tmp_path / "s.yaml").write_text(story)
+    code, told = isr.fails("run", tmp_path / "s.yaml", "--processes", "--out", tmp_path / "runs")
+    name = fault.partition(":")[0]
+    assert code == 64
+    assert f"{name} at 1 s cannot be given to brokers that are processes of their own:" in told
+    assert why in told
+    assert not (tmp_path / "runs").exists()

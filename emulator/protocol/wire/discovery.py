@@ -10,20 +10,28 @@ from collections.abc import Sequence
 from typing import Any
 
 from emulator.model.errors import Errors
-from emulator.protocol.messages import LiveBroker, MetadataRequest, MetadataResponse
+from emulator.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    LiveBroker,
+    MetadataRequest,
+    MetadataResponse,
+)
 from emulator.protocol.wire.api import Api, Knows, Sent, by_topic, ranges_of
 from emulator.protocol.wire.entities import Values
 from emulator.trace.values import PartitionState, TopicPartition
 
 CLUSTER_ID = "emulated-cluster-id---"
+SOFTWARE, SOFTWARE_VERSION = "kafka-isr-emulator", "1"
+"""What a client says of itself (KIP-511)."""
 NO_OPERATIONS = -(1 << 31)
 NO_GROUPS = "consumer groups and transactions are not emulated: assign partitions instead"
 
 
 class ApiVersions(Api):
-    """Answered here: what this broker speaks."""
+    """Answered here: what this broker speaks. A client of ours asks for nothing but an answer."""
 
-    name, key = "ApiVersions", 18
+    name, key, sends = "ApiVersions", 18, ApiVersionsRequest
     newest = {"1.0": 1, "2.0": 2, "2.4": 3}
 
     def arrived(self, entity: Any, knows: Knows) -> Sent:
@@ -31,6 +39,12 @@ class ApiVersions(Api):
 
     def answer(self, entity: Any, sent: Sent, responses: Sequence[Any]) -> Values:
         return {"error_code": Errors.NONE, "api_keys": sent.rest, "throttle_time": 0}
+
+    def ask(self, request: ApiVersionsRequest, now_ms: int) -> Values:
+        return {"client_software_name": SOFTWARE, "client_software_version": SOFTWARE_VERSION}
+
+    def response(self, entity: Any, request: Any) -> ApiVersionsResponse:
+        return ApiVersionsResponse()
 
 
 class Metadata(Api):

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from emulator.runtime.cause_links import Note, cause_of
 from emulator.runtime.merged_trace import CircularCauses, Logged, Part, merged
-from emulator.trace.events import BrokerStarting, Stimulus, StimulusReturned, ZkTransaction
+from emulator.runtime.wire_requests import Passed, notes_of
+from emulator.trace.events import (
+    BrokerStarting,
+    Stimulus,
+    StimulusReturned,
+    ZkRequest,
+    ZkTransaction,
+)
 
 
 class Process:
@@ -63,6 +70,70 @@ def test_a_request_and_its_answer_although_a_clock_is_late() -> None:
         "meanwhile",
         "appended <- found",
     ]
+
+
+def wire_request(t: int, name: str) -> Passed:
+    op, _, path = name.partition(" ")
+    return Passed(ZkRequest(0, t, 1, "", -1, op, path), name)
+
+
+def test_a_request_on_the_wire_is_between_who_asked_and_what_was_applied() -> None:
+    """Its thread is that of who asked; a read, which is in no log, leads to its answer."""
+    asks = Process("broker-1")
+    sent = asks.happens("wants to write", 100)
+    write = asks.notes_("asked", "setData /a", cause=sent)
+    read = asks.notes_("asked", "getData /b", cause=sent)
+    asks.happens("written", 100, cause_of(asks.notes_("told", "setData /a", write, zxid=100)))
+    asks.happens("read", 100, cause_of(asks.notes_("told", "getData /b", read, zxid=100)))
+    wire = {"broker-1": [wire_request(300, "setData /a"), wire_request(310, "getData /b")]}
+    logged = [transaction(0, "broker-1", "setData /a")]
+    events = merged({"broker-1": asks.part}, logged, wire)
+    assert [(type(e).__name__, e.cause) for e in events] == [
+        ("BrokerStarting", -1),
+        ("ZkRequest", 0),
+        ("ZkTransaction", 1),
+        ("BrokerStarting", 2),
+        ("ZkRequest", 0),
+        ("BrokerStarting", 4),
+    ]
+    assert [e.t for e in events] == sorted(e.t for e in events)
+
+
+def test_a_session_is_there_when_the_server_has_made_it_and_over_when_it_has_ended_it() -> None:
+    asks = Process("broker-1")
+    for op in ("SyncConnected", "Disconnected", "Expired"):
+        asks.notes.append(Note("session", len(asks.events), op, zxid=7))
+        asks.happens(op, 1, cause_of(len(asks.notes) - 1))
+    logged = [
+        Logged(ZkTransaction(n, 9 * n, 1, "SyncThread", -1, n + 1, op), n + 1, "x", (), (), 7)
+        for n, op in enumerate(("createSession", "closeSession"))
+    ]
+    assert told([asks], logged) == [
+        "zxid 1",
+        "SyncConnected <- zxid 1",
+        "Disconnected",
+        "zxid 2",
+        "Expired <- zxid 2",
+    ]
+
+
+def test_what_passed_before_anybody_asked_was_asked_by_nobody() -> None:
+    asks = Process("broker-1")
+    asks.happens("begins", 100)
+    asks.notes_("asked", "connect")
+    wire = {"broker-1": [wire_request(50, "connect"), wire_request(150, "connect")]}
+    notes, events = asks.part.notes, asks.part.events
+    assert notes_of(wire["broker-1"], notes, events) == {1: 0}
+
+
+def test_of_two_that_look_alike_the_one_with_an_answer_was_on_the_wire() -> None:
+    asks = Process("broker-1")
+    asks.notes_("asked", "setData /a")  # while there was no connection
+    again = asks.notes_("asked", "setData /a")
+    asks.notes_("told", "setData /a", again, zxid=7)
+    assert notes_of([wire_request(1, "setData /a")], asks.notes, asks.events) == {0: again}
+    both = [wire_request(1, "setData /a"), wire_request(2, "setData /a")]
+    assert notes_of(both, asks.notes, asks.events) == {0: 0, 1: again}
 
 
 def test_an_answer_without_an_event_of_its_own_is_led_to_by_the_request() -> None:

@@ -1,0 +1,74 @@
+"""`isr run --processes`: the scenarios of the other worlds, with signals for faults."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from emulator.trace import events
+from emulator.trace.reader import read_events
+from tests.command import Isr
+from tests.live.leftovers import nothing_stays
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+SHORT = """\
+about: a follower stands still, another is killed, a link and a session go
+cluster: {first: 1, config: {replica.lag.time.max.ms: 3000, zookeeper.session.timeout.ms: 6000}}
+topics: {orders: {partitions: [[1, 2, 3]]}}
+workload: [{produce: orders, rate: 20, acks: 1, from: 1s, until: 33s}]
+faults:
+  - {at: 2s, pause: {broker: 3}, for: 5s}
+  - {at: 10s, kill: {broker: 2}, for: 7s}
+  - {at: 24s, cut_link: {broker: 1, peer: 3}, for: 6s}
+  - {at: 32s, expire_session: {broker: 3}}
+run: 35s
+expect:
+  - isr of orders-0 becomes [1, 2] between 5s and 9s
+  - isr of orders-0 becomes [1, 3] between 13s and 21s
+"""
+
+
+@pytest.fixture
+def isr(capsys: pytest.CaptureFixture[str]) -> Isr:
+    return Isr(capsys)
+
+
+def test_a_scenario_with_each_broker_a_process(isr: Isr, tmp_path: Path) -> None:
+    """Held as in the other worlds; one trace, in causal order, whose causes cross processes."""
+    (tmp_path / "short.yaml").write_text(SHORT)
+    with nothing_stays():
+        code, out, err = isr(
+            "run", tmp_path / "short.yaml", "--processes", "--json", "--out", tmp_path / "runs"
+        )
+    summary = json.loads(out)
+    assert code == 0, (summary, err)
+    trace = list(read_events(Path(summary["run_directory"]) / "trace.ndjson"))
+    assert [e.seq for e in trace] == list(range(len(trace)))
+    assert [e.t for e in trace] == sorted(e.t for e in trace)
+    assert all(e.cause < e.seq for e in trace)
+    assert _led_across(trace, events.FetchSent, events.FollowerStateUpdated)
+    assert _led_across(trace, events.ControlRequestSent, events.LeaderAndIsr)
+    assert _led_across(trace, events.ZkTransaction, events.ZkWatchFired)
+    assert _led_across(trace, events.ZkTransaction, events.ZkSessionState)
+    assert summary["sessions_expired"] >= 2
+    _requests_lead_from_brokers_to_transactions(trace)
+
+
+def _requests_lead_from_brokers_to_transactions(trace: list[events.AnyEvent]) -> None:
+    """Each write of a broker passed on the wire, sent by the thread that asked for it."""
+    written = [e for e in trace if isinstance(e, events.ZkTransaction) and e.broker]
+    writes = [e for e in written if e.op not in ("createSession", "closeSession")]
+    asked = [trace[e.cause] for e in writes]
+    assert all(isinstance(one, events.ZkRequest) for one in asked)
+    assert all(isinstance(trace[one.cause], events.ZkSent) for one in asked)
+    assert all(trace[one.cause].thread == one.thread for one in asked)
+
+
+def _led_across(trace: list[events.AnyEvent], cause: type, effect: type) -> bool:
+    """Whether something of one kind led to something of another in another process."""
+    effects = [e for e in trace if isinstance(e, effect) and e.cause >= 0]
+    led = [(trace[e.cause], e) for e in effects]
+    return any(isinstance(c, cause) and c.broker != e.broker for c, e in led)
