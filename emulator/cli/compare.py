@@ -15,7 +15,8 @@ from rich.console import Console
 from emulator.cli.compare_progress import PlaysBar
 from emulator.cli.compare_report import page_of, report
 from emulator.cli.compare_sides import Both, Given, Own
-from emulator.cli.run import SIMULATED, orderly_end, seed_of, width_of
+from emulator.cli.run import orderly_end, seed_of, width_of
+from emulator.cli.target import SIMULATED
 from emulator.explore.side_by_side import Asked, Keep, plays
 from emulator.runtime.comparison import SAMPLES, Compared, Measured, curve, figures
 from emulator.runtime.run_directory import make_directory, pretty

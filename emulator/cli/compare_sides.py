@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from emulator.cli.run import SIMULATED, announcement, check_playable, words_of
+from emulator.cli.run import announcement, check_playable, words_of
+from emulator.cli.target import SIMULATED
 from emulator.explore.side_by_side import Asked, Keep
 from emulator.profiles.base import profiles
 from emulator.runtime.comparison import Variant
