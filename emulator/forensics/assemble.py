@@ -179,6 +179,9 @@ def moments(source: Source, causes: Any, clock: str) -> None:
         at_ms = event.t // 1000
         causes.written(("zxid", event.zxid), clock, at_ms)
         for op in event.ops or (event,):
+            if op.op == "create" and op.path == f"/brokers/ids/{event.broker}":
+                causes.arrived(("registers", event.broker), clock, at_ms)
+                causes.sent(("registered", event.broker), clock, at_ms)
             partition = partition_of_state(op.path or "")
             if partition is not None and op.op in ("create", "setData"):
                 version = op.version or 0

@@ -17,12 +17,8 @@ CONTROLLER = "kafka.controller"
 
 @sentence(
     CONTROLLER,
-    r"successfully elected as the controller\. Epoch incremented to (?P<epoch>\d+) and epoch zk"
-    r" version is now (?P<version>\d+)",
-)
-@sentence(CONTROLLER, r"incremented epoch to (?P<epoch>\d+)(?P<version>(?!))?")
-@sentence(
-    CONTROLLER, r"Epoch incremented to (?P<epoch>\d+) and epoch zk version is now (?P<version>\d+)"
+    r"(?:[Ii]ncremented epoch|Epoch incremented) to (?P<epoch>\d+)"
+    r"(?: and epoch zk version is now (?P<version>\d+))?",
 )
 def _elected(account: Account, found: re.Match[str]) -> None:
     epoch = int(found["epoch"])
@@ -68,5 +64,14 @@ known(
     r"Updated broker epochs cache|Updat(ed|ing) (assignment|leader epoch)|Successfully updated",
     r"Updating ISRs for partitions|ISR for partition .* updated to",
     r"Target replicas .* caught up|being reassigned",
+    r"successfully elected as the controller$|Starting become controller|Incrementing controller",
+    r"Reading controller epoch|Partitions already reassigned|Resuming reassignment",
+    r"Invoking state change to|New topic creation callback|Live assigned replicas",
+    r"Removed .* from list of shutting down|Selected? (new )?leader|Some broker in ISR is alive",
+    r"After leader election|Removing replica|Cannot remove replica|New leader and ISR",
+    r"[Tt]he stop replica request|Not sending request|connection to broker .* was unsuccessful",
+    r"Controller start(ing up|up complete)|starting become controller|ready to serve as the new",
+    r"send-thread\], Starting|(change|election) listener fired|is not the preferred replica",
+    r"completed preferred replica leader election",
     r"has been elected as the controller|Creating FeatureZNode|Processing automatic preferred",
 )

@@ -15,13 +15,14 @@ _PAIR = re.compile(
     r"\b([A-Za-z]+)\s*[=:]\s*"
     r"('[^']*'|\[[^\]]*\]|[A-Z]\w+\([^()]*\)|-?\d+(?:,-?\d+)*|true|false)"
 )
+_BROKER_STATE = re.compile(r"BrokerState\(brokerId=(\d+), brokerEpoch=-?\d+\)")
 _NAMED = re.compile(r"\[?'?([\w.-]+?)'?(?:-|,\s*)(\d+)\]?")
 
 
 def fields(text: str) -> dict[str, str]:
     """`leader=1, isr=[1, 2]` by lower-case names; what comes first counts."""
     found: dict[str, str] = {}
-    for name, value in _PAIR.findall(text):
+    for name, value in _PAIR.findall(_BROKER_STATE.sub(r"\1", text)):
         found.setdefault(name.lower(), value)
     return found
 
@@ -52,7 +53,7 @@ def state(text: str, partition: TopicPartition | None = None) -> PartitionState:
         controller_epoch=int(said.get("controllerepoch", -1)),
         leader=int(said["leader"]),
         leader_epoch=int(said.get("leaderepoch", -1)),
-        isr=numbers(said.get("isr", "")),
+        isr=numbers(said.get("isr", said.get("isrwithbrokerepoch", ""))),
         zk_version=int(said.get("zkversion", said.get("partitionepoch", -1))),
         replicas=numbers(said.get("replicas", said.get("allreplicas", ""))),
         adding_replicas=numbers(said.get("addingreplicas", "")),

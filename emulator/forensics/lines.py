@@ -83,7 +83,7 @@ class LogFile:
             whole = _LOGGER.match("\n".join(rows[:end])[found.end() :])
             if whole:
                 at_ms = _seconds(found[1]) * 1000 + int(found[2])
-                yield Line(at_ms, found[3], whole[1], whole[2])
+                yield Line(at_ms, found[3], whole[1], whole[2].rstrip("$"))
                 return
         self.unread["cut in the middle" if last else "no logger at its end"] += 1
 

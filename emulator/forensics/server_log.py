@@ -17,6 +17,7 @@ from emulator.trace.values import Lagging, TopicPartition
 PARTITION = "kafka.cluster.Partition"
 SERVER = "kafka.server.KafkaServer"
 _HEAD = r"^(?:\[Partition (?P<new>\S+) broker=\d+\]|Partition (?P<old>\[\S+\]) on broker \d+:) "
+_PENDING = r"(?P<pending>Pending(?P<change>Expand|Shrink)Isr)"
 _OUT = re.compile(r"brokerId: (\d+), endOffset: (-?\d+)")
 
 
@@ -57,7 +58,7 @@ def _decided(account: Account, found: re.Match[str]) -> None:
 @sentence(
     PARTITION,
     _HEAD + r"ISR updated (?:from AlterIsr |from AlterPartition )?to \[?(?P<isr>[\d,]*)\]?"
-    r"(?: and (?:zkVersion|version) updated to \[?(?P<version>\d+)\]?)?",
+    r"(?: +and (?:zkVersion|version) updated to \[?(?P<version>\d+)\]?)?",
 )
 def _updated(account: Account, found: re.Match[str]) -> None:
     partition = _partition(found)
@@ -80,7 +81,10 @@ def _updated(account: Account, found: re.Match[str]) -> None:
         about.decided_ms = 0
 
 
-@sentence(PARTITION, _HEAD + r"High ?[Ww]atermark updated .*to \(offset=(?P<hw>\d+)")
+@sentence(
+    PARTITION,
+    _HEAD + r"High ?[Ww]atermark (?:for partition \S+ )?updated (?:.*to \(offset=|to )(?P<hw>\d+)",
+)
 def _hw(account: Account, found: re.Match[str]) -> None:
     """DEBUG, the leader's; its log reaches at least so far."""
     hw = int(found["hw"])
@@ -102,8 +106,12 @@ def _rejected(account: Account, found: re.Match[str]) -> None:
 
 @sentence(
     PARTITION,
-    _HEAD + r"(?:Sent|Submitted|Submitting) .*?LeaderAndIsr\((?P<state>.*?)\) (?:after|for) .*?"
-    r"(?P<pending>Pending(?P<change>Expand|Shrink)Isr)",
+    _HEAD + r"(?:Sent|Enqueued) .*?LeaderAndIsr\((?P<state>.*?)\) after .*?" + _PENDING,
+)
+@sentence(
+    PARTITION,
+    _HEAD + r"Submitting ISR state change " + _PENDING + r"\(.*?LeaderAndIsr\((?P<state>.*?)\),"
+    r" leaderRecoveryState=\w+, lastCommittedState",
 )
 def _proposed(account: Account, found: re.Match[str]) -> None:
     """The leader asks the controller (2.7 on); of an expansion nothing else is said."""
@@ -135,8 +143,10 @@ def _proposed(account: Account, found: re.Match[str]) -> None:
 
 @sentence(
     PARTITION,
-    _HEAD + r"(?:Controller )?[Ff]ailed to (?:update|enqueue).*?(?P<pending>Pending"
-    r"(?P<change>Expand|Shrink)Isr).*?(?:due to|since|because) (?P<why>[^.]*)",
+    _HEAD
+    + r"(?:Controller )?[Ff]ailed to (?:update|enqueue).*?"
+    + _PENDING
+    + r".*?(?:due to|since|because) (?P<why>[^.]*)",
 )
 def _proposal_failed(account: Account, found: re.Match[str]) -> None:
     partition = _partition(found)
@@ -187,6 +197,13 @@ def _exited(account: Account, found: re.Match[str]) -> None:
     account.emit(e.BrokerExited)
 
 
+@sentence("kafka.zk.KafkaZkClient", r"^Creating /brokers/ids/\d+ ")
+@sentence("kafka.utils.ZKCheckedEphemeral", r"^Creating /brokers/ids/\d+ ")
+def _registers(account: Account, found: re.Match[str]) -> None:
+    """Before ZooKeeper has it."""
+    account.causes.sent(("registers", account.broker), account.clock, account.at_ms)
+
+
 @sentence(
     "kafka.zk.KafkaZkClient",
     r"^Registered broker \d+ at path \S+ with addresses: .*?"
@@ -197,6 +214,7 @@ def _registered(account: Account, found: re.Match[str]) -> None:
     """Later ones of the same process come from the end of a session."""
     czxid = int(found["czxid"] or -1)
     account.causes.seen(("zxid", czxid), account.clock, account.at_ms)
+    account.causes.arrived(("registered", account.broker), account.clock, account.at_ms)
     if not account.registered:
         account.registered = True
         account.emit(e.BrokerRegistered, broker_epoch=czxid)
@@ -221,6 +239,7 @@ left_out(
     "org.I0Itec.zkclient",
     "kafka.server.KafkaHealthcheck",
     "kafka.utils.ZkUtils",
+    "kafka.utils.ZKCheckedEphemeral",
     "kafka.zk.KafkaZkClient",
     "kafka.server.ReplicaFetcherThread",
     "kafka.server.KafkaConfig",

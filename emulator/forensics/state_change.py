@@ -101,8 +101,9 @@ def _refused(account: Account, found: re.Match[str]) -> None:
 
 @sentence(
     LOGGER,
-    r"(?P<role>Leader|Follower) (?P<partition>\S+) starts at leader epoch (?P<epoch>\d+) from"
-    r" offset (?P<leo>\d+) with high watermark (?P<hw>\d+)",
+    r"(?P<role>Leader|Follower) (?P<partition>\S+) (?:with topic id \S+ )?starts at leader epoch"
+    r" (?P<epoch>\d+) from offset (?P<leo>\d+) with (?:partition epoch \d+(?:,| and) )?high"
+    r" watermark (?P<hw>\d+)",
 )
 def _becomes(account: Account, found: re.Match[str]) -> None:
     partition = _partition(found)
@@ -230,6 +231,12 @@ def _stop_replica_ignored(account: Account, found: re.Match[str]) -> None:
 
 # -- the controller --------------------------------------------------------------------------------
 
+_IN_CAPITALS = {
+    "LeaderAndIsr": "LEADER_AND_ISR",
+    "UpdateMetadata": "UPDATE_METADATA",
+    "StopReplica": "STOP_REPLICA",
+}
+"""As 0.8.2 names the responses, and every later version the requests."""
 _CONTROLLER = r"\[?Controller (?:id=)?\d+ epoch[= ](?P<controller_epoch>\d+)\]?:? "
 
 
@@ -302,9 +309,14 @@ def _sending_leader_and_isr(account: Account, found: re.Match[str]) -> None:
     _CONTROLLER + r"[Rr]eceived response .* for (?:a )?request (?P<request>[A-Z_]+) with"
     r" correlation id (?P<id>\d+) sent to broker .*\(id: (?P<to>\d+)",
 )
+@sentence(
+    LOGGER,
+    _CONTROLLER + r"received response (?P<request>LeaderAndIsr|UpdateMetadata|StopReplica)Response"
+    r"\((?P<id>\d+),.* sent to broker id:(?P<to>\d+)",
+)
 def _answer(account: Account, found: re.Match[str]) -> None:
     request, to, number = found["request"], int(found["to"]), int(found["id"])
-    key = ("answer", request, account.broker, to, number)
+    key = ("answer", _IN_CAPITALS.get(request, request), account.broker, to, number)
     account.causes.arrived(key, account.clock, account.at_ms)
 
 
@@ -334,5 +346,6 @@ known(
     r"[Cc]ompleted (StopReplica|LeaderAndIsr|UpdateMetadata)",
     r"[Hh]andling LeaderAndIsr .*transition",
     r"[Cc]ontroller sent LeaderAndIsr",
+    r"([Ss]tarted leader election|[Ee]lected leader \d+) for ",
     r"[Ff]inished (handling StopReplica|LeaderAndIsr request)",
 )

@@ -44,6 +44,8 @@ PRODUCER = {
     "message.timeout.ms": 60_000,
     "request.timeout.ms": 30_000,
 }
+SPOKEN_FROM = (0, 10)
+"""librdkafka speaks to no broker before this version."""
 ClientSettings = dict[str, str | int | bool]
 ADMIN_TIMEOUT_S = 60.0
 _QUIET = {"log_level": 0}
@@ -295,10 +297,6 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     return b"".join(pieces)
 
 
-def client_settings(addresses: Sequence[str], numbers: tuple[int, ...]) -> ClientSettings:
-    """Where brokers are; before 0.10 they cannot say which requests they know."""
-    where: ClientSettings = {"bootstrap.servers": ",".join(addresses)}
-    if numbers >= (0, 10):
-        return where
-    version = ".".join(map(str, numbers))
-    return {**where, "api.version.request": False, "broker.version.fallback": version}
+def client_settings(addresses: Sequence[str]) -> ClientSettings:
+    """Where brokers are."""
+    return {"bootstrap.servers": ",".join(addresses)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from emulator.faults.base import Stimulus
 from emulator.faults.clients import Consume, Produce, Send
 from emulator.runtime.possible import CannotBeGiven, Possible, check_steps
-from emulator.runtime.real_kafka.clients import ASKED
+from emulator.runtime.real_kafka.clients import ASKED, SPOKEN_FROM
 from emulator.runtime.real_kafka.tools import is_by_tool, why_not
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario
@@ -58,10 +58,14 @@ class _Possible(Possible):
             raise CannotBeGiven("the client that is used has no such request")
 
     def produce(self, request: Produce | Send) -> None:
-        """A producer can always be started."""
+        self._clients()
 
     def consume(self, request: Consume) -> None:
-        """So can a consumer."""
+        self._clients()
+
+    def _clients(self) -> None:
+        if self._numbers < SPOKEN_FROM:
+            raise CannotBeGiven("the client library speaks to no broker before 0.10")
 
 
 def has_links(scenario: LoadedScenario | Scenario) -> bool:

@@ -34,9 +34,21 @@ _POM = """\
     <dependency>
       <groupId>org.slf4j</groupId><artifactId>{binding}</artifactId><version>{slf4j}</version>
     </dependency>
-  </dependencies>
+{more}  </dependencies>
 </project>
 """
+_DEPENDENCY = """\
+    <dependency>
+      <groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
+    </dependency>
+"""
+_BESIDES = (
+    ((0, 0), (1, 0), ("javax.xml.bind", "jaxb-api", "2.3.1")),
+    ((2, 0), (2, 4), ("org.apache.zookeeper", "zookeeper", "3.4.10")),
+)
+"""From one version up to another: what Java brought itself when 0.10 was written; and, instead of
+3.4.13 and 3.4.14, a ZooKeeper client that finds its server on Java 14 and later
+(ZOOKEEPER-3779)."""
 
 
 class Release(msgspec.Struct, frozen=True):
@@ -131,7 +143,12 @@ def _pom(version: str) -> str:
     scala = "2.13" if numbers_of(version) >= _SCALA_2_13_FROM else "2.11"
     newer = numbers_of(version) >= (3, 2)
     binding, slf4j = ("slf4j-reload4j", "1.7.36") if newer else ("slf4j-log4j12", "1.7.30")
-    return _POM.format(version=version, scala=scala, binding=binding, slf4j=slf4j)
+    more = "".join(
+        _DEPENDENCY.format(group=group, artifact=artifact, version=its)
+        for first, end, (group, artifact, its) in _BESIDES
+        if first <= numbers_of(version) < end
+    )
+    return _POM.format(version=version, scala=scala, binding=binding, slf4j=slf4j, more=more)
 
 
 def _why(version: str, said: str) -> str:

@@ -28,6 +28,11 @@ AS_ZOOKEEPER_HAS_IT = {
     CRASH_RPC: [(1, 2, 3), (2, 3), (2, 3, 1)],
 }
 
+OF_OTHER_VERSIONS = {
+    f"kafka-{version}-leader-crash": version
+    for version in ("0.8.2.2", "0.10.2.2", "1.1.1", "3.9.1")
+}
+
 
 def imported(folder: Path, tmp_path: Path) -> Result:
     return import_folder(folder, tmp_path / "runs")
@@ -93,7 +98,21 @@ def test_real_kafka_keeps_the_invariants(name: str, tmp_path: Path) -> None:
     assert list(check(open_run(result.performed.directory).events, liveness=False)) == []
 
 
-@pytest.mark.parametrize("name", AS_ZOOKEEPER_HAS_IT)
+@pytest.mark.parametrize("name", OF_OTHER_VERSIONS)
+def test_other_versions_tell_the_same_story_in_their_own_words(name: str, tmp_path: Path) -> None:
+    """The leader is killed and comes back; what 0.8.2 logs names no ZooKeeper version."""
+    result = imported(given(name, tmp_path / "logs"), tmp_path)
+    history = isr_history(result.performed.events)[ORDERS]
+    assert history[:3] == [(1, 2, 3), (2, 3), (2, 3, 1)]
+    version = OF_OTHER_VERSIONS[name]
+    said = "" if version == "0.8.2.2" else version
+    assert {broker.version for broker in result.imported.brokers.values()} == {said}
+    assert result.imported.clocks.reference == "zookeeper"
+    assert all(abs(clock.ms) <= 10 for clock in result.imported.clocks.ahead)
+    assert find(result.performed.events).diagnoses == []
+
+
+@pytest.mark.parametrize("name", [*AS_ZOOKEEPER_HAS_IT, *OF_OTHER_VERSIONS])
 def test_every_line_of_these_clusters_is_understood_or_counted(name: str, tmp_path: Path) -> None:
     result = imported(given(name, tmp_path / "logs"), tmp_path)
     for broker in result.imported.brokers.values():

@@ -175,6 +175,50 @@ def test_a_proposal_of_2_7_says_what_it_changes() -> None:
     assert proposed.pending == "PendingExpandIsr"
 
 
+PROPOSALS = {
+    "2.8": "Enqueued ISR change to state LeaderAndIsr(leader=1, leaderEpoch=1, isr=List(2, 3, 1),"
+    " zkVersion=1) after transition to PendingExpandIsr(isr=Set(2, 3), newInSyncReplicaId=1)",
+    "3.3": "Submitting ISR state change PendingExpandIsr(newInSyncReplicaId=1, sentLeaderAndIsr="
+    "LeaderAndIsr(leader=1, leaderEpoch=1, isr=List(2, 3, 1), leaderRecoveryState=RECOVERED,"
+    " partitionEpoch=1), leaderRecoveryState=RECOVERED, lastCommittedState="
+    "CommittedPartitionState(isr=Set(2, 3), leaderRecoveryState=RECOVERED))",
+    "3.9": "Submitting ISR state change PendingExpandIsr(newInSyncReplicaId=1, sentLeaderAndIsr="
+    "LeaderAndIsr(leader=1, leaderEpoch=1, isrWithBrokerEpoch=List(BrokerState(brokerId=2,"
+    " brokerEpoch=-1), BrokerState(brokerId=3, brokerEpoch=-1), BrokerState(brokerId=1,"
+    " brokerEpoch=-1)), leaderRecoveryState=RECOVERED, partitionEpoch=1), leaderRecoveryState="
+    "RECOVERED, lastCommittedState=CommittedPartitionState(isr=Set(2, 3), leaderRecoveryState="
+    "RECOVERED))",
+}
+
+
+@pytest.mark.parametrize("version", PROPOSALS)
+def test_a_proposal_is_read_as_real_brokers_word_it(version: str) -> None:
+    started, proposed = said((PARTITION, f"[Partition orders-0 broker=1] {PROPOSALS[version]}"))
+    assert (started.change, started.to_isr) == ("expand", (2, 3, 1))
+    assert (proposed.isr, proposed.leader_epoch, proposed.zk_version) == ((2, 3, 1), 1, 1)
+    assert proposed.pending == "PendingExpandIsr"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        (
+            "[Broker id=1] Leader orders-0 with topic id Some(pQx-Ae) starts at leader epoch 2 from"
+            " offset 60 with partition epoch 3, high watermark 59, ISR [1,2,3], adding replicas [] and"
+            " removing replicas []. Previous leader epoch was -1."
+        ),
+        (
+            "[Broker id=1] Leader orders-0 starts at leader epoch 2 from offset 60 with high watermark"
+            " 59. Previous leader epoch was 0."
+        ),
+    ],
+)
+def test_a_leader_begins(line: str) -> None:
+    (event,) = said((CHANGES, line))
+    assert isinstance(event, e.BecomesLeader)
+    assert (event.leader_epoch, event.leo, event.hw) == (2, 60, 59)
+
+
 # -- brokers and controllers -----------------------------------------------------------------------
 
 
@@ -186,6 +230,8 @@ def test_a_proposal_of_2_7_says_what_it_changes() -> None:
             " epoch zk version is now 5"
         ),
         "[Controller 3]: Controller 3 incremented epoch to 4",
+        "[Controller id=3] Incremented epoch to 4",
+        "[Controller id=3] Epoch incremented to 4",
     ],
 )
 def test_an_election(line: str) -> None:

@@ -85,6 +85,7 @@ def test_one_version_and_one_set_of_settings_is_recorded() -> None:
 
 BY_VERSION = [
     ((0, 10, 1), "{at: 2s, cut_link: {broker: 2, peer: 1}}", "before 0.10.2 brokers have no"),
+    ((0, 8, 2, 2), "{at: 2s, kill: 2}", "produce at 1 s .* speaks to no broker before 0.10"),
     ((3, 3, 2), "{at: 2s, preferred_election: {through: znode}}", "write no command znodes"),
     ((2, 1, 1), "{at: 2s, reassign: {topic: orders, partition: 0}}", "cannot be cancelled"),
 ]
@@ -100,7 +101,7 @@ def test_what_one_version_can_be_given_another_cannot(
         check_possible(scenario, numbers)
 
 
-@pytest.mark.parametrize("numbers", [(0, 8, 2, 2), (1, 1, 1), (2, 6, 3), (3, 9, 1)])
+@pytest.mark.parametrize("numbers", [(0, 10, 2, 2), (1, 1, 1), (2, 6, 3), (3, 9, 1)])
 def test_a_crash_can_be_recorded_on_every_version(numbers: tuple[int, ...]) -> None:
     check_possible(load(shipped.find("leader-crash")), numbers)
 
