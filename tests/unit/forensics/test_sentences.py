@@ -203,13 +203,13 @@ def test_a_proposal_is_read_as_real_brokers_word_it(version: str) -> None:
     "line",
     [
         (
-            "[Broker id=1] Leader orders-0 with topic id Some(pQx-Ae) starts at leader epoch 2 from"
-            " offset 60 with partition epoch 3, high watermark 59, ISR [1,2,3], adding replicas [] and"
-            " removing replicas []. Previous leader epoch was -1."
+            "[Broker id=1] Leader orders-0 with topic id Some(pQx-Ae) starts at leader epoch 2"
+            " from offset 60 with partition epoch 3, high watermark 59, ISR [1,2,3], adding"
+            " replicas [] and removing replicas []. Previous leader epoch was -1."
         ),
         (
-            "[Broker id=1] Leader orders-0 starts at leader epoch 2 from offset 60 with high watermark"
-            " 59. Previous leader epoch was 0."
+            "[Broker id=1] Leader orders-0 starts at leader epoch 2 from offset 60 with high"
+            " watermark 59. Previous leader epoch was 0."
         ),
     ],
 )
