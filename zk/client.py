@@ -147,13 +147,16 @@ class ZooKeeperClient:
         session_timeout_ms: int,
         max_in_flight: int,
         calls_back_outside: bool = True,
+        reinitializes_alive: bool = False,
     ) -> None:
         """`calls_back_outside`: state handlers are called before the lock of a new session is
-        taken."""
+        taken. `reinitializes_alive`: they are called after a failed authentication, too, although
+        the session goes on (KAFKA-13461)."""
         self._service, self._threads, self._probe = service, threads, probe
         self._name, self._session_timeout_ms = name, session_timeout_ms
         self._permits = threads.permits(max_in_flight)
         self._calls_back_outside = calls_back_outside
+        self._reinitializes_alive = reinitializes_alive
         self._initialization_lock = threads.read_write_lock("initializationLock")
         self._event_lane = threads.lane("main-EventThread")
         self._change_handlers: dict[str, ZNodeChangeHandler] = {}
@@ -363,6 +366,17 @@ class ZooKeeperClient:
         self._probe.session_state(state, self._session.session_id)
         self._wake_waiting()
         if state is SessionState.EXPIRED and not self._closed:
+            self._threads.spawn("zk-session-expiry-handler0", self._reinitialize())
+
+    def fail_authentication(self) -> None:
+        """The event AuthFailed, after a reconnection where SASL is optional: the session goes on
+        without it. 2.8 begins anew a second later, as after an expiry (KAFKA-7987)."""
+        self._probe.session_state(SessionState.AUTH_FAILED, self._session.session_id)
+        if self._reinitializes_alive:
+            self._event_lane.call_later(RETRY_BACKOFF_MS * 1000, self._begin_anew)
+
+    def _begin_anew(self) -> None:
+        if not self._closed:
             self._threads.spawn("zk-session-expiry-handler0", self._reinitialize())
 
     async def _reinitialize(self) -> None:

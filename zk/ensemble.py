@@ -122,6 +122,7 @@ class Ensemble:
         self._links: dict[str, Link] = {}
         self._followers: dict[str, Follower] = {}
         self._drops: dict[str, list[tuple[When, str | None]]] = {}
+        self._forgotten: dict[str, list[ServerSession]] = {}
 
     # the service
 
@@ -167,6 +168,15 @@ class Ensemble:
         """The server ends the sessions of `client` now, as if their time had run out; one that is
         down does not."""
         self._server.post(partial(self._expire_client, client))
+
+    def forget(self, client: str) -> None:
+        """The sessions of `client` are not known any more when it reconnects; what they hold stays
+        until `end_forgotten` (ZOOKEEPER-2985, as after an election among servers)."""
+        self._server.post(partial(self._forget_client, client))
+
+    def end_forgotten(self, client: str) -> None:
+        """The forgotten sessions of `client` end, and what they hold goes."""
+        self._server.post(partial(self._end_forgotten, client))
 
     def drop_connection(
         self, client: str, when: When, kind: str | None = None, count: int = 1
@@ -359,7 +369,7 @@ class Ensemble:
         self._observer.on_transaction(self._now_us(), transaction)
         self._to_followers(partial(_replay_close, session.session_id))
         self._deliver(fired)
-        del self._sessions[session.session_id]
+        self._sessions.pop(session.session_id, None)
         connection = session.connection
         if connection is not None:
             if reply is not None:
@@ -411,6 +421,18 @@ class Ensemble:
                 if session.connection is not None:
                     self._break(session.connection)
                 self._close_session(session)
+
+    def _forget_client(self, client: str) -> None:
+        for session in list(self._sessions.values()):
+            if session.client == client:
+                if session.connection is not None:
+                    self._break(session.connection)
+                del self._sessions[session.session_id]
+                self._forgotten.setdefault(client, []).append(session)
+
+    def _end_forgotten(self, client: str) -> None:
+        for session in self._forgotten.pop(client, []):
+            self._close_session(session)
 
     # connections that end
 

@@ -11,6 +11,7 @@ from emulator.profiles.base import Profile
 from emulator.profiles.guards.controller import (
     BROKER_EPOCHS,
     CALLBACKS_OUTSIDE_THE_LOCK,
+    ONLY_A_DEAD_SESSION_IS_REPLACED,
     OWN_EPHEMERAL_CHECKED,
     STALE_REGISTRATION_REPLACED,
 )
@@ -35,6 +36,7 @@ def client_of(context: BrokerContext, service: Service) -> ZooKeeperClient:
         session_timeout_ms=context.config.zookeeper_session_timeout_ms,
         max_in_flight=context.config.zookeeper_max_in_flight_requests,
         calls_back_outside=CALLBACKS_OUTSIDE_THE_LOCK in context.guards,
+        reinitializes_alive=ONLY_A_DEAD_SESSION_IS_REPLACED not in context.guards,
     )
 
 

@@ -177,9 +177,15 @@ def _state(entry: Entry, one: Seen | None) -> tuple[Text, ...]:
     return (
         Text("yes") if one.reproduced else Text("NO", "bold red"),
         Text("holds") if one.cured else Text("FAILS", "bold red"),
-        Text({None: "can be", True: "yes", False: "NO"}[one.live] if entry.live else ""),
+        Text(_live(one) if entry.live else ""),
         Text(one.commit),
     )
+
+
+def _live(one: Seen) -> str:
+    if one.live is None:
+        return "can be"
+    return "yes" if one.live.seen else "NO"
 
 
 def _entry_json(entry: Entry) -> dict[str, Any]:

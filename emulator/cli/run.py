@@ -233,6 +233,12 @@ def _check_address(zookeeper: str) -> None:
 
 def _check_server(loaded: LoadedScenario, zookeeper: str) -> None:
     """What is done to the server itself takes one that is in our hands."""
+    for step in loaded.steps:
+        if step.stimulus.only_modelled and zookeeper != SIMULATED:
+            raise UserError(
+                f"{loaded.source}: {step.stimulus.name} at {show_us(step.at_us)} is what no real"
+                f" ZooKeeper server can be told to do: --zookeeper {SIMULATED}, not {zookeeper}"
+            )
     for step in loaded.steps if ":" in zookeeper else ():
         if step.stimulus.needs_own_server:
             raise UserError(

@@ -19,6 +19,7 @@ from emulator.profiles.guards.alter_isr import (
     AHEAD_OF_THE_CONTROLLER,
     DONE_BEFORE_OUTDATED,
     ELIGIBLE_MEMBERS,
+    GREATER_EPOCH_IS_A_SUCCESSORS,
 )
 from emulator.profiles.guards.base import Guard
 from emulator.protocol.messages import (
@@ -50,6 +51,8 @@ def validate(
     if cached is None:
         return Errors.UNKNOWN_TOPIC_OR_PARTITION
     strict = AHEAD_OF_THE_CONTROLLER in guards
+    if wanted.leader_epoch > cached.leader_epoch and GREATER_EPOCH_IS_A_SUCCESSORS not in guards:
+        return Errors.FENCED_LEADER_EPOCH
     if strict and (
         wanted.zk_version > cached.zk_version or wanted.leader_epoch > cached.leader_epoch
     ):

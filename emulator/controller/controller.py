@@ -30,9 +30,11 @@ from emulator.model.errors import Errors, KafkaError
 from emulator.profiles.guards.controller import (
     ATOMIC_ELECTION,
     EMPTY_MEANS_NONE,
+    EPOCH_ONLY_FROM_ELECTION,
     FENCED_CONTROLLER_WRITES,
     NOTIFICATIONS_READ_AGAIN,
     ONLY_THE_ACTIVE_LISTENS,
+    REPLACED_RESIGNS,
     UPDATE_METADATA_FIRST,
 )
 from emulator.profiles.guards.isr import ISR_CHANGE_NOTIFICATIONS
@@ -161,7 +163,10 @@ class KafkaController:
         self._put("ControllerChange", told)
 
     async def _controller_is(self, data: bytes) -> None:
+        """Up to 0.8.2 who is controller resigns only where it reads that the node is gone."""
         was_active = self.is_active
+        if was_active and REPLACED_RESIGNS not in self._host.guards:
+            return
         self.active_controller_id = decode_controller(data).broker_id
         if was_active and not self.is_active:
             await self._on_controller_resignation()
@@ -195,7 +200,19 @@ class KafkaController:
 
     # -- election ----------------------------------------------------------------------------------
 
+    async def _take_over_epoch(self) -> None:
+        """ControllerEpochListener, up to 0.8.1: whosever epoch it is (KAFKA-1096)."""
+        found = await self._zk_client.get_controller_epoch()
+        if found is not None and self.is_active:
+            self.context.epoch = found[0]
+
     async def _process_startup(self) -> None:
+        if EPOCH_ONLY_FROM_ELECTION not in self._host.guards:
+            listener = NodeChangeHandler(
+                paths.CONTROLLER_EPOCH,
+                changed=lambda: self._put("ControllerEpochChange", self._take_over_epoch),
+            )
+            await self._zk_client.register_and_check_existence(listener)
         await self._zk_client.register_and_check_existence(self._controller_handler)
         await self._elect()
 

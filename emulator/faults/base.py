@@ -75,6 +75,18 @@ class World(Protocol):
         """Have ZooKeeper's server end the session of `broker`, if the server can be reached."""
         ...
 
+    def forget_session(self, broker: int) -> None:
+        """Have a modelled server not know the session of `broker` any more; its ephemerals stay."""
+        ...
+
+    def end_session(self, broker: int) -> None:
+        """What a session held that was forgotten goes."""
+        ...
+
+    def fail_authentication(self, broker: int) -> None:
+        """Tell the ZooKeeper client of `broker` that it could not authenticate."""
+        ...
+
     def stop_zookeeper(self) -> None:
         """End the server's process as SIGKILL does; nothing if there is none."""
         ...
@@ -152,6 +164,9 @@ class Stimulus(
     """Something done to the cluster from outside. `makes_topic`: its topic is not there before."""
 
     makes_topic: ClassVar[bool] = False
+
+    only_modelled: ClassVar[bool] = False
+    """Whether only a modelled ZooKeeper can be made to do it."""
 
     means_all: ClassVar[bool] = False
     """Whether it may be said alone: for all that there is."""

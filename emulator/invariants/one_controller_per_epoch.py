@@ -7,8 +7,8 @@ from emulator.trace import events as e
 
 
 class OneControllerPerEpoch(Invariant):
-    """A controller epoch has one controller, and a broker that has obeyed one obeys no older one
-    (S11)."""
+    """A controller epoch has one controller: nobody else is obeyed with it; and a broker that has
+    obeyed one obeys no older one (S11)."""
 
     def begin(self) -> None:
         self._elected: dict[int, tuple[int, int]] = {}
@@ -24,6 +24,11 @@ class OneControllerPerEpoch(Invariant):
             self.violated(text, known[1], event.seq, None, event.broker)
 
     def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
+        owner, elected = self._elected.get(event.sender_epoch, (event.sender, -1))
+        if owner != event.sender:
+            text = f"broker {event.broker} obeys {event.sender} with controller epoch "
+            text += f"{event.sender_epoch}, which is {owner}'s"
+            self.violated(text, elected, event.seq, None, event.broker)
         epoch, seq = self._obeyed.get(event.broker, (-1, -1))
         if event.sender_epoch < epoch:
             text = f"broker {event.broker} obeyed controller epoch {epoch}, and now "

@@ -90,6 +90,10 @@ class Surroundings(Protocol):
 
     def expire_session(self, client: str) -> None: ...
 
+    def forget_session(self, client: str) -> None: ...
+
+    def end_session(self, client: str) -> None: ...
+
     def drop_connection(self, client: str, when: When, op: str | None, count: int) -> None: ...
 
     def cut_zookeeper(self, client: str, ways: tuple[ZkWay, ...]) -> None: ...
@@ -273,6 +277,17 @@ class Cluster:
 
     def expire_session(self, broker: int) -> None:
         self._surroundings.expire_session(f"broker-{broker}")
+
+    def forget_session(self, broker: int) -> None:
+        self._surroundings.forget_session(f"broker-{broker}")
+
+    def end_session(self, broker: int) -> None:
+        self._surroundings.end_session(f"broker-{broker}")
+
+    def fail_authentication(self, broker: int) -> None:
+        client = self.brokers[broker].zk
+        if client is not None and self.runs(broker):
+            client.fail_authentication()
 
     def stop_zookeeper(self) -> None:
         self._surroundings.stop_zookeeper()

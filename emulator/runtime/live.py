@@ -24,6 +24,7 @@ from emulator.runtime.network import MemoryNetwork
 from emulator.runtime.producer import FIXED
 from emulator.runtime.server_log import ReplyLog, ServerLog
 from emulator.runtime.zk_observer import TracingObserver
+from emulator.scenario.errors import UserError
 from emulator.scenario.schema import Scenario
 from emulator.trace.events import AnyEvent, Stimulus, StimulusReturned, ThreadFailed
 from emulator.trace.sink import Sink
@@ -266,6 +267,12 @@ class LiveWorld:
     def expire_session(self, client: str) -> None:
         self.causes.expiring(client)
         self._service.expire(client)
+
+    def forget_session(self, client: str) -> None:
+        raise UserError("forget_session: a real ZooKeeper server ends a session with all it holds")
+
+    def end_session(self, client: str) -> None:
+        raise UserError("end_session: a real ZooKeeper server forgets no session by halves")
 
     def drop_connection(self, client: str, when: When, op: str | None, count: int) -> None:
         self._tap_of[client].drop_connection(when, op, count)

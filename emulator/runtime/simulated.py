@@ -124,6 +124,12 @@ class SimulatedWorld:
     def expire_session(self, client: str) -> None:
         self.ensemble.expire(client)
 
+    def forget_session(self, client: str) -> None:
+        self.ensemble.forget(client)
+
+    def end_session(self, client: str) -> None:
+        self.ensemble.end_forgotten(client)
+
     def drop_connection(self, client: str, when: When, op: str | None, count: int) -> None:
         self.ensemble.drop_connection(client, when, op, count)
 

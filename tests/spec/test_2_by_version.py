@@ -6,7 +6,9 @@ from __future__ import annotations
 import pytest
 
 from tests.interaction.controlling import (
+    CHANGED,
     CREATED,
+    DELETED,
     ORDERS_0,
     Controlling,
     controller_is,
@@ -91,6 +93,49 @@ def test_2_7_who_finds_the_node_taken_in_the_first_step_stays_a_broker() -> None
         play >> data("{}", owner=0x777) << "exists /controller W" >> ok()
         play << "getData /controller W" >> controller_is(3)
         assert not play.controller.is_active
+
+
+@pytest.mark.parametrize(
+    ("how", "resigns"),
+    [
+        ({"profile": "0.8.2"}, False),
+        ({"profile": "0.9.0"}, True),
+        (without("replaced-resigns", profile="0.9.0"), False),
+    ],
+)
+def test_2_7_up_to_0_8_2_a_controller_that_finds_another_in_its_place_goes_on(
+    how: dict[str, object], resigns: bool
+) -> None:
+    """Its node was deleted, and there again before it had looked."""
+    with Controlling({ORDERS_0: led_by(1, (1, 2, 3))}, **how) as play:  # type: ignore[arg-type]
+        play.client.register_change_handler(play.controller._controller_handler)
+        play >> watch(DELETED, "/controller") << "exists /controller W" >> ok()
+        play << "getData /controller W" >> controller_is(3)
+        if resigns:
+            play << "resigned"
+        assert play.controller.is_active is not resigns
+
+
+def test_2_7_up_to_0_8_1_a_controller_takes_over_whatever_epoch_is_there() -> None:
+    """KAFKA-1096."""
+    how = without("epoch-only-from-election", profile="0.8.2")
+    with Controlling(active=False, **how) as play:  # type: ignore[arg-type]
+        play.controller.startup()
+        play.settle()
+        play << "exists /controller_epoch W" >> ok()
+        play << "exists /controller W" >> ok() << "getData /controller W" >> controller_is(1)
+        play.controller.context.epoch = 7
+        play >> watch(CHANGED, "/controller_epoch") << "exists /controller_epoch W" >> ok()
+        play << "getData /controller_epoch W" >> data("9", version=13)
+        play << "getData /controller_epoch W" >> data("9", version=13)
+        assert play.controller.context.epoch == 9
+
+
+def test_2_7_from_0_8_2_on_nobody_watches_the_epoch() -> None:
+    with Controlling(active=False, profile="0.8.2") as play:
+        play.controller.startup()
+        play.settle()
+        play << "exists /controller W" >> ok() << "getData /controller W" >> controller_is(1)
 
 
 # -- 2.6: fencing ----------------------------------------------------------------------------------

@@ -61,8 +61,8 @@ HELD_BY = {
     "test_7_5_a_success_with_the_version_that_the_leader_has_means_it_is_so_already",
     "ahead-of-the-controller": "test_7_by_version:"
     "test_7_4_from_3_3_on_who_knows_more_than_the_controller_is_told_to_look_for_another",
-    "stale-registration-replaced": "test_2_by_version:"
-    "test_2_8_from_2_2_on_a_stale_registration_of_ones_own_is_replaced",
+    "replaced-resigns": "test_2_by_version:"
+    "test_2_7_up_to_0_8_2_a_controller_that_finds_another_in_its_place_goes_on",
 }
 
 

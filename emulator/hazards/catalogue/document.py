@@ -21,8 +21,9 @@ its cure, where nothing may break; `--live` does so on a real ZooKeeper server, 
 A file is a scenario with a section `hazard`; `isr run FILE`, `isr play FILE` and `isr show` take it
 as any other. *Steps* are the stimuli of its schedule; left out, each of them alone, it does not
 happen. `make hazards` plays all of them and writes this page; `make hazards ARGS=--live` plays
-those that a real server can show there too. The three most famous are told in full in
-[hazards-told.md](hazards-told.md).
+those that a real server can show there too: each side until it is as it should be, three times at
+most (how many plays it took is told where it was more than one of each). The three most famous are
+told in full in [hazards-told.md](hazards-told.md).
 
 | hazard | versions | what was seen | steps | cure | live | both plays | commit |
 |---|---|---|--:|---|---|--:|---|
@@ -61,7 +62,9 @@ def _live(entry: Entry, one: Seen | None) -> str:
         return ""
     if one is None or one.live is None:
         return "can be"
-    return "seen" if one.live else "NOT seen"
+    seen_there = "seen" if one.live.seen else "NOT seen"
+    more = f", {one.live.plays} plays" if one.live.plays > 2 else ""
+    return f"{seen_there} ({one.live.commit}{more})"
 
 
 def _stories() -> Iterator[str]:

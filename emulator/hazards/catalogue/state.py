@@ -12,10 +12,19 @@ import msgspec
 FILE = Path(__file__).resolve().parent / "seen.json"
 
 
+class Live(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of the plays on a real server: whether it was seen there and its cure held, in how
+    many plays of both sides together (two at least), on which commit."""
+
+    seen: bool
+    plays: int
+    commit: str
+
+
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """One hazard: what broke without the cure (in words), how many steps its schedule has and how
     many of them it does not need, milliseconds of both plays together, and which commit that
-    was. `live`: what was seen on a real server, where it was tried (null: it was not)."""
+    was. `live`: null where it was not tried on a real server."""
 
     reproduced: bool
     cured: bool
@@ -24,7 +33,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     needless: int
     wall_ms: int
     commit: str
-    live: bool | None = None
+    live: Live | None = None
 
     @property
     def as_wanted(self) -> bool:

@@ -142,3 +142,14 @@ DONE_BEFORE_OUTDATED = Guard(
     citation="hazards B30; KafkaController.scala@3.3.0 tryProcessAlterPartition",
     unneeded_before="3.3",
 )
+
+GREATER_EPOCH_IS_A_SUCCESSORS = Guard(
+    name="greater-epoch-is-a-successors",
+    kafka="KAFKA-14154",
+    since="3.3",
+    does="A controller that is asked with a greater leader epoch than it knows says that it is"
+    " none. Without it (trunk, 2022): FENCED_LEADER_EPOCH, for which the leader waits for a"
+    " LeaderAndIsr that will not come.",
+    citation="hazards B30; KafkaController.scala@3.3.0 tryProcessAlterPartition",
+    unneeded_before="3.3",
+)

@@ -182,3 +182,34 @@ ADDED_REPLICAS_ARE_NEW = Guard(
     citation="spec §6.13, recordings of 2.6.3 and 2.7.2 (isr record), no ticket found;"
     " KafkaController.scala@2.7.2 updateLeaderEpochAndSendRequest",
 )
+
+ONLY_A_DEAD_SESSION_IS_REPLACED = Guard(
+    name="only-a-dead-session-is-replaced",
+    kafka="KAFKA-13461",
+    since="3.0.1",
+    does="After a failed authentication a new session is begun only if the old one is over. Without"
+    " it: the controller resigns, finds /controller with its own id and stops; nobody is"
+    " controller.",
+    citation="hazards B8; ZooKeeperClient.scala@3.0.1 scheduleReinitialize",
+    unneeded_before="2.8",
+)
+
+EPOCH_ONLY_FROM_ELECTION = Guard(
+    name="epoch-only-from-election",
+    kafka="KAFKA-1096",
+    since="0.8.2",
+    does="A controller has the epoch that it was elected with. Without it: every broker watches"
+    " /controller_epoch, and one that has not noticed that another was elected takes that one's"
+    " epoch for its own.",
+    citation="hazards B6; ControllerEpochListener in KafkaController.scala@0.8.1.1 (bytecode)",
+)
+
+REPLACED_RESIGNS = Guard(
+    name="replaced-resigns",
+    kafka="KAFKA-1096",
+    since="0.9",
+    does="A controller resigns when it reads another's id in /controller. Without it: only when it"
+    " reads that the node is gone; if it looks too late it stays active beside its successor.",
+    citation="hazards B6, no ticket found; LeaderChangeListener in"
+    " ZookeeperLeaderElector.scala@0.8.2.2 and @0.9.0.1 (bytecode)",
+)

@@ -426,3 +426,25 @@ def test_two_runs_of_one_story_are_equal() -> None:
         return [line for client in clients for line in client.heard], world.wire
 
     assert story() == story()
+
+
+class TestForgottenSessions:
+    def test_the_client_hears_that_it_is_over_and_what_it_held_stays(
+        self, world: World, a: Client, b: Client
+    ) -> None:
+        a.ask(Create("/e", b"", EPHEMERAL))
+        world.service.forget("a")
+        world.run_ms(3000)
+        assert a.take() == ["Disconnected", "Expired"]
+        assert b.ask(Exists("/e", watch=True)).code is Code.OK
+        world.run_ms(20_000)
+        assert b.take() == []
+        world.service.end_forgotten("a")
+        world.run_ms(10)
+        assert b.take() == ["NodeDeleted /e"]
+
+    def test_to_end_what_was_not_forgotten_does_nothing(self, world: World, a: Client) -> None:
+        a.ask(Create("/e", b"", EPHEMERAL))
+        world.service.end_forgotten("a")
+        world.run_ms(3000)
+        assert a.ask(Exists("/e")).code is Code.OK
