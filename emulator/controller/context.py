@@ -70,6 +70,11 @@ class ControllerContext:
         self.topics_with_deletion_started: dict[str, None] = {}
         self.topics_ineligible_for_deletion: dict[str, None] = {}
 
+    def take_over_epoch(self, epoch: int) -> None:
+        """Another's, if this broker has one: it does not know better (KAFKA-1096)."""
+        if self.epoch != INITIAL_CONTROLLER_EPOCH:
+            self.epoch = epoch
+
     # -- brokers -----------------------------------------------------------------------------------
 
     @property

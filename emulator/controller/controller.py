@@ -14,6 +14,7 @@ from emulator.controller.alter_isr import AlterIsrs
 from emulator.controller.brokers import Brokers
 from emulator.controller.controlled_shutdown import ControlledShutdowns
 from emulator.controller.elections import Elections, completing
+from emulator.controller.epoch_listener import listen_to_epochs
 from emulator.controller.errors import ControllerFailure
 from emulator.controller.event_manager import ControllerEvent, ControllerEventManager
 from emulator.controller.handlers import ChildChangeHandler, NodeChangeHandler
@@ -30,7 +31,6 @@ from emulator.model.errors import Errors, KafkaError
 from emulator.profiles.guards.controller import (
     ATOMIC_ELECTION,
     EMPTY_MEANS_NONE,
-    EPOCH_ONLY_FROM_ELECTION,
     FENCED_CONTROLLER_WRITES,
     NOTIFICATIONS_READ_AGAIN,
     ONLY_THE_ACTIVE_LISTENS,
@@ -120,6 +120,7 @@ class KafkaController:
         self._blocking = host.profile.zookeeper_client == "zkclient"
         self._fenced = FENCED_CONTROLLER_WRITES in host.guards
         self._reads_notifications_again = NOTIFICATIONS_READ_AGAIN in host.guards
+        self._hears_of_isr_changes = ISR_CHANGE_NOTIFICATIONS in host.guards
         self._child_handlers = self._make_child_handlers()
         self._command_handlers = (self._elections.handler, self._reassignments.handler)
 
@@ -146,10 +147,6 @@ class KafkaController:
             and (path != paths.ISR_CHANGE_NOTIFICATION or self._hears_of_isr_changes)
         ]
 
-    @property
-    def _hears_of_isr_changes(self) -> bool:
-        return ISR_CHANGE_NOTIFICATIONS in self._host.guards
-
     def _put_listed(
         self, path: str, name: str, process: Callable[[Sequence[str] | None], Awaitable[None]]
     ) -> None:
@@ -163,7 +160,6 @@ class KafkaController:
         self._put("ControllerChange", told)
 
     async def _controller_is(self, data: bytes) -> None:
-        """Up to 0.8.2 who is controller resigns only where it reads that the node is gone."""
         was_active = self.is_active
         if was_active and REPLACED_RESIGNS not in self._host.guards:
             return
@@ -200,19 +196,8 @@ class KafkaController:
 
     # -- election ----------------------------------------------------------------------------------
 
-    async def _take_over_epoch(self) -> None:
-        """ControllerEpochListener, up to 0.8.1: whosever epoch it is (KAFKA-1096)."""
-        found = await self._zk_client.get_controller_epoch()
-        if found is not None and self.is_active:
-            self.context.epoch = found[0]
-
     async def _process_startup(self) -> None:
-        if EPOCH_ONLY_FROM_ELECTION not in self._host.guards:
-            listener = NodeChangeHandler(
-                paths.CONTROLLER_EPOCH,
-                changed=lambda: self._put("ControllerEpochChange", self._take_over_epoch),
-            )
-            await self._zk_client.register_and_check_existence(listener)
+        await listen_to_epochs(self._host.guards, self._zk_client, self._put, self.context)
         await self._zk_client.register_and_check_existence(self._controller_handler)
         await self._elect()
 

@@ -22,9 +22,9 @@ from emulator.runtime.live_causes import CLOSE, CONNECT, LiveCauses
 from emulator.runtime.live_clock import LiveClock, LiveKernel
 from emulator.runtime.network import MemoryNetwork
 from emulator.runtime.producer import FIXED
+from emulator.runtime.real_sessions import RealSessions
 from emulator.runtime.server_log import ReplyLog, ServerLog
 from emulator.runtime.zk_observer import TracingObserver
-from emulator.scenario.errors import UserError
 from emulator.scenario.schema import Scenario
 from emulator.trace.events import AnyEvent, Stimulus, StimulusReturned, ThreadFailed
 from emulator.trace.sink import Sink
@@ -52,7 +52,7 @@ SERVER_LOOK_US = 1_000_000
 _THERE = Errors.TOPIC_ALREADY_EXISTS.name
 
 
-class LiveWorld:
+class LiveWorld(RealSessions):
     """One run on the wall clock. Use as a context manager: it starts and ends the server."""
 
     def __init__(
@@ -267,12 +267,6 @@ class LiveWorld:
     def expire_session(self, client: str) -> None:
         self.causes.expiring(client)
         self._service.expire(client)
-
-    def forget_session(self, client: str) -> None:
-        raise UserError("forget_session: a real ZooKeeper server ends a session with all it holds")
-
-    def end_session(self, client: str) -> None:
-        raise UserError("end_session: a real ZooKeeper server forgets no session by halves")
 
     def drop_connection(self, client: str, when: When, op: str | None, count: int) -> None:
         self._tap_of[client].drop_connection(when, op, count)

@@ -29,6 +29,7 @@ from emulator.runtime.process_cluster import (
 from emulator.runtime.process_links import ProcessLinks, addresses
 from emulator.runtime.process_parts import RUNNER, Ran, merged_run
 from emulator.runtime.producer import FIXED
+from emulator.runtime.real_sessions import RealSessions
 from emulator.runtime.tcp_network import TcpNetwork
 from emulator.scenario.schema import Scenario
 from emulator.trace.sink import Sink
@@ -44,7 +45,7 @@ def check_possible(scenario: Scenario) -> None:
     check_steps(scenario, PossibleForProcesses(), f"brokers that are {WHOM}")
 
 
-class ProcessWorld:
+class ProcessWorld(RealSessions):
     """One run. Use as a context manager; what happened is told when it is left."""
 
     def __init__(self, scenario: Scenario, seed: int, sink: Sink, data_dir: Path) -> None:
