@@ -121,7 +121,8 @@ def find_logs(folder: Path) -> list[LogFile]:
         )
     _find_owners(files)
     if not any(file.broker is not None for file in files):
-        raise UserError(f"{folder}: {files[0].name} and {len(files) - 1} more: no line of Kafka's")
+        more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+        raise UserError(f"{folder}: {files[0].name}{more}: no line of Kafka's")
     return files
 
 

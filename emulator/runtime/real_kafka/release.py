@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -21,7 +22,10 @@ OLDEST, NEWEST = (0, 8, 2), (3, 9)
 _VERSION = re.compile(r"\d+(\.\d+){1,3}")
 _JAR = re.compile(r"kafka_2\.\d+-(\d+(?:\.\d+)+)\.jar")
 _SCALA_2_13_FROM = (2, 4)
-_NO_SUCH = re.compile(r"Could not find artifact org\.apache\.kafka:kafka_")
+_NO_SUCH = re.compile(
+    r"Could not find artifact org\.apache\.kafka:kafka_|org\.apache\.kafka:kafka_\S+ was not found"
+)
+_COLOUR = re.compile(r"\x1b\[\d*m")
 _POM = """\
 <project>
   <modelVersion>4.0.0</modelVersion>
@@ -136,6 +140,8 @@ def _fetch(version: str, libs: Path) -> None:
         raise UserError(f"{error.filename or libs}: {error.strerror}") from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
+        with suppress(OSError):
+            libs.parent.rmdir()  # there was nothing to put into it
 
 
 def _pom(version: str) -> str:
@@ -154,5 +160,6 @@ def _pom(version: str) -> str:
 def _why(version: str, said: str) -> str:
     if _NO_SUCH.search(said):
         return f"--kafka {version}: there is no such version of Kafka"
-    errors = [line for line in said.splitlines() if line.startswith("[ERROR]")] or [said]
+    lines = _COLOUR.sub("", said).strip().splitlines() or ["it says nothing"]
+    errors = [line for line in lines if line.startswith("[ERROR]")] or lines
     return f"Maven cannot fetch Kafka {version}: {errors[0].removeprefix('[ERROR]').strip()[:300]}"

@@ -143,15 +143,33 @@ def maven_that_says(folder: Path, script: str) -> None:
     mvn.chmod(0o755)
 
 
+NOT_THERE = [
+    "[ERROR] Could not find artifact org.apache.kafka:kafka_2.13:jar:2.6.77 in central",
+    (
+        "\\033[0m[ERROR] Could not resolve: org.apache.kafka:kafka_2.13:jar:2.6.77 was not found in"
+        " central during a previous attempt"
+    ),
+]
+
+
+@pytest.mark.parametrize("said", NOT_THERE, ids=["asked", "remembered"])
 def test_a_version_that_does_not_exist_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = "[ERROR] Could not find artifact org.apache.kafka:kafka_2.13:jar:2.6.77 in central"
-    maven_that_says(tmp_path, f"echo '{said}'; exit 1")
+    maven_that_says(tmp_path, f"printf '{said}'; exit 1")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(UserError, match=r"--kafka 2\.6\.77: there is no such version of Kafka"):
         find_release("2.6.77", None, tmp_path / "cache")
-    assert list((tmp_path / "cache" / "kafka-2.6.77").iterdir()) == []
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_another_mishap_of_mavens_is_told_in_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maven_that_says(tmp_path, "printf '\\033[0m[ERROR] No space left\\n[ERROR]\\n'; exit 1")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(UserError, match=r"Maven cannot fetch Kafka 2\.6\.3: No space left$"):
+        find_release("2.6.3", None, tmp_path / "cache")
 
 
 def test_what_maven_brought_is_fetched_once(
