@@ -34,8 +34,6 @@ cluster:
     replica.lag.time.max.ms: 2000
     zookeeper.session.timeout.ms: 6000
     auto.leader.rebalance.enable: false
-    log.index.size.max.bytes: 16384
-    log.cleaner.enable: false
 """
 _STORM = """\
 about: {partitions} partitions are created, and lose a follower at once

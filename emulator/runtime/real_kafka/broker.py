@@ -38,9 +38,14 @@ log4j.appender.{name}.File=${{kafka.logs.dir}}/{name}.log
 log4j.appender.{name}.layout=org.apache.log4j.PatternLayout
 log4j.appender.{name}.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
-OF_OURS = {"auto.create.topics.enable": "false", "zookeeper.connection.timeout.ms": "60000"}
-"""Unless the scenario says otherwise: a client's question about a topic is not to create it, and a
-JVM that boots on a busy machine has its time."""
+OF_OURS = {
+    "auto.create.topics.enable": "false",
+    "log.cleaner.enable": "false",
+    "log.index.size.max.bytes": "65536",
+    "zookeeper.connection.timeout.ms": "60000",
+}
+"""Unless the scenario says otherwise: a client's question about a topic is not to create it,
+thousands of partitions are to fit, and a JVM that boots on a busy machine has its time."""
 LOGS = ("server", "state-change", "controller")
 _THROWN = re.compile(r"[\w.$]+(Exception|Error)\b")
 _STARTED = re.compile(rb"\[Kafka ?Server (id=)?\d+\],? started|, started \(kafka\.server")

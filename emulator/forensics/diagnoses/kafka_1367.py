@@ -1,0 +1,84 @@
+"""An ISR change that nobody is told of.
+
+Owns this pattern: a leader wrote a state, and no broker's metadata shows its ISR although more time
+went by than a notification may take. It works on ISRs: what 0.8 logs has no ZooKeeper version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from emulator.forensics.diagnoses.base import Diagnosed, Diagnosis
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.handlers import Dispatch
+from emulator.trace.partitions import Partition, Partitions, State
+from emulator.trace.values import TopicPartition
+
+PATIENCE_US = 75_000_000
+"""A change waits for quiet, 60 s at most, and is looked at every 2.5 s."""
+
+
+class NobodyIsTold(Diagnosis):
+    """Up to 0.8 a leader that changes its ISR tells nobody; later a notification was lost. Brokers
+    show clients an ISR that is no longer so, until the next election."""
+
+    cure = (
+        "have another controller elected (delete /controller), which tells every broker all states;"
+        " fixed in 0.9, where leaders write a notification"
+    )
+
+    def cases(self, events: Sequence[AnyEvent]) -> Iterator[Diagnosed]:
+        look = _Look()
+        dispatch = Dispatch([look.partitions, look])
+        for event in events:
+            dispatch(event)
+        end_us = events[-1].t if events else 0
+        for name, state in sorted(look.untold.items()):
+            if end_us - state.t_us >= PATIENCE_US:
+                yield self._told(name, state, look.shown[name], end_us)
+
+    def _told(
+        self, name: TopicPartition, state: State, shown: tuple[int, ...], end_us: int
+    ) -> Diagnosed:
+        was, now = (",".join(map(str, isr)) for isr in (shown, state.isr))
+        return Diagnosed(
+            name=self.name,
+            broker=state.leader,
+            partitions=(name,),
+            from_us=state.t_us,
+            to_us=None,
+            seen=(
+                f"leader {state.leader} wrote ISR [{now}] of {name}, and"
+                f" {(end_us - state.t_us) / 1e6:.0f} s later all brokers still show [{was}]"
+            ),
+            ended="nobody was told",
+            cure=self.cure,
+            facts=(state.seq,),
+        )
+
+
+class _Look:
+    """What is shown, and which newest state is not."""
+
+    def __init__(self) -> None:
+        self.partitions = Partitions()
+        self.partitions.listen(self._written)
+        self.shown: dict[TopicPartition, tuple[int, ...]] = {}
+        self.untold: dict[TopicPartition, State] = {}
+
+    def _written(self, partition: Partition, state: State) -> None:
+        self.untold.pop(partition.name, None)
+        known = self.shown.get(partition.name)
+        if state.by_leader and known is not None and set(known) != set(state.isr):
+            self.untold[partition.name] = state
+
+    def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
+        for told in event.states:
+            waiting = self.untold.get(told.partition)
+            self.shown[told.partition] = told.isr
+            if waiting is not None and set(told.isr) == set(waiting.isr):
+                del self.untold[told.partition]
+        for name in event.removed:
+            self.shown.pop(name, None)
+            self.untold.pop(name, None)
