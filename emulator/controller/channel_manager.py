@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from emulator.controller.ports import Host
+from emulator.kernel.promise import Promise
 from emulator.kernel.scheduler import Task
 from emulator.kernel.sync import Monitor, Queue
+from emulator.profiles.guards.controller import UNBOUNDED_SEND_QUEUES
 from emulator.protocol.messages import (
     ControlRequest,
     LiveBroker,
@@ -23,6 +25,8 @@ from emulator.trace import events
 from emulator.trace.values import TopicPartition
 
 RETRY_BACKOFF_MS = 100
+QUEUE_SIZE = 10
+"""controller.message.queue.size, up to 0.8.1."""
 
 OnResponse = Callable[[Any], None]
 
@@ -40,14 +44,28 @@ class RequestSendThread:
     def __init__(self, host: Host, network: Network, to: LiveBroker) -> None:
         self._host, self._network, self.to = host, network, to
         self.queue: Queue[QueueItem] = Queue(host.kernel)
+        self._unbounded = UNBOUNDED_SEND_QUEUES in host.guards
+        self._room: Promise[None] = Promise(host.kernel)
         self._connection: Connection | None = None
         self._running = True
         name = f"Controller-{host.broker}-to-broker-{to.broker}-send-thread"
         self._task: Task = host.spawn(name, self._run())
 
+    async def put(self, item: QueueItem) -> None:
+        """Up to 0.8.1 whoever puts waits until there is room, with the locks that it has."""
+        while len(self.queue) >= QUEUE_SIZE and not self._unbounded:
+            await self._room.wait()
+        self.queue.put(item)
+
+    def _taken(self) -> None:
+        room, self._room = self._room, Promise(self._host.kernel)
+        room.resolve(None)
+
     async def _run(self) -> None:
         while self._running:
             item = await self.queue.take()
+            if not self._unbounded:
+                self._taken()
             response = await self._send_until_answered(item.request)
             if response is not None and item.on_response is not None and self._running:
                 item.on_response(response)
@@ -136,7 +154,7 @@ class ControllerChannelManager:
         try:
             thread = self.threads.get(broker)
             if thread is not None:
-                thread.queue.put(QueueItem(request, on_response))
+                await thread.put(QueueItem(request, on_response))
         finally:
             self._lock.leave()
 

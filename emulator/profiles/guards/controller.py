@@ -213,3 +213,12 @@ REPLACED_RESIGNS = Guard(
     citation="hazards B6, no ticket found; LeaderChangeListener in"
     " ZookeeperLeaderElector.scala@0.8.2.2 and @0.9.0.1 (bytecode)",
 )
+
+UNBOUNDED_SEND_QUEUES = Guard(
+    name="unbounded-send-queues",
+    kafka="KAFKA-1305",
+    since="0.8.2",
+    does="The queue of requests to a broker takes as many as there are. Without it: ten; who puts"
+    " the next one waits for room, with the lock that is needed to learn that the broker is dead.",
+    citation="hazards B, small ones; ControllerChannelManager.scala@0.8.1.1 sendRequest",
+)
