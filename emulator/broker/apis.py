@@ -152,7 +152,14 @@ class KafkaApis:
 
     async def _produce(self, request: ProduceRequest, connection: ServerConnection) -> None:
         def respond(produced: Produced) -> None:
-            connection.respond(ProduceResponse(produced) if request.acks != 0 else None)
+            """With acks 0 nobody reads an error: the connection is closed, so that the client asks
+            for metadata (KafkaApis.scala@2.6.3 handleProduceRequest, sendResponseCallback)."""
+            if request.acks != 0:
+                connection.respond(ProduceResponse(produced))
+            elif any(one.error is not Errors.NONE for one in produced):
+                connection.hang_up()
+            else:
+                connection.respond(None)
 
         await self._replicas.append_records(request, respond)
 

@@ -39,6 +39,11 @@ class ServerConnection(Protocol):
         0)."""
         ...
 
+    def hang_up(self) -> None:
+        """Close it in the place of an answer: whoever waits for none learns that something is
+        wrong."""
+        ...
+
     @property
     def client(self) -> str:
         """Who is at the other end (`broker-2`, `producer-1`)."""

@@ -26,6 +26,10 @@ Latency = Callable[[str, str], int]
 Receive = Callable[[Request, ServerConnection], None]
 
 
+_HUNG_UP = object()
+"""In the place of an answer that nobody waits for: the end of the connection."""
+
+
 class Listener:
     """A broker's sockets: one lane per network thread, connections given to them in turn."""
 
@@ -326,6 +330,11 @@ class MemoryConnection:
         else:
             self._write(response)
 
+    def hang_up(self) -> None:
+        """See emulator.protocol.transport.ServerConnection; what lies in the socket is not read."""
+        self._backlog.clear()
+        self.respond(_HUNG_UP)
+
     def _write(self, response: Any) -> None:
         if self._unanswered is not None and self._served is self._unanswered:
             self.reset()
@@ -367,4 +376,6 @@ class MemoryConnection:
 
     def _answered(self, response: Any) -> None:
         if self._answer_to:
-            self._answer_to.popleft()(response)
+            self._answer_to.popleft()(None if response is _HUNG_UP else response)
+        if response is _HUNG_UP:
+            self.reset()

@@ -194,6 +194,13 @@ class Accepted:
             self._line.write(frame)
         self._line.read_on()
 
+    def hang_up(self) -> None:
+        """KafkaApis.scala@2.6.3 closeConnection."""
+        assert self._read is not None
+        api, client = self._read.api.name, self.client
+        self._network.log(f"connection of {client} closed: a {api} with acks 0 failed")
+        self.close()
+
     def close(self) -> None:
         self._line.close()
         self._network.ended(self)
@@ -214,6 +221,9 @@ class Part:
 
     def respond(self, response: Any) -> None:
         self._whole.answered(self._number, response)
+
+    def hang_up(self) -> None:
+        self._whole.hang_up()
 
 
 class TcpConnection:

@@ -62,6 +62,9 @@ class Answers:
     def respond(self, response: Any) -> None:
         self._play.say(f"{self._name}: {line_of(response)}")
 
+    def hang_up(self) -> None:
+        self._play.say(f"{self._name}: closed")
+
 
 def line_of(response: Any) -> str:
     match response:
@@ -232,6 +235,12 @@ def test_requests_that_come_before_the_start_wait() -> None:
 def test_acks_0_gets_no_answer() -> None:
     with Serving() as play:
         play >> request(produce(acks=0)) << "answer: no answer"
+
+
+def test_acks_0_that_fails_closes_the_connection() -> None:
+    """Nobody reads an error; who finds the connection closed asks for metadata."""
+    with Serving() as play:
+        play >> request(produce(acks=0, partition=ORDERS_1)) << "answer: closed"
 
 
 def test_an_error_of_zookeeper_that_reaches_the_handler_is_the_whole_requests_answer() -> None:

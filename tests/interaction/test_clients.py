@@ -83,7 +83,10 @@ class OneBroker:
         error = answer if isinstance(answer, Errors) else Errors.NONE
         offset = -1 if error else int(answer)
         produced = ProduceResponse((ProducedPartition(partition, error, offset),))
-        connection.respond(produced if acks else None)
+        if error and not acks:
+            connection.hang_up()
+        else:
+            connection.respond(produced if acks else None)
 
     def _answer_fetch(self, connection: ServerConnection) -> None:
         answer = self.script.popleft() if self.script else None
@@ -224,6 +227,18 @@ def test_acks_0_is_delivered_without_an_offset() -> None:
         cluster.producer(acks="0").hand_over(1)
         cluster.run_ms(20)
         assert [(r, o) for _, r, o, _ in cluster.results()] == [("ok", -1)]
+
+
+def test_acks_0_that_fails_is_lost_and_the_next_goes_on_another_connection() -> None:
+    with OneBroker(Errors.NOT_LEADER_OR_FOLLOWER, 0) as cluster:
+        producer = cluster.producer(acks="0")
+        producer.hand_over(1)
+        cluster.run_ms(20)
+        assert cluster.network.connections_of(cluster.process) == 1  # that for metadata
+        producer.hand_over(1)
+        cluster.run_ms(200)
+        assert cluster.network.connections_of(cluster.process) == 2
+        assert [(r, o) for _, r, o, _ in cluster.results()] == [("ok", -1), ("ok", -1)]
 
 
 def test_a_request_that_is_not_answered_in_time_takes_the_connection_down() -> None:

@@ -12,15 +12,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.profiles.base import profiles
-from emulator.protocol.messages import MetadataRequest, MetadataResponse, Request
+from emulator.protocol.messages import (
+    MetadataRequest,
+    MetadataResponse,
+    ProducePartition,
+    ProduceRequest,
+    Request,
+)
 from emulator.protocol.transport import Disconnected, ServerConnection
 from emulator.protocol.wire.frames import request_frame
+from emulator.protocol.wire.records import filled
 from emulator.runtime.cause_links import CauseLinks
 from emulator.runtime.live_clock import LiveClock, LiveKernel
 from emulator.runtime.network import Listener
 from emulator.runtime.plain_client import Unreachable, ask
 from emulator.runtime.tcp_network import TcpNetwork
 from emulator.trace.sink import Sink
+from emulator.trace.values import TopicPartition
 
 ANSWER = MetadataResponse((), 7, ())
 
@@ -53,7 +61,10 @@ class Served:
 
     def _receive(self, request: Request, connection: ServerConnection) -> None:
         self.asked.append(request)
-        connection.respond(ANSWER)
+        if isinstance(request, ProduceRequest):
+            connection.hang_up()
+        else:
+            connection.respond(ANSWER)
 
     def on_kernel(self, body: Any) -> Any:
         """What a coroutine comes to, run as a thread of the kernel."""
@@ -141,6 +152,27 @@ def test_a_stranger_is_closed_with_a_reason(served: Served, data: bytes, why: st
     assert rest_of(served, data) == b""
     asks(served)
     assert any(why in reason for reason in served.reasons[before:])
+
+
+def test_an_array_of_2_gb_is_cut_short_before_anything_is_kept_for_it(served: Served) -> None:
+    """Metadata version 1, of 2,147,483,647 topics; the frame has none of them."""
+    body = struct.pack(">hhih", 3, 1, 1, -1) + struct.pack(">i", 0x7FFFFFFF)
+    before = len(served.reasons)
+    assert rest_of(served, struct.pack(">i", len(body)) + body) == b""
+    assert asks(served) == ANSWER
+    assert len(served.reasons) == before + 1
+
+
+def test_a_produce_with_acks_0_that_fails_closes_its_connection(served: Served) -> None:
+    """What was sent behind it is not served."""
+    data = filled(1, 100, 0)
+    wanted = ProducePartition(TopicPartition("t", 0), 1, len(data), data)
+    produce = request_frame(ProduceRequest(0, 1000, (wanted,)), 8, 1, "c", 0)
+    asked = len(served.asked)
+    assert rest_of(served, produce + FRAME) == b""
+    assert asks(served) == ANSWER
+    assert [type(one) for one in served.asked[asked:]] == [ProduceRequest, MetadataRequest]
+    assert served.reasons[-1] == "connection of c closed: a Produce with acks 0 failed"
 
 
 def test_requests_of_one_connection_are_served_one_after_the_other(served: Served) -> None:
