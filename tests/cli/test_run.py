@@ -331,3 +331,16 @@ def test_a_play_that_ends_by_itself_when_interrupted_says_so(isr: Isr) -> None:
     code, out, _ = isr("run", "tried.yaml")
     assert code == 2
     assert "verdict   unknown: the run was broken off" in out
+
+
+@pytest.mark.parametrize("zookeeper", ["embedded", "localhost:2181/kafka"])
+def test_what_no_real_server_can_be_told_is_refused_before_anything_is_made(
+    isr: Isr, zookeeper: str
+) -> None:
+    Path("half.yaml").write_text("faults: [{at: 5s, forget_session: 2, for: 2s}]\nrun: 9s\n")
+    code, line = isr.fails("run", "half.yaml", "--zookeeper", zookeeper)
+    assert code == 64
+    assert "forget_session at 5 s is what no real ZooKeeper server can be told to do" in line
+    assert line.endswith(f"--zookeeper simulated, not {zookeeper}")
+    assert not Path("runs").exists()
+    assert isr("run", "half.yaml", "--zookeeper", "simulated")[0] != 64
