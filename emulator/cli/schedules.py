@@ -14,7 +14,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from emulator.explore.schedule import Schedule, read_schedule, written
+from emulator.explore.schedule import Choice, Schedule, read_schedule, written
 from emulator.explore.searching import broken_of
 from emulator.explore.stage import Broken, Played, Stage
 from emulator.invariants.base import Violation
@@ -91,11 +91,14 @@ def said(schedule: Schedule) -> str:
 def tell_schedule(schedule: Schedule) -> None:
     """Its faults and choices, a line each, in their order."""
     lines = [(s.step, f"step {s.step:>3}  {s.do}{_lasting(s.lasts)}") for s in schedule.faults]
-    lines += [
-        (c.step, f"step {c.step:>3}  {c.what} ({c.take + 1} of {c.of})") for c in schedule.choices
-    ]
+    lines += [(c.step, f"step {c.step:>3}  {_chosen(c)}") for c in schedule.choices]
     for _, line in sorted(lines, key=lambda one: one[0]):
         typer.echo(line)
+
+
+def _chosen(choice: Choice) -> str:
+    late = f"late: {choice.over}; " if choice.over else ""
+    return f"{late}first: {choice.what} ({choice.take + 1} of {choice.of})"
 
 
 def _lasting(lasts: str) -> str:

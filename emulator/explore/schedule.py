@@ -19,19 +19,21 @@ from emulator.scenario.load import LoadedScenario, loads
 from emulator.scenario.units import BadDuration, duration_us
 from emulator.scenario.version import SWITCH, Chosen
 
-FORMAT = 1
+FORMAT = 2
 SUFFIXES = (".yaml", ".yml", ".json")
 _STATE = {on: word for word, on in SWITCH.items()}
 
 
 class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """At the `step`-th point where more than one thing could happen, the `take`-th of `of` was
-    next; 0 is what would have been by itself, and is not written. `what`: in words."""
+    """At the `step`-th point where more than one thing could happen, the first `take` of `of` were
+    passed over, and are late from then on; with 0 it goes as it would by itself, and nothing is
+    written. In words: `what` was next, and `over` what was not late before."""
 
     step: int
     take: int
     of: int = 0
     what: str = ""
+    over: str = ""
 
 
 class Strike(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -70,7 +70,7 @@ class Tally:
 
 def search(stage: Stage, asked: Asked, tally: Tally) -> Iterator[Played]:
     """Each schedule that was tried, as it comes; the tally has it already."""
-    found = _everything(stage, asked, tally) if asked.how == "exhaustive" else _drawn(stage, asked)
+    found = everything(stage, asked, tally) if asked.how == "exhaustive" else _drawn(stage, asked)
     for played in found:
         tally.take(played)
         yield played
@@ -109,7 +109,7 @@ def _draws(schedule: Schedule, asked: Asked) -> Callable[[int], AsItComes]:
 # -- everything ------------------------------------------------------------------------------------
 
 
-class _Prefix(msgspec.Struct, frozen=True):
+class Prefix(msgspec.Struct, frozen=True):
     """What differs so far, and from which step on more may."""
 
     choices: tuple[Choice, ...] = ()
@@ -117,27 +117,39 @@ class _Prefix(msgspec.Struct, frozen=True):
     since: int = 0
 
 
-def _everything(stage: Stage, asked: Asked, tally: Tally) -> Iterator[Played]:
-    """Breadth first by length: all that differ in n places before any that differs in n + 1."""
-    schedule = stage.schedule
+Worth = Callable[[tuple[str, ...]], bool]
+"""Whether to pass these over, in words."""
+
+
+FROM_NOTHING = Prefix()
+
+
+def everything(
+    stage: Stage,
+    asked: Asked,
+    tally: Tally,
+    first: Prefix = FROM_NOTHING,
+    worth: Worth | None = None,
+) -> Iterator[Played]:
+    """Breadth first by length, from `first` on: all that differ in n places before any that differs
+    in n + 1."""
+    schedule, stages = stage.schedule, Stages(stage)
     met: dict[tuple[str, int], int] = {}
-    level, left = [_Prefix()], asked.schedules
+    level, left = [first], asked.schedules
     tally.complete = False
 
-    stages = Stages(stage)
-
-    def play(stage: Stage, prefix: _Prefix) -> Played:
+    def play(stage: Stage, prefix: Prefix) -> Played:
         steps = AsWritten(schedule.steps, prefix.choices, prefix.faults, exactly=True)
         return stage.play(steps, then_us=asked.then_us, states=True)
 
     while level:
-        following: list[_Prefix] = []
+        following: list[Prefix] = []
         for batch in _batches(level):
             batch, left = batch[:left], left - len(batch)
             results = dict(stages.play(batch, play, asked.jobs))
             for place, prefix in enumerate(batch):
                 played = results[place]
-                following += _more(prefix, played, asked, met)
+                following += _more(prefix, played, asked, met, worth)
                 yield played
             if left <= 0 and (following or len(batch) < BATCH):
                 return
@@ -146,8 +158,12 @@ def _everything(stage: Stage, asked: Asked, tally: Tally) -> Iterator[Played]:
 
 
 def _more(
-    prefix: _Prefix, played: Played, asked: Asked, met: dict[tuple[str, int], int]
-) -> Iterator[_Prefix]:
+    prefix: Prefix,
+    played: Played,
+    asked: Asked,
+    met: dict[tuple[str, int], int],
+    worth: Worth | None,
+) -> Iterator[Prefix]:
     """Every way to differ in one more place, behind the last one."""
     used = len(prefix.faults)
     for step in range(prefix.since, len(played.offered)):
@@ -156,14 +172,15 @@ def _more(
             return
         met[key] = step
         for take in range(1, played.offered[step]):
-            yield _Prefix((*prefix.choices, Choice(step, take)), prefix.faults, step + 1)
+            if worth is None or worth(played.options[step][:take]):
+                yield Prefix((*prefix.choices, Choice(step, take)), prefix.faults, step + 1)
         if used < asked.faults_max:
             for one in asked.menu:
                 strike = Strike(step, one.do, one.lasts)
-                yield _Prefix(prefix.choices, (*prefix.faults, strike), step)
+                yield Prefix(prefix.choices, (*prefix.faults, strike), step)
 
 
-def _batches(items: Sequence[_Prefix]) -> Iterator[list[_Prefix]]:
+def _batches(items: Sequence[Prefix]) -> Iterator[list[Prefix]]:
     waiting = iter(items)
     while batch := list(islice(waiting, BATCH)):
         yield batch
@@ -193,15 +210,13 @@ def broken_of(schedule: Schedule, played: Played) -> Broken | None:
 
 
 def with_outcome(schedule: Schedule, played: Played) -> Schedule:
-    """It says what it leads to; what is chosen no more is not among its steps."""
-    steps = [choice.step for choice in played.choices] + [s.step for s in played.faults]
-    last = max(steps, default=-1)
+    """It says what it leads to; where nothing is chosen or late any more its steps end."""
     broken = broken_of(schedule, played)
     return msgspec.structs.replace(
         schedule,
         choices=played.choices,
         faults=played.faults,
-        steps=min(schedule.steps, last + 1),
+        steps=min(schedule.steps, played.needed),
         violation=None if broken is None else broken.found,
         events=played.events,
         trace=played.trace,

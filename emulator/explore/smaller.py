@@ -2,7 +2,8 @@
 
 Owns the order of attempts, and what counts as failing in the same way (the same invariant). Of each
 list pieces of half its length are left out, of a quarter, ... until none can be missed by itself.
-What is left is played once more, so that the schedule is exact. Prints nothing.
+Where several choices are left it is searched, breadth first, whether fewer do that make the same
+things late. What is left is played once more, so that the schedule is exact. Prints nothing.
 """
 
 from __future__ import annotations
@@ -14,12 +15,20 @@ import msgspec
 
 from emulator.conformance.forks import in_child
 from emulator.explore.schedule import Schedule
-from emulator.explore.searching import broken_of, with_outcome
+from emulator.explore.searching import (
+    Asked,
+    Prefix,
+    Tally,
+    broken_of,
+    everything,
+    with_outcome,
+)
 from emulator.explore.stage import Played, Stage
 from emulator.explore.strategies import AsWritten
 from emulator.scenario.errors import UserError
 
 ATTEMPTS_MAX = 400
+SEARCHED_MAX = 400
 LOAD = ("workload",)
 MARGIN_US = 500_000
 """How long what broke is played on: a smaller schedule may break a little later."""
@@ -57,6 +66,7 @@ class Shrinking:
         for section in LOAD:
             self._scenario_without(section)
         self._without("choices")
+        self._with_fewer_choices()
         return self.schedule
 
     def _without(self, name: str) -> None:
@@ -72,30 +82,56 @@ class Shrinking:
 
         fewer(self.schedule.scenario.get(section) or [], attempt)
 
+    def _with_fewer_choices(self) -> None:
+        """Fewer choices than are left when none can be missed: one may stand for several."""
+        if len(self.schedule.choices) < 2:
+            return
+        schedule, stage = self.schedule, self._stage_of(self.schedule)
+        late = {words for choice in schedule.choices for words in choice.over.split("; ")}
+        asked = Asked(how="exhaustive", schedules=SEARCHED_MAX, faults_max=0)
+        first = Prefix(faults=schedule.faults)
+        for played in everything(stage, asked, Tally(), first, late.issuperset):
+            if played.length >= schedule.length:
+                return
+            self._tell()
+            if self._is_it(played):
+                less = msgspec.structs.replace(stage.schedule, choices=played.choices)
+                self.schedule = with_outcome(less, self._played(less, exactly=True))
+                return
+
     def _try(self, schedule: Schedule) -> bool:
         """Whether it fails in the same way; then it is the one to go on with."""
         if self.attempts >= ATTEMPTS_MAX:
             return False
-        self.attempts += 1
-        if self._on_attempt is not None:
-            self._on_attempt(self.attempts, self.schedule)
+        self._tell()
         try:
             played = self._played(schedule, exactly=False)
         except UserError:
             return False
-        if not any(one.found.invariant == self._invariant for one in played.broken):
+        if not self._is_it(played):
             return False
         self.schedule = with_outcome(schedule, played)
         return True
 
+    def _is_it(self, played: Played) -> bool:
+        return any(one.found.invariant == self._invariant for one in played.broken)
+
+    def _tell(self) -> None:
+        self.attempts += 1
+        if self._on_attempt is not None:
+            self._on_attempt(self.attempts, self.schedule)
+
     def _played(self, schedule: Schedule, *, exactly: bool) -> Played:
         """In a process of its own: nothing of it is left. As long as the scenario is the same, all
         share one warm start."""
-        stage = self._stage
-        if schedule.scenario != stage.schedule.scenario:
-            stage = self._stage = Stage(schedule)
+        stage = self._stage_of(schedule)
         steps = AsWritten(schedule.steps, schedule.choices, schedule.faults, exactly=exactly)
         return in_child(lambda: stage.play(steps, digest=True))
+
+    def _stage_of(self, schedule: Schedule) -> Stage:
+        if schedule.scenario != self._stage.schedule.scenario:
+            self._stage = Stage(schedule)
+        return self._stage
 
 
 def fewer(entries: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> Sequence[T]:

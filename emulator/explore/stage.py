@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import msgspec
@@ -19,9 +19,11 @@ from emulator.explore.schedule import Choice, Found, Schedule, Strike, microseco
 from emulator.explore.sometimes import seen_in
 from emulator.explore.states import state_of
 from emulator.explore.strategies import AsItComes, AsWritten
+from emulator.explore.words import words_of
 from emulator.hazards.base import recognise
 from emulator.invariants.base import Monitor, Violation
 from emulator.kernel.choices import ChoosingKernel
+from emulator.kernel.scheduler import Runnable
 from emulator.runtime.collector import rare_collections
 from emulator.runtime.play import Run
 from emulator.runtime.simulated import SimulatedWorld
@@ -46,17 +48,20 @@ class Broken(msgspec.Struct, frozen=True):
 
 
 class Played(msgspec.Struct, frozen=True):
-    """What came of a schedule. `offered`: how many options each step had; `states`: before each,
-    where they were asked for."""
+    """What came of a schedule. `offered`: how many options each step had; `needed`: so many steps
+    had to be chosen; where they were asked for, `states` before each step, and `options`: those
+    that it had, in words."""
 
     choices: tuple[Choice, ...]
     faults: tuple[Strike, ...]
     offered: tuple[int, ...]
+    needed: int
     broken: tuple[Broken, ...]
     seen: frozenset[str]
     events: int
     virtual_us: int
     states: tuple[str, ...] = ()
+    options: tuple[tuple[str, ...], ...] = ()
     trace: str = ""
 
     @property
@@ -126,18 +131,23 @@ class Stage:
         digest: bool = False,
     ) -> Played:
         """From here to the end, or for so long after the last step. With `states`, each step's
-        state is noted."""
-        kernel, seen = self.kernel, list[str]()
+        state and options are noted."""
+        kernel, seen, found = self.kernel, list[str](), list[tuple[str, ...]]()
         assert isinstance(kernel, ChoosingKernel)
         strategy.do = self._strike
+
+        def note(options: Sequence[Runnable]) -> None:
+            seen.append(state_of(self.world, strategy.late))
+            found.append(tuple(words_of(one) for one in options))
+
         if states:
-            strategy.on_step = lambda: seen.append(state_of(self.world))
+            strategy.on_step = note
         kernel.strategy, kernel.halts = strategy, then_us < FOREVER_US
         self._go_on(self.ends_us)
         if kernel.halts:
             kernel.halts = False
             self._go_on(min(self.ends_us, kernel.now - self.up_us + then_us))
-        return self._played(strategy, tuple(seen), digest=digest)
+        return self._played(strategy, tuple(seen), tuple(found), digest=digest)
 
     def _go_on(self, until_us: int) -> None:
         """The scenario's own steps at their times."""
@@ -162,18 +172,27 @@ class Stage:
 
     # -- what came of it ---------------------------------------------------------------------------
 
-    def _played(self, strategy: AsItComes, states: tuple[str, ...], *, digest: bool) -> Played:
+    def _played(
+        self,
+        strategy: AsItComes,
+        states: tuple[str, ...],
+        options: tuple[tuple[str, ...], ...],
+        *,
+        digest: bool,
+    ) -> Played:
         seen = self.monitor.violations
         lacking = self.monitor.lacking() if self.schedule.liveness else []
         return Played(
             tuple(strategy.choices),
             tuple(strategy.struck),
             tuple(strategy.offered),
+            strategy.needed,
             (*(self._broken(v) for v in seen), *(self._broken(v, ends=True) for v in lacking)),
             seen_in(self.events[self.warm_events :]),
             len(self.events),
             self.kernel.now - self.up_us,
             states,
+            options,
             digest_of(self.events) if digest else "",
         )
 

@@ -1,9 +1,9 @@
 """The state of a whole cluster as a search tells it from others: a digest.
 
 Owns what counts: what ZooKeeper has, what every broker holds (roles, ISR, logs, what it knows of
-followers, metadata, the controller's cache), where every thread stands (its chain of awaits), and
-what is on its way, in its order. Times are not kept: two states that differ only in when something
-is due, and not in the order, count as one.
+followers, metadata, the controller's cache), where every thread stands (its chain of awaits), what
+is on its way, in its order, and what of it was passed over. Times are not kept: two states that
+differ only in when something is due, and not in the order, count as one.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from emulator.node import Broker
 from emulator.runtime.simulated import SimulatedWorld
 
 
-def state_of(world: SimulatedWorld) -> str:
-    """The digest of what is there now."""
+def state_of(world: SimulatedWorld, late: tuple[str, ...] = ()) -> str:
+    """The digest of what is there now, and of what is late of it."""
     kernel = world.kernel
     assert isinstance(kernel, ChoosingKernel)
     digest = hashlib.blake2b(digest_size=12)
-    for part in (_zookeeper(world), _brokers(world), _threads(kernel), _on_its_way(kernel)):
+    for part in (_zookeeper(world), _brokers(world), _threads(kernel), _on_its_way(kernel), late):
         for piece in part:
             digest.update(repr(piece).encode())
             digest.update(b"\n")

@@ -1,9 +1,11 @@
 """Who chooses what happens next: a schedule, chance, priorities.
 
 A strategy is asked at each point where more than one thing can happen, and may do one of the faults
-that it has first. Owns the account of it: what was chosen otherwise than it would have come, what
-was done, how many options there were. What undoes a fault is no choice: healing is not bounded. It
-must not know what the options are.
+that it has first. What is passed over is late from then on: it comes behind all that was not, until
+it happens (the kernel sees to it that this is soon). So one choice says that a message is slow, and
+not one for each thing that overtakes it. Owns the account of it: what was chosen otherwise than it
+would have come, what was done, how many options there were. What undoes a fault is no choice:
+healing is not bounded. It must not know what the options are.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from emulator.kernel.scheduler import Runnable
 from emulator.scenario.errors import UserError
 
 Do = Callable[[Strike], None]
-OnStep = Callable[[], None]
+OnStep = Callable[[Sequence[Runnable]], None]
 
 
 class AsItComes:
@@ -26,12 +28,15 @@ class AsItComes:
 
     def __init__(self, depth: int, strikes: Sequence[Strike] = ()) -> None:
         self.depth, self.step = depth, 0
+        self.needed = 0
+        """So many steps: from then on all goes as it would by itself, and nothing is late."""
         self.choices: list[Choice] = []
         self.struck: list[Strike] = []
         self.offered: list[int] = []
         self.do: Do = _nobody
         self.on_step: OnStep | None = None
         self._left = sorted(strikes, key=lambda strike: strike.step)
+        self._late: list[Runnable] = []
 
     @property
     def over(self) -> bool:
@@ -43,20 +48,42 @@ class AsItComes:
         if self._left and self._left[0].step <= self.step:
             strike = self._left.pop(0)
             self.struck.append(Strike(self.step, strike.do, strike.lasts))
+            self.needed = self.step + 1
             self.do(strike)
             return LOOK_AGAIN
+        order = self._in_order(options)
         if self.on_step is not None:
-            self.on_step()
-        taken = self.pick(options)
+            self.on_step(order)
+        taken = self.pick(order)
         if taken:
-            words = words_of(options[taken])
-            self.choices.append(Choice(self.step, taken, len(options), words))
-        self.offered.append(len(options))
+            self._pass_over(order, taken)
+        if self._late:
+            self._late = [one for one in self._late if one is not order[taken]]
+            self.needed = self.step + 1
+        self.offered.append(len(order))
         self.step += 1
-        return taken
+        return options.index(order[taken])
+
+    @property
+    def late(self) -> tuple[str, ...]:
+        """What was passed over and waits, in words: the longest first."""
+        return tuple(words_of(one) for one in self._late)
+
+    def _in_order(self, options: Sequence[Runnable]) -> Sequence[Runnable]:
+        """As they would be next: what was passed over comes last."""
+        if not self._late:
+            return options
+        self._late = [one for one in self._late if one in options]
+        return [*(one for one in options if one not in self._late), *self._late]
+
+    def _pass_over(self, order: Sequence[Runnable], taken: int) -> None:
+        passed, words = order[:taken], words_of(order[taken])
+        over = [words_of(one) for one in passed if one not in self._late]
+        self.choices.append(Choice(self.step, taken, len(order), words, "; ".join(over)))
+        self._late = [*(one for one in self._late if one not in passed), *passed]
 
     def pick(self, options: Sequence[Runnable]) -> int:
-        """Which of them."""
+        """Which of them: the first is what would be next."""
         return 0
 
 

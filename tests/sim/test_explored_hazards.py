@@ -1,0 +1,107 @@
+"""What a search finds on hazards of real Kafka, and how near a shrunk schedule is to the shortest.
+
+Each is a scope of some milliseconds around two things that happen at once, with the cure taken out;
+whether it breaks is a matter of which message is slow. Breadth first finds a shortest schedule.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from emulator.explore.schedule import Schedule, schedule_of
+from emulator.explore.searching import Asked, Tally, as_schedule, search
+from emulator.explore.smaller import Shrinking
+from emulator.explore.stage import Stage
+from emulator.scenario.load import loads
+from emulator.scenario.version import Chosen
+
+AFTER_US = 100_000
+
+
+class Hazard(NamedTuple):
+    """`cure`: the guard that is off; `shortest`: so many choices break it, and no fewer."""
+
+    cure: str
+    breaks: str
+    shortest: int
+    faults: str
+    others: str = ""
+
+    def scope(self, state: str = "off") -> Schedule:
+        text = SCENARIO.format(guards=f"{{{self.others}}}", faults=self.faults)
+        scenario = loads(text, "scope", chosen=Chosen(guards=(f"{self.cure}={state}",)))
+        return schedule_of(scenario, 1, begins="3998ms", steps=40)
+
+
+SCENARIO = """\
+guards: {guards}
+cluster:
+  brokers: 3
+  first: 3
+  config: {{replica.lag.time.max.ms: 10000, zookeeper.session.timeout.ms: 6000,
+            auto.leader.rebalance.enable: false}}
+topics: {{orders: {{partitions: [[1, 2]]}}}}
+faults: [{faults}]
+run: 8s
+"""
+DIES = "{at: 3s, kill: 2}, {at: 4s, expire_session: 2}"
+HAZARDS = [
+    Hazard(
+        "fenced-controller-writes",
+        "state has one writer",
+        1,
+        f"{DIES}, {{at: 4s, delete_controller: }}",
+    ),
+    Hazard(
+        "fenced-controller-writes",
+        "state has one writer",
+        2,
+        f"{DIES}, {{at: 4004ms, delete_controller: }}",
+    ),
+    Hazard(
+        "atomic-election",
+        "the controller is not fenced",
+        2,
+        "{at: 4s, delete_controller: }, {at: 4012ms, delete_controller: }",
+        "fenced-controller-writes: off",
+    ),
+]
+NAMES = [f"{one.cure}-{one.shortest}" for one in HAZARDS]
+
+
+def found(scope: Schedule, how: Asked) -> tuple[Stage, Tally]:
+    stage, tally = Stage(scope), Tally()
+    for _ in search(stage, how, tally):
+        pass
+    return stage, tally
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hazard", HAZARDS, ids=NAMES)
+def test_the_shrunk_schedule_is_at_most_half_longer_than_the_shortest(hazard: Hazard) -> None:
+    """Breadth first ends with the first that fails, a shortest one; chance finds long ones."""
+    every = Asked(how="exhaustive", schedules=2_000, then_us=AFTER_US)
+    _, shortest = found(hazard.scope(), every)
+    assert {one.found.invariant for one in shortest.failing[0].broken} == {hazard.breaks}
+    least = shortest.failing[0].length
+    assert least == hazard.shortest
+    drawn = Asked(how="pct", schedules=60, then_us=AFTER_US, keep_going=True)
+    stage, some = found(hazard.scope(), drawn)
+    failing = {one.length: one for one in some.failing}
+    assert len(failing) >= 3
+    for length in sorted(failing)[-3:]:
+        small = Shrinking(as_schedule(stage, failing[length])).smallest()
+        assert length > small.length
+        assert small.length <= 1.5 * least, (length, small.length, least)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hazard", HAZARDS, ids=NAMES)
+def test_with_its_cure_no_choice_breaks_anything(hazard: Hazard) -> None:
+    drawn = Asked(how="pct", schedules=150, then_us=AFTER_US)
+    _, some = found(hazard.scope("on"), drawn)
+    assert some.failing == []
+    assert some.schedules == 150
+    assert some.seen["BadVersion seen"] > 3
