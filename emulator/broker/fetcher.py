@@ -9,11 +9,10 @@ ReplicaFetcherThread.scala@2.6.3; spec §5.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from emulator.broker.context import BrokerContext
 from emulator.broker.fetch_session import FetchSessionHandler
+from emulator.broker.fetch_state import InitialFetchState, PartitionFetchState
 from emulator.broker.partition import Partition
 from emulator.broker.quota import ReplicationQuotaManager
 from emulator.broker.truncation import offset_truncation_state
@@ -60,36 +59,6 @@ def fetcher_id(partition: TopicPartition, num_fetchers: int) -> int:
     return 0 if signed == -(1 << 31) else abs(signed) % num_fetchers
 
 
-class InitialFetchState(NamedTuple):
-    """With what a partition is added to a fetcher: from whom, in which epoch, from the local high
-    watermark."""
-
-    leader: LiveBroker
-    current_leader_epoch: int
-    init_offset: int
-
-
-@dataclass(slots=True)
-class PartitionFetchState:
-    """One partition in a fetcher thread; `delayed_until_us` 0: not delayed."""
-
-    fetch_offset: int
-    lag: int | None
-    current_leader_epoch: int
-    delayed_until_us: int
-    truncating: bool
-
-    def is_delayed(self, now_us: int) -> bool:
-        return self.delayed_until_us > now_us
-
-    def is_ready_for_fetch(self, now_us: int) -> bool:
-        return not self.truncating and self.delayed_until_us <= now_us
-
-    @property
-    def is_replica_in_sync(self) -> bool:
-        return self.lag is not None and self.lag <= 0
-
-
 class ReplicaFetcherManager:
     """All fetcher threads of a broker."""
 
@@ -132,6 +101,7 @@ class ReplicaFetcherManager:
             self._context, self._network, self._hosted, self._quota, leader, key[1], self._failed
         )
         self.threads[key] = thread
+        await self._context.kernel.checkpoint("fetcher_add")
         return thread
 
     def _failed(self, partition: TopicPartition) -> None:
@@ -241,11 +211,20 @@ class ReplicaFetcherThread:
     # -- the loop ----------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        await self._context.kernel.checkpoint("fetcher_start")
+        """It starts without partitions (addFetcherForPartitions). Those that are added between its
+        first look at what to truncate and its first at what to fetch stay where they are for a
+        whole back-off: nothing is ready to be fetched, and nobody signals again. Up to 0.10 there
+        is only the one look, under one lock."""
+        checkpoint = self._context.kernel.checkpoint
+        await checkpoint("fetcher_start")
+        looks_again = self._asks_epochs
         while self._running:
             self._context.kernel.cause = -1
             if self._look_at_all:
                 await self._maybe_truncate()
+            if looks_again:
+                await checkpoint("fetcher_look")
+                looks_again = False
             await self._maybe_fetch()
         self._context.emit(events.FetcherStopped, self.leader.broker, self.fetcher_id)
         self._ended.resolve(None)
@@ -253,6 +232,10 @@ class ReplicaFetcherThread:
     async def _send(self, request: Request) -> object:
         """Connect if need be, send, and wait for the answer (ReplicaFetcherBlockingSend)."""
         config = self._context.config
+        if self._connection is None:
+            await self._context.kernel.checkpoint("fetcher_connect")
+            if not self._running:
+                raise Disconnected("the fetcher ends")
         if self._connection is None or not self._connection.open:
             client = f"broker-{self._context.broker}-fetcher-{self.fetcher_id}"
             self._connection = await self._network.connect(

@@ -14,7 +14,8 @@ from emulator.broker.alter_isr_manager import RpcAlterIsrManager
 from emulator.broker.context import BrokerContext
 from emulator.broker.delayed import DelayedFetch, DelayedProduce, ProduceStatus
 from emulator.broker.fetch_session import FetchContext
-from emulator.broker.fetcher import InitialFetchState, ReplicaFetcherManager
+from emulator.broker.fetch_state import InitialFetchState
+from emulator.broker.fetcher import ReplicaFetcherManager
 from emulator.broker.isr_propagation import IsrPropagation
 from emulator.broker.isr_store import zk_isr_store
 from emulator.broker.local_reads import Fetched, LocalReads

@@ -13,36 +13,42 @@ LATELY_US = 400_000
 these ago, and since then came to where the leader was one of these ago, was caught up within the
 lag time by every rule since 0.10.2."""
 
+Led = tuple[TopicPartition, int]
+"""A partition, and who takes itself for its leader."""
+
 
 class AMemberThatHasEverythingStays(Invariant):
     """A leader does not take a follower out of the ISR that has every record, nor one whose fetches
     come and that lacks only what was appended within the last 400 ms (L9)."""
 
     def begin(self) -> None:
-        self._ends: dict[TopicPartition, deque[tuple[int, int]]] = {}
-        self._fetches: dict[tuple[TopicPartition, int], deque[tuple[int, int, int]]] = {}
+        """By leader: nobody fetches from one that was deposed and does not know it yet."""
+        self._ends: dict[Led, deque[tuple[int, int]]] = {}
+        self._fetches: dict[tuple[Led, int], deque[tuple[int, int, int]]] = {}
 
     def on_becomes_leader(self, event: e.BecomesLeader) -> None:
-        self._ends[event.partition] = deque([(event.t, event.leo)])
-        for key in [key for key in self._fetches if key[0] == event.partition]:
+        led = event.partition, event.broker
+        self._ends[led] = deque([(event.t, event.leo)])
+        for key in [key for key in self._fetches if key[0] == led]:
             del self._fetches[key]
 
     def on_records_appended(self, event: e.RecordsAppended) -> None:
         if event.role == "leader":
-            ends = self._ends.setdefault(event.partition, deque())
+            ends = self._ends.setdefault((event.partition, event.broker), deque())
             ends.append((event.t, event.leo))
             while len(ends) > 2 and ends[1][0] < event.t - 2 * LATELY_US:
                 ends.popleft()
 
     def on_follower_state_updated(self, event: e.FollowerStateUpdated) -> None:
-        fetches = self._fetches.setdefault((event.partition, event.replica), deque())
+        key = (event.partition, event.broker), event.replica
+        fetches = self._fetches.setdefault(key, deque())
         fetches.append((event.t, event.leo, event.seq))
         while len(fetches) > 2 and fetches[1][0] < event.t - 2 * LATELY_US:
             fetches.popleft()
 
     def on_isr_update_started(self, event: e.IsrUpdateStarted) -> None:
         for one in event.out_of_sync:
-            fetches = self._fetches.get((event.partition, one.replica))
+            fetches = self._fetches.get(((event.partition, event.broker), one.replica))
             if fetches and self._has_everything(event, one, fetches):
                 text = f"{one.replica} is taken out of the ISR {list(event.from_isr)}, and has "
                 text += f"{one.leo} of {event.leo} records"
@@ -55,9 +61,9 @@ class AMemberThatHasEverythingStays(Invariant):
             return True
         since = event.t - LATELY_US
         was_there = any(since - LATELY_US <= at <= since for at, _, _ in fetches)
-        return was_there and one.leo >= self._end_at(event.partition, since)
+        return was_there and one.leo >= self._end_at((event.partition, event.broker), since)
 
-    def _end_at(self, name: TopicPartition, at_us: int) -> int:
+    def _end_at(self, led: Led, at_us: int) -> int:
         """The leader's log end then; without end where nobody knows any more."""
-        earlier = [leo for at, leo in self._ends.get(name, ()) if at <= at_us]
+        earlier = [leo for at, leo in self._ends.get(led, ()) if at <= at_us]
         return earlier[-1] if earlier else 1 << 62

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from emulator.kernel.scheduler import Task
 from emulator.model.batches import Batch
 from emulator.model.errors import Errors
 from emulator.protocol.messages import (
@@ -151,6 +154,67 @@ def test_a_log_without_epochs_is_cut_to_the_high_watermark_and_fetching_begins()
             << "follows 2 for orders-0 in epoch 4"
             << "LeaderAndIsr: NONE NONE"
             << "to 2: Fetch orders-0@0"
+        )
+
+
+def starting(profile: str = "2.6", **takes_ms: int) -> Hosting:
+    """A broker whose new fetcher threads take so long from step to step."""
+
+    async def step(name: str, task: Task) -> None:
+        await task.process.kernel.sleep(takes_ms[name] * 1000)
+
+    play = Hosting(profile=profile)
+    play.kernel.checkpoints |= {name: partial(step, name) for name in takes_ms}
+    play >> leader_and_isr(state_of(leader=2)) << "follows 2 for orders-0 in epoch 4"
+    return play
+
+
+def test_a_partition_that_is_added_before_its_thread_looks_is_fetched_at_once() -> None:
+    with starting(fetcher_add=1, fetcher_start=2, fetcher_look=2) as play:
+        (
+            play
+            >> after_ms(1)
+            << "LeaderAndIsr: NONE NONE"
+            >> after_ms(2)
+            >> after_ms(1)
+            << "to 2: Fetch orders-0@0"
+        )
+
+
+def test_a_thread_that_has_found_nothing_to_fetch_is_woken_by_what_is_added() -> None:
+    with starting(fetcher_add=5, fetcher_start=2, fetcher_look=2) as play:
+        play >> after_ms(5) << "LeaderAndIsr: NONE NONE" << "to 2: Fetch orders-0@0"
+
+
+def test_a_partition_that_is_added_between_the_two_looks_waits_for_a_whole_back_off() -> None:
+    """Recorded, after 12 of 64 first starts of a process: the thread has looked for what to
+    truncate, finds nothing ready to be fetched, and is not signalled again."""
+    with starting(fetcher_add=3, fetcher_start=2, fetcher_look=2) as play:
+        (
+            play
+            >> after_ms(3)
+            << "LeaderAndIsr: NONE NONE"
+            >> after_ms(1000)
+            >> after_ms(1)
+            << "to 2: Fetch orders-0@0"
+        )
+
+
+def test_up_to_0_10_there_is_nothing_between_the_two_looks() -> None:
+    with starting("0.10.2", fetcher_add=3, fetcher_start=2, fetcher_look=2) as play:
+        play >> after_ms(3) << "LeaderAndIsr: NONE NONE" << "to 2: Fetch orders-0@0"
+
+
+def test_a_thread_that_is_stopped_before_its_first_request_sends_none() -> None:
+    with starting(fetcher_connect=10) as play:
+        (
+            play
+            << "LeaderAndIsr: NONE NONE"
+            >> after_ms(5)
+            >> leader_and_isr(state_of(epoch=5, isr=(1,)))
+            << "leads orders-0 in epoch 5"
+            >> after_ms(5)
+            << "LeaderAndIsr: NONE NONE"
         )
 
 

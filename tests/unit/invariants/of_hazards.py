@@ -34,6 +34,14 @@ def expelled_at(leo: int) -> History:
     return shrunk(history, leo)
 
 
+def expelled_after_a_fetch_from(leader: int) -> History:
+    """Follower 2 fetched half a second ago, and lacks what broker 1 has appended since."""
+    history = quiet().appended(1, 0, 4)
+    at(history.tell(e.FollowerStateUpdated, leader, ORDERS, 2, 4, 4, 0), 500)
+    at(history.appended(1, 4, 5), 900)
+    return at(shrunk(history, 4), 1000)
+
+
 def shrunk(history: History, leo: int) -> History:
     lagging = (Lagging(2, leo, 5000),)
     return history.tell(

@@ -20,7 +20,7 @@ from tests.unit.invariants.history import (
     violations,
 )
 from tests.unit.invariants.of_hazards import CASES as OF_HAZARDS
-from tests.unit.invariants.of_hazards import Case, quiet
+from tests.unit.invariants.of_hazards import Case, expelled_after_a_fetch_from, quiet
 
 
 def with_records() -> History:
@@ -213,6 +213,13 @@ def test_a_trace_that_keeps_it(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.invariant)
 def test_a_trace_that_breaks_it(case: Case) -> None:
     assert case.invariant in broken(case.breaks())
+
+
+def test_who_fetches_from_the_next_leader_does_not_fetch_from_the_last() -> None:
+    """Found by isr fuzz, seed 0x7075: the last one does not know yet that it was deposed."""
+    expelled = "a member that has everything stays"
+    assert expelled in broken(expelled_after_a_fetch_from(1))
+    assert expelled not in broken(expelled_after_a_fetch_from(3))
 
 
 def test_it_is_a_sentence() -> None:
