@@ -1,8 +1,9 @@
 """All tables of a data set, and the report made of them.
 
-Owns the order: one scan, cached; all aggregations from it, a few at a time; their results as
-Parquet (and CSV), and what the report needs of each run. Tables are small whatever the data set's
-size. How a table is computed is its own file's business, how it looks the report's.
+Owns the order: two passes over the files, whose results are kept; all tables from them, two at a
+time; their results as Parquet (and CSV), and what the report needs of each run. Tables are small
+whatever the data set's size. How one is computed is its own file's business, how it looks the
+report's.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from emulator.analysis import tables
 from emulator.analysis.aggregations import Aggregation, aggregations
+from emulator.analysis.counted import counted
 from emulator.analysis.dataset import Dataset
-from emulator.analysis.derived import KEY, of_kinds, sharing
+from emulator.analysis.derived import KEY, of_kinds, rare, sharing
 from emulator.analysis.errors import AnalysisError
-from emulator.trace.columns import SETTING
+from emulator.analysis.history import history
 
-AT_ONCE = 4
+AT_ONCE = 2
 TABLES, CSV = "tables", "csv"
 OnTable = Callable[[str, int, int], None]
 """Told a table that is done, how many are, and of how many."""
@@ -44,7 +46,7 @@ class Analysis(msgspec.Struct):
 def analyse(spark: SparkSession, dataset: Dataset, on_table: OnTable = lambda *_: None) -> Analysis:
     """Everything. AnalysisError when a file turns out to be unreadable within."""
     try:
-        with cached(spark, dataset) as rows:
+        with kept(spark, dataset) as rows:
             found = _all(rows, on_table)
             return Analysis(found, runs_of(rows), dataset.rows)
     except PySparkException as error:
@@ -52,15 +54,11 @@ def analyse(spark: SparkSession, dataset: Dataset, on_table: OnTable = lambda *_
 
 
 @contextmanager
-def cached(spark: SparkSession, dataset: Dataset) -> Iterator[DataFrame]:
-    """All rows, scanned once, with the columns that tables are made of."""
+def kept(spark: SparkSession, dataset: Dataset) -> Iterator[DataFrame]:
+    """All rows; what tables are made of is taken from them in two passes, and kept meanwhile."""
     rows = tables.events(spark, dataset)
-    kept = rows.select(*_needed(rows)).cache()
-    try:
-        with sharing(kept):
-            yield kept
-    finally:
-        kept.unpersist()
+    with sharing(rows):
+        yield rows
 
 
 def _all(rows: DataFrame, on_table: OnTable) -> dict[str, pa.Table]:
@@ -74,6 +72,8 @@ def _all(rows: DataFrame, on_table: OnTable) -> dict[str, pa.Table]:
         return table
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(lambda derive: derive(rows), (counted, rare)))
+        history(rows)
         return dict(zip(wanted, pool.map(one, wanted.values()), strict=True))
 
 
@@ -85,8 +85,8 @@ def in_order(table: pa.Table) -> pa.Table:
 
 def runs_of(rows: DataFrame) -> list[dict[str, Any]]:
     """What was run and what came of it, a row per run; no `verdict`: it has no end."""
-    began = of_kinds(rows, "run_began").select(*KEY, "seed", "replay", "traced")
-    ended = of_kinds(rows, "run_ended").select(*KEY, "verdict", "figures", "violations")
+    began = of_kinds(rare(rows), "run_began").select(*KEY, "seed", "replay", "traced")
+    ended = of_kinds(rare(rows), "run_ended").select(*KEY, "verdict", "figures", "violations")
     found = in_order(began.join(ended, [*KEY], "left").toArrow())
     listed: list[dict[str, Any]] = found.to_pylist()
     return listed
@@ -102,21 +102,6 @@ def write(found: Analysis, out: Path, *, csv: bool) -> None:
         aside.replace(out / TABLES / f"{name}.parquet")
         if csv:
             pa_csv.write_csv(table, out / CSV / f"{name}.csv")
-
-
-_COLUMNS = (
-    "seq", "t", "broker", "thread", "op", "path", "version", "detail", "code", "ops", "zxid",
-    "data", "ephemeral", "zk_transaction_ops", "do", "arguments", "topic", "partition", "role",
-    "leo", "hw", "change", "zk_version", "isr", "partitions", "leader", "offsets",
-    "leader_and_isr_state", "states", "metadata_cache_updated_removed", "result", "acks", "count",
-    "handed_over", "seed", "settings", "replay", "traced", "verdict", "figures", "violations",
-)  # fmt: skip
-
-
-def _needed(rows: DataFrame) -> list[str]:
-    """Columns that some aggregation reads; the others are not even looked at."""
-    names = ["kind", *tables.RUN, SETTING, *_COLUMNS]
-    return [name for name in rows.columns if name in names]
 
 
 def _why(error: PySparkException) -> str:

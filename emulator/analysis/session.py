@@ -18,6 +18,7 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from emulator.analysis import jvm_archive
 from emulator.analysis.errors import NoSpark
 from zk.server import JavaNotFound, find_java
 
@@ -25,13 +26,14 @@ LOCAL = "local[*]"
 ANSWER_S = 5.0
 SMALL_ROWS = 3_000_000
 TINY_ROWS = 200_000
+_JAVA = "spark.driver.extraJavaOptions"
 _INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
 }
 """Compiling a query takes longer than it runs."""
+_ONE_PARTITION = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+"""What tables begin with is small (`derived.shared`): it is shuffled once and never again."""
 _MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|yarn|k8s://.+|spark://[^:,]+:\d+(,[^:,]+:\d+)*")
 _QUIET = Path(__file__).with_name("log4j2.properties")
 
@@ -44,13 +46,14 @@ _SETTINGS: Mapping[str, str] = {
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
     "spark.sql.files.maxPartitionBytes": "16m",
     "spark.sql.files.openCostInBytes": "64k",
     "spark.sql.parquet.mergeSchema": "false",
     "spark.python.worker.reuse": "true",
 }
-"""A shuffle of little data is one task; many small files make few, one big file many. Files have
-their rows by kind: a batch of the cached rows is of few kinds, who wants others passes it by."""
+"""A shuffle of little data is one task; many small files make few, one big file many. Rows that are
+kept are by kind: a batch of them is of few kinds, who wants others passes it by."""
 
 
 def check_master(master: str) -> None:
@@ -81,14 +84,18 @@ def _require_answer(master: str) -> None:
     raise NoSpark(f"--spark-master {master}: the master does not answer: {why}")
 
 
-def start(master: str = LOCAL, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """The session; `settings` are Spark's own and win. NoSpark."""
+def start(
+    master: str = LOCAL, settings: Mapping[str, str] | None = None, *, remember: bool = False
+) -> SparkSession:
+    """The session; `settings` are Spark's own and win. `remember`: what this JVM loads, for those
+    that come later. NoSpark."""
     check_master(master)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     wanted = {**_SETTINGS, **_driver(master), **(settings or {})}
+    wanted[_JAVA] += " " + jvm_archive.options(Path(find_java()), write=remember)
     builder = SparkSession.builder.master(master).appName("isr")
     for key, value in wanted.items():
         builder = builder.config(key, value)
@@ -108,8 +115,7 @@ def sized(rows: int) -> dict[str, str]:
     if rows > SMALL_ROWS:
         return {"spark.sql.shuffle.partitions": str(max(8, min(200, rows // 500_000)))}
     options = f"{_quiet()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    found = {"spark.driver.extraJavaOptions": options, "spark.sql.shuffle.partitions": "4"}
-    return found | (_INTERPRETED if rows < TINY_ROWS else {})
+    return {_JAVA: options, **_ONE_PARTITION, **(_INTERPRETED if rows < TINY_ROWS else {})}
 
 
 def cores(spark: SparkSession) -> int:
@@ -119,9 +125,10 @@ def cores(spark: SparkSession) -> int:
 
 def _driver(master: str) -> dict[str, str]:
     """The driver's JVM: quiet, and with a quarter of the machine's memory."""
-    found = {"spark.driver.extraJavaOptions": _quiet(), "spark.driver.memory": f"{_memory_mb()}m"}
+    found = {_JAVA: _quiet(), "spark.driver.memory": f"{_memory_mb()}m"}
     if master.startswith("local"):
         found["spark.sql.shuffle.partitions"] = str(4 * (os.cpu_count() or 1))
+        found["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "100000"
     return found
 
 

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from emulator.analysis import session, tables
 from emulator.analysis.aggregations import Aggregation, aggregations
-from emulator.analysis.analyse import analyse, cached, write
+from emulator.analysis.analyse import analyse, kept, write
 from emulator.analysis.dataset import RunKey, open_dataset
 from emulator.analysis.report import write_report
 from emulator.analysis.writer import write_run
@@ -120,7 +120,7 @@ def _each(base: Path, scope: str) -> Iterator[Figure]:
     spark = _started(found.rows)
     plain = tables.events(spark, found)
     bare = _median(lambda: plain.groupBy("kind").count().toArrow())
-    with cached(spark, found) as all_rows:
+    with kept(spark, found) as all_rows:
         for name, one in aggregations().items():
             seconds = _median(partial(_collect, one, all_rows))
             yield Figure(

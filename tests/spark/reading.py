@@ -28,6 +28,10 @@ class Run(NamedTuple):
     events: list[Any]
     ended: RunEnded
 
+    def __repr__(self) -> str:
+        """Hypothesis writes down what it calls a test with: short, or it warns."""
+        return f"<{self.key.run}: {len(self.events)} events>"
+
     @property
     def group(self) -> tuple[str, ...]:
         return (*self.key[:3], setting_of(self.began))

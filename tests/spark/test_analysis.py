@@ -15,10 +15,12 @@ from emulator import cli
 from emulator.analysis import session, tables
 from emulator.analysis.aggregations import aggregations
 from emulator.analysis.analyse import Analysis, analyse, in_order, write
+from emulator.analysis.counted import counted
 from emulator.analysis.dataset import RunKey, open_dataset, pieces
-from emulator.analysis.derived import run_ends, sharing, state_rows
+from emulator.analysis.derived import rare, sharing
 from emulator.analysis.errors import NoSpark
 from emulator.analysis.follow import follow, known_files
+from emulator.analysis.history import history
 from emulator.analysis.report import write_report
 from emulator.analysis.writer import RunWriter, write_run
 from emulator.runtime import rows
@@ -93,12 +95,13 @@ def test_what_several_tables_begin_with_is_made_once_and_let_go_of(
 ) -> None:
     every = tables.events(spark, open_dataset(both[0]))
     with sharing(every):
-        first = state_rows(every)
-        assert state_rows(every) is first and run_ends(every) is not first
+        first = history(every)
+        assert history(every) is first and counted(every) is counted(every)
+        assert rare(every) is not first
         assert first.is_cached
-        assert state_rows(every.limit(1)) is not first
+        assert history(every.limit(1)) is not first
     assert not first.is_cached
-    assert state_rows(every) is not state_rows(every)
+    assert history(every) is not history(every)
 
 
 @pytest.mark.parametrize("name", ["leader_changes", "partition_health", "stale_metadata"])
@@ -181,7 +184,7 @@ def test_what_cannot_be_read_is_left_out_and_listed(
         add(base, seed)
     spoilt = next(pieces(base / "events"))
     spoilt.write_bytes(spoilt.read_bytes()[:-40])
-    monkeypatch.setattr(session, "start", lambda *_: spark)
+    monkeypatch.setattr(session, "start", lambda *_, **__: spark)
     monkeypatch.setattr(SparkSession, "stop", lambda _: None)
     assert cli.execute(["analyze", str(base)]) == 64
     assert f"{spoilt}: cannot be read as Parquet" in capsys.readouterr().err

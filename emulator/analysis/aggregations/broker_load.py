@@ -7,7 +7,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, declared, of_kinds, run_ends
+from emulator.analysis.counted import CONNECT, counts, number, run_ends
+from emulator.analysis.derived import KEY, declared
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -20,30 +21,29 @@ SCHEMA = (
 
 def aggregate(events: DataFrame) -> DataFrame:
     kind = F.col("kind")
-    wanted = of_kinds(events, "fetch_sent", "fetcher_started", "control_request_sent", "zk_request")
-    asked = (kind != "zk_request") | (F.col("op") == "connect")
     fetch = kind == "fetch_sent"
-    counts = {
-        "zookeeper_connections": kind == "zk_request",
+    of_kind = {
+        "zookeeper_connections": (kind == "zk_request") & (F.col("name") == CONNECT),
         "fetcher_connections": kind == "fetcher_started",
         "fetches_sent": fetch,
         "control_requests": kind == "control_request_sent",
     }
+    wanted = counts(events, "fetch_sent", "fetcher_started", "control_request_sent", "zk_request")
     work = (
-        wanted.where(asked)
+        wanted.where((kind != "zk_request") | (F.col("name") == CONNECT))
         .groupBy(*KEY, "broker")
         .agg(
-            *(F.count_if(is_one).alias(name) for name, is_one in counts.items()),
-            F.sum(F.when(fetch, F.size("offsets"))).alias("named"),
+            *(number(is_one).alias(name) for name, is_one in of_kind.items()),
+            F.sum(F.when(fetch, F.col("amount"))).alias("named"),
         )
     )
     served = (
-        of_kinds(events, "fetch_sent")
-        .groupBy(*KEY, F.col("leader").alias("broker"))
-        .agg(F.count("*").alias("fetches_served"))
+        counts(events, "fetch_sent")
+        .groupBy(*KEY, F.col("other").alias("broker"))
+        .agg(F.sum("n").alias("fetches_served"))
     )
     of_run = work.join(served, [*KEY, "broker"], "full").join(run_ends(events), [*KEY]).fillna(0)
-    sums = (*counts, "fetches_served", "named")
+    sums = (*of_kind, "fetches_served", "named")
     found = of_run.groupBy(*GROUP, "broker").agg(
         *(F.sum(name).alias(name) for name in sums),
         (F.sum("end_t") / 1e6).alias("_seconds"),

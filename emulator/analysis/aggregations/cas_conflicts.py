@@ -6,7 +6,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, declared, of_kinds
+from emulator.analysis.counted import counts, number
+from emulator.analysis.derived import KEY, declared
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -19,18 +20,14 @@ BAD_VERSION = -103
 
 
 def aggregate(events: DataFrame) -> DataFrame:
-    def counted(condition: Column) -> Column:
-        return F.sum(F.when(condition, 1).otherwise(0))
-
     kind = F.col("kind")
-    wanted = of_kinds(events, "zk_sent", "zk_reply", "isr_update_started", "isr_update_rejected")
+    conditional = (kind == "zk_sent") & F.col("name").endswith("setData") & (F.col("value") == 1)
+    wanted = counts(events, "zk_sent", "zk_reply", "isr_update_started", "isr_update_rejected")
     of_run = wanted.groupBy(*KEY).agg(
-        counted(
-            (kind == "zk_sent") & F.col("op").endswith("setData") & (F.col("version") >= 0)
-        ).alias("conditional_writes"),
-        counted((kind == "zk_reply") & (F.col("code") == BAD_VERSION)).alias("conflicts"),
-        counted(kind == "isr_update_started").alias("isr_updates"),
-        counted(kind == "isr_update_rejected").alias("rejected"),
+        number(conditional).alias("conditional_writes"),
+        number((kind == "zk_reply") & (F.col("value") == BAD_VERSION)).alias("conflicts"),
+        number(kind == "isr_update_started").alias("isr_updates"),
+        number(kind == "isr_update_rejected").alias("rejected"),
     )
     found = of_run.groupBy(*GROUP).agg(
         *(
@@ -38,7 +35,7 @@ def aggregate(events: DataFrame) -> DataFrame:
             for name in ("conditional_writes", "conflicts", "isr_updates", "rejected")
         ),
         F.count("*").alias("runs"),
-        counted(F.col("conflicts") > 0).alias("runs_with_conflicts"),
+        F.count_if(F.col("conflicts") > 0).alias("runs_with_conflicts"),
         F.max_by("run", F.struct("conflicts", "run")).alias("worst_run"),
     )
     rates = found.withColumn("conflict_rate", _rate("conflicts", "conditional_writes"))

@@ -7,7 +7,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, PARTITION, STATE_PATH, declared, of_kinds
+from emulator.analysis.derived import KEY, declared, of_kinds, rare
+from emulator.analysis.history import is_state, operations, place_of
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -16,58 +17,77 @@ SCHEMA = (
 )
 
 
+TRANSACTIONS, UPDATES = "transactions", "ISR updates"
+_IDENTITY = ("what", "topic", "partition", "number")
+_LOGGED = "zk_logged"
+
+
 def aggregate(events: DataFrame) -> DataFrame:
-    logged = of_kinds(events, "zk_logged").where("path is null or path not like '/zookeeper/%'")
-    with_log = logged.select(*KEY).distinct()
-    traced = of_kinds(events, "zk_transaction").join(F.broadcast(with_log), [*KEY], "left_semi")
-    zxids = _beside(
-        "transactions", traced.select(*KEY, "zxid"), logged.select(*KEY, "zxid"), "zxid"
+    logged = F.col("kind") == _LOGGED
+    each = (
+        of_kinds(rare(events), _LOGGED, "zk_transaction", "isr_updated")
+        .where(~logged | F.col("path").isNull() | ~F.col("path").startswith("/zookeeper/"))
+        .select(*KEY, logged.alias("logged"), F.inline(_told()))
+        .groupBy(*KEY, *_IDENTITY)
+        .agg(F.max("logged").alias("logged"), F.max(~F.col("logged")).alias("traced"))
     )
-    updated = of_kinds(events, "isr_updated").join(F.broadcast(with_log), [*KEY], "left_semi")
-    path = F.col("one.path")
-    written = (
-        logged.select(*KEY, F.explode(_operations()).alias("one"))
-        .where(path.rlike(STATE_PATH) & (F.col("one.op") == "setData"))
-        .select(
-            *KEY,
-            F.regexp_extract(path, STATE_PATH, 1).alias("topic"),
-            F.regexp_extract(path, STATE_PATH, 2).cast("bigint").alias("partition"),
-            F.col("one.version").alias("zk_version"),
+    of_run = each.groupBy(*KEY).agg(
+        F.array(*(_beside(what) for what in (TRANSACTIONS, UPDATES))).alias("all"),
+        F.max("logged").alias("has_log"),
+    )
+    found = (
+        of_run.where("has_log")
+        .select(*KEY, F.inline("all"))
+        .where("in_both + only_traced + only_logged > 0")
+        .groupBy(*GROUP, "what")
+        .agg(
+            *(F.sum(name).alias(name) for name in ("in_both", "only_traced", "only_logged")),
+            F.count("*").alias("runs"),
+            F.max_by("run", F.struct("missing", "run")).alias("worst_run"),
         )
     )
-    isr = _beside(
-        "ISR updates",
-        updated.select(*PARTITION, "zk_version"),
-        written,
-        "topic",
-        "partition",
-        "zk_version",
-    )
-    return declared(zxids.unionByName(isr), SCHEMA)
+    return declared(found, SCHEMA)
 
 
-def _operations() -> Column:
-    """A multi's, or the one that it is."""
-    single = F.struct("op", "path", "data", "version", "ephemeral", "code")
-    return F.when(F.size("zk_transaction_ops") > 0, F.col("zk_transaction_ops")).otherwise(
-        F.array(single)
+def _beside(what: str) -> Column:
+    """How many of these are in both, and in one alone."""
+    mine = F.col("what") == what
+    one, other = F.col("traced"), F.col("logged")
+    return F.struct(
+        F.lit(what).alias("what"),
+        F.count_if(mine & one & other).alias("in_both"),
+        F.count_if(mine & ~other).alias("only_traced"),
+        F.count_if(mine & ~one).alias("only_logged"),
+        F.count_if(mine & ~(one & other)).alias("missing"),
     )
 
 
-def _beside(what: str, traced: DataFrame, logged: DataFrame, *by: str) -> DataFrame:
-    one = traced.distinct().withColumn("traced", F.lit(1))
-    other = logged.distinct().withColumn("logged", F.lit(1))
-    both = one.join(other, [*KEY, *by], "full")
-    missing = F.count_if(F.col("traced").isNull() | F.col("logged").isNull())
-    of_run = both.groupBy(*KEY).agg(
-        F.count_if(F.col("traced").isNotNull() & F.col("logged").isNotNull()).alias("in_both"),
-        F.count_if(F.col("logged").isNull()).alias("only_traced"),
-        F.count_if(F.col("traced").isNull()).alias("only_logged"),
-        missing.alias("missing"),
+def _told() -> Column:
+    """What a row tells: a transaction by its zxid; a version of a partition's state."""
+    transaction = _one(TRANSACTIONS, number=F.col("zxid"))
+    update = _one(UPDATES, F.col("topic"), F.col("partition"), F.col("zk_version"))
+
+    def written(one: Column) -> Column:
+        return is_state(one["path"]) & (one["op"] == "setData")
+
+    writes = F.transform(
+        F.filter(operations(), written),
+        lambda one: _one(UPDATES, *place_of(one["path"]), one["version"]),
     )
-    found = of_run.groupBy(*GROUP).agg(
-        *(F.sum(name).alias(name) for name in ("in_both", "only_traced", "only_logged")),
-        F.count("*").alias("runs"),
-        F.max_by("run", F.struct("missing", "run")).alias("worst_run"),
+    return (
+        F.when(F.col("kind") == "isr_updated", F.array(update))
+        .when(F.col("kind") == "zk_transaction", F.array(transaction))
+        .otherwise(F.concat(F.array(transaction), writes))
     )
-    return found.withColumn("what", F.lit(what))
+
+
+def _one(
+    what: str,
+    topic: Column | None = None,
+    partition: Column | None = None,
+    number: Column | None = None,
+) -> Column:
+    of = {"topic": topic, "partition": partition, "number": number}
+    types = {"topic": "string", "partition": "bigint", "number": "bigint"}
+    known = {name: F.lit(None) if value is None else value for name, value in of.items()}
+    return F.struct(F.lit(what).alias("what"), *(known[n].cast(types[n]).alias(n) for n in types))

@@ -4,9 +4,9 @@ watermark moved, by role."""
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from emulator.analysis.derived import SPREAD_DDL, declared, of_kinds, summed_up
+from emulator.analysis.counted import counts
+from emulator.analysis.derived import SPREAD_DDL, declared, summed_up
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -16,5 +16,5 @@ SCHEMA = (
 
 
 def aggregate(events: DataFrame) -> DataFrame:
-    moved = of_kinds(events, "hw_advanced").withColumn("records", F.col("leo") - F.col("hw"))
-    return declared(summed_up(moved, [*GROUP, "role"], "records"), SCHEMA)
+    moved = counts(events, "hw_advanced").withColumnsRenamed({"name": "role", "value": "records"})
+    return declared(summed_up(moved, [*GROUP, "role"], "records", weight="n"), SCHEMA)

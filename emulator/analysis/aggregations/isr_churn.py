@@ -3,10 +3,11 @@ of the partition takes back), with the time that a flapping follower was out, in
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, PARTITION, PERCENTILES, declared, ms, of_kinds, run_ends
+from emulator.analysis.derived import PARTITION, PERCENTILES, declared, ms, runs_among
+from emulator.analysis.history import UPDATED, history
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -20,35 +21,45 @@ SCHEMA = (
 def aggregate(events: DataFrame) -> DataFrame:
     in_order = Window.partitionBy(*PARTITION).orderBy("seq")
     back = (F.col("change") == "expand") & (F.lag("change").over(in_order) == "shrink")
-    changed = of_kinds(events, "isr_updated").withColumn(
-        "out_us", F.when(back, F.col("t") - F.lag("t").over(in_order))
+    changed = (
+        history(events)
+        .where(F.col("what") == UPDATED)
+        .withColumn("out_us", F.when(back, F.col("t") - F.lag("t").over(in_order)))
     )
-    out = ms(F.col("out_us"))
-    of_one = (
-        changed.withColumn("out_ms", out)
-        .groupBy(*PARTITION)
-        .agg(
-            F.count("*").alias("changes"),
-            F.sum((F.col("change") == "shrink").cast("int")).alias("shrinks"),
-            F.sum((F.col("change") == "expand").cast("int")).alias("expands"),
-            F.count("out_ms").alias("flaps"),
-            F.collect_list("out_ms").alias("outs"),
-        )
+    of_one = changed.groupBy(*PARTITION).agg(
+        F.count("*").alias("changes"),
+        F.count_if(F.col("change") == "shrink").alias("shrinks"),
+        F.count_if(F.col("change") == "expand").alias("expands"),
+        F.count("out_us").alias("flaps"),
+        F.collect_list("out_us").alias("outs"),
+        F.max("end_t").alias("end_t"),
     )
-    return declared(_of_groups(of_one.join(run_ends(events), [*KEY])), SCHEMA)
+    return declared(_of_groups(of_one), SCHEMA)
 
 
 def _of_groups(of_one: DataFrame) -> DataFrame:
-    totals = of_one.groupBy(*GROUP).agg(
-        F.count("*").alias("partitions"),
-        *(F.sum(name).alias(name) for name in ("changes", "shrinks", "expands", "flaps")),
-        F.try_divide(F.sum("changes") * 3.6e9, F.sum("end_t")).alias("changes_per_partition_hour"),
+    """The times out have percentiles of their own: all of a group's in one list."""
+    wanted = F.array(*map(F.lit, PERCENTILES[:2]))
+    out = ms(F.col("out"))
+    first = F.col("place") == 0
+    each = of_one.select("*", F.posexplode_outer("outs").alias("_at", "out")).withColumn(
+        "place", F.coalesce("_at", F.lit(0))
+    )
+
+    def once(value: Column) -> Column:
+        return F.when(first, value)
+
+    sums = ("changes", "shrinks", "expands", "flaps")
+    found = each.groupBy(*GROUP).agg(
+        F.count(once(F.lit(1))).alias("partitions"),
+        *(F.sum(once(F.col(name))).alias(name) for name in sums),
+        F.sum(once(F.col("end_t"))).alias("_us"),
         F.max("changes").alias("changes_of_one_partition_max"),
-        F.count_distinct("run").alias("runs"),
+        F.percentile(out, wanted).alias("p"),
+        F.max(out).alias("out_max"),
+        runs_among(F.col("run")).alias("runs"),
         F.max_by("run", F.struct("changes", "run")).alias("worst_run"),
     )
-    wanted = F.array(*map(F.lit, PERCENTILES[:2]))
-    outs = of_one.select(*GROUP, F.explode("outs").alias("out")).groupBy(*GROUP)
-    spread = outs.agg(F.percentile("out", wanted).alias("p"), F.max("out").alias("out_max"))
-    found = totals.join(spread, [*GROUP], "left")
-    return found.withColumn("out_p50", F.col("p")[0]).withColumn("out_p95", F.col("p")[1])
+    hourly = F.try_divide(F.col("changes") * 3.6e9, "_us")
+    parts = {"out_p50": F.col("p")[0], "out_p95": F.col("p")[1]}
+    return found.withColumns({**parts, "changes_per_partition_hour": hourly})

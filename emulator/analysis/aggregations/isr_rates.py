@@ -6,7 +6,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, declared, of_kinds, run_ends
+from emulator.analysis.counted import counted, number
+from emulator.analysis.derived import KEY, declared
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -18,28 +19,27 @@ METRICS = ("IsrShrinksPerSec", "IsrExpandsPerSec", "FailedIsrUpdatesPerSec")
 
 
 def aggregate(events: DataFrame) -> DataFrame:
-    shrinks, expands, failed = METRICS
-    metric = (
-        F.when(F.col("kind") == "isr_update_rejected", failed)
-        .when(F.col("change") == "shrink", shrinks)
-        .otherwise(expands)
+    kind, change = F.col("kind"), F.col("name")
+    conditions = (
+        (kind == "isr_updated") & (change == "shrink"),
+        (kind == "isr_updated") & (change != "shrink"),
+        kind == "isr_update_rejected",
     )
     of_run = (
-        of_kinds(events, "isr_updated", "isr_update_rejected")
-        .withColumn("metric", metric)
+        counted(events)
         .groupBy(*KEY)
-        .pivot("metric", list(METRICS))
-        .count()
-    )
-    counts = F.explode(
-        F.array(*(F.struct(F.lit(m).alias("metric"), F.col(m).alias("count")) for m in METRICS))
-    )
-    every = run_ends(events).join(of_run, [*KEY], "left").select(*KEY, "end_t", counts.alias("of"))
-    count = F.coalesce("of.count", F.lit(0))
-    found = (
-        every.select(
-            *KEY, "end_t", F.concat(F.lit(_SERVER), "of.metric").alias("metric"), count.alias("n")
+        .agg(
+            F.max("last_t").alias("end_t"),
+            F.array(
+                *(
+                    F.struct(F.lit(_SERVER + metric).alias("metric"), number(one).alias("n"))
+                    for metric, one in zip(METRICS, conditions, strict=True)
+                )
+            ).alias("all"),
         )
+    )
+    found = (
+        of_run.select(*KEY, "end_t", F.inline("all"))
         .groupBy(*GROUP, "metric")
         .agg(
             F.sum("n").alias("count"),

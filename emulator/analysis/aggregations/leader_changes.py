@@ -3,10 +3,12 @@ and elections of controllers (a run's first included)."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, declared, of_kinds, run_ends, states
+from emulator.analysis.counted import counted, number
+from emulator.analysis.derived import KEY, PARTITION, declared
+from emulator.analysis.history import STATES, VERSION, history
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -22,7 +24,7 @@ def aggregate(events: DataFrame) -> DataFrame:
     in_isr = F.array_contains("isr_before", F.col("leader"))
     lost = same_znode & (F.col("leader") < 0) & (F.col("leader_before") >= 0)
     changed = (
-        states(events)
+        _states(history(events))
         .groupBy(*KEY)
         .agg(
             F.count_if(moved).alias("leader_changes"),
@@ -30,10 +32,12 @@ def aggregate(events: DataFrame) -> DataFrame:
             F.count_if(lost).alias("partitions_offline"),
         )
     )
-    elected = of_kinds(events, "controller_elected").groupBy(*KEY)
-    elections = elected.agg(F.count("*").alias("controller_elections"))
     of_run = (
-        run_ends(events).join(changed, [*KEY], "left").join(elections, [*KEY], "left").fillna(0)
+        counted(events)
+        .groupBy(*KEY)
+        .agg(number(F.col("kind") == "controller_elected").alias("controller_elections"))
+        .join(changed, [*KEY], "left")
+        .fillna(0)
     )
     sums = ("leader_changes", "unclean", "partitions_offline", "controller_elections")
     found = of_run.groupBy(*GROUP).agg(
@@ -43,3 +47,23 @@ def aggregate(events: DataFrame) -> DataFrame:
     )
     each = F.col("leader_changes") / F.col("runs")
     return declared(found.withColumn("leader_changes_per_run", each), SCHEMA)
+
+
+def _states(rows: DataFrame) -> DataFrame:
+    """A row per version: what it held when it was first told, and what was before."""
+    first = (
+        rows.where(F.col("what").isin(*STATES))
+        .groupBy(*VERSION)
+        .agg(F.min_by(F.struct("leader", "isr"), "seq").alias("held"))
+        .select(*VERSION, "held.leader", "held.isr")
+    )
+    in_order = Window.partitionBy(*PARTITION).orderBy(
+        "generation", F.col("version").asc_nulls_last()
+    )
+    before = F.lag(F.struct("leader", "isr", "generation")).over(in_order)
+    return first.withColumn("before", before).select(
+        "*",
+        F.col("before.leader").alias("leader_before"),
+        F.col("before.isr").alias("isr_before"),
+        F.col("before.generation").alias("generation_before"),
+    )

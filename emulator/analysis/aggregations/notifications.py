@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, declared, of_kinds
+from emulator.analysis.counted import counts, number
+from emulator.analysis.derived import KEY, declared
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -18,17 +19,15 @@ SCHEMA = (
 
 
 def aggregate(events: DataFrame) -> DataFrame:
-    def of(kind: str, value: Column) -> Column:
-        return F.when(F.col("kind") == kind, value)
-
-    one, named = F.lit(1), F.size("partitions")
-    wanted = of_kinds(events, "isr_updated", "isr_change_notified", "isr_change_held")
+    notified = F.col("kind") == "isr_change_notified"
+    named = F.when(notified, F.col("amount"))
+    wanted = counts(events, "isr_updated", "isr_change_notified", "isr_change_held")
     of_run = wanted.groupBy(*KEY).agg(
-        F.count(of("isr_updated", one)).alias("changes"),
-        F.count(of("isr_change_notified", one)).alias("notifications"),
-        F.coalesce(F.sum(of("isr_change_notified", named)), F.lit(0)).alias("partitions_named"),
-        F.max(of("isr_change_notified", named)).alias("partitions_in_one_max"),
-        F.count(of("isr_change_held", one)).alias("held"),
+        number(F.col("kind") == "isr_updated").alias("changes"),
+        number(notified).alias("notifications"),
+        F.coalesce(F.sum(named), F.lit(0)).alias("partitions_named"),
+        F.max(F.when(notified, F.col("amount_max"))).alias("partitions_in_one_max"),
+        number(F.col("kind") == "isr_change_held").alias("held"),
     )
     sums = ("changes", "notifications", "partitions_named", "held")
     found = of_run.groupBy(*GROUP).agg(

@@ -6,7 +6,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, PARTITION, declared, of_kinds, run_ends, state_rows
+from emulator.analysis.derived import KEY, PARTITION, declared, of_kinds, rare, runs_among
+from emulator.analysis.history import STATES, history
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -29,6 +30,7 @@ def aggregate(events: DataFrame) -> DataFrame:
     there = rows.select(
         *PARTITION,
         "t",
+        "end_t",
         F.lead("t").over(in_order).alias("next_t"),
         now("is_there").alias("is_there"),
         now("leader").alias("leader"),
@@ -36,9 +38,7 @@ def aggregate(events: DataFrame) -> DataFrame:
         F.size(F.coalesce(now("replicas"), F.array())).alias("replicas"),
         now("min_isr").alias("min_isr"),
     )
-    spans = there.join(run_ends(events), [*KEY]).withColumn(
-        "us", F.coalesce("next_t", "end_t") - F.col("t")
-    )
+    spans = there.withColumn("us", F.coalesce("next_t", "end_t") - F.col("t"))
     return declared(_of_groups(_of_partitions(spans.where("is_there"))), SCHEMA)
 
 
@@ -75,53 +75,50 @@ def _of_groups(of_one: DataFrame) -> DataFrame:
         (F.sum("us") / 1e6).alias("seconds"),
         F.try_divide(F.sum("us"), F.sum("whole_us")).alias("share"),
         (F.max("us") / 1e6).alias("one_partition_s_max"),
-        F.count_distinct(F.when(F.col("us") > 0, F.col("run"))).alias("runs"),
+        runs_among(F.when(F.col("us") > 0, F.col("run"))).alias("runs"),
         F.max_by("run", F.struct("us", "run")).alias("worst_run"),
     )
 
 
 def _timeline(events: DataFrame) -> DataFrame:
     """All that changes a partition's condition, in order."""
-    told = state_rows(events).select(
-        *PARTITION, "seq", "t", "leader", "isr", F.col("version").isNotNull().alias("is_there")
+    states = F.col("what").isin(*STATES)
+    told = (
+        history(events)
+        .where(states | (F.col("what") == "assigned"))
+        .withColumn("is_there", F.when(states, F.col("version").isNotNull()))
+        .select(*PARTITION, "seq", "t", "end_t", "is_there", "leader", "isr", "replicas")
     )
-    state = F.col("leader_and_isr_state")
-    assigned = of_kinds(events, "leader_and_isr").select(
-        *KEY,
-        state["topic"].alias("topic"),
-        state["partition"].alias("partition"),
-        "seq",
-        "t",
-        state["replicas"].alias("replicas"),
+    partitions = told.where("is_there is not null").groupBy(*PARTITION)
+    settings = (
+        partitions.agg(F.max("end_t").alias("end_t"))
+        .join(F.broadcast(_settings(events)), [*KEY])
+        .select(*PARTITION, "end_t", F.inline(_of_topic("settings")))
+        .drop("of_topic")
     )
-    partitions = told.select(*PARTITION).distinct()
-    settings = partitions.join(_of_topics(events), [*KEY, "topic"])
-    default = partitions.join(_of_runs(events), [*KEY])
-    rows = told.unionByName(assigned, allowMissingColumns=True)
-    rows = rows.unionByName(settings, allowMissingColumns=True)
-    rows = rows.unionByName(default, allowMissingColumns=True)
+    rows = told.unionByName(settings, allowMissingColumns=True)
     return rows.withColumn("order", F.when(F.col("min_isr").isNotNull(), 0).otherwise(1))
 
 
-def _of_topics(events: DataFrame) -> DataFrame:
-    """`min.insync.replicas` of a topic, from its creation or alteration on."""
-    given = F.get_json_object("arguments", f"$.config['{_MIN_ISR}']").cast("bigint")
-    return (
-        of_kinds(events, "stimulus")
-        .where(F.col("do").isin("create_topic", "topic_config") & given.isNotNull())
-        .select(
-            *KEY,
-            F.get_json_object("arguments", "$.topic").alias("topic"),
-            "seq",
-            "t",
-            given.alias("min_isr"),
-        )
-    )
+def _of_topic(settings: str) -> Column:
+    """Those of all topics, and of the partition's own."""
+    topic = F.col("topic")
+    return F.filter(settings, lambda one: F.coalesce(one["of_topic"], topic) == topic)
 
 
-def _of_runs(events: DataFrame) -> DataFrame:
-    """The cluster's, from the beginning on."""
-    settings = F.map_from_entries("settings")
-    return of_kinds(events, "run_began").select(
-        *KEY, "seq", "t", settings[_MIN_ISR].cast("bigint").alias("min_isr")
+def _settings(events: DataFrame) -> DataFrame:
+    """`min.insync.replicas` of each run: the cluster's from the beginning on, a topic's from its
+    creation or alteration on."""
+    began = F.col("kind") == "run_began"
+    given = F.get_json_object("arguments", f"$.config['{_MIN_ISR}']")
+    min_isr = F.when(began, F.map_from_entries("settings")[_MIN_ISR]).otherwise(given)
+    one = F.struct(
+        F.when(~began, F.get_json_object("arguments", "$.topic")).alias("of_topic"),
+        "seq",
+        "t",
+        min_isr.cast("bigint").alias("min_isr"),
     )
+    told = of_kinds(rare(events), "run_began", "stimulus").where(
+        began | F.col("do").isin("create_topic", "topic_config")
+    )
+    return told.where(min_isr.isNotNull()).groupBy(*KEY).agg(F.collect_list(one).alias("settings"))

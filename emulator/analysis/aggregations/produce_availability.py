@@ -6,7 +6,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import SPREAD_DDL, declared, ms, of_kinds, summed_up
+from emulator.analysis.counted import counts
+from emulator.analysis.derived import KEY, SPREAD_DDL, declared, ms, runs_among, summed_up
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -17,18 +18,18 @@ SCHEMA = (
 
 
 def aggregate(events: DataFrame) -> DataFrame:
-    ok = F.col("result") == "ok"
-    told = of_kinds(events, "records_produced").withColumn(
-        "ack_ms", F.when(ok, ms(F.col("t") - F.col("handed_over")))
+    ok, records = F.col("other") == 1, F.col("amount")
+    told = counts(events, "records_produced").select(
+        *KEY, F.col("name").alias("acks"), ms(F.col("value")).alias("ack_ms"), "n", "other", records
     )
-    records = F.col("count")
     found = summed_up(
-        told.withColumn("records", records).drop("count"),
+        told,
         [*GROUP, "acks"],
         "ack_ms",
-        F.sum(F.when(ok, F.col("records")).otherwise(0)).alias("acknowledged"),
-        F.sum(F.when(ok, 0).otherwise(F.col("records"))).alias("refused"),
-        F.count_distinct(F.when(~ok, F.col("run"))).alias("runs_with_refusals"),
+        F.sum(F.when(ok, records).otherwise(0)).alias("acknowledged"),
+        F.sum(F.when(ok, 0).otherwise(records)).alias("refused"),
+        runs_among(F.when(~ok, F.col("run"))).alias("runs_with_refusals"),
+        weight="n",
     )
     share = F.try_divide(F.col("acknowledged"), F.col("acknowledged") + F.col("refused"))
     return declared(found.withColumn("availability", share), SCHEMA)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from emulator.analysis.counted import counts
 from emulator.analysis.derived import (
     KEY,
     PARTITION,
@@ -18,11 +19,11 @@ from emulator.analysis.derived import (
     declared,
     ms,
     of_kinds,
-    run_ends,
-    shown,
-    state_rows,
+    rare,
+    runs_among,
     summed_up,
 )
+from emulator.analysis.history import STATES, VERSION, history
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -38,25 +39,24 @@ def aggregate(events: DataFrame) -> DataFrame:
     spans = intervals(events).withColumn("ms", ms(F.col("to_t") - F.col("from_t")))
     total = F.sum("ms") / 1000
     found = summed_up(spans, GROUP, "ms", total.alias("total_s"))
-    every = run_ends(of_kinds(events, "metadata_cache_updated")).groupBy(*GROUP)
-    runs = every.agg(F.count("*").alias("_every"))
-    found = found.join(runs, [*GROUP])
+    shows = counts(events, "metadata_cache_updated").groupBy(*GROUP)
+    found = found.join(shows.agg(runs_among(F.col("run")).alias("_every")), [*GROUP])
     return declared(found.withColumn("total_s_per_run", F.col("total_s") / F.col("_every")), SCHEMA)
 
 
 def intervals(events: DataFrame) -> DataFrame:
     """Per broker and partition: [from_t, to_t) in which its entry was stale, each as long as can
     be."""
-    entries = _entries(events)
-    later = _versions(events).select(*PARTITION, "generation", "version", "superseded_t", "gone_t")
-    ended = entries.join(later, [*PARTITION, "generation", "version"]).join(
-        run_ends(events), [*KEY]
+    pieces = (
+        _versions(_with_end_of_entries(events))
+        .select(*PARTITION, "superseded_t", "gone_t", F.inline("entries"))
+        .select(
+            *ENTRY,
+            F.greatest("t", "superseded_t").alias("from_t"),
+            F.least("until_t", "gone_t").alias("to_t"),
+        )
+        .where("from_t < to_t")
     )
-    pieces = ended.select(
-        *ENTRY,
-        F.greatest("t", "superseded_t").alias("from_t"),
-        F.least(F.coalesce("next_t", "end_t"), F.coalesce("gone_t", "end_t")).alias("to_t"),
-    ).where("superseded_t is not null and from_t < to_t")
     in_order = Window.partitionBy(*ENTRY).orderBy("from_t")
     before = F.max("to_t").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
     island = F.sum(F.when(F.col("from_t") > F.col("before_t"), 1).otherwise(0)).over(in_order)
@@ -68,57 +68,46 @@ def intervals(events: DataFrame) -> DataFrame:
     )
 
 
-def _versions(events: DataFrame) -> DataFrame:
-    """Each version: when a later one came, when its znode went."""
-    rows = state_rows(events)
-    deleted = F.min(F.when(F.col("version").isNull(), F.col("t"))).over(
-        Window.partitionBy(*PARTITION, "generation")
-    )
-    first = (
-        rows.withColumn("gone_t", deleted)
-        .where("version is not null")
-        .groupBy(*PARTITION, "generation", "version")
-        .agg(F.min("t").alias("t"), F.min("gone_t").alias("gone_t"))
+def _versions(rows: DataFrame) -> DataFrame:
+    """Each version that a later one superseded: when, who showed it from when until when
+    (`entries`), when its znode went."""
+    told = F.when(F.col("what").isin(*STATES), F.col("t"))
+    entry = F.when(F.col("what") == "shown", F.struct("broker", "t", "until_t"))
+    each = rows.groupBy(*VERSION).agg(
+        F.min(told).alias("told_t"), F.collect_list(entry).alias("entries")
     )
     in_order = Window.partitionBy(*PARTITION, "generation").orderBy("version")
-    return first.withColumn("superseded_t", F.lead("t").over(in_order))
+    whole = in_order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    gone = F.when(F.col("version").isNull(), F.col("told_t"))
+    return (
+        each.where("told_t is not null")
+        .withColumns(
+            {"superseded_t": F.lead("told_t").over(in_order), "gone_t": F.min(gone).over(whole)}
+        )
+        .where("version is not null and superseded_t is not null")
+    )
 
 
-def _entries(events: DataFrame) -> DataFrame:
-    """What each cache showed, with the znode's generation then, and until when."""
-    taken = shown(events).withColumn("taken", F.lit(True))
-    dropped = (
-        of_kinds(events, "metadata_cache_updated")
-        .select(*KEY, "seq", "t", "broker", F.explode("metadata_cache_updated_removed").alias("of"))
-        .select(*KEY, "of.topic", "of.partition", "seq", "t", "broker")
+def _with_end_of_entries(events: DataFrame) -> DataFrame:
+    """What a cache shows it shows until it has something else of the partition (or has dropped it),
+    its process ends, or the run is over: `until_t`."""
+    rows = history(events).where(F.col("what").isin(*STATES, "shown", "dropped"))
+    told = F.col("what").isin("shown", "dropped")
+    entry = Window.partitionBy(*PARTITION, "broker", told).orderBy("seq")
+    after = F.filter("ends", lambda one: one["seq"] >= F.col("seq"))
+    until = F.coalesce(F.least(F.lead("t").over(entry), F.get(after, 0)["t"]), F.col("end_t"))
+    return rows.join(F.broadcast(_ends_of_processes(events)), [*KEY, "broker"], "left").withColumn(
+        "until_t", until
     )
-    rows = taken.unionByName(dropped, allowMissingColumns=True)
-    ends = _ends_of_processes(events)
-    of_broker = Window.partitionBy(*KEY, "broker").orderBy(F.desc("seq"))
-    ended = F.last(F.when(F.col("ends"), F.col("t")), ignorenulls=True).over(of_broker)
-    rows = (
-        rows.withColumn("ends", F.lit(False))
-        .unionByName(ends, allowMissingColumns=True)
-        .withColumn("process_end_t", ended)
-        .where("not ends")
-    )
-    entry = Window.partitionBy(*ENTRY).orderBy("seq")
-    rows = rows.withColumn(
-        "next_t", F.least(F.lead("t").over(entry), F.col("process_end_t"))
-    ).where("taken")
-    created = state_rows(events).where("created").select(*PARTITION, "seq", "created")
-    both = rows.unionByName(created, allowMissingColumns=True)
-    so_far = Window.partitionBy(*PARTITION).orderBy("seq")
-    generation = F.coalesce(F.sum(F.col("created").cast("int")).over(so_far), F.lit(0))
-    return both.withColumn("generation", generation).where("taken").drop("created", "ends")
 
 
 def _ends_of_processes(events: DataFrame) -> DataFrame:
-    """A process that ends, or starts anew, has nothing in its cache."""
+    """A process that ends, or starts anew, has nothing in its cache: when each broker's did, in
+    order (`ends`)."""
     struck = F.get_json_object("arguments", "$.broker").cast("bigint")
-    lives = of_kinds(events, "broker_starting", "broker_exited", "broker_halted")
-    killed = of_kinds(events, "stimulus").where(F.col("do").isin(*_DEATHS))
-    rows = lives.select(*KEY, "seq", "t", "broker").unionByName(
-        killed.select(*KEY, "seq", "t", F.coalesce(struck, "broker").alias("broker"))
+    lives = of_kinds(rare(events), "broker_starting", "broker_exited", "broker_halted", "stimulus")
+    return (
+        lives.where((F.col("kind") != "stimulus") | F.col("do").isin(*_DEATHS))
+        .groupBy(*KEY, F.coalesce(struck, "broker").alias("broker"))
+        .agg(F.sort_array(F.collect_list(F.struct("seq", "t"))).alias("ends"))
     )
-    return rows.withColumn("ends", F.lit(True))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, declared, of_kinds
+from emulator.analysis.derived import KEY, declared, of_kinds, rare, runs_among
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -17,7 +17,7 @@ SCHEMA = (
 
 
 def aggregate(events: DataFrame) -> DataFrame:
-    ended = of_kinds(events, "run_ended")
+    ended = of_kinds(rare(events), "run_ended")
     every = ended.groupBy(*GROUP).agg(F.count("*").alias("runs_in_all"))
     of_run = (
         ended.select(*KEY, F.explode("violations").alias("one"))
@@ -26,7 +26,7 @@ def aggregate(events: DataFrame) -> DataFrame:
     )
     found = of_run.groupBy(*GROUP, "invariant", "hazard").agg(
         F.sum("n").alias("count"),
-        F.count_distinct("run").alias("runs"),
+        runs_among(F.col("run")).alias("runs"),
         F.max_by("run", F.struct("n", "run")).alias("worst_run"),
     )
     found = found.join(F.broadcast(every), [*GROUP])

@@ -6,7 +6,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, declared, of_kinds
+from emulator.analysis.counted import counts
+from emulator.analysis.derived import KEY, declared
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -17,12 +18,10 @@ SCHEMA = (
 
 
 def aggregate(events: DataFrame) -> DataFrame:
-    actor = F.regexp_replace("thread", r"\d+", "N")
-    size = F.octet_length("path") + F.octet_length(F.coalesce("detail", F.lit("")))
     of_run = (
-        of_kinds(events, "zk_sent")
-        .groupBy(*KEY, actor.alias("actor"), "op")
-        .agg(F.count("*").alias("requests"), F.sum(size).alias("bytes"))
+        counts(events, "zk_sent")
+        .groupBy(*KEY, "actor", F.col("name").alias("op"))
+        .agg(F.sum("n").alias("requests"), F.sum("amount").alias("bytes"))
     )
     found = of_run.groupBy(*GROUP, "actor", "op").agg(
         F.sum("requests").alias("requests"),
@@ -30,7 +29,7 @@ def aggregate(events: DataFrame) -> DataFrame:
         F.count("*").alias("runs"),
         F.max_by("run", F.struct("requests", "run")).alias("worst_run"),
     )
-    changes = of_kinds(events, "isr_updated").groupBy(*GROUP).agg(F.count("*").alias("changes"))
+    changes = counts(events, "isr_updated").groupBy(*GROUP).agg(F.sum("n").alias("changes"))
     both = found.join(F.broadcast(changes), [*GROUP], "left")
     return declared(
         both.withColumn("requests_per_change", F.col("requests") / F.col("changes")).withColumn(
