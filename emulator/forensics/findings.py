@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from emulator.forensics.diagnoses.base import Diagnosed, diagnose
+from emulator.forensics.diagnoses.base import Diagnosed, diagnose, hear
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.handlers import Dispatch
 from emulator.trace.partitions import Partition, Partitions, State
 from emulator.trace.values import PartitionState, TopicPartition
 
@@ -67,9 +66,7 @@ def find(events: Sequence[AnyEvent]) -> Findings:
     partitions = Partitions()
     partitions.listen(line.written)
     partitions.listen(caches.written)
-    dispatch = Dispatch([partitions, line, caches])
-    for event in events:
-        dispatch(event)
+    hear(events, partitions, line, caches)
     end_us = events[-1].t if events else 0
     return Findings(
         timeline=line.moments,
@@ -83,9 +80,7 @@ def find(events: Sequence[AnyEvent]) -> Findings:
 def isr_history(events: Sequence[AnyEvent]) -> dict[TopicPartition, list[tuple[int, ...]]]:
     """The ISRs of each partition, in order."""
     partitions = Partitions()
-    dispatch = Dispatch([partitions])
-    for event in events:
-        dispatch(event)
+    hear(events, partitions)
     return {name: one.isr_history for name, one in partitions.all.items() if one.states}
 
 

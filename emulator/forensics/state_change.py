@@ -40,15 +40,16 @@ def _leader_and_isr(account: Account, found: re.Match[str]) -> None:
     about.told = told
     account.controller_epoch = max(account.controller_epoch, epoch)
     account.emit(e.LeaderAndIsr, sender=int(found["from"]), sender_epoch=epoch, state=told)
-    key = _sent_state("LeaderAndIsr", account.broker, told)
+    key = _sent_state("LeaderAndIsr", int(found["from"]), account.broker, told)
     account.causes.arrived(key, account.clock, account.at_ms)
     _answers(account, "LEADER_AND_ISR", found)
     _saw(account, told)
 
 
-def _sent_state(request: str, to: int, told: PartitionState) -> tuple[object, ...]:
+def _sent_state(request: str, sender: int, to: int, told: PartitionState) -> tuple[object, ...]:
+    """A new controller sends what the last one has sent already."""
     version = told.leader_epoch, told.zk_version, told.controller_epoch, told.is_new
-    return (request, to, told.partition, *version)
+    return (request, sender, to, told.partition, *version)
 
 
 def _answers(account: Account, request: str, found: re.Match[str]) -> None:
@@ -299,7 +300,7 @@ def _replica_state(account: Account, found: re.Match[str]) -> None:
 )
 def _sending_leader_and_isr(account: Account, found: re.Match[str]) -> None:
     told = state(found["state"], _partition(found))
-    key = _sent_state("LeaderAndIsr", int(found["to"]), told)
+    key = _sent_state("LeaderAndIsr", account.broker, int(found["to"]), told)
     account.causes.sent(key, account.clock, account.at_ms)
     _saw(account, told)
 

@@ -16,6 +16,7 @@ from typing import ClassVar
 import msgspec
 
 from emulator.trace.events import AnyEvent
+from emulator.trace.handlers import Dispatch
 from emulator.trace.values import TopicPartition
 
 
@@ -56,6 +57,13 @@ def diagnoses() -> tuple[Diagnosis, ...]:
     for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
         importlib.import_module(f"{package.__name__}.{module}")
     return tuple(sorted((kind() for kind in Diagnosis.__subclasses__()), key=lambda d: d.name))
+
+
+def hear(events: Sequence[AnyEvent], *listeners: object) -> None:
+    """Each listener hears each event, in the order given."""
+    dispatch = Dispatch(list(listeners))
+    for event in events:
+        dispatch(event)
 
 
 def diagnose(events: Sequence[AnyEvent]) -> list[Diagnosed]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from emulator.forensics.diagnoses.base import Diagnosed, Diagnosis
+from emulator.forensics.diagnoses.base import Diagnosed, Diagnosis, hear
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.handlers import Dispatch
 from emulator.trace.partitions import Partition, Partitions, State
 from emulator.trace.values import TopicPartition
 
@@ -30,9 +29,7 @@ class NobodyIsTold(Diagnosis):
 
     def cases(self, events: Sequence[AnyEvent]) -> Iterator[Diagnosed]:
         look = _Look()
-        dispatch = Dispatch([look.partitions, look])
-        for event in events:
-            dispatch(event)
+        hear(events, look.partitions, look)
         end_us = events[-1].t if events else 0
         for name, state in sorted(look.untold.items()):
             if end_us - state.t_us >= PATIENCE_US:

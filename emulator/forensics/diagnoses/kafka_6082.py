@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from emulator.forensics.diagnoses.base import Diagnosed, Diagnosis
+from emulator.forensics.diagnoses.base import Diagnosed, Diagnosis, hear
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.handlers import Dispatch
 from emulator.trace.partitions import Partition, Partitions, State
 from emulator.trace.values import TopicPartition
 
@@ -42,9 +41,7 @@ class ReplacedController(Diagnosis):
 
     def cases(self, events: Sequence[AnyEvent]) -> Iterator[Diagnosed]:
         look = _Look()
-        dispatch = Dispatch([look.partitions, look])
-        for event in events:
-            dispatch(event)
+        hear(events, look.partitions, look)
         return (self._told(case) for case in look.cases.values())
 
     def _told(self, case: _Case) -> Diagnosed:

@@ -343,3 +343,30 @@ def test_rotated_pieces_are_read_oldest_first_whatever_their_names(tmp_path: Pat
         "server.log.1",
         "server.log",
     ]
+
+
+def test_what_two_controllers_send_alike_is_told_apart() -> None:
+    """A new controller sends each broker the states it finds, as the last one had; their logs are
+    not read in order of time."""
+    causes = Causes()
+    state = RECEIVED["2.6"].partition("request ")[2].partition(" correlation")[0]
+    sending = (
+        f"[Controller id={{0}} epoch={{0}}] Sending become-follower LeaderAndIsr request {state} to"
+        " broker 1 for partition orders-0"
+    )
+    received = (
+        f"[Broker id=1] Received LeaderAndIsr request {state} correlation id 9 from controller"
+    )
+    for broker, at_ms, text in (
+        (2, 2_000, sending.format(2)),
+        (3, 1_000, sending.format(3)),
+        (1, 1_005, f"{received} 3 epoch 3"),
+        (1, 2_005, f"{received} 2 epoch 2"),
+    ):
+        account = Account(broker, causes)
+        account.read(Line(at_ms, "TRACE", text, CHANGES))
+        assert account.understood == 1
+    assert {(one.cause, one.seen_ms - one.sent_ms) for one in causes.pairs()} == {
+        ("broker-2", 5),
+        ("broker-3", 5),
+    }
