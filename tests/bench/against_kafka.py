@@ -31,8 +31,8 @@ cluster:
   brokers: 3
   first: 3
   config:
-    replica.lag.time.max.ms: 2000
-    zookeeper.session.timeout.ms: 6000
+    replica.lag.time.max.ms: 10000
+    zookeeper.session.timeout.ms: {session}
     auto.leader.rebalance.enable: false
 """
 _STORM = """\
@@ -40,9 +40,9 @@ about: {partitions} partitions are created, and lose a follower at once
 {config}
 faults:
   - {{at: 2s, create_topic: {{topic: storm, assignment: {assignment}}}}}
-  - {{at: 60s, pause: {{broker: 3}}, for: 10s}}
-  - {{at: 61s, send: {{topic: storm, records: 1, acks: 1}}}}
-run: 90s
+  - {{at: 40s, pause: {{broker: 2}}, for: 25s}}
+  - {{at: 41s, send: {{topic: storm, records: 1, acks: 1}}}}
+run: 75s
 expect: []
 """
 _MANY = """\
@@ -93,12 +93,17 @@ def _played(words: list[str], out: Path, read: Callable[[Sequence[AnyEvent]], Ph
 
 
 def storm_text() -> str:
-    return _STORM.format(partitions=STORM, config=_CONFIG, assignment=[[1, 2, 3]] * STORM)
+    return _STORM.format(partitions=STORM, config=_of(40_000), assignment=[[1, 2, 3]] * STORM)
 
 
 def many_text() -> str:
     assignment = [[[1, 2], [2, 3], [3, 1]][n % 3] for n in range(MANY)]
-    return _MANY.format(partitions=MANY, config=_CONFIG, assignment=assignment)
+    return _MANY.format(partitions=MANY, config=_of(6_000), assignment=assignment)
+
+
+def _of(session_ms: int) -> str:
+    """The cluster: who stands still keeps its session, who dies loses it soon."""
+    return _CONFIG.format(session=session_ms)
 
 
 # -- what a trace shows ----------------------------------------------------------------------------
