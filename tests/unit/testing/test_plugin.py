@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 DOCUMENT = Path(__file__).parents[3] / "docs" / "races.md"
 
 
@@ -32,6 +34,33 @@ def test_the_documented_example_is_ten_lines_and_holds(tmp_path: Path) -> None:
     assert len(text[text.index("@pytest") :].splitlines()) <= 10
     code, said = run_pytest(tmp_path, text)
     assert (code, "3 passed" in said) == (0, True), said
+
+
+INSTALLED = """\
+import sys
+sys.path.insert(0, {site!r})
+import pytest
+code = pytest.main(["-q", "-p", "no:cacheprovider", "--strict-markers", "--rootdir=.", "."])
+import emulator.testing.cluster
+print("from", emulator.testing.cluster.__file__)
+sys.exit(code)
+"""
+
+
+@pytest.mark.slow
+def test_the_documented_example_holds_with_the_installed_package(tmp_path: Path) -> None:
+    """A wheel of this project, in another one's folder: pytest finds the plug-in by itself."""
+    site, folder = tmp_path / "site", tmp_path / "other"
+    folder.mkdir()
+    pip = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation")
+    subprocess.run([*pip, "--target", str(site), str(DOCUMENT.parents[1])], check=True, timeout=300)
+    (folder / "test_race.py").write_text(documented())
+    command = (sys.executable, "-I", "-c", INSTALLED.format(site=str(site)))
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert (done.returncode, "3 passed" in done.stdout) == (0, True), done.stdout + done.stderr
+    assert f"from {site}" in done.stdout
 
 
 FAILS = """\
