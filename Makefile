@@ -23,7 +23,7 @@ export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
 
 help: ## This list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | \
-		while IFS='|' read -r name what; do printf '%-18s%s\n' "$$name" "$$what"; done
+		while IFS='|' read -r name what; do printf '%-20s%s\n' "$$name" "$$what"; done
 
 setup: ## Python packages into .venv/, Java where it is missing; nothing when all is there
 	@.ci/setup
