@@ -15,24 +15,18 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from emulator.conformance.compare import judge
-from emulator.conformance.export import export
-from emulator.conformance.recording import Recording
-from emulator.runtime.play import PlayOptions, play
+from emulator.runtime.play import PlayOptions
 from emulator.trace.events import (
     AnyEvent,
     BrokerExited,
-    IsrChangeNotified,
     IsrUpdated,
     Stimulus,
     ZkReply,
@@ -40,8 +34,17 @@ from emulator.trace.events import (
     ZkSent,
     ZkTransaction,
 )
-from emulator.trace.reader import read_events
-from emulator.trace.sink import Sink
+from tests.live.agreeing import (
+    ISR,
+    ROOT,
+    SEEDS,
+    TOLD,
+    LiveRun,
+    comparable,
+    isr_run,
+    simulated,
+    written,
+)
 from tests.sim.shipped_runs import NAMES, RACE_FREE, played, scenario
 from zk import paths
 from zk.ops import Transaction
@@ -49,8 +52,6 @@ from zk.txnlog import read_log
 
 pytestmark = pytest.mark.live
 
-ROOT = Path(__file__).resolve().parents[2]
-ISR = (sys.executable, "-c", "from emulator.cli import main; main()")
 TIME_SCALE = 6
 LEAST_LAG_MS = 200
 """A lag time that is shorter on the wall clock than this is lost to the machine's own hiccups."""
@@ -61,67 +62,10 @@ OURS = "2.6"
 AT_A_TIME = 4
 """A live run is idle for most of its time."""
 
-PLAYS = 3
-"""On a busy machine threads of a live run wait for the processor for longer than any seed draws."""
-
-SEEDS = range(3)
-SETTINGS = {"kind": "settings", "kafka": "2.6.3"}
 READS = ("exists", "getData", "getChildren2")
 SESSIONS = ("createSession", "closeSession")
 LOST = (-4, -112)
 """CONNECTIONLOSS and SESSIONEXPIRED: whether it was applied is not known."""
-
-POINTS = range(1, 8)
-TOLD = 4
-QUIET_MS = 5_000
-UNKNOWN = 2
-
-
-@dataclass(frozen=True)
-class LiveRun:
-    """A run directory, read back."""
-
-    code: int
-    said: str
-    summary: dict[str, Any]
-    directory: Path
-    events: list[AnyEvent]
-
-    @property
-    def recording(self) -> Recording:
-        return export(self.events, SETTINGS, "live")
-
-    def of(self, kind: type) -> list[Any]:
-        return [event for event in self.events if isinstance(event, kind)]
-
-
-def isr_run(name: str, out: Path) -> LiveRun:
-    """As a user has it; again when the machine was too slow to tell, or for the judge to agree."""
-    lag_ms = int(scenario(name).settings.get("replica.lag.time.max.ms", "10000"))
-    scale = str(min(TIME_SCALE, lag_ms // LEAST_LAG_MS))
-    for _ in range(PLAYS):
-        command = (*ISR, "run", name, "--time-scale", scale, "--out", str(out), "--json")
-        told = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
-        )
-        assert told.stdout, told.stderr
-        summary = json.loads(told.stdout)
-        directory = Path(summary["run_directory"])
-        events = list(read_events(directory / "trace.ndjson"))
-        played_live = LiveRun(told.returncode, told.stderr, summary, directory, events)
-        if told.returncode != UNKNOWN and not differences(played_live):
-            break
-    return played_live
-
-
-def differences(run: LiveRun) -> dict[int, object]:
-    """Of the live run and the simulated one that is nearest, in the points that can be compared."""
-    points = comparable(run)
-    if not points:
-        return {}
-    runs = [simulated(run.summary["scenario"], seed) for seed in SEEDS]
-    nearest = judge(run.recording, runs).nearest_differences
-    return {point: nearest[point] for point in points if nearest[point] is not None}
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +78,13 @@ def runs(
     chosen = {name for item in request.session.items for name in NAMES if f"[{name}]" in item.name}
     longest_first = sorted(chosen, key=lambda name: -scenario(name).duration_us)
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        yield {name: pool.submit(isr_run, name, out / name) for name in longest_first}
+        yield {name: pool.submit(scaled_run, name, out / name) for name in longest_first}
+
+
+def scaled_run(name: str, out: Path) -> LiveRun:
+    """As fast as its lag time allows."""
+    lag_ms = int(scenario(name).settings.get("replica.lag.time.max.ms", "10000"))
+    return isr_run(name, out, "--time-scale", str(min(TIME_SCALE, lag_ms // LEAST_LAG_MS)))
 
 
 def of_our_version(name: str) -> Any:
@@ -148,13 +98,6 @@ def of_our_version(name: str) -> Any:
 @pytest.fixture(params=[of_our_version(name) for name in NAMES])
 def run(request: pytest.FixtureRequest, runs: dict[str, Future[LiveRun]]) -> LiveRun:
     return runs[request.param].result()
-
-
-@cache
-def simulated(name: str, seed: int) -> Recording:
-    sink = Sink()
-    play(scenario(name), PlayOptions(seed=seed), sink)
-    return export(sink.events, SETTINGS, f"seed {seed}")
 
 
 def test_what_it_expects_holds_in_both(run: LiveRun) -> None:
@@ -181,29 +124,11 @@ def test_the_judge_of_recordings_cannot_tell_which_is_which(
         assert {point: differences[point] for point in points} == dict.fromkeys(points)
 
 
-def comparable(run: LiveRun) -> list[int]:
-    if run.summary["scenario"] not in RACE_FREE:
-        return []
-    by_60_s = any(e.quiet_ms < QUIET_MS for e in run.of(IsrChangeNotified))
-    return [point for point in POINTS if point != TOLD or not by_60_s]
-
-
 @pytest.mark.parametrize("name", RACE_FREE)
 def test_a_race_free_one_agrees_literally(name: str, runs: dict[str, Future[LiveRun]]) -> None:
     """ISR histories and notifications, byte for byte, and who wrote them."""
     live = written(runs[name].result().recording)
     assert [written(simulated(name, seed)) for seed in SEEDS] == [live] * len(SEEDS)
-
-
-def written(recording: Recording) -> dict[str, list[tuple[object, ...]]]:
-    """By state znode, and for the notifications as one."""
-    found: dict[str, list[tuple[object, ...]]] = {}
-    for one in recording.transactions:
-        notified = one.path.startswith("/isr_change_notification/")
-        if notified or one.path.endswith("/state"):
-            row = (one.broker, one.op, one.path, one.data, one.version)
-            found.setdefault("notifications" if notified else one.path, []).append(row)
-    return found
 
 
 def test_the_trace_has_what_the_servers_log_has(run: LiveRun) -> None:

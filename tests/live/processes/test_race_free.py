@@ -1,0 +1,78 @@
+"""The shipped scenarios that are free of races, on brokers that are processes, beside virtual time.
+
+Each run is exported as a recording, and the judge of recordings cannot tell it from simulated ones
+in any of its points: state znodes (1), notifications (2), sessions and controller (3), what brokers
+were told (4), ISR decisions (5), requests to ZooKeeper by thread (6), what became of records (7).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.conformance.compare import judge
+from emulator.scenario import shipped
+from tests.live.agreeing import SEEDS, LiveRun, comparable, isr_run, simulated, written
+from tests.sim.shipped_runs import RACE_FREE, scenario
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+LONG_US = 25_000_000
+"""From here on a play, which takes as long as it says, is one for `make soak`."""
+
+BOOT_US = 10_000_000
+"""Where a broker starts again, the run is longer by this: a process takes seconds to boot on a busy
+machine, and what it leads to is told five seconds later."""
+
+AT_A_TIME = 2
+
+
+def in_time(name: str) -> Any:
+    long = scenario(name).duration_us > LONG_US
+    return pytest.param(name, marks=pytest.mark.soak) if long else name
+
+
+def longer(name: str, folder: Path) -> Path:
+    """The scenario, with time for who starts again."""
+    text = shipped.shipped()[name].read_text()
+    loaded = scenario(name)
+    starts = any(step.stimulus.name == "start" for step in loaded.steps)
+    until_ms = (loaded.duration_us + BOOT_US * starts) // 1000
+    found, count = re.subn(r"(?m)^run: .*$", f"run: {until_ms}ms", text)
+    assert count == 1
+    folder.mkdir()
+    (folder / f"{name}.yaml").write_text(found)
+    return folder / f"{name}.yaml"
+
+
+@pytest.fixture(scope="module")
+def runs(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Future[LiveRun]]]:
+    """Those that tests were chosen for, a few at a time."""
+    out = tmp_path_factory.mktemp("runs")
+    chosen = [n for n in RACE_FREE if any(f"[{n}]" in i.name for i in request.session.items)]
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        yield {
+            n: pool.submit(isr_run, str(longer(n, out / n)), out / n, "--target", "processes")
+            for n in chosen
+        }
+
+
+@pytest.mark.parametrize("name", [in_time(name) for name in RACE_FREE])
+def test_a_race_free_one_agrees_literally(name: str, runs: dict[str, Future[LiveRun]]) -> None:
+    """What it expects holds; the judge sees no difference; ISR histories and notifications are the
+    same byte for byte, and who wrote them."""
+    run = runs[name].result()
+    assert run.code == 0, run.said
+    simulations = [simulated(run.source, seed) for seed in SEEDS]
+    points = comparable(run)
+    nearest = judge(run.recording, simulations).nearest_differences
+    assert {point: nearest[point] for point in points} == dict.fromkeys(points)
+    live = written(run.recording)
+    assert [written(one) for one in simulations] == [live] * len(SEEDS)
