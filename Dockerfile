@@ -1,12 +1,15 @@
-# The image of brokers and of the lab: `isr`, no Java, no Spark, nobody's root.
-# Packages are those of requirements.lock, by their hashes, less what only tests and analysis need.
-FROM python:3.11-slim-bookworm AS packages
+# Two images. `isr`: brokers and the lab, no Java, no Spark, nobody's root. `spark`: that, with Java
+# and Spark, for masters, workers and drivers of `isr sweep` and `isr analyze`.
+# Packages are those of requirements.lock, by their hashes, less what only tests need.
+FROM python:3.11-slim-bookworm AS light
 COPY requirements.lock /tmp/
-RUN awk '/^[a-z]/ { split($1, name, "=="); \
-         keep = name[1] !~ /^(pyspark|py4j|pyarrow|matplotlib|numpy|pillow|contourpy|cycler|fonttools|kiwisolver|pyparsing|python-dateutil|hypothesis|mypy|ruff|pytest|pytest-xdist|import-linter|grimp|execnet|kafka-python|pywin32|colorama|ast-serialize|librt)$/ } keep' \
-        /tmp/requirements.lock > /tmp/image.lock && \
+RUN awk -v heavy='^(pyspark|py4j|pyarrow|matplotlib|numpy|pillow|contourpy|cycler|fonttools|kiwisolver|pyparsing|python-dateutil)$' \
+        -v tests='^(hypothesis|mypy|ruff|pytest|pytest-xdist|import-linter|grimp|execnet|kafka-python|pywin32|colorama|ast-serialize|librt)$' \
+        '/^[a-z]/ { split($1, name, "=="); \
+           to = name[1] ~ tests ? "/dev/null" : name[1] ~ heavy ? "/tmp/heavy.lock" : "/tmp/light.lock" } \
+         to { print > to }' /tmp/requirements.lock && \
     python -m venv /opt/isr && \
-    /opt/isr/bin/pip install --no-cache-dir --no-deps --require-hashes -r /tmp/image.lock
+    /opt/isr/bin/pip install --no-cache-dir --no-deps --require-hashes -r /tmp/light.lock
 COPY pyproject.toml README.md /src/
 COPY emulator /src/emulator
 COPY zk /src/zk
@@ -17,9 +20,25 @@ RUN /opt/isr/bin/pip install --no-cache-dir --no-deps --no-index --no-build-isol
 FROM python:3.11-slim-bookworm AS isr
 RUN groupadd --gid 10001 isr && useradd --uid 10001 --gid isr --create-home isr && \
     mkdir /data /traces /runs && chown isr:isr /data /traces /runs
-COPY --from=packages /opt/isr /opt/isr
+COPY --from=light /opt/isr /opt/isr
 ENV PATH=/opt/isr/bin:$PATH PYTHONUNBUFFERED=1
 USER isr
 WORKDIR /runs
 VOLUME ["/data", "/traces"]
 ENTRYPOINT ["isr"]
+
+FROM python:3.11-slim-bookworm AS heavy
+COPY --from=light /tmp/heavy.lock /tmp/light.lock /tmp/
+RUN python -m venv /opt/isr && \
+    grep -A 9 '^setuptools' /tmp/light.lock | awk '/^[a-z]/ { keep = $1 ~ /^setuptools/ } keep' >/tmp/build.lock && \
+    /opt/isr/bin/pip install --no-cache-dir --no-deps --require-hashes -r /tmp/build.lock && \
+    /opt/isr/bin/pip install --no-cache-dir --no-deps --no-build-isolation --require-hashes -r /tmp/heavy.lock && \
+    /opt/isr/bin/pip uninstall -y setuptools
+
+FROM isr AS spark
+USER root
+RUN command -v java >/dev/null || { apt-get -q update && \
+        apt-get -q -y --no-install-recommends install openjdk-17-jre-headless && \
+        rm -rf /var/lib/apt/lists/*; }
+COPY --from=heavy /opt/isr /opt/isr
+USER isr

@@ -31,7 +31,7 @@ import tenacity
 from zk import jute
 from zk.child import Child
 from zk.errors import Code
-from zk.ops import Create
+from zk.ops import Create, Delete, GetChildrenNames, Reply, Request
 
 JAVA_MIN = 17
 HOST = "127.0.0.1"
@@ -160,11 +160,20 @@ class Probe:
             self._socket.close()
             raise
 
-    def create(self, path: str) -> int:
+    def create(self, path: str) -> Code:
         """Create an empty persistent znode; the result code."""
+        return self._ask(Create(path, None)).code
+
+    def delete(self, path: str) -> None:
+        """A znode and all below it."""
+        for child in self._ask(GetChildrenNames(path)).children:
+            self.delete(f"{path}/{child}")
+        self._ask(Delete(path))
+
+    def _ask(self, request: Request) -> Reply:
         self._xid += 1
-        self._send(jute.encode_request(self._xid, Create(path, None)))
-        return jute.decode_reply_header(self._receive()).error
+        self._send(jute.encode_request(self._xid, request))
+        return jute.decode_reply(request, self._receive())
 
     def close(self) -> None:
         """Close the session, wait for the answer, close the socket."""
@@ -248,6 +257,12 @@ def ensure_chroot(address: Address, timeout_ms: int = 10_000) -> None:
                 raise NoRights(f"no rights to create the chroot {path} at {address.hosts}")
             if code not in (Code.OK, Code.NODE_EXISTS):
                 raise ServerError(f"creating the chroot {path} at {address.hosts}: error {code}")
+
+
+def remove_chroot(address: Address, timeout_ms: int = 10_000) -> None:
+    """The chroot's last znode goes, with all below it. Raises NotReady."""
+    with _probe(address, timeout_ms, 10_000) as probe:
+        probe.delete(address.chroot)
 
 
 def four_letter_word(server: tuple[str, int], word: str) -> str:

@@ -1,19 +1,24 @@
-"""A real ZooKeeper server in a container of its own, through the Docker SDK.
+"""Real ZooKeeper servers in containers of their own, through the Docker SDK.
 
 Owns one container of the official image (`ZOOKEEPER_IMAGE` names another): started, waited for,
 paused, killed, started again on its data, and removed with its volumes. However this process ends,
 SIGKILL included, the container goes: another process holds a pipe of ours and removes it when the
-pipe ends without a word (as `zk.server` does for a JVM). Knows no emulator.
+pipe ends without a word (as `zk.server` does for a JVM). Several make an ensemble
+(`zk.server_ensemble`). Knows no emulator.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
 import sys
+import tarfile
 import uuid
-from types import TracebackType
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 import tenacity
@@ -60,6 +65,29 @@ def engine() -> Any:
     return client
 
 
+def in_network(client: Any, network: str, *aliases: str) -> dict[str, Any]:
+    """What makes a new container be in a network from its start, under other names too."""
+    if not network:
+        return {}
+    end = client.api.create_endpoint_config(aliases=list(aliases))
+    return {"network": network, "networking_config": {network: end}}
+
+
+def copied_log(container: Any, folder: Path) -> Path:
+    """The transaction log inside a container of the official image, copied below `folder`."""
+    unpack(container, "/datalog/version-2", folder)
+    return folder / "version-2"
+
+
+def unpack(container: Any, path: str, folder: Path) -> None:
+    """Copy what is at a path inside a container, which may have ended, into a folder."""
+    chunks, _ = container.get_archive(path)
+    with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as archive:
+        if hasattr(tarfile, "data_filter"):  # Python 3.11.4
+            archive.extraction_filter = tarfile.data_filter
+        archive.extractall(folder)
+
+
 class ContainerServer:
     """One server; as `zk.server.EmbeddedServer`, except that nobody else can read its log.
 
@@ -73,17 +101,23 @@ class ContainerServer:
         max_session_timeout_ms: int | None = None,
         *,
         image: str = "",
+        network: str = "",
+        alias: str = "",
+        more: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Raises NoEngine."""
+        """`network`: the engine's network that it is in, under the name `alias`; `more` goes to
+        its entry point. Raises NoEngine."""
         self._engine = engine()
         self.image = image or os.environ.get("ZOOKEEPER_IMAGE") or IMAGE
         self.name = f"isr-zookeeper-{uuid.uuid4().hex[:12]}"
+        self._network, self._alias = network, alias
         self._environment = {
             "ZOO_TICK_TIME": str(tick_ms),
             "ZOO_MAX_CLIENT_CNXNS": "0",
             "ZOO_4LW_COMMANDS_WHITELIST": "*",
             "ZOO_CFG_EXTRA": f"minSessionTimeout={min_session_timeout_ms or 2 * tick_ms}"
             f" maxSessionTimeout={max_session_timeout_ms or 20 * tick_ms}",
+            **more,
         }
         self._container: Any = None
         self._watchdog: subprocess.Popen[bytes] | None = None
@@ -100,7 +134,7 @@ class ContainerServer:
         then nothing of it is left."""
         try:
             self.launch()
-            self._wait_until_it_serves(timeout_ms)
+            self.wait_until_it_serves(timeout_ms)
         except BaseException:
             self.close()
             raise
@@ -139,6 +173,7 @@ class ContainerServer:
             labels={LABEL: str(os.getpid())},
             environment=self._environment,
             ports={"2181/tcp": (HOST, self.port)},
+            **in_network(self._engine, self._network, self._alias),
         )
 
     def stop(self) -> None:
@@ -157,6 +192,10 @@ class ContainerServer:
         self._container.reload()
         if self._container.status == "paused":
             self._container.unpause()
+
+    def fetch_log(self, folder: Path) -> Path:
+        """Its transaction log as it is now, copied below `folder`: the `version-2` to read."""
+        return copied_log(self._container, folder)
 
     def close(self) -> None:
         """Remove it, with its volumes."""
@@ -189,7 +228,9 @@ class ContainerServer:
         if self._container.status in ("exited", "dead"):
             raise StartFailed(f"the ZooKeeper container has ended: {self._last_words()}")
 
-    def _wait_until_it_serves(self, timeout_ms: int) -> None:
+    def wait_until_it_serves(self, timeout_ms: int = READY_TIMEOUT_MS) -> None:
+        """Raises NotReady, StartFailed."""
+
         def give_up(state: tenacity.RetryCallState) -> None:
             error = state.outcome.exception() if state.outcome else None
             waited = f"{timeout_ms / 1000:g} s"
@@ -209,3 +250,40 @@ class ContainerServer:
     def _last_words(self) -> str:
         lines = self._container.logs(tail=1).decode(errors="replace").split("\n")
         return lines[0].strip() or "no word in its log"
+
+
+class FoundServer:
+    """A server in a container that somebody else has made: struck, and never removed."""
+
+    def __init__(self, container: Any) -> None:
+        self._container = container
+
+    @property
+    def is_there(self) -> bool:
+        self._container.reload()
+        return str(self._container.status) in ("running", "paused")
+
+    def launch(self) -> None:
+        self._container.start()
+
+    def stop(self) -> None:
+        self.resume()
+        self._container.kill()
+        self._container.wait()
+
+    def pause(self) -> None:
+        self._container.pause()
+
+    def resume(self) -> None:
+        self._container.reload()
+        if self._container.status == "paused":
+            self._container.unpause()
+
+    def fetch_log(self, folder: Path) -> Path:
+        return copied_log(self._container, folder)
+
+    def close(self) -> None:
+        """As it was found: it runs."""
+        self.resume()
+        if not self.is_there:
+            self.launch()

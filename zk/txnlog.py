@@ -11,11 +11,12 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
+from zk import jute
 from zk.jute import Malformed, OpCode, Reader
 from zk.ops import Transaction
 
@@ -56,6 +57,32 @@ def read_file(path: Path) -> Iterator[Entry]:
         except Malformed as error:
             raise Malformed(f"{path}: at byte {at}: {error}") from error
         at += _RECORD.size + len(record) + 1
+
+
+def within(entries: Iterable[Entry], chroot: str) -> Iterator[Entry]:
+    """What concerns a chroot, from its making on, with paths as its clients know them."""
+    begun = False
+    for entry in entries:
+        paths = _paths(entry.transaction)
+        begun = begun or chroot in paths
+        inside = [path for path in paths if path.startswith(chroot + "/")]
+        if begun and len(inside) == len(paths):
+            yield msgspec.structs.replace(entry, transaction=_inside(entry.transaction, chroot))
+
+
+def _paths(transaction: Transaction) -> list[str]:
+    """Those that it writes."""
+    every = transaction.ops or (transaction,)
+    return [one.path for one in every if one.path]
+
+
+def _inside(transaction: Transaction, chroot: str) -> Transaction:
+    return msgspec.structs.replace(
+        transaction,
+        path=jute.inside(chroot, transaction.path),
+        ops=tuple(_inside(op, chroot) for op in transaction.ops),
+        removed=tuple(jute.inside(chroot, path) for path in transaction.removed),
+    )
 
 
 class LogTail:

@@ -23,10 +23,11 @@ from emulator.cli.run_report import EXIT_CODES, report
 from emulator.cli.target import (
     DOCKER,
     EMBEDDED,
-    PROCESSES,
+    OF_PROCESSES,
     SIMULATED,
     Processes,
     TargetOption,
+    check_one_server,
     check_processes,
     chosen_target,
     target_words,
@@ -216,8 +217,10 @@ def check_playable(
     loaded: LoadedScenario, zookeeper: str, time_scale: int, target: str = ""
 ) -> None:
     """Whether this scenario can be played there at all. Raises UserError."""
-    if target == PROCESSES:
-        check_processes(loaded, zookeeper, time_scale)
+    if target in OF_PROCESSES:
+        check_processes(loaded, zookeeper, time_scale, target)
+    else:
+        check_one_server(loaded)
     _check_address(zookeeper)
     _check_server(loaded, zookeeper)
     _check_time_scale(loaded, zookeeper, time_scale)

@@ -11,12 +11,14 @@ import typer
 
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario
+from emulator.scenario.units import show_us
 
 EMBEDDED, DOCKER, SIMULATED = "embedded", "docker", "simulated"
 LIVE, PROCESSES = "live", "processes"
 
-Target = Literal["simulated", "live", "processes"]
+Target = Literal["simulated", "live", "processes", "containers", "compose"]
 TARGETS: tuple[str, ...] = get_args(Target)
+OF_PROCESSES, IN_CONTAINERS = TARGETS[2:], TARGETS[3:]
 
 TargetOption = Annotated[
     str | None,
@@ -24,7 +26,8 @@ TargetOption = Annotated[
         "--target",
         metavar="|".join(TARGETS),
         help="Virtual time; brokers in this process at a real ZooKeeper (default); or each broker a"
-        " process of its own (isr broker), with signals and proxies for faults.",
+        " process of its own (isr broker), with signals and proxies for faults: on this machine, in"
+        " containers, or in containers of the environment that docker compose has put up.",
     ),
 ]
 Processes = Annotated[bool, typer.Option("--processes", help="The same as --target processes.")]
@@ -46,18 +49,28 @@ def chosen_target(target: str | None, zookeeper: str | None, *, processes: bool)
 
 def target_words(target: str) -> list[str]:
     """What says it again; `--zookeeper` says the others."""
-    return ["--target", target] if target == PROCESSES else []
+    return ["--target", target] if target in OF_PROCESSES else []
 
 
-def check_processes(loaded: LoadedScenario, zookeeper: str, time_scale: int) -> None:
+def check_one_server(loaded: LoadedScenario) -> None:
+    """UserError for what is done to one of several servers, where there is one."""
+    for step in loaded.steps:
+        if step.stimulus.one_server:
+            raise UserError(
+                f"{loaded.source}: {step.stimulus.name} at {show_us(step.at_us)} is about one of"
+                f" several ZooKeeper servers: --target {' or '.join(IN_CONTAINERS)}"
+            )
+
+
+def check_processes(loaded: LoadedScenario, zookeeper: str, time_scale: int, target: str) -> None:
     """Whether it can be played with brokers as processes. Raises UserError."""
     from emulator.runtime.broker_process import check_profile
     from emulator.runtime.processes import check_possible
 
     if zookeeper != EMBEDDED:
-        raise UserError(f"--target processes: --zookeeper {EMBEDDED}, not {zookeeper}")
+        raise UserError(f"--target {target}: it has a ZooKeeper of its own, not {zookeeper}")
     if time_scale != 1:
-        raise UserError("--target processes: time goes as it does (no --time-scale)")
+        raise UserError(f"--target {target}: time goes as it does (no --time-scale)")
     for boot in loaded.boots:
         check_profile(loaded.running(boot.broker))
-    check_possible(loaded)
+    check_possible(loaded, target)

@@ -23,6 +23,16 @@ Ways = Literal["both", "to_peer", "from_peer"]
 """The directions of a link that a fault is about, as its `broker` sees them."""
 
 
+ZOOKEEPER = "zookeeper"
+"""The service: the server, or all of them."""
+
+
+def names_of(servers: int) -> tuple[str, ...]:
+    """What ZooKeeper's servers are called: all of them, and each by its number if there are
+    more."""
+    return (ZOOKEEPER, *(f"{ZOOKEEPER}-{n + 1}" for n in range(servers if servers > 1 else 0)))
+
+
 class World(Protocol):
     """What a world can be asked to do. Brokers are ids; `zookeeper` names the server. Times in
     milliseconds."""
@@ -94,6 +104,16 @@ class World(Protocol):
     def start_zookeeper(self) -> None:
         """A new process of the server, on its data; nothing if there is one."""
         ...
+
+    def strike_server(self, server: str, what: str) -> None:
+        """`pause`, `resume`, `stop` or `launch` one server of an ensemble."""
+        ...
+
+    def unplug(self, broker: int) -> None:
+        """Take the network away from a broker."""
+        ...
+
+    def plug_in(self, broker: int) -> None: ...
 
     def drop_connection(self, broker: int, when: When, op: str | None, count: int) -> None:
         """Break the connection of `broker` to ZooKeeper at its next `count` requests of this kind
@@ -206,6 +226,11 @@ class Stimulus(
         """What it has in its hands until it is healed: nothing else that holds the same is done
         meanwhile."""
         return (self.name,)
+
+    @property
+    def one_server(self) -> bool:
+        """It is about one server of an ensemble."""
+        return getattr(self, "server", None) not in (None, ZOOKEEPER)
 
     @property
     def needs_own_server(self) -> bool:

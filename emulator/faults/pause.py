@@ -27,7 +27,10 @@ class Pause(Stimulus, frozen=True, tag="pause"):
         return self.server if self.broker is None else self.broker  # type: ignore[return-value]
 
     def apply(self, world: World) -> None:
-        world.pause(self.target)
+        if self.one_server:
+            world.strike_server(str(self.server), "pause")
+        else:
+            world.pause(self.target)
 
     def healed(self) -> Stimulus:
         return Resume(self.broker, self.server)
@@ -44,7 +47,10 @@ class Resume(Stimulus, frozen=True, tag="resume"):
     server: str | None = None
 
     def apply(self, world: World) -> None:
-        world.resume(Pause(self.broker, self.server).target)
+        if self.one_server:
+            world.strike_server(str(self.server), "resume")
+        else:
+            world.resume(Pause(self.broker, self.server).target)
 
     @property
     def needs_own_server(self) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from emulator.faults.base import Stimulus, World
+from emulator.faults.base import ZOOKEEPER, Stimulus, World
 from emulator.faults.drawing import Draw
 
 
 class StopZookeeper(Stimulus, frozen=True, tag="stop_zookeeper"):
     """The server is gone (SIGKILL): connections break and are refused; what it answered is in its
-    log."""
+    log. Of an ensemble all are, or the `server` that is named (`zookeeper-2`)."""
+
+    means_all = True
+    server: str = ZOOKEEPER
 
     weight = 2
 
@@ -17,13 +20,16 @@ class StopZookeeper(Stimulus, frozen=True, tag="stop_zookeeper"):
         return cls()
 
     def holds(self) -> tuple[object, ...]:
-        return ("process", "zookeeper")
+        return ("process", self.server)
 
     def apply(self, world: World) -> None:
-        world.stop_zookeeper()
+        if self.one_server:
+            world.strike_server(self.server, "stop")
+        else:
+            world.stop_zookeeper()
 
     def healed(self) -> Stimulus:
-        return StartZookeeper()
+        return StartZookeeper(self.server)
 
     @property
     def needs_own_server(self) -> bool:
@@ -34,8 +40,14 @@ class StartZookeeper(Stimulus, frozen=True, tag="start_zookeeper"):
     """A new process on the same data. The sessions in its log get their whole time-out once
     more."""
 
+    means_all = True
+    server: str = ZOOKEEPER
+
     def apply(self, world: World) -> None:
-        world.start_zookeeper()
+        if self.one_server:
+            world.strike_server(self.server, "launch")
+        else:
+            world.start_zookeeper()
 
     @property
     def needs_own_server(self) -> bool:

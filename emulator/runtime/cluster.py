@@ -295,6 +295,22 @@ class Cluster:
     def start_zookeeper(self) -> None:
         self._surroundings.start_zookeeper()
 
+    def strike_server(self, server: str, what: str) -> None:
+        raise UserError(f"{what} {server}: there is one ZooKeeper server here")
+
+    def unplug(self, broker: int) -> None:
+        for peer in self._others(broker):
+            self.cut(broker, peer)
+
+    def plug_in(self, broker: int) -> None:
+        for peer in self._others(broker):
+            self.heal(broker, peer)
+
+    def _others(self, broker: int) -> list[int | str]:
+        """All that it talks to."""
+        brokers = [boot.broker for boot in self._scenario.boots if boot.broker != broker]
+        return [*brokers, ZOOKEEPER]
+
     def drop_connection(self, broker: int, when: When, op: str | None, count: int) -> None:
         self._surroundings.drop_connection(f"broker-{broker}", when, op, count)
 

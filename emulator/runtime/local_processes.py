@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 
 GRACE_S = 5.0
-_STARTED = b": started at "
+STARTED = b": started at "
 _MAIN = """
 import ctypes, signal
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)
@@ -55,7 +55,7 @@ class LocalBroker:
             for line in process.stderr:
                 log.write(line)
                 log.flush()
-                if _STARTED in line:
+                if STARTED in line:
                     self._started.set()
 
     @property

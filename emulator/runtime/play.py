@@ -32,7 +32,9 @@ from emulator.trace.sink import Sink
 if TYPE_CHECKING:
     from emulator.runtime.processes import ProcessWorld
 
-SIMULATED, PROCESSES = "simulated", "processes"
+SIMULATED = "simulated"
+OF_PROCESSES = ("processes", "containers", "compose")
+"""Targets whose brokers are processes of their own."""
 UP_AFTER_FIRST_REGISTRATION_US = 3_000_000
 BRING_UP_LIMIT_US = 120_000_000
 BRING_UP_WALL_US = 10_000_000
@@ -47,7 +49,7 @@ World: TypeAlias = "SimulatedWorld | LiveWorld | ProcessWorld"
 
 class PlayOptions(msgspec.Struct, kw_only=True):
     """How to play. `zookeeper` is `simulated`, `embedded`, or `HOST:PORT[,…][/chroot]`; `target` is
-    `processes` where each broker is to be one (otherwise `zookeeper` says it);
+    one of OF_PROCESSES where each broker is to be one (otherwise `zookeeper` says it);
     `on_progress` is called about ten times per second of wall clock with the world's time."""
 
     seed: int
@@ -227,7 +229,7 @@ def play(scenario: Scenario, options: PlayOptions, sink: Sink) -> Outcome:
         return _simulated(scenario, options, sink, began)
     with TemporaryDirectory() as scratch:
         data_dir = options.data_dir or Path(scratch) / "zookeeper"
-        if options.target == PROCESSES:
+        if options.target in OF_PROCESSES:
             return _as_processes(scenario, options, sink, data_dir)
         with LiveWorld(
             scenario,
@@ -252,7 +254,7 @@ def _as_processes(scenario: Scenario, options: PlayOptions, sink: Sink, data_dir
     from emulator.runtime.processes import ProcessWorld
 
     began = time.monotonic()
-    with ProcessWorld(scenario, options.seed, sink, data_dir) as world:
+    with ProcessWorld(scenario, options.seed, sink, data_dir, options.target) as world:
         world.clock.on_idle = options.on_progress
         return _outcome(world, began, interrupted=_interrupted(Run(world)))
 

@@ -2,25 +2,22 @@
 
 A `Cluster` with the same clients, admin requests and order of steps; a broker here is a child with
 a command line, a port and files, a pause is a signal, a link has a proxy. Owns how stimuli reach
-them; the children are `local_processes`', the proxies `process_links`'.
+them; the children are a `Site`'s, the proxies `process_links`'.
 """
 
 from __future__ import annotations
 
-import shutil
-import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Protocol
 
 from emulator.faults.base import Ways
 from emulator.protocol.messages import LiveBroker
 from emulator.runtime.clients import ClientNetwork
-from emulator.runtime.cluster import HOST, Cluster, Surroundings, directions
+from emulator.runtime.cluster import Cluster, Surroundings, directions
 from emulator.runtime.links import Way
 from emulator.runtime.live_clock import LiveKernel
-from emulator.runtime.local_processes import LocalBroker
+from emulator.runtime.local_site import Child, Site
 from emulator.runtime.network import MemoryNetwork
 from emulator.runtime.plain_client import Unreachable, metadata
 from emulator.runtime.possible import CannotBeGiven, Possible
@@ -36,7 +33,7 @@ class Processes(Surroundings, Protocol):
     """The world, as this cluster sees it."""
 
     scenario: Scenario
-    folder: Path
+    site: Site
     links: ProcessLinks
 
     @property
@@ -58,6 +55,7 @@ class PossibleForProcesses(Possible):
     pause = resume = kill = terminate = install = Possible.fine
     cut = heal = delay = link_latency = lose = narrow = limit_bandwidth = Possible.fine
     expire_session = drop_connection = stop_zookeeper = start_zookeeper = Possible.fine
+    unplug = plug_in = Possible.fine
     admin = produce = consume = stop_clients = Possible.fine
 
     def start_again(self, broker: int, registered_ms: int | None) -> None:
@@ -69,26 +67,32 @@ class PossibleForProcesses(Possible):
             raise CannotBeGiven("what the operating system was given, no signal takes back")
 
 
+class PossibleForContainers(PossibleForProcesses):
+    """Their ZooKeeper has servers that can be struck one by one."""
+
+    strike_server = Possible.fine
+
+
 class ProcessCluster(Cluster):
     """The brokers' processes in the place of brokers on our kernel."""
 
-    def __init__(self, world: Processes, ports: Mapping[int, int], kernel: LiveKernel) -> None:
-        self._world, self._ports = world, ports
-        self.children: dict[int, LocalBroker] = {}
+    def __init__(self, world: Processes, kernel: LiveKernel) -> None:
+        self._world, self._site = world, world.site
+        self._ids = [boot.broker for boot in world.scenario.boots]
+        self.children: dict[int, Child] = {}
         self._runs_as: dict[int, tuple[str, str]] = {}
         unused = MemoryNetwork(kernel, lambda _purpose, _actor: 0)
         super().__init__(world.scenario, kernel, unused, world)
-        live = [LiveBroker(b, HOST, port) for b, port in ports.items()]
+        live = [LiveBroker(b, *self._site.told(b)) for b in self._ids]
         self.reach_through(world.network, live)
 
     def start(  # type: ignore[override]
         self, broker: int, not_before_us: object = None
-    ) -> LocalBroker:
+    ) -> Child:
         """Its next process."""
         child = self.children.get(broker)
         if child is None:
-            log = self._world.folder / f"broker-{broker}.log"
-            child = self.children[broker] = LocalBroker(broker, self._words(broker), log)
+            child = self.children[broker] = self._site.child(broker)
         child.launch(self._words(broker))
         return child
 
@@ -99,16 +103,10 @@ class ProcessCluster(Cluster):
 
     def _words(self, broker: int) -> list[str]:
         world, scenario = self._world, self._world.scenario
-        words = [
-            "--id",
-            str(broker),
-            "--zookeeper",
-            str(world.links.taps[f"broker-{broker}"].address),
-        ]
-        words += ["--listen", f"{HOST}:{self._ports[broker]}"]
+        tap = world.links.taps[f"broker-{broker}"]
+        words = ["--id", str(broker), "--zookeeper", str(tap.address), *self._site.words(broker)]
         for peer, proxy in world.links.routes_of(broker).items():
-            words += ["--through", f"{HOST}:{self._ports[peer]}={proxy}"]
-        words += ["--data", str(self.data_of(broker)), "--trace", str(world.folder)]
+            words += ["--through", "{}:{}={}".format(*self._site.told(peer), proxy)]
         words += ["--began-ns", str(world.began_ns)]
         profile, propagation = self._runs_as.get(broker, ("", ""))
         words += ["--profile", profile or scenario.running(broker).name]
@@ -121,9 +119,6 @@ class ProcessCluster(Cluster):
             words += ["--set", f"{key}={value}"]
         return words
 
-    def data_of(self, broker: int) -> Path:
-        return self._world.folder / f"data-{broker}"
-
     @property
     def is_up(self) -> bool:
         """See Cluster."""
@@ -131,8 +126,8 @@ class ProcessCluster(Cluster):
 
     def _knows_all(self, broker: int) -> bool:
         with suppress(Unreachable):
-            known = metadata([(HOST, self._ports[broker])], ASK_S)
-            return len(known.brokers) == len(self._ports) and known.controller_id >= 0
+            known = metadata([self._site.reached(broker)], ASK_S)
+            return len(known.brokers) == len(self._ids) and known.controller_id >= 0
         return False
 
     def close(self) -> None:
@@ -147,13 +142,13 @@ class ProcessCluster(Cluster):
 
     def pause(self, target: int | str) -> None:
         if isinstance(target, str):
-            super().pause(target)
+            self._site.strike(target, "pause")
         else:
             self.children[target].pause()
 
     def resume(self, target: int | str) -> None:
         if isinstance(target, str):
-            super().resume(target)
+            self._site.strike(target, "resume")
         else:
             self.children[target].resume()
 
@@ -164,7 +159,7 @@ class ProcessCluster(Cluster):
         """The files are what a kill leaves."""
         if what == "disk":
             self.children[broker].join()
-            shutil.rmtree(self.data_of(broker))
+            self._site.erase(broker)
 
     def terminate(self, broker: int) -> None:
         self.children[broker].terminate()
@@ -184,6 +179,17 @@ class ProcessCluster(Cluster):
         return self.children[broker].runs
 
     # -- links ------------------------------------------------------------------------------------
+
+    def unplug(self, broker: int) -> None:
+        if not self._site.plug(broker, connected=False):
+            super().unplug(broker)
+
+    def plug_in(self, broker: int) -> None:
+        if not self._site.plug(broker, connected=True):
+            super().plug_in(broker)
+
+    def strike_server(self, server: str, what: str) -> None:
+        self._site.strike(server, what)
 
     def cut(self, broker: int, peer: int | str, ways: Ways = "both") -> None:
         if isinstance(peer, str):
@@ -222,9 +228,3 @@ class ProcessCluster(Cluster):
         ids = {f"broker-{broker}": broker, f"broker-{peer}": peer}
         for a, b in directions(broker, peer, ways):
             do(ids[a], ids[b])
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens on."""
-    with socket.create_server((HOST, 0)) as free:
-        return int(free.getsockname()[1])

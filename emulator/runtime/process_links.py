@@ -29,17 +29,21 @@ class ProcessLinks:
     """All proxies of one run."""
 
     def __init__(
-        self, now_us: Callable[[], int], zookeeper: Address, brokers: dict[int, Address]
+        self,
+        now_us: Callable[[], int],
+        zookeeper: Address,
+        brokers: dict[int, Address],
+        here: str = HOST,
     ) -> None:
-        """`brokers`: where each of them listens."""
+        """`brokers`: where each of them listens; proxies listen `here`."""
         self.asked: list[Asked] = []
         self._taps = Taps(self, now_us)
         self._expiries = Expiries(zookeeper)
         self.taps: dict[str, Tap] = {}
         for client in (f"broker-{broker}" for broker in brokers):
-            self.taps[client] = self._taps.open(client, zookeeper)
+            self.taps[client] = self._taps.open(client, zookeeper, (here, 0))
         self.between: dict[Ends, Proxy] = {
-            (a, b): self._taps.open_proxy(where)
+            (a, b): self._taps.open_proxy(where, (here, 0))
             for a in brokers
             for b, where in brokers.items()
             if a != b
@@ -104,11 +108,6 @@ class ProcessLinks:
         """Have the server end the client's last session, which is the one it has."""
         for session_id, granted in list(self.taps[client].sessions.items())[-1:]:
             self._expiries.expire(session_id, granted.password, granted.timeout_ms)
-
-
-def addresses(ports: dict[int, int]) -> dict[int, Address]:
-    """Of brokers on loopback."""
-    return {broker: Address(((HOST, port),)) for broker, port in ports.items()}
 
 
 def _drawn(ways: dict[Way, DrawnWay], way: Way) -> int:

@@ -1,7 +1,7 @@
-"""A scenario's cluster as processes of this machine: signals for faults, one trace at the end.
+"""A scenario's cluster as processes: signals for faults, one trace at the end.
 
 The same scenario, clients and order of steps as in the other worlds (`play.Run`); each broker is
-`isr broker`, on ports of loopback, at a ZooKeeper server of our own, with a proxy on every link.
+`isr broker` at some `Site` (this machine, containers), with a proxy on every link.
 Owns the run's folder and what is told when all is over; what is done to brokers is
 `process_cluster`'s, the order of their events `merged_trace`'s.
 """
@@ -15,18 +15,19 @@ from pathlib import Path
 from emulator.kernel.rng import Chance, Stream
 from emulator.kernel.scheduler import Process
 from emulator.runtime.cause_links import CauseLinks
+from emulator.runtime.cluster import ZOOKEEPER
 from emulator.runtime.latency import Latencies
 from emulator.runtime.linked_sessions import LinkedService
-from emulator.runtime.live import embedded_server
 from emulator.runtime.live_clock import LiveClock, LiveKernel
+from emulator.runtime.local_site import LocalSite, Site
 from emulator.runtime.possible import check_steps
 from emulator.runtime.process_cluster import (
     WHOM,
+    PossibleForContainers,
     PossibleForProcesses,
     ProcessCluster,
-    free_port,
 )
-from emulator.runtime.process_links import ProcessLinks, addresses
+from emulator.runtime.process_links import ProcessLinks
 from emulator.runtime.process_parts import RUNNER, Ran, merged_run
 from emulator.runtime.producer import FIXED
 from emulator.runtime.real_sessions import RealSessions
@@ -35,37 +36,61 @@ from emulator.scenario.schema import Scenario
 from emulator.trace.sink import Sink
 from zk.client_times import ClientTimes
 from zk.kazoo_service import KazooService
-from zk.server import EmbeddedServer, wait_until_ready
-from zk.txnlog import read_log
+from zk.server import Address, wait_until_ready
+from zk.txnlog import Entry
 from zk.wire import Service, Way, When
 
 
-def check_possible(scenario: Scenario) -> None:
+def check_possible(scenario: Scenario, target: str) -> None:
     """UserError for what a process cannot be done from outside."""
-    check_steps(scenario, PossibleForProcesses(), f"brokers that are {WHOM}")
+    possible = PossibleForProcesses() if target == LOCAL else PossibleForContainers()
+    check_steps(scenario, possible, f"brokers that are {WHOM}")
+
+
+LOCAL, COMPOSE = "processes", "compose"
+
+
+def make_site(target: str, scenario: Scenario, data_dir: Path, folder: Path) -> Site:
+    """The place that a target means. Raises ServerError."""
+    if target == LOCAL:
+        return LocalSite(scenario, data_dir, folder)
+    from emulator.runtime.compose_site import ComposeSite
+    from emulator.runtime.container_site import ContainerSite
+
+    return ComposeSite(scenario, folder) if target == COMPOSE else ContainerSite(scenario, folder)
 
 
 class ProcessWorld(RealSessions):
     """One run. Use as a context manager; what happened is told when it is left."""
 
-    def __init__(self, scenario: Scenario, seed: int, sink: Sink, data_dir: Path) -> None:
+    def __init__(
+        self, scenario: Scenario, seed: int, sink: Sink, data_dir: Path, target: str = LOCAL
+    ) -> None:
+        """Raises ServerError."""
         self.scenario, self._told = scenario, sink
         self.chance = Chance(seed)
         self.latencies = Latencies(self.chance)
         self.clock = LiveClock()
         self.sink = Sink()
         self.kernel = LiveKernel(self.sink, self.clock)
-        self.server: EmbeddedServer = embedded_server(scenario, data_dir)
         self.folder = data_dir.parent / "processes"
         self.folder.mkdir(parents=True, exist_ok=True)
+        self.site: Site = make_site(target, scenario, data_dir, self.folder)
+        ids = [boot.broker for boot in scenario.boots]
+        reached = {broker: self.site.reached(broker) for broker in ids}
+        routes = {self.site.told(broker): where for broker, where in reached.items()}
         self._notes = CauseLinks(self.folder / f"{RUNNER}.links", lambda: self.sink.next_seq)
         self.network = TcpNetwork(
-            self.kernel, self.clock, scenario.running(), self._notes, lambda _: None
+            self.kernel, self.clock, scenario.running(), self._notes, lambda _: None, routes
         )
-        self._service = KazooService(self.server.address, ClientTimes(), self.kernel.soon)
-        ports = {boot.broker: free_port() for boot in scenario.boots}
-        self.links = ProcessLinks(self.clock.now_us, self.server.address, addresses(ports))
-        self.cluster = ProcessCluster(self, ports, self.kernel)
+        self._service = KazooService(self.site.zookeeper, ClientTimes(), self.kernel.soon)
+        self.links = ProcessLinks(
+            self.clock.now_us,
+            self.site.zookeeper,
+            {broker: Address((where,)) for broker, where in reached.items()},
+            self.site.here,
+        )
+        self.cluster = ProcessCluster(self, self.kernel)
 
     @property
     def began_ns(self) -> int:
@@ -74,8 +99,8 @@ class ProcessWorld(RealSessions):
 
     def __enter__(self) -> ProcessWorld:
         try:
-            self.server.start()
-            wait_until_ready(self.server.address)
+            self.site.start()
+            wait_until_ready(self.site.zookeeper)
             self.clock.begin()
         except BaseException:
             self.close()
@@ -84,29 +109,36 @@ class ProcessWorld(RealSessions):
 
     def __exit__(self, kind: object, *_: object) -> None:
         self.sink.close()
-        self.close()
+        try:
+            self._end_brokers()
+            entries = self.site.gather() if kind is None else []
+        finally:
+            self.close()
         if kind is None:
-            self._tell()
+            self._tell(entries)
 
-    def close(self) -> None:
-        """Nothing stays behind."""
+    def _end_brokers(self) -> None:
         for tap in self.links.taps.values():
             tap.heal()
         self.cluster.close()
+
+    def close(self) -> None:
+        """Nothing stays behind."""
+        self._end_brokers()
         self.links.close()
         self.network.close()
         self._service.close()
         self._notes.close()
-        self.server.close()
+        self.site.close()
         self.kernel.close()
 
-    def _tell(self) -> None:
+    def _tell(self, entries: list[Entry]) -> None:
         """What all processes and the server's log say, in one order, up to the end of the run."""
         ran = Ran(
             folder=self.folder,
             brokers=list(self.cluster.children),
             own=self.sink.events,
-            entries=list(read_log(self.server.txn_log_dir)),
+            entries=entries,
             began_ms=time.time() * 1000 - self.clock.now_us() / 1000,
             asked=self.links.asked,
         )
@@ -133,19 +165,16 @@ class ProcessWorld(RealSessions):
         raise AssertionError(f"{process.name} is none of ours")
 
     def pause_zookeeper(self) -> None:
-        if self.server.is_there:
-            self.server.pause()
+        self.site.strike(ZOOKEEPER, "pause")
 
     def resume_zookeeper(self) -> None:
-        if self.server.is_there:
-            self.server.resume()
+        self.site.strike(ZOOKEEPER, "resume")
 
     def stop_zookeeper(self) -> None:
-        self.server.stop()
+        self.site.strike(ZOOKEEPER, "stop")
 
     def start_zookeeper(self) -> None:
-        if not self.server.is_there:
-            self.server.launch()
+        self.site.strike(ZOOKEEPER, "launch")
 
     def expire_session(self, client: str) -> None:
         self.links.expire_session(client)

@@ -23,6 +23,7 @@ PARTITIONS_MAX = 200_000
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _CLUSTER_KEYS = ("brokers", "first", "config", "broker_config", "broker_profile", "zookeeper")
 _ZOOKEEPER_KEYS = {"tick": 500, "min_session": 1000, "max_session": 60000}
+_SERVERS, SERVERS_MAX = "servers", 7
 
 
 @dataclass(frozen=True)
@@ -144,13 +145,22 @@ def _ids(item: Item) -> list[int]:
 
 def _zookeeper(item: Item | None) -> ZooKeeperSettings:
     ms = dict(_ZOOKEEPER_KEYS)
-    for key, value in (item.mapping(_ZOOKEEPER_KEYS) if item else {}).items():
+    given = item.mapping((*_ZOOKEEPER_KEYS, _SERVERS)) if item else {}
+    servers = _servers(given.pop(_SERVERS)) if _SERVERS in given else 1
+    for key, value in given.items():
         ms[key], rest = divmod(value.duration(), 1000)
         if rest or ms[key] < 1:
             value.fail("whole milliseconds, at least 1ms")
     if item is not None and ms["min_session"] > ms["max_session"]:
         item.fail("min_session is above max_session")
-    return ZooKeeperSettings(ms["tick"], ms["min_session"], ms["max_session"])
+    return ZooKeeperSettings(ms["tick"], ms["min_session"], ms["max_session"], servers)
+
+
+def _servers(item: Item) -> int:
+    count = item.whole()
+    if not 1 <= count <= SERVERS_MAX:
+        item.fail(f"1 to {SERVERS_MAX} servers")
+    return count
 
 
 def read_topics(item: Item | None, cluster: Cluster) -> list[Step]:

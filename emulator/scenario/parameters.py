@@ -14,7 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from emulator.faults.base import Stimulus, stimuli
+from emulator.faults.base import Stimulus, names_of, stimuli
 from emulator.scenario.cluster import Cluster, read_assignment
 from emulator.scenario.document import Item
 from emulator.scenario.errors import ScenarioError, instead_of
@@ -173,16 +173,23 @@ def _check(
             cluster.check_partition(item, of, number)
     elif key == "config":
         return topic_settings(item) if topic is not None else dynamic_settings(item)
+    elif key == "server" and value is not None:
+        _check_server(item, value, cluster.zookeeper.servers)
     return _check_plain(item, key, value)
 
 
 def _check_plain(item: Item, key: str, value: Any) -> Any:
     """What can be seen without the cluster."""
-    if key == "server" and value not in (None, ZOOKEEPER):
-        item.fail(f"the only server is {ZOOKEEPER}, not {value}")
     if key in _POSITIVE and value <= 0:
         item.fail("more than 0")
     return _acks(item, value) if key == "acks" and value is not None else value
+
+
+def _check_server(item: Item, value: str, servers: int) -> None:
+    known = names_of(servers)
+    if value not in known:
+        only = "the only server is" if servers == 1 else "servers are"
+        item.fail(f"{only} {', '.join(known)}, not {value}")
 
 
 def _acks(item: Item, value: str) -> str:

@@ -37,11 +37,13 @@ class Boot(msgspec.Struct, frozen=True):
 
 
 class ZooKeeperSettings(msgspec.Struct, frozen=True):
-    """The server's own settings, in milliseconds."""
+    """The server's own settings, in milliseconds; and how many of them make an ensemble, where
+    there are servers in containers (elsewhere it is one)."""
 
     tick_time_ms: int = 500
     min_session_timeout_ms: int = 1000
     max_session_timeout_ms: int = 60000
+    servers: int = 1
 
 
 class Expectation(msgspec.Struct, frozen=True):

@@ -5,8 +5,10 @@ What they do is in tests/live/processes.
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
+import warnings
 from pathlib import Path
 
 import pytest
@@ -62,11 +64,14 @@ def test_topics_of_nobody(isr: Isr) -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("--target", "moon"), "--target moon: simulated, live or processes"),
+        (("--target", "moon"), "--target moon: simulated, live, processes, containers"),
         (("--processes", "--target", "live"), "--processes: not with --target live"),
         (("--processes", "--zookeeper", "simulated"), "--target processes: not with --zookeeper"),
         (("--target", "live", "--zookeeper", "simulated"), "--target live: not with --zookeeper"),
-        (("--processes", "--zookeeper", "a:1"), "--target processes: --zookeeper embedded, not a"),
+        (
+            ("--processes", "--zookeeper", "a:1"),
+            "--target processes: it has a ZooKeeper of its own, not a:1",
+        ),
         (("--processes", "--time-scale", "2"), "--target processes: time goes as it does"),
         (("--processes", "--profile", "0.9.0"), "--profile 0.9.0: brokers as processes"),
     ],
@@ -78,6 +83,44 @@ def test_what_a_target_does_not_go_with_is_said_before_anything_starts(
     assert code == 64
     assert line in told
     assert not (tmp_path / "runs").exists()
+
+
+def test_one_of_several_zookeeper_servers_is_struck_only_where_there_are_several(
+    isr: Isr, tmp_path: Path
+) -> None:
+    """The scenario says how many there are; virtual time and a server of our own have one."""
+    story = "cluster: {{zookeeper: {{servers: {}}}}}\nfaults: [{{at: 1s, {}}}]\nrun: 2s\n"
+    written = tmp_path / "s.yaml"
+    for fault in ("pause: {server: zookeeper-2}", "stop_zookeeper: zookeeper-2"):
+        written.write_text(story.format(3, fault))
+        name = fault.partition(":")[0]
+        for words in ((), ("--target", "simulated"), ("--zookeeper", "docker")):
+            code, told = isr.fails("run", written, *words, "--out", tmp_path / "runs")
+            assert code == 64
+            assert f"{name} at 1 s is about one of several ZooKeeper servers:" in told
+        code, told = isr.fails("run", written, "--processes", "--out", tmp_path / "runs")
+        assert (code, "cannot be told to strike server" in told) == (64, True)
+    written.write_text(story.format(3, "pause: {server: zookeeper-4}"))
+    assert (
+        "servers are zookeeper, zookeeper-1, zookeeper-2, zookeeper-3"
+        in isr.fails("run", written)[1]
+    )
+    written.write_text(story.format(8, "pause: {broker: 1}"))
+    assert "servers: 1 to 7 servers" in isr.fails("run", written)[1]
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("target", ["containers", "compose"])
+def test_without_an_engine_a_target_of_containers_is_one_line(
+    isr: Isr, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    code, told = isr.fails("run", "brief-lag", "--target", target, "--out", tmp_path)
+    assert code == 64
+    assert told == "isr: no Docker engine answers: No such file or directory"
+    with warnings.catch_warnings():  # the SDK leaves the socket open that it could not connect
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 def test_the_target_in_virtual_time_is_that_of_its_zookeeper(isr: Isr, tmp_path: Path) -> None:

@@ -210,3 +210,12 @@ def test_a_narrow_link_lets_a_follower_fall_behind_until_it_is_healed() -> None:
         isinstance(one, e.FetchSent) and one.broker == 2 and one.t < events[0].t + 7_000_000
         for one in events
     ), "it never stopped fetching"
+
+
+def test_a_broker_that_is_unplugged_leaves_every_isr_and_returns_when_it_is_plugged_in() -> None:
+    """All of its links at once, that to ZooKeeper too: its session ends as well."""
+    events = played("{at: 3s, unplug: {broker: 2}, for: 12s}", seconds=30)
+    isrs = [sorted(one.isr) for one in events if isinstance(one, e.IsrUpdated)]
+    assert isrs == [[1, 3], [1, 2, 3]]
+    ended = [one.broker for one in events if isinstance(one, e.BrokerRegistered)]
+    assert ended == [] or set(ended) == {2}

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from emulator.runtime.links import Manners, Way
-from emulator.runtime.process_links import ProcessLinks, addresses
+from emulator.runtime.process_links import ProcessLinks
 from zk.server import Address
 
 PATIENCE_S = 10.0
@@ -23,9 +23,9 @@ class Peers:
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
         self.servers = {n: stack.enter_context(socket.create_server(("127.0.0.1", 0))) for n in IDS}
-        ports = {n: server.getsockname()[1] for n, server in self.servers.items()}
+        where = {n: Address((one.getsockname()[:2],)) for n, one in self.servers.items()}
         nobody = Address((("127.0.0.1", 1),))
-        self.links = ProcessLinks(lambda: time.monotonic_ns() // 1000, nobody, addresses(ports))
+        self.links = ProcessLinks(lambda: time.monotonic_ns() // 1000, nobody, where)
         stack.callback(self.links.close)
 
     def connected(self, a: int, b: int) -> tuple[socket.socket, socket.socket]:

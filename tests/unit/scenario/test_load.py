@@ -211,7 +211,7 @@ def test_a_setting_of_the_command_line_wins_everywhere() -> None:
             "break_connection: {broker: 2, peer: 1, when: before, late_ms: 1}",
             "a request that never arrives is not late",
         ),
-        ("pause: {broker: 2}", "stop_zookeeper: now", "stop_zookeeper has no parameters"),
+        ("pause: {broker: 2}", "stop_zookeeper: now", "the only server is zookeeper, not now"),
         ("pause: {broker: 2}", "expire_session: 2", "nothing undoes expire_session"),
         ("peer: 2", "peer: 1", "a broker has no link to itself"),
         ("peer: 2", "peer: zoo", "'zoo' is neither zookeeper nor a broker"),
