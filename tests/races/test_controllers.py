@@ -70,7 +70,8 @@ def test_a_zombie_controllers_write_leaves_the_leader_stuck_without_the_fence(
     profile="1.0",
     config={"replica.lag.time.max.ms": 4000},
     violates="state has one writer",
-    tolerates="metadata never moves back",
+    # On a slow machine follower 2 is away for longer than the lag time (KAFKA-7152 is in 1.0).
+    tolerates=("metadata never moves back", "a member that has everything stays"),
 )
 def test_a_controller_stopped_beyond_its_session_writes_in_its_next_one_with_zkclient(
     cluster: Cluster,
