@@ -34,9 +34,11 @@ class Unreachable(Exception):
     """Nobody answered; the message says where and why."""
 
 
-def ask(server: tuple[str, int], request: Request, timeout_s: float) -> Response:
-    """One question, one answer. Unreachable."""
-    version = spoken(profiles()[SPOKEN])[api_of(request).name][1]
+def ask(
+    server: tuple[str, int], request: Request, timeout_s: float, kafka: str = SPOKEN
+) -> Response:
+    """One question, one answer, as a client of that Kafka asks. Unreachable."""
+    version = spoken(profiles()[kafka])[api_of(request).name][1]
     try:
         with socket.create_connection(server, timeout_s) as connection:
             connection.sendall(request_frame(request, version, 1, "isr", 0))
@@ -56,12 +58,14 @@ def _exactly(connection: socket.socket, length: int) -> bytes:
     return data
 
 
-def metadata(servers: Iterable[tuple[str, int]], timeout_s: float) -> MetadataResponse:
+def metadata(
+    servers: Iterable[tuple[str, int]], timeout_s: float, kafka: str = SPOKEN
+) -> MetadataResponse:
     """Of the first that answers. Unreachable."""
     problem = Unreachable("no broker is named")
     for server in servers:
         try:
-            answer = ask(server, MetadataRequest(), timeout_s)
+            answer = ask(server, MetadataRequest(), timeout_s, kafka)
         except Unreachable as error:
             problem = error
             continue

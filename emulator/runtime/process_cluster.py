@@ -126,7 +126,8 @@ class ProcessCluster(Cluster):
 
     def _knows_all(self, broker: int) -> bool:
         with suppress(Unreachable):
-            known = metadata([self._site.reached(broker)], ASK_S)
+            runs = self._world.scenario.running(broker).name
+            known = metadata([self._site.reached(broker)], ASK_S, runs)
             return len(known.brokers) == len(self._ids) and known.controller_id >= 0
         return False
 

@@ -20,6 +20,7 @@ from emulator.trace import events
 from emulator.trace.reader import read_events
 from emulator.trace.values import TopicPartition
 from tests.live.processes.cluster import Brokers, three_brokers
+from zk.server import wait_until_ready
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 SHORT_SESSION = "zookeeper.session.timeout.ms=2000"
@@ -106,6 +107,29 @@ def test_a_controller_that_stood_still_is_fenced_when_it_wakes(brokers: Brokers)
     resigned = [e for e in trace(brokers.folder, old) if isinstance(e, events.ControllerResigned)]
     elected = [e for e in trace(brokers.folder, new) if isinstance(e, events.ControllerElected)]
     assert resigned[-1].controller_epoch < elected[-1].controller_epoch
+
+
+def test_a_stop_while_zookeeper_is_gone_waits_for_it(brokers: Brokers) -> None:
+    """Controlled shutdown asks ZooKeeper who the controller is, for as long as it takes."""
+    stopping = next(n for n in (1, 2, 3) if n != brokers.controller())
+    brokers.server.stop()
+    brokers.by_id[stopping].terminate()
+    assert brokers.by_id[stopping].exit_code(3) is None
+    brokers.server.launch()
+    wait_until_ready(brokers.server.address)
+    assert brokers.by_id[stopping].exit_code(60) == 0
+    brokers.by_id[stopping].launch()
+    brokers.until(lambda: brokers.metadata(stopping), lambda m: len(m.brokers) == 3)
+
+
+def test_a_kill_while_zookeeper_is_gone_is_a_kill(brokers: Brokers) -> None:
+    brokers.server.stop()
+    brokers.by_id[1].kill()
+    assert brokers.by_id[1].exit_code(10) == -9
+    brokers.server.launch()
+    wait_until_ready(brokers.server.address)
+    brokers.by_id[1].launch()
+    brokers.until(lambda: brokers.metadata(1), lambda m: len(m.brokers) == 3)
 
 
 def test_nobody_died_of_it(brokers: Brokers) -> None:
