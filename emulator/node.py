@@ -26,6 +26,7 @@ from emulator.broker.log_dir_failure import LogDirFailureHandler
 from emulator.broker.log_dirs import Disk
 from emulator.broker.log_manager import LogManager
 from emulator.broker.metadata_cache import MetadataCache
+from emulator.broker.out_of_range import OutOfRange
 from emulator.broker.quota import ReplicationQuotaManager
 from emulator.broker.replica_manager import ReplicaManager
 from emulator.broker.request_handlers import Received, RequestHandlerPool
@@ -169,7 +170,7 @@ class Broker:
         window_ms = config.replication_quota_window_size_seconds * 1000
         self._leader_quota = ReplicationQuotaManager(samples, window_ms)
         self._follower_quota = ReplicationQuotaManager(samples, window_ms)
-        self._logs = LogManager(self.context, zk_client, self._disk)
+        self._logs = LogManager(self.context, zk_client, self._disk, self.halt)
         if not self._logs.live_directories:
             self.halt("no log directory can be written")
             raise _Halted
@@ -183,7 +184,11 @@ class Broker:
             self._alter_isr_manager(),
         )
         self.replica_manager.fetchers = ReplicaFetcherManager(
-            self.context, self._network, self.replica_manager.partitions.get, self._follower_quota
+            self.context,
+            self._network,
+            self.replica_manager.partitions.get,
+            self._follower_quota,
+            OutOfRange(self.context, zk_client, self.halt),
         )
         await self._step("replica_manager_startup")
         await self.replica_manager.startup()

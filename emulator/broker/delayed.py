@@ -14,7 +14,7 @@ from emulator.broker.local_reads import Fetched, LocalReads
 from emulator.broker.partition import Partition
 from emulator.broker.purgatory import DelayedOperation
 from emulator.model.errors import Errors
-from emulator.protocol.messages import FetchRequest, ProducedPartition
+from emulator.protocol.messages import FetchRequest, ProducedPartition, ProduceRequest
 from emulator.trace.values import TopicPartition
 
 FindPartition = Callable[[TopicPartition], Partition | None]
@@ -31,17 +31,19 @@ class ProduceStatus:
 
 
 class DelayedProduce(DelayedOperation):
-    """acks=all: waits until the high watermark of every partition has passed what was appended."""
+    """acks=all: waits until the high watermark of every partition has passed what was appended; in
+    0.8 acks above 1 wait until so many of the ISR have it."""
 
     def __init__(
         self,
-        timeout_ms: int,
+        request: ProduceRequest,
         statuses: dict[TopicPartition, ProduceStatus],
         find: FindPartition,
         error_of_unhosted: Callable[[TopicPartition], Errors],
         respond: Callable[[tuple[ProducedPartition, ...]], None],
     ) -> None:
-        super().__init__(timeout_ms)
+        super().__init__(request.timeout_ms)
+        self._acks = request.acks
         self._statuses, self._find, self._respond = statuses, find, respond
         self._error_of_unhosted = error_of_unhosted
         for status in statuses.values():
@@ -56,7 +58,9 @@ class DelayedProduce(DelayedOperation):
                 if hosted is None:
                     error: Errors | None = self._error_of_unhosted(partition)
                 else:
-                    error = await hosted.check_enough_replicas_reach_offset(status.required_offset)
+                    error = await hosted.check_enough_replicas_reach_offset(
+                        status.required_offset, self._acks
+                    )
                 if error is not None:
                     status.acks_pending, status.error = False, error
         if any(status.acks_pending for status in self._statuses.values()):
@@ -74,8 +78,8 @@ class DelayedProduce(DelayedOperation):
 
 class DelayedFetch(DelayedOperation):
     """Waits for `min_bytes` (the leader's LEO counts, not the high watermark), for an error, or for
-    time. Kafka looks at every partition each time; where there was nothing, there is nothing until
-    the partition is touched."""
+    time; in 2.4 and 2.5 also for a new high watermark. Kafka looks at every partition each time;
+    where there was nothing, there is nothing until the partition is touched."""
 
     def __init__(
         self,
@@ -108,6 +112,8 @@ class DelayedFetch(DelayedOperation):
                 return await self.force_complete()
             end = log.high_watermark if committed_only else log.log_end_offset
             if end < wanted.fetch_offset:
+                return await self.force_complete()
+            if self._reads.must_tell_hw(hosted, self._follower):
                 return await self.force_complete()
             if end == wanted.fetch_offset:
                 self._nothing.add(wanted.partition)

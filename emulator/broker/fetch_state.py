@@ -1,8 +1,8 @@
-"""What a fetcher thread knows of one partition: from where it fetches, and whether it may.
+"""Where a follower is with each partition that it fetches, and which thread fetches it.
 
-Plain data and what follows from it; whose turn it is and what is asked is `fetcher`'s. Sources:
-server/AbstractFetcherThread.scala@2.6.3 PartitionFetchState, AbstractFetcherManager.scala
-InitialFetchState.
+Plain values that the threads of `fetcher` pass on and change; knows neither thread nor connection.
+Sources: server/AbstractFetcherManager.scala@2.6.3 getFetcherId, server/AbstractFetcherThread.scala
+PartitionFetchState, InitialFetchState; spec §5.1, §5.2.
 """
 
 from __future__ import annotations
@@ -11,15 +11,26 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from emulator.protocol.messages import LiveBroker
+from emulator.trace.values import TopicPartition
+from zk.java_hash import java_hash
+
+
+def fetcher_id(partition: TopicPartition, num_fetchers: int) -> int:
+    """abs(31 x hash(topic) + partition) mod the number of fetchers, in wrapping 32-bit arithmetic;
+    the absolute value of the smallest integer is 0 (Utils.abs)."""
+    h = (31 * java_hash(partition.topic) + partition.partition) & 0xFFFFFFFF
+    signed = h - (1 << 32) if h >= 1 << 31 else h
+    return 0 if signed == -(1 << 31) else abs(signed) % num_fetchers
 
 
 class InitialFetchState(NamedTuple):
     """With what a partition is added to a fetcher: from whom, in which epoch, from the local high
-    watermark."""
+    watermark; or up to 0.10.2, when that was truncated to, from the log end."""
 
     leader: LiveBroker
     current_leader_epoch: int
     init_offset: int
+    truncating: bool = True
 
 
 @dataclass(slots=True)

@@ -8,11 +8,13 @@ ReplicaFetcherThread.scala@2.6.3; spec §5.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 
 from emulator.broker.context import BrokerContext
 from emulator.broker.fetch_session import FetchSessionHandler
-from emulator.broker.fetch_state import InitialFetchState, PartitionFetchState
+from emulator.broker.fetch_state import InitialFetchState, PartitionFetchState, fetcher_id
+from emulator.broker.out_of_range import OutOfRange
 from emulator.broker.partition import Partition
 from emulator.broker.quota import ReplicationQuotaManager
 from emulator.broker.truncation import offset_truncation_state
@@ -22,8 +24,8 @@ from emulator.kernel.sync import Condition, Monitor
 from emulator.model.errors import Errors, KafkaError
 from emulator.model.offset_log import UNDEFINED_EPOCH
 from emulator.profiles.guards.following import (
+    FAILED_PARTITIONS_LEAVE,
     FETCH_FENCING,
-    TRUNCATION_BY_EPOCH,
     TRUNCATION_IN_ROUNDS,
 )
 from emulator.protocol.messages import (
@@ -43,20 +45,12 @@ from emulator.protocol.messages import (
 from emulator.protocol.transport import Connection, Disconnected, Network
 from emulator.trace import events
 from emulator.trace.values import Offset, TopicPartition
-from zk.java_hash import java_hash
+from zk.errors import ZooKeeperError
 
 NO_EPOCH = -1
 HostedPartition = Callable[[TopicPartition], Partition | None]
 Built = tuple[tuple[FetchPartition, ...], tuple[TopicPartition, ...]]
 """Partitions to name in a request, and to forget."""
-
-
-def fetcher_id(partition: TopicPartition, num_fetchers: int) -> int:
-    """abs(31 x hash(topic) + partition) mod the number of fetchers, in wrapping 32-bit arithmetic;
-    the absolute value of the smallest integer is 0 (Utils.abs)."""
-    h = (31 * java_hash(partition.topic) + partition.partition) & 0xFFFFFFFF
-    signed = h - (1 << 32) if h >= 1 << 31 else h
-    return 0 if signed == -(1 << 31) else abs(signed) % num_fetchers
 
 
 class ReplicaFetcherManager:
@@ -68,8 +62,10 @@ class ReplicaFetcherManager:
         network: Network,
         hosted: HostedPartition,
         quota: ReplicationQuotaManager,
+        out_of_range: OutOfRange,
     ) -> None:
         self._context, self._network, self._hosted, self._quota = context, network, hosted, quota
+        self._out_of_range = out_of_range
         self._lock = Monitor(context.kernel, "fetcherManager")
         self.threads: dict[tuple[int, int], ReplicaFetcherThread] = {}
         self.failed_partitions: dict[TopicPartition, None] = {}
@@ -98,7 +94,14 @@ class ReplicaFetcherManager:
         if thread is not None:
             await thread.shutdown()
         thread = ReplicaFetcherThread(
-            self._context, self._network, self._hosted, self._quota, leader, key[1], self._failed
+            self._context,
+            self._network,
+            self._hosted,
+            self._quota,
+            self._out_of_range,
+            leader,
+            key[1],
+            self._failed,
         )
         self.threads[key] = thread
         await self._context.kernel.checkpoint("fetcher_add")
@@ -147,13 +150,14 @@ class ReplicaFetcherThread:
         network: Network,
         hosted: HostedPartition,
         quota: ReplicationQuotaManager,
+        out_of_range: OutOfRange,
         leader: LiveBroker,
         number: int,
         failed: Callable[[TopicPartition], None],
     ) -> None:
         self._context, self._network, self._hosted = context, network, hosted
-        self._quota, self._failed = quota, failed
-        self._asks_epochs = TRUNCATION_BY_EPOCH in context.guards
+        self._quota, self._out_of_range, self._failed = quota, out_of_range, failed
+        self._failed_leave = FAILED_PARTITIONS_LEAVE in context.guards
         self._in_rounds = TRUNCATION_IN_ROUNDS in context.guards
         self._fenced = FETCH_FENCING in context.guards
         self.leader, self.fetcher_id = leader, number
@@ -181,7 +185,11 @@ class ReplicaFetcherThread:
                 current = self.partitions.pop(partition, None)
                 if current is None or current.current_leader_epoch != state.current_leader_epoch:
                     current = PartitionFetchState(
-                        state.init_offset, None, state.current_leader_epoch, 0, truncating=True
+                        state.init_offset,
+                        None,
+                        state.current_leader_epoch,
+                        0,
+                        truncating=state.truncating,
                     )
                 self.partitions[partition] = current
             self._look_at_all = True
@@ -410,7 +418,7 @@ class ReplicaFetcherThread:
         try:
             await hosted.append_records_to_follower(batches)
         except KafkaError:
-            self._mark_failed(partition)
+            self._storage_error(partition)
             return
         hosted.update_follower_high_watermark(answer.high_watermark)
         if self._quota.throttles and self._quota.is_throttled(partition):
@@ -434,8 +442,15 @@ class ReplicaFetcherThread:
         else:
             self._delay(partition, Errors.FENCED_LEADER_EPOCH.name)
 
+    def _storage_error(self, partition: TopicPartition) -> None:
+        """It cannot be written (KIP-461)."""
+        if self._failed_leave:
+            self._mark_failed(partition)
+        else:
+            self._delay(partition, Errors.KAFKA_STORAGE_ERROR.name)
+
     def _mark_failed(self, partition: TopicPartition) -> None:
-        """It leaves this thread until the next LeaderAndIsr (markPartitionFailed, KIP-461)."""
+        """It leaves this thread until the next LeaderAndIsr (markPartitionFailed)."""
         self.partitions.pop(partition, None)
         self._look_at_all = True
         self._failed(partition)
@@ -446,22 +461,15 @@ class ReplicaFetcherThread:
         """Ask where the leader's log ends, and if need be where it begins
         (fetchOffsetAndTruncate)."""
         hosted = self._hosted(partition)
-        assert hosted is not None and hosted.log is not None
+        assert hosted is not None
         try:
-            end = await self._list_offset(partition, state, earliest=False)
-            if end < hosted.log.log_end_offset:
-                hosted.truncate_to(end)
-                offset = end
-            else:
-                start = await self._list_offset(partition, state, earliest=True)
-                if start > hosted.log.log_end_offset:
-                    hosted.log.truncate_fully_and_start_at(start)
-                offset = max(hosted.log.log_end_offset, start)
-        except Disconnected:
+            ask = functools.partial(self._list_offset, partition, state)
+            offset = await self._out_of_range.next_offset(hosted, ask)
+        except (Disconnected, ZooKeeperError):
             self._delay(partition, Errors.OFFSET_OUT_OF_RANGE.name)
             return
         except KafkaError:
-            self._mark_failed(partition)
+            self._storage_error(partition)
             return
         self.moved_to(partition, offset)
         self.partitions[partition] = self.partitions.pop(partition)
@@ -507,7 +515,7 @@ class ReplicaFetcherThread:
         for partition, state in pending.items():
             hosted = self._hosted(partition)
             epoch = hosted.log.epochs.latest_epoch if hosted is not None and hosted.log else None
-            if epoch is not None and self._asks_epochs:
+            if epoch is not None:
                 queries.append(EpochQuery(partition, self._epoch_sent(state), epoch))
         return queries
 
@@ -517,7 +525,7 @@ class ReplicaFetcherThread:
             try:
                 hosted.truncate_to(state.fetch_offset)
             except KafkaError:
-                self._mark_failed(partition)
+                self._storage_error(partition)
                 return
             state.fetch_offset = min(state.fetch_offset, hosted.log.log_end_offset)
         state.truncating = False
@@ -564,7 +572,7 @@ class ReplicaFetcherThread:
             try:
                 hosted.truncate_to(found.offset)
             except KafkaError:
-                self._mark_failed(query.partition)
+                self._storage_error(query.partition)
                 return
             state.fetch_offset, state.truncating = found.offset, not found.done
 

@@ -19,6 +19,7 @@ from emulator.broker.partition import Partition
 from emulator.broker.pool import Pool
 from emulator.broker.quota import ReplicationQuotaManager
 from emulator.model.errors import Errors
+from emulator.profiles.guards.following import HW_ANSWERS_NO_FETCH
 from emulator.profiles.guards.isr import FAILED_READ_KEEPS_STATE
 from emulator.protocol.messages import FetchedPartition, FetchPartition
 from emulator.trace.values import TopicPartition
@@ -37,6 +38,8 @@ class Reads:
     readable: int = 0
     """Bytes found."""
     erred: bool = False
+    tells_hw: bool = False
+    """A high watermark that the follower has not been sent, and will not wait for."""
 
     def add(self, want: FetchPartition, answer: FetchedPartition, leader_leo: int) -> None:
         self.wanted.append(want)
@@ -57,6 +60,7 @@ class LocalReads:
         self._context, self._partitions, self._quota = context, partitions, quota
         self._error_of_unhosted = error_of_unhosted
         self._keeps_state = FAILED_READ_KEEPS_STATE in context.guards
+        self._answers_for_hw = HW_ANSWERS_NO_FETCH not in context.guards
 
     async def read(self, follower: int, context: FetchContext, max_bytes: int) -> Reads:
         """Every partition that the fetch wants, in turn."""
@@ -129,6 +133,8 @@ class LocalReads:
                 if hosted is not None and not self._keeps_state:
                     await hosted.update_follower_fetch_state(follower, -1, -1, -1, -1)
                 continue
+            if self._answers_for_hw and hosted is not None:
+                reads.tells_hw |= hosted.is_sent_newer_hw(follower, answer.high_watermark)
             leader_leo = reads.leader_leos[i]
             if hosted is not None and hosted.stands(follower, want, now_ms, leader_leo):
                 continue
@@ -142,8 +148,12 @@ class LocalReads:
         until they change."""
         for cached in without_records:
             hosted = self._partitions.get(cached.partition)
-            if hosted is not None:
+            if hosted is not None and not self.must_tell_hw(hosted, follower):
                 hosted.let_rest(follower, cached)
+
+    def must_tell_hw(self, hosted: Partition, follower: int) -> bool:
+        """Whether a follower is not to wait, since the high watermark has moved (2.4 and 2.5)."""
+        return self._answers_for_hw and hosted.has_newer_hw_for(follower)
 
     # -- the throttle ------------------------------------------------------------------------------
 

@@ -8,11 +8,14 @@ server/ReplicaManager.scala@2.6.3 checkpointHighWatermarks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from emulator.broker.context import BrokerContext
 from emulator.broker.log_dirs import Disk, LogDirectory
 from emulator.kernel.sync import Queue
 from emulator.model.errors import Errors, KafkaError
 from emulator.model.offset_log import OffsetLog
+from emulator.profiles.guards.following import LOG_DIRS_FAIL_ALONE
 from emulator.trace.values import TopicPartition
 from zk.kafka_zk_client import KafkaZkClient
 
@@ -20,7 +23,15 @@ from zk.kafka_zk_client import KafkaZkClient
 class LogManager:
     """Logs by partition, and the topics' configuration as far as replication obeys it."""
 
-    def __init__(self, context: BrokerContext, zk_client: KafkaZkClient, disk: Disk) -> None:
+    def __init__(
+        self,
+        context: BrokerContext,
+        zk_client: KafkaZkClient,
+        disk: Disk,
+        halt: Callable[[str], None],
+    ) -> None:
+        """`halt` ends the process at once."""
+        self._halt = halt
         self._context, self._zk_client, self._disk = context, zk_client, disk
         self._topic_configs: dict[str, dict[str, str]] = {}
         self._open: dict[TopicPartition, tuple[OffsetLog, LogDirectory]] = {}
@@ -40,7 +51,7 @@ class LogManager:
 
     def check(self, directory: LogDirectory) -> None:
         """A write to a directory that failed is noted once (LogDirFailureChannel) and is an
-        error."""
+        error; up to 0.11 it is the end of the broker."""
         if not directory.failed:
             return
         self._report(directory)
@@ -49,6 +60,8 @@ class LogManager:
     def _report(self, directory: LogDirectory) -> None:
         if directory.number not in self._reported:
             self._reported[directory.number] = None
+            if LOG_DIRS_FAIL_ALONE not in self._context.guards:
+                self._halt("a log directory cannot be written")
             self.failures.put(directory)
 
     def handle_log_dir_failure(self, directory: LogDirectory) -> bool:

@@ -259,6 +259,25 @@ class Partition:
         replica.update_fetch_state(offset, fetch.log_start_offset, now_ms, leader_leo, self._rules)
         return True
 
+    def is_sent_newer_hw(self, follower: int, high_watermark: int) -> bool:
+        """A fetch that has arrived found this one: whether the follower was not sent it before
+        (followerNeedsHwUpdate@2.4.1). What a parked fetch is answered later is not taken note
+        of."""
+        replica = self.remotes.get(follower)
+        if replica is None:
+            return False
+        before, replica.last_sent_high_watermark = replica.last_sent_high_watermark, high_watermark
+        return high_watermark > before
+
+    def has_newer_hw_for(self, follower: int) -> bool:
+        """Whether the high watermark has passed what a follower's last fetch found."""
+        replica, log = self.remotes.get(follower), self.log
+        return (
+            replica is not None
+            and log is not None
+            and log.high_watermark > replica.last_sent_high_watermark
+        )
+
     async def update_follower_fetch_state(
         self,
         follower: int,
@@ -291,7 +310,8 @@ class Partition:
             await self._leader_isr.maybe_expand(replica)
         if before != replica.log_end_offset and self.leader_log is not None:
             await self.lock.pass_read()
-            if self.maybe_increment_leader_hw(fetch_time_ms):
+            raised = self.maybe_increment_leader_hw(fetch_time_ms)
+            if raised or not self._rules.acks_are_all_or_one:
                 await self._delayed.check_and_complete_all(self.partition)
         return True
 
@@ -420,17 +440,27 @@ class Partition:
         """The topic's setting, else the broker's."""
         return self._logs.min_insync_replicas(self.partition.topic)
 
-    async def check_enough_replicas_reach_offset(self, required_offset: int) -> Errors | None:
+    async def check_enough_replicas_reach_offset(
+        self, required_offset: int, required_acks: int = -1
+    ) -> Errors | None:
         """The completion test of acks=all: decided by the high watermark alone; None: not yet."""
         await self.lock.pass_read()
         log = self.leader_log
         if log is None:
             return Errors.NOT_LEADER_OR_FOLLOWER
+        if required_acks > 0:
+            enough = self._members_at(required_offset) >= required_acks
+            return Errors.NONE if enough else None
         if log.high_watermark < required_offset:
             return None
         if len(self.maximal_isr) < self.min_insync_replicas:
             return Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return Errors.NONE
+
+    def _members_at(self, offset: int) -> int:
+        """How many of the ISR have what is before `offset`, the leader among them."""
+        known = [self.remotes[b] for b in self.isr if b in self.remotes]
+        return 1 + sum(replica.log_end_offset >= offset for replica in known)
 
     async def append_records_to_follower(self, batches: tuple[Batch, ...]) -> None:
         """What a fetcher brought (appendRecordsToFollowerOrFutureReplica)."""
@@ -464,6 +494,15 @@ class Partition:
             self._check_writable()
         if log.truncate_to(offset):
             self._context.emit(events.LogTruncated, self.partition, before, log.log_end_offset)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop the whole log; the next record is that of `offset`."""
+        log = self.log
+        assert log is not None
+        before = log.log_end_offset
+        log.truncate_fully_and_start_at(offset)
+        if offset < before:
+            self._context.emit(events.LogTruncated, self.partition, before, offset)
 
     # -- reads -------------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ class Replica:
     last_fetch_leader_log_end_offset: int = 0
     last_fetch_time_ms: int = 0
     last_caught_up_time_ms: int = 0
+    last_sent_high_watermark: int = 0
 
     def update_fetch_state(
         self,
@@ -74,7 +75,7 @@ class Replica:
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
         self.last_fetch_leader_log_end_offset = UNKNOWN_OFFSET
-        self.last_fetch_time_ms = 0
+        self.last_fetch_time_ms = self.last_sent_high_watermark = 0
 
 
 def is_follower_in_sync(

@@ -28,7 +28,9 @@ from emulator.broker.purgatory import Purgatory
 from emulator.broker.quota import ReplicationQuotaManager
 from emulator.kernel.sync import Monitor
 from emulator.model.errors import Errors, KafkaError
+from emulator.profiles.guards.following import TRUNCATION_BY_EPOCH
 from emulator.profiles.guards.isr import (
+    ACKS_ARE_ALL_OR_ONE,
     ISR_CHANGE_NOTIFICATIONS,
     ISR_EXPIRATION_AT_HALF_LAG,
     PARTITIONS_FAIL_ALONE,
@@ -135,8 +137,10 @@ class ReplicaManager:
     async def append_records(
         self, request: ProduceRequest, respond: Callable[[Produced], None]
     ) -> None:
-        """Append to the local logs; acks=all with anything appended waits in the purgatory."""
-        if request.acks not in (-1, 0, 1):
+        """Append to the local logs; acks=all with anything appended waits in the purgatory, and in
+        0.8 acks above 1."""
+        waits = request.acks not in (0, 1)
+        if request.acks not in (-1, 0, 1) and ACKS_ARE_ALL_OR_ONE in self._context.guards:
             respond(
                 tuple(
                     ProducedPartition(p.partition, Errors.INVALID_REQUIRED_ACKS, -1)
@@ -147,9 +151,9 @@ class ReplicaManager:
         statuses: dict[TopicPartition, ProduceStatus] = {}
         for p in request.partitions:
             statuses[p.partition] = await self._append_to_local_log(p, request.acks)
-        if request.acks == -1 and any(s.error is Errors.NONE for s in statuses.values()):
+        if waits and any(s.error is Errors.NONE for s in statuses.values()):
             parked = DelayedProduce(
-                request.timeout_ms, statuses, self.partitions.get, self._error_of_unhosted, respond
+                request, statuses, self.partitions.get, self._error_of_unhosted, respond
             )
             await self._produce_purgatory.try_complete_else_watch(parked, list(statuses))
         else:
@@ -193,7 +197,7 @@ class ReplicaManager:
             await reads.take_note(follower, context, found)
         nothing_wanted = not (session.partitions if session is not None else found.answers)
         enough = found.readable >= request.min_bytes
-        if request.max_wait_ms <= 0 or nothing_wanted or enough or found.erred:
+        if request.max_wait_ms <= 0 or nothing_wanted or enough or found.erred or found.tells_hw:
             respond(tuple(found.answers))
             return
         parked = DelayedFetch(request, context, max_bytes, reads, self.partitions.get, respond)
@@ -330,7 +334,8 @@ class ReplicaManager:
         self, states: list[tuple[Partition, PartitionState]], errors: dict[TopicPartition, Errors]
     ) -> None:
         """Only when the new leader is alive in the metadata cache; otherwise the log is made and
-        nothing else changes, and the answer says no error (KAFKA-4443)."""
+        nothing else changes, and the answer says no error (KAFKA-4443). Up to 0.10.2 they truncate
+        to their high watermark here (KIP-101)."""
         changed: list[Partition] = []
         for hosted, state in states:
             await self._context.kernel.checkpoint("make_follower")
@@ -347,19 +352,29 @@ class ReplicaManager:
             return
         assert self.fetchers is not None
         await self.fetchers.remove_fetcher_for_partitions([p.partition for p in changed])
+        truncates_first = TRUNCATION_BY_EPOCH not in self._context.guards
+        for hosted in changed if truncates_first else ():
+            assert hosted.log is not None
+            hosted.truncate_to(hosted.log.high_watermark)
         for hosted in changed:
             await self.check_and_complete_all(hosted.partition)
         if self.is_shutting_down:
             return
         await self.fetchers.add_fetcher_for_partitions(
-            {p.partition: self._initial_fetch_state(p) for p in changed}
+            {
+                p.partition: self._initial_fetch_state(p, truncating=not truncates_first)
+                for p in changed
+            }
         )
 
-    def _initial_fetch_state(self, hosted: Partition) -> InitialFetchState:
+    def _initial_fetch_state(
+        self, hosted: Partition, *, truncating: bool = True
+    ) -> InitialFetchState:
         assert hosted.leader_replica_id is not None and hosted.log is not None
         leader = self._metadata_cache.alive_broker(hosted.leader_replica_id)
         assert leader is not None, "the leader was alive when the role changed"
-        return InitialFetchState(leader, hosted.leader_epoch, hosted.log.high_watermark)
+        offset = hosted.log.high_watermark if truncating else hosted.log.log_end_offset
+        return InitialFetchState(leader, hosted.leader_epoch, offset, truncating)
 
     def _start_high_watermark_checkpoint(self) -> None:
         """The checkpoint task begins with the first LeaderAndIsr."""

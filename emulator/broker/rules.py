@@ -12,6 +12,7 @@ import msgspec
 
 from emulator.profiles.guards.base import Guard
 from emulator.profiles.guards.isr import (
+    ACKS_ARE_ALL_OR_ONE,
     CAUGHT_UP_BY_LAST_FETCH,
     CAUGHT_UP_TIME_RESET,
     HW_WAITS_FOR_CAUGHT_UP,
@@ -31,6 +32,7 @@ class Rules(msgspec.Struct, frozen=True, gc=False):
     hw_waits_for_caught_up: bool = True
     join_past_epoch_start: bool = True
     stay_at_log_end: bool = True
+    acks_are_all_or_one: bool = True
 
     @classmethod
     def of(cls, guards: Set[Guard], lag_messages_max: int) -> Rules:
@@ -42,4 +44,5 @@ class Rules(msgspec.Struct, frozen=True, gc=False):
             HW_WAITS_FOR_CAUGHT_UP in guards,
             JOIN_PAST_EPOCH_START in guards,
             STAY_AT_LOG_END in guards,
+            ACKS_ARE_ALL_OR_ONE in guards,
         )

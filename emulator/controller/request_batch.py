@@ -17,7 +17,11 @@ from emulator.controller.channel_manager import ControllerChannelManager
 from emulator.controller.context import ControllerContext
 from emulator.controller.errors import IllegalState
 from emulator.controller.ports import Host
-from emulator.profiles.guards.controller import SHUTTING_DOWN_ARE_TOLD, STOP_REPLICA_EPOCH
+from emulator.profiles.guards.controller import (
+    SHUTTING_DOWN_ARE_TOLD,
+    SMALL_UPDATE_METADATA,
+    STOP_REPLICA_EPOCH,
+)
 from emulator.protocol.messages import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -52,6 +56,7 @@ class ControllerBrokerRequestBatch:
         self._on_update_metadata_response = on_update_metadata_response
         self._on_deletion_response = on_deletion_response
         self._stops_with_epoch = STOP_REPLICA_EPOCH in host.guards
+        self._none_means_none = SMALL_UPDATE_METADATA in host.guards
         self._tells_shutting_down = SHUTTING_DOWN_ARE_TOLD in host.guards
         self._leader_and_isr: dict[int, dict[TopicPartition, PartitionState]] = {}
         self._update_metadata: dict[TopicPartition, PartitionState] = {}
@@ -116,9 +121,12 @@ class ControllerBrokerRequestBatch:
     def add_update_metadata(
         self, brokers: Iterable[int], partitions: Iterable[TopicPartition]
     ) -> None:
-        """Partitions without leadership information are left out."""
+        """Partitions without leadership information are left out. Up to 2.1 none means all."""
         self._update_metadata_brokers.update(dict.fromkeys(b for b in brokers if b >= 0))
-        for partition in partitions:
+        named = tuple(partitions)
+        if not named and not self._none_means_none:
+            named = tuple(self._context.leadership)
+        for partition in named:
             state = self._context.leadership.get(partition)
             if state is not None:
                 assignment = self._context.assignment(partition)

@@ -26,6 +26,7 @@ _POSITIVE = frozenset(
     {"rate", "batch", "records", "record_bytes", "num_partitions", "replication_factor", "count"}
 )
 _ACKS = {"0": "0", "1": "1", "all": "all", "-1": "all"}
+_ACKS_MAX = 1000  # librdkafka's
 
 
 def read_stimulus(name: str, keys: dict[str, Item], cluster: Cluster) -> Stimulus:
@@ -193,8 +194,11 @@ def _check_server(item: Item, value: str, servers: int) -> None:
 
 
 def _acks(item: Item, value: str) -> str:
+    """A number of replicas was possible in 0.8, and is refused by later brokers."""
+    if value.isdecimal() and 1 < int(value) <= _ACKS_MAX:
+        return str(int(value))
     if value not in _ACKS:
-        item.fail(f"acks is 0, 1 or all, not {value}")
+        item.fail(f"acks is 0, 1, all or (in Kafka 0.8) a number up to 1000, not {value}")
     return _ACKS[value]
 
 

@@ -17,6 +17,7 @@ from emulator.broker.log_dir_failure import LogDirFailureHandler
 from emulator.broker.log_dirs import Disk
 from emulator.broker.log_manager import LogManager
 from emulator.broker.metadata_cache import MetadataCache
+from emulator.broker.out_of_range import OutOfRange
 from emulator.broker.partition import Partition
 from emulator.broker.quota import ReplicationQuotaManager
 from emulator.broker.replica_manager import ReplicaManager
@@ -69,7 +70,7 @@ class Hosting(Playbook):
         self.disk = Disk()
         self.leader_quota = ReplicationQuotaManager(11, 1000)
         self.follower_quota = ReplicationQuotaManager(11, 1000)
-        self.logs = LogManager(self.context, self.zk, self.disk)
+        self.logs = LogManager(self.context, self.zk, self.disk, self._halts)
         self.metadata_cache = MetadataCache(self.context)
         self.broker_epoch = BROKER_EPOCH
         self.channel = BrokerToControllerChannelManager(
@@ -90,10 +91,14 @@ class Hosting(Playbook):
             self.zk,
             self.logs,
             self.replicas,
-            lambda reason: self.say(f"halts: {reason}"),
+            self._halts,
         )
         self.fetchers = ReplicaFetcherManager(
-            self.context, self.network, self.replicas.partitions.get, self.follower_quota
+            self.context,
+            self.network,
+            self.replicas.partitions.get,
+            self.follower_quota,
+            OutOfRange(self.context, self.zk, self._halts),
         )
         self.replicas.fetchers = self.fetchers
         self.run(
@@ -108,6 +113,9 @@ class Hosting(Playbook):
         for state in partitions:
             self._fill(self.hosted(state.partition), records)
         self.forget()
+
+    def _halts(self, reason: str) -> None:
+        self.say(f"halts: {reason}")
 
     def _fill(self, partition: Partition, records: int) -> None:
         log = partition.log

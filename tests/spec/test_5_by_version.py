@@ -9,21 +9,37 @@ from emulator.model.errors import Errors
 from emulator.protocol.messages import (
     FetchRequest,
     ListOffsetsRequest,
+    ListOffsetsResponse,
     OffsetsForLeaderEpochRequest,
 )
 from tests.interaction.hosting import ORDERS_0, Hosting, fetch, leader_and_isr, leading, state_of
-from tests.interaction.playbook import after_ms
-from tests.interaction.test_following import ASKS_EPOCH, answered, ended, fetched, grown
+from tests.interaction.playbook import after_ms, answers
+from tests.interaction.test_following import (
+    ASKS_EPOCH,
+    answered,
+    ended,
+    fetched,
+    following,
+    grown,
+)
+from zk.errors import Code
+from zk.ops import Reply
+
+UNCLEAN = b'{"version":1,"config":{"unclean.leader.election.enable":"true"}}'
 
 
 def switched(guard: str, state: bool, profile: str = "2.6") -> dict[str, object]:
     return {"profile": profile, "guards": {guard: state}}
 
 
-def told_to_follow(how: dict[str, object], *lengths: tuple[int, int]) -> Hosting:
+def told_to_follow(
+    how: dict[str, object], *lengths: tuple[int, int], says: tuple[str, ...] = ()
+) -> Hosting:
     play = Hosting(state_of(leader=-1, epoch=0), **how)
     grown(play, *lengths)
     play >> leader_and_isr(state_of(leader=2, epoch=9)) << "follows 2 for orders-0 in epoch 9"
+    for line in says:
+        play << line
     play << "LeaderAndIsr: NONE NONE"
     return play
 
@@ -40,12 +56,14 @@ def told_to_follow(how: dict[str, object], *lengths: tuple[int, int]) -> Hosting
 def test_5_4_up_to_0_10_2_a_follower_truncates_to_its_high_watermark(
     how: dict[str, object], asks: bool
 ) -> None:
-    """H17: ten records, none known to be committed; all go."""
-    with told_to_follow(how, (4, 10)) as play:
+    """H17: ten records, none known to be committed; all go, while the broker becomes follower and
+    before anything is asked."""
+    truncated = () if asks else ("orders-0 truncated to 0",)
+    with told_to_follow(how, (4, 10), says=truncated) as play:
         if asks:
             play << ASKS_EPOCH >> ended((ORDERS_0, 4, 12)) << "to 2: Fetch orders-0@10"
         else:
-            play << "orders-0 truncated to 0" << "to 2: Fetch orders-0@0"
+            play << "to 2: Fetch orders-0@0"
 
 
 @pytest.mark.parametrize(
@@ -140,3 +158,94 @@ def test_3_8_up_to_2_0_0_a_leader_knows_its_epoch_only_with_its_first_record(
         play.run(play.hosted().append_records_to_leader(1, 100, 1))
         play.forget()
         assert log.epochs.latest_epoch == 4
+
+
+# -- 5.5: errors -----------------------------------------------------------------------------------
+
+FORBIDDEN = {"unclean_leader_election_enable": False}
+
+
+def out_of_range(how: dict[str, object], leader_ends_at: int) -> Hosting:
+    """The follower has three records; its leader says where its own log ends."""
+    how = dict(how)
+    topic = how.pop("topic", None)
+    play = following(**how)
+    if isinstance(topic, bytes):
+        play.zookeeper.presets["/config/topics/orders"] = Reply(Code.OK, data=topic)
+    play >> (answered(fetched(ORDERS_0, 0, 1, 2))) << "to 2: Fetch orders-0@3"
+    play >> answered(fetched(ORDERS_0, error=Errors.OFFSET_OUT_OF_RANGE))
+    (
+        play
+        << "to 2: ListOffsetsRequest"
+        >> answers(2, ListOffsetsResponse(Errors.NONE, leader_ends_at))
+    )
+    return play
+
+
+@pytest.mark.parametrize(
+    ("how", "fatal"),
+    [
+        ({"profile": "0.8.2"}, False),
+        ({"profile": "0.8.2", **FORBIDDEN}, True),
+        ({"profile": "1.1"}, True),
+        ({"profile": "1.1", "unclean_leader_election_enable": True}, False),
+        ({"profile": "1.1", "topic": UNCLEAN}, False),
+        ({"profile": "2.1"}, False),
+        ({**switched("out-of-range-not-fatal", False), **FORBIDDEN}, True),
+        (switched("out-of-range-not-fatal", True, "1.1"), False),
+    ],
+)
+def test_5_5_from_0_8_2_to_2_0_0_a_shorter_leader_stops_the_broker_unless_elections_may_be_unclean(
+    how: dict[str, object], fatal: bool
+) -> None:
+    with out_of_range(how, leader_ends_at=1) as play:
+        if fatal:
+            play << "halts: orders-0: truncation to the leader's 1 is not allowed"
+        else:
+            play << "orders-0 truncated to 1" << "to 2: Fetch orders-0@1"
+
+
+@pytest.mark.parametrize(
+    ("how", "keeps"),
+    [
+        ({"profile": "0.8.2"}, False),
+        ({"profile": "0.9.0"}, True),
+        (switched("log-in-range-kept", False), False),
+        (switched("log-in-range-kept", True, "0.8.2"), True),
+    ],
+)
+def test_5_5_in_0_8_2_whoever_is_out_of_range_of_a_longer_leader_drops_its_whole_log(
+    how: dict[str, object], keeps: bool
+) -> None:
+    """KAFKA-2477: the leader has 0 to 9, the follower 0 to 2."""
+    with out_of_range(how, leader_ends_at=10) as play:
+        play << "to 2: ListOffsetsRequest" >> answers(2, ListOffsetsResponse(Errors.NONE, 0))
+        if keeps:
+            play << "to 2: Fetch nothing new"
+        else:
+            play << "orders-0 truncated to 0" << "to 2: Fetch orders-0@0"
+
+
+@pytest.mark.parametrize(
+    ("how", "reaction"),
+    [
+        ({"profile": "0.10.2"}, "halts: a log directory cannot be written"),
+        ({"profile": "1.0"}, "orders-0 delayed: KAFKA_STORAGE_ERROR"),
+        ({"profile": "2.1"}, "orders-0 delayed: KAFKA_STORAGE_ERROR"),
+        ({"profile": "2.4"}, None),
+        (switched("failed-partitions-leave", False), "orders-0 delayed: KAFKA_STORAGE_ERROR"),
+        (switched("log-dirs-fail-alone", False), "halts: a log directory cannot be written"),
+    ],
+)
+def test_5_5_what_a_storage_error_does_to_a_fetcher(
+    how: dict[str, object], reaction: str | None
+) -> None:
+    """Up to 0.11 the broker halts, up to 2.2 the partition is tried again, from 2.3 on it fails."""
+    with following(**how) as play:
+        play.disk.directories[0].failed = True
+        play >> answered(fetched(ORDERS_0, 0))
+        if reaction is not None:
+            play << reaction
+        else:
+            assert ORDERS_0 in play.fetchers.failed_partitions
+        play.forget()

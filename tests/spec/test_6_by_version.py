@@ -7,9 +7,11 @@ import pytest
 
 from emulator.controller.rebalance import partitions_to_rebalance
 from emulator.controller.replica_state_machine import isr_without
-from emulator.faults.life import Kill
+from emulator.faults.life import Kill, Start
 from emulator.protocol.messages import StopReplicaRequest
+from emulator.testing.cluster import FIRST
 from emulator.trace import events
+from emulator.trace.values import TopicPartition
 from tests.interaction.controlling import ORDERS_0, Controlling, led_by, registration
 from tests.interaction.playbook import children, ok
 from tests.interaction.test_broker_change import BROKERS_CHANGED, IDS, lists_brokers
@@ -127,6 +129,34 @@ def test_6_2_up_to_0_10_1_leader_and_isr_comes_before_the_live_brokers(
             if e.to == 4 - by.broker
         ]
         assert (sent[0] == "UpdateMetadata") is first, sent
+
+
+@pytest.mark.parametrize(
+    ("how", "all_of_them"),
+    [
+        ({"profile": "2.1"}, True),
+        ({"profile": "2.4"}, False),
+        (without("small-update-metadata"), True),
+        (having("small-update-metadata", "2.1"), False),
+    ],
+)
+def test_6_9_up_to_2_1_an_update_metadata_without_partitions_meant_all_of_them(
+    how: dict[str, object], all_of_them: bool
+) -> None:
+    """A broker comes that hosts nothing: what do the others hear, and what when it goes?"""
+    settings = {"zookeeper_session_timeout_ms": 2000}
+    with Emulated(1, 2, 3, **settings, **how) as cluster:  # type: ignore[arg-type]
+        cluster.topic("orders", (1, 2)).topic("bills", (2, 1)).now_on().do(Kill(3))
+        cluster.run_until(lambda: told(cluster))
+        cluster.do(Start(3)).run_ms(3000)
+        everything = [FIRST, TopicPartition("bills", 0)] if all_of_them else []
+        assert told(cluster) == [everything, everything]
+
+
+def told(cluster: Emulated) -> list[list[TopicPartition]]:
+    """The partitions of each UpdateMetadata to broker 2."""
+    sent = cluster.seen(events.ControlRequestSent, broker=1)
+    return [sorted(e.partitions, reverse=True) for e in sent if e.to == 2]
 
 
 # -- 6.8: replicas ---------------------------------------------------------------------------------

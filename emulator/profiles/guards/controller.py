@@ -134,6 +134,17 @@ EMPTY_MEANS_NONE = Guard(
     citation="hazards B16; IsrChangeNotificationListener in KafkaController.scala@0.9.0.1",
 )
 
+SMALL_UPDATE_METADATA = Guard(
+    name="small-update-metadata",
+    kafka="KAFKA-7537",
+    since="2.2",
+    does="An UpdateMetadata about brokers alone names no partition. Without it: where none is named"
+    " it carries every partition as the controller has it, to everybody, with each broker that"
+    " comes or goes.",
+    citation="spec §6.2, §6.9; ControllerBrokerRequestBatch@2.1.1"
+    " addUpdateMetadataRequestForBrokers",
+)
+
 SHUTTING_DOWN_ARE_TOLD = Guard(
     name="shutting-down-are-told",
     kafka="KAFKA-7482",

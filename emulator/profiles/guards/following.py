@@ -1,6 +1,8 @@
 """Guards of followers: where they truncate to, and which of their fetches a leader refuses.
 
-Read in `broker/fetcher`, and in `broker/partition` where a broker takes a role.
+Read in `broker/fetcher` and `broker/out_of_range`, in `broker/partition` and in
+`broker/replica_manager` where a broker takes a role, in `broker/local_reads` where a leader reads
+for them, and in `broker/log_manager`.
 """
 
 from emulator.profiles.guards.base import Guard
@@ -40,6 +42,55 @@ EPOCH_START_RECORDED = Guard(
     does="A new leader notes at once where its epoch begins. Without it: only with its first"
     " record; until then it does not know where epochs before its own ended.",
     citation="spec §3.8; Partition.scala@2.0.1 makeLeader",
+)
+
+LOG_IN_RANGE_KEPT = Guard(
+    name="log-in-range-kept",
+    kafka="KAFKA-2477",
+    since="0.9",
+    does="A follower whose fetch is out of range keeps what the leader has too. Without it: unless"
+    " the leader's log is shorter it drops everything, and starts where the leader's log begins.",
+    citation="spec §5.5; ReplicaFetcherThread.scala@0.8.2.2 handleOffsetOutOfRange",
+)
+
+OUT_OF_RANGE_NOT_FATAL = Guard(
+    name="out-of-range-not-fatal",
+    kafka="KAFKA-7414",
+    since="2.0.1",
+    does="A follower truncates to the end of a leader's log that is shorter than its own. Without"
+    " it: where unclean elections are forbidden it ends its broker.",
+    citation="spec §5.5; ReplicaFetcherThread.scala@1.0.2 handleOffsetOutOfRange",
+)
+
+FAILED_PARTITIONS_LEAVE = Guard(
+    name="failed-partitions-leave",
+    kafka="KIP-461",
+    since="2.3",
+    does="A partition that a fetcher cannot write leaves it until the next LeaderAndIsr. Without"
+    " it: the fetcher tries it again after every back-off.",
+    citation="spec §5.5; AbstractFetcherThread.scala@2.3.1 markPartitionFailed",
+)
+
+LOG_DIRS_FAIL_ALONE = Guard(
+    name="log-dirs-fail-alone",
+    kafka="KIP-112",
+    since="1.0",
+    does="A log directory that cannot be written takes its own partitions offline. Without it: the"
+    " first write that fails halts the broker.",
+    citation="spec §1.8; ReplicaManager.scala@0.11.0.2 appendToLocalLog,"
+    " ReplicaFetcherThread.scala@0.11.0.2 processPartitionData",
+)
+
+HW_ANSWERS_NO_FETCH = Guard(
+    name="hw-answers-no-fetch",
+    kafka="KAFKA-9952",
+    since="2.6",
+    unneeded_before="2.4",
+    does="A follower's fetch that found nothing waits for records. Without it: it is answered as"
+    " soon as the high watermark has passed what the follower was sent before, and the next one"
+    " again, with nothing new.",
+    citation="spec §3.5; DelayedFetch.scala@2.4.1 tryComplete, Replica.scala@2.4.1"
+    " lastSentHighWatermark",
 )
 
 FETCH_FENCING = Guard(

@@ -26,6 +26,15 @@ ISR_CHANGE_NOTIFICATIONS = Guard(
     citation="spec §4.2, H12; ReplicaManager.scala@0.9.0.1 maybePropagateIsrChanges",
 )
 
+ACKS_ARE_ALL_OR_ONE = Guard(
+    name="acks-are-all-or-one",
+    kafka="KAFKA-1697",
+    since="0.9",
+    does="A producer that asks for acks other than 0, 1 or all is refused. Without it: it is told"
+    " ok when so many members of the ISR have its records, which are then not committed yet.",
+    citation="spec §3.6; Partition.scala@0.8.2.2 checkEnoughReplicasReachOffset",
+)
+
 CAUGHT_UP_BY_LAST_FETCH = Guard(
     name="caught-up-by-last-fetch",
     kafka="KAFKA-4485",

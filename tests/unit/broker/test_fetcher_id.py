@@ -7,7 +7,7 @@ import ctypes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.broker.fetcher import fetcher_id
+from emulator.broker.fetch_state import fetcher_id
 from emulator.trace.values import TopicPartition
 from zk.java_hash import java_hash
 

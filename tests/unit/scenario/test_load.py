@@ -226,7 +226,7 @@ def test_a_setting_of_the_command_line_wins_everywhere() -> None:
         ("rate: 20", "rate: fast", "workload[0].rate: a number is wanted, not 'fast'"),
         ("rate: 20", "rate: 0", "workload[0].rate: more than 0"),
         ("rate: 20, ", "", "produce needs rate"),
-        ("acks: 1", "acks: 2", "acks is 0, 1 or all, not 2"),
+        ("acks: 1", "acks: some", "acks is 0, 1, all or (in Kafka 0.8) a number up to 1000"),
         ("acks: 1", "ack: 1", "produce has no ack; did you mean acks?"),
         ("produce: orders", "produce: order", "there is no topic order; did you mean orders?"),
         ("partitions: [0]", "partitions: [1]", "orders has no partition 1; it has 0 to 0"),

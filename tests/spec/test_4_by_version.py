@@ -1,0 +1,102 @@
+"""What the spec says in sections 3.5, 3.6 and 4 of versions: what answers a follower's fetch that
+waits, and what a producer can ask for. Each with its guard, without it, and on either side."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.faults.clients import Produce
+from emulator.faults.pause import Pause
+from emulator.trace import events
+from tests.interaction.hosting import fetch, leading, produce
+from tests.interaction.playbook import after_ms
+from tests.spec.emulated import Emulated
+
+
+def switched(guard: str, state: bool, profile: str = "2.6") -> dict[str, object]:
+    return {"profile": profile, "guards": {guard: state}}
+
+
+# -- 3.5: the high watermark and fetches that wait -------------------------------------------------
+
+WAITS = [
+    ({"profile": "2.1"}, True),
+    ({"profile": "2.4"}, False),
+    ({"profile": "2.6"}, True),
+    (switched("hw-answers-no-fetch", False), False),
+    (switched("hw-answers-no-fetch", True, "2.4"), True),
+]
+
+
+@pytest.mark.parametrize(("how", "waits"), WAITS)
+def test_3_5_in_2_4_and_2_5_a_new_high_watermark_answers_a_followers_fetch_that_waits(
+    how: dict[str, object], waits: bool
+) -> None:
+    """The fetch that raises it is answered by it, and its follower's next one again: what is sent
+    to one that waited is not taken note of."""
+    with leading(isr=(1, 2), records=0, **how) as play:
+        play >> produce(acks=1) << "produce: NONE at 0" >> fetch(2, at=1) << "hw 1"
+        if waits:
+            play >> after_ms(500)
+        play << "fetch-2: nothing, hw 1" >> fetch(2, at=1)
+        if waits:
+            play >> after_ms(500)
+        play << "fetch-2: nothing, hw 1" >> fetch(2, at=1) >> after_ms(500)
+        play << "fetch-2: nothing, hw 1"
+
+
+def learnt_after_ms(profile: str) -> int:
+    """How long after the leader a follower knows that a record is committed."""
+    with Emulated(1, 2, profile=profile) as cluster:
+        cluster.topic("orders", (1, 2)).run_ms(3000)
+        cluster.do(Produce("orders", partitions=(0,), rate=1, acks="all")).run_ms(1300)
+        raised = {e.broker: e for e in cluster.seen(events.HwAdvanced) if e.hw == 1}
+        return (raised[2].t - raised[1].t) // 1000
+
+
+def test_3_5_so_a_follower_knows_in_2_4_at_once_what_it_is_told_half_a_second_later_in_2_6() -> (
+    None
+):
+    assert learnt_after_ms("2.4") < 50
+    assert 450 <= learnt_after_ms("2.6") <= 550
+
+
+# -- 3.6: acks -------------------------------------------------------------------------------------
+
+REFUSES = [
+    ({"profile": "0.8.2"}, False),
+    ({"profile": "0.9.0"}, True),
+    (switched("acks-are-all-or-one", False), False),
+    (switched("acks-are-all-or-one", True, "0.8.2"), True),
+]
+
+
+@pytest.mark.parametrize(("how", "refuses"), REFUSES)
+def test_3_6_acks_above_1_existed_only_in_0_8_x(how: dict[str, object], refuses: bool) -> None:
+    """Two members have the record: that is enough, although it is not committed."""
+    with leading(**how) as play:
+        play >> produce(acks=2)
+        if refuses:
+            play << "produce: INVALID_REQUIRED_ACKS"
+        else:
+            play >> fetch(2, at=10, max_wait_ms=0) << "fetch-2: 10..11, hw 10"
+            play >> fetch(2, at=11, max_wait_ms=0) << "produce: NONE at 10"
+            play << "fetch-2: nothing, hw 10"
+
+
+def test_3_6_replicas_outside_the_isr_are_not_counted() -> None:
+    with leading(isr=(1, 2), profile="0.8.2") as play:
+        play.follower(3, 8)
+        play >> produce(acks=3) >> fetch(2, at=11, max_wait_ms=0) << "hw 11"
+        play << "fetch-2: nothing, hw 10" >> after_ms(30_000) << "produce: REQUEST_TIMED_OUT"
+
+
+def test_3_6_acks_2_is_told_ok_of_what_is_not_committed() -> None:
+    """The third member of the ISR stands still."""
+    with Emulated(profile="0.8.2", replica_lag_time_max_ms=60_000) as cluster:
+        cluster.topic("orders", (1, 2, 3)).run_ms(3000).do(Pause(3))
+        cluster.do(Produce("orders", partitions=(0,), rate=10, acks="2")).run_ms(2000)
+        told = [e for e in cluster.seen(events.RecordsProduced) if e.result == "ok"]
+        committed = [e.hw for e in cluster.seen(events.HwAdvanced, broker=1)]
+        assert told
+        assert max(committed, default=0) < told[-1].base_offset
