@@ -212,6 +212,7 @@ class Broker:
             (EndPoint("PLAINTEXT", "PLAINTEXT", self._host, self._port),),
             jmx_port=self.page_port,
             timestamp_ms=self._wall_ms(),
+            version=self.context.profile.registration_version,
         )
         self.broker_epoch = await self._zk_client.register_broker(self.broker, info)
         self.context.broker_epoch = self.broker_epoch

@@ -272,6 +272,12 @@ class ZooKeeperClient:
         if timer is not None:
             timer.cancel()
 
+    async def sleep_session_timeout(self) -> None:
+        """As long as a session lasts that is not heard of any more (zkSessionTimeout)."""
+        over = self._threads.promise()
+        self._event_lane.call_later(self._session_timeout_ms * 1000, lambda: over.resolve(None))
+        await over.wait()
+
     def _timed_out(self, expired: list[None]) -> None:
         expired.append(None)
         self._wake_waiting()

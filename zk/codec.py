@@ -119,6 +119,11 @@ class _PartitionsRead(msgspec.Struct):
     partitions: list[_Partition]
 
 
+class _TopicV1(msgspec.Struct):
+    version: int
+    partitions: dict[str, tuple[Int32, ...]]
+
+
 class _Topic(msgspec.Struct):
     version: int
     partitions: dict[str, tuple[Int32, ...]]
@@ -204,13 +209,16 @@ def decode_preferred_election(
     return decode_isr_change(path, data)
 
 
-def encode_topic(assignment: Mapping[int, ReplicaAssignment]) -> bytes:
-    """TopicZNode.encode: version 2, the partitions in the order of Scala's mutable HashMap."""
+def encode_topic(assignment: Mapping[int, ReplicaAssignment], version: int = 2) -> bytes:
+    """TopicZNode.encode: version 2, the partitions in the order of Scala's mutable HashMap; or
+    version 1 where nothing is being reassigned, in the order of their numbers."""
     keys = table_order([str(partition) for partition in assignment], java_hash)
     ordered = [(key, assignment[int(key)]) for key in keys]
     partitions = {key: it.replicas for key, it in ordered}
     adding = {key: it.adding_replicas for key, it in ordered if it.adding_replicas}
     removing = {key: it.removing_replicas for key, it in ordered if it.removing_replicas}
+    if version == 1 and not adding and not removing:
+        return _encode(_TopicV1(1, {key: partitions[key] for key in sorted(partitions, key=int)}))
     return _encode(_Topic(2, partitions, adding, removing))
 
 

@@ -29,7 +29,7 @@ class EndPoint(msgspec.Struct, frozen=True):
 
 
 class BrokerInfo(msgspec.Struct, frozen=True):
-    """A broker's registration; `version` is that of the JSON it was read from."""
+    """A broker's registration; `version` is that of the JSON it was read from, or is written in."""
 
     endpoints: tuple[EndPoint, ...]
     jmx_port: int = -1
@@ -51,7 +51,38 @@ class ConfigChange(msgspec.Struct, frozen=True):
     entity_path: str
 
 
+class _BrokerV1(msgspec.Struct):
+    jmx_port: int
+    timestamp: str
+    host: str | None
+    version: int
+    port: int
+
+
+class _BrokerV2(msgspec.Struct):
+    jmx_port: int
+    timestamp: str
+    endpoints: list[str]
+    host: str | None
+    version: int
+    port: int
+    rack: str | msgspec.UnsetType = msgspec.UNSET
+    """Of version 3 alone."""
+
+
 class _BrokerV4(msgspec.Struct, omit_defaults=True):
+    listener_security_protocol_map: dict[str, str]
+    endpoints: list[str]
+    rack: str | msgspec.UnsetType
+    jmx_port: int
+    port: int
+    host: str | None
+    version: int
+    timestamp: str
+
+
+class _BrokerV5(msgspec.Struct):
+    features: dict[str, int]
     listener_security_protocol_map: dict[str, str]
     endpoints: list[str]
     rack: str | msgspec.UnsetType
@@ -139,21 +170,21 @@ _cluster_id_decoder = msgspec.json.Decoder(_ClusterIdRead)
 
 
 def encode_broker(broker: BrokerInfo) -> bytes:
-    """BrokerIdZNode.encode, version 4; host and port are those of the first PLAINTEXT listener,
-    or null and -1."""
+    """BrokerIdZNode.encode, and Broker's JSON before 1.1; host and port are those of the first
+    PLAINTEXT listener, or null and -1."""
     plain = next((it for it in broker.endpoints if it.security_protocol == PLAINTEXT), None)
-    return _encode(
-        _BrokerV4(
-            {it.listener: it.security_protocol for it in broker.endpoints},
-            [f"{it.listener}://{_address(it)}" for it in broker.endpoints],
-            msgspec.UNSET if broker.rack is None else broker.rack,
-            broker.jmx_port,
-            plain.port if plain else -1,
-            plain.host if plain else None,
-            4,
-            str(broker.timestamp_ms),
-        )
-    )
+    host, port = (plain.host, plain.port) if plain else (None, -1)
+    jmx_port, at, version = broker.jmx_port, str(broker.timestamp_ms), broker.version
+    if version == 1:
+        return _encode(_BrokerV1(jmx_port, at, host, version, port))
+    endpoints = [f"{it.listener}://{_address(it)}" for it in broker.endpoints]
+    rack = msgspec.UNSET if broker.rack is None else broker.rack
+    if version < 4:
+        return _encode(_BrokerV2(jmx_port, at, endpoints, host, version, port, rack))
+    listeners = {it.listener: it.security_protocol for it in broker.endpoints}
+    if version == 4:
+        return _encode(_BrokerV4(listeners, endpoints, rack, jmx_port, port, host, version, at))
+    return _encode(_BrokerV5({}, listeners, endpoints, rack, jmx_port, port, host, version, at))
 
 
 def _address(endpoint: EndPoint) -> str:

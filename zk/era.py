@@ -18,7 +18,9 @@ class Era(NamedTuple):
     `looks_before_creating`: `exists` before a path is made, and before the epoch is read (<= 1.0).
     `creates_parents_first`: of an ephemeral (0.9 to 1.0). `creates_leaf_first`: of a new
     partition's state, its parents where that fails (<= 1.0). `recognises_own_writes`: an ISR write
-    that is refused reads back whether it is there already (0.8.2)."""
+    that is refused reads back whether it is there already (0.8.2). `topic_version`: of a topic's
+    JSON (1 up to 2.3). `compares_ephemerals`: whose an ephemeral is, is known by what it says, not
+    by its session (0.8)."""
 
     checked_registration: bool = True
     recreates_registration: bool = True
@@ -26,6 +28,8 @@ class Era(NamedTuple):
     creates_parents_first: bool = False
     creates_leaf_first: bool = False
     recognises_own_writes: bool = True
+    topic_version: int = 2
+    compares_ephemerals: bool = False
     top_level_paths: tuple[str, ...] = paths.PERSISTENT_ZK_PATHS
 
 

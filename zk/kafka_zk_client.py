@@ -188,7 +188,7 @@ class KafkaZkClient(ConfigRequests):
 
     async def create_controller(self, broker: int) -> None:
         """Up to 2.0 the election's first step; ControllerMoved when another has it."""
-        if not await older.create_controller(self, broker, self._wall_ms()):
+        if not await older.create_controller(self, broker, self._wall_ms(), self._era):
             raise ControllerMoved("another broker was elected")
 
     async def increment_controller_epoch(self) -> tuple[int, int]:
@@ -282,8 +282,11 @@ class KafkaZkClient(ConfigRequests):
     ) -> None:
         """The topic's znode, never fenced (admin API)."""
         await self._create_recursive(
-            paths.topic(topic), codec.encode_topic(assignment), fail_if_exists=True
+            paths.topic(topic), self._encode_topic(assignment), fail_if_exists=True
         )
+
+    def _encode_topic(self, assignment: Mapping[int, ReplicaAssignment]) -> bytes:
+        return codec.encode_topic(assignment, self._era.topic_version)
 
     # -- partition states --------------------------------------------------------------------------
 
@@ -513,7 +516,7 @@ class KafkaZkClient(ConfigRequests):
         epoch_zk_version: int = NO_FENCING,
     ) -> None:
         """Overwrite the topic's znode, whatever its version (the last writer wins)."""
-        path, data = paths.topic(topic), codec.encode_topic(assignment)
+        path, data = paths.topic(topic), self._encode_topic(assignment)
         write = SetData(path, data, MATCH_ANY_VERSION)
         expect_ok((await self.fenced_batch([write], epoch_zk_version))[0], path)
 

@@ -49,6 +49,8 @@ def era_of(profile: Profile) -> Era:
         looks_before_creating=blocking,
         creates_leaf_first=blocking,
         recognises_own_writes=OWN_WRITE_RECOGNISED in guards,
+        topic_version=profile.topic_version,
+        compares_ephemerals=OWN_EPHEMERAL_CHECKED not in guards,
         creates_parents_first=blocking and OWN_EPHEMERAL_CHECKED in guards,
     )
     own_paths = profile.top_level_paths

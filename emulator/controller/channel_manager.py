@@ -24,7 +24,6 @@ from emulator.protocol.transport import Connection, Disconnected, Network
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
 
-RETRY_BACKOFF_MS = 100
 QUEUE_SIZE = 10
 """controller.message.queue.size, up to 0.8.1."""
 
@@ -71,7 +70,9 @@ class RequestSendThread:
                 item.on_response(response)
 
     async def _send_until_answered(self, request: ControlRequest) -> Any:
-        """Connect, send, wait; on any failure close, sleep 100 ms, and again for ever."""
+        """Connect, send, wait; on any failure close, sleep 100 ms (300 up to 0.10.0), and again
+        for ever."""
+        backoff_us = self._host.profile.send_backoff_ms * 1000
         attempt = 0
         while self._running:
             attempt += 1
@@ -79,7 +80,7 @@ class RequestSendThread:
                 return await self._send(request, attempt)
             except Disconnected:
                 self._close()
-                await self._host.kernel.sleep(RETRY_BACKOFF_MS * 1000)
+                await self._host.kernel.sleep(backoff_us)
         return None
 
     async def _send(self, request: ControlRequest, attempt: int) -> Any:

@@ -42,7 +42,9 @@ class CannotPropagate(ValueError):
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """One Kafka version line. `fixed` are values that are no settings in this version: what its
     code has in their place. `propagations` begins with the one that is the default;
-    `top_level_paths` are those that brokers create, where they differ from the client's own."""
+    `top_level_paths` are those that brokers create, where they differ from the client's own;
+    `registration_version` and `topic_version` those of the JSON that it writes; `send_backoff_ms`
+    how long a controller's send thread waits before it tries again."""
 
     name: str
     release: str
@@ -56,6 +58,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     request_versions: MappingProxyType[str, int] = MappingProxyType({})
     top_level_paths: tuple[str, ...] = ()
     new_partitions: NewPartitions = "from-cache"
+    registration_version: int = 4
+    topic_version: int = 2
+    send_backoff_ms: int = 100
 
     @property
     def propagation(self) -> Propagation:
@@ -97,6 +102,17 @@ def first(
     return _with_guards(name, release, citation, defaults, rest)
 
 
+_INHERITED = (
+    "propagations",
+    "controller_threads",
+    "zookeeper_client",
+    "top_level_paths",
+    "registration_version",
+    "topic_version",
+    "send_backoff_ms",
+)
+
+
 def after(
     before: Profile,
     *,
@@ -110,10 +126,7 @@ def after(
     """The line that comes after another: settings that are new or have another default, settings
     that are gone, and any other field that differs; the guards follow from the release."""
     kept = {key: value for key, value in before.defaults.items() if key not in gone}
-    same: dict[str, object] = {
-        field: getattr(before, field)
-        for field in ("propagations", "controller_threads", "zookeeper_client", "top_level_paths")
-    }
+    same: dict[str, object] = {field: getattr(before, field) for field in _INHERITED}
     versions = rest.pop("request_versions", {})
     assert isinstance(versions, Mapping)
     same["request_versions"] = MappingProxyType({**before.request_versions, **versions})

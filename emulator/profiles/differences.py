@@ -45,6 +45,9 @@ def strategies(profile: Profile) -> dict[str, str]:
         "zookeeper-client": profile.zookeeper_client,
         "propagation": ", ".join(profile.propagations),
         "new-partitions": profile.new_partitions,
+        "registration": f"version {profile.registration_version}",
+        "topic": f"version {profile.topic_version}",
+        "send-backoff": f"{profile.send_backoff_ms} ms",
     }
 
 

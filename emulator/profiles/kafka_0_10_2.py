@@ -9,6 +9,8 @@ PROFILE = after(
     name="0.10.2",
     release="0.10.2.2",
     citation="KafkaConfig.scala@0.10.2.2; spec §8, §9",
+    registration_version=4,
+    send_backoff_ms=100,
     defaults={
         "replica.fetch.response.max.bytes": "10485760",
         "replication.quota.window.num": "11",

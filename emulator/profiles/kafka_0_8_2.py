@@ -10,6 +10,9 @@ PROFILE = first(
     controller_threads="call-backs",
     zookeeper_client="zkclient",
     new_partitions="read-again",
+    registration_version=1,
+    topic_version=1,
+    send_backoff_ms=300,
     defaults={
         "replica.lag.time.max.ms": "10000",
         "replica.lag.max.messages": "4000",

@@ -8,6 +8,7 @@ PROFILE = after(
     name="0.9.0",
     release="0.9.0.1",
     citation="KafkaConfig.scala@0.9.0.1; spec §8, §9",
+    registration_version=2,
     defaults={"replica.fetch.backoff.ms": "1000", "request.timeout.ms": "30000"},
     gone=("replica.lag.max.messages",),
     top_level_paths=(

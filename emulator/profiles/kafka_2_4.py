@@ -9,6 +9,7 @@ PROFILE = after(
     name="2.4",
     release="2.4.1",
     citation="KafkaConfig.scala@2.4.1; spec §8, §9",
+    topic_version=2,
     request_versions={
         "LeaderAndIsr": 4,
         "UpdateMetadata": 6,

@@ -9,6 +9,7 @@ PROFILE = after(
     name="2.7",
     release="2.7.2",
     citation="AlterIsrManager.scala@2.7.2, ApiVersion.scala@2.7.2; spec §7, §9, §11.2",
+    registration_version=5,
     propagations=("rpc", "zk"),
     request_versions={"AlterIsr": 0, "Fetch": 12},
 )

@@ -20,6 +20,7 @@ from tests.interaction.controlling import (
 from tests.interaction.playbook import (
     ME,
     Playbook,
+    after_ms,
     at_once,
     children,
     created,
@@ -32,7 +33,7 @@ from tests.interaction.playbook import (
     thread,
     watch,
 )
-from zk.codec_admin import BrokerInfo, EndPoint
+from zk.codec_admin import BrokerInfo, EndPoint, encode_broker
 from zk.errors import Code
 from zk.ops import SessionState, SetData
 
@@ -220,6 +221,46 @@ def test_2_12_from_0_9_to_1_0_its_parents_are_created_first(profile: str, parent
 def test_2_8_without_own_ephemeral_checked_0_9_creates_no_parents() -> None:
     with registering(without("own-ephemeral-checked", profile="0.9.0")) as play:
         play << "create ephemeral /brokers/ids/1" >> created("/brokers/ids/1")
+        play << "registration: -1"
+
+
+def registered(host: str) -> bytes:
+    """What another process has written, earlier."""
+    endpoint = EndPoint("PLAINTEXT", "PLAINTEXT", host, 9091)
+    return encode_broker(BrokerInfo((endpoint,), timestamp_ms=5))
+
+
+FOUND = {
+    "of an earlier session": (registered("host-1"), True),
+    "of another broker": (registered("host-9"), False),
+}
+
+
+@pytest.mark.parametrize(
+    "how", [{"profile": "0.8.2"}, without("own-ephemeral-checked", profile="2.1")]
+)
+@pytest.mark.parametrize("found", FOUND)
+def test_2_8_in_0_8_x_equal_contents_are_waited_for_and_different_ones_fail(
+    how: dict[str, object], found: str
+) -> None:
+    """A session's time-out later it is created again."""
+    content, waits = FOUND[found]
+    with registering({**how, "zookeeper_session_timeout_ms": 6000}) as play:
+        play << "create ephemeral /brokers/ids/1" >> reply(Code.NODE_EXISTS)
+        for _ in range(2):
+            play << "getData /brokers/ids/1" >> data(content, owner=0x777)
+        if waits:
+            play >> after_ms(5999) >> after_ms(1)
+            play << "create ephemeral /brokers/ids/1" >> created("/brokers/ids/1")
+            play << "registration: -1"
+        else:
+            play << "registration: ZooKeeperError NODE_EXISTS for /brokers/ids/1"
+
+
+def test_2_8_in_0_8_x_the_very_same_words_are_a_lost_reply() -> None:
+    with registering({"profile": "0.8.2"}) as play:
+        play << "create ephemeral /brokers/ids/1" >> reply(Code.NODE_EXISTS)
+        play << "getData /brokers/ids/1" >> data(encode_broker(INFO), owner=0x777)
         play << "registration: -1"
 
 

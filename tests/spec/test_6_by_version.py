@@ -13,8 +13,9 @@ from emulator.testing.cluster import FIRST
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
 from tests.interaction.controlling import ORDERS_0, Controlling, led_by, registration
-from tests.interaction.playbook import children, ok
+from tests.interaction.playbook import after_ms, children, ok
 from tests.interaction.test_broker_change import BROKERS_CHANGED, IDS, lists_brokers
+from tests.interaction.test_send_threads import tell
 from tests.spec.emulated import Emulated
 from tests.unit.controller.test_rebalance import cluster as rebalancing
 from zk.codec import LeaderAndIsr
@@ -151,6 +152,18 @@ def test_6_9_up_to_2_1_an_update_metadata_without_partitions_meant_all_of_them(
         cluster.do(Start(3)).run_ms(3000)
         everything = [FIRST, TopicPartition("bills", 0)] if all_of_them else []
         assert told(cluster) == [everything, everything]
+
+
+@pytest.mark.parametrize(
+    ("profile", "backoff_ms"), [("0.8.2", 300), ("0.9.0", 300), ("0.10.2", 100), ("2.6", 100)]
+)
+def test_6_10_up_to_0_10_0_a_send_thread_waits_300_ms(profile: str, backoff_ms: int) -> None:
+    with Controlling({ORDERS_0: led_by(1, (1, 2))}, profile=profile) as play:
+        play.network.unreachable.add(2)
+        tell(play, ORDERS_0) << "to 2: connection refused"
+        play >> after_ms(backoff_ms - 1) >> after_ms(1) << "to 2: connection refused"
+        play.network.unreachable.clear()
+        play.forget()
 
 
 def told(cluster: Emulated) -> list[list[TopicPartition]]:

@@ -81,6 +81,11 @@ REST: list[tuple[str, str, Callable[[Profile], bool]]] = [
     ("0.9", "broker ids from /brokers/seqid", lambda p: p.has_znode("/brokers/seqid")),
     ("0.9", "notification node", lambda p: p.has_znode("/isr_change_notification")),
     ("0.9", "fetch back-off", lambda p: "replica.fetch.backoff.ms" in p.defaults),
+    ("0.9", "broker JSON v2 (KAFKA-1809)", lambda p: p.registration_version >= 2),
+    ("0.10.1", "send threads wait 100 ms", lambda p: p.send_backoff_ms == 100),
+    ("0.10.2", "broker JSON v4, listeners (KIP-103)", lambda p: p.registration_version >= 4),
+    ("2.4", "topic JSON v2 (KIP-455)", lambda p: p.topic_version >= 2),
+    ("2.7", "broker JSON v5 (KIP-584)", lambda p: p.registration_version >= 5),
     ("0.10.1", "response limit", lambda p: "replica.fetch.response.max.bytes" in p.defaults),
     ("0.11", "single-threaded controller queue", lambda p: p.controller_threads == "event-queue"),
     (

@@ -10,8 +10,10 @@ OWN_EPHEMERAL_CHECKED = Guard(
     kafka="KAFKA-1387",
     since="0.9",
     does="A registration that exists already is taken for one's own if its session is one's own,"
-    " and its parents are made sure of. Without it: only the ephemeral node is created.",
-    citation="spec §2.8, §2.12; ZKCheckedEphemeral in ZkUtils.scala@0.9.0.1",
+    " and its parents are made sure of. Without it: what says the same is waited for until its"
+    " session is over, since it was written in an earlier one (KAFKA-992); no parents are made.",
+    citation="spec §2.8, §2.12; ZKCheckedEphemeral in ZkUtils.scala@0.9.0.1,"
+    " createEphemeralPathExpectConflictHandleZKBug@0.8.2.2",
 )
 
 UPDATE_METADATA_FIRST = Guard(

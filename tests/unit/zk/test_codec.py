@@ -133,6 +133,12 @@ def test_topics_are_written_in_version_2_in_the_order_of_scala_s_table() -> None
     assert list(json.loads(twelve)["partitions"]) == keys
 
 
+def test_up_to_2_3_a_topic_is_written_in_version_1_unless_something_is_reassigned() -> None:
+    plain = codec.decode_topic("/t", TOPIC_V1)
+    assert codec.encode_topic(plain, 1) == TOPIC_V1
+    assert codec.encode_topic(codec.decode_topic("/t", TOPIC_V2), 1) == TOPIC_V2
+
+
 @given(assignments)
 def test_a_topic_comes_back(assignment: dict[int, ReplicaAssignment]) -> None:
     assert codec.decode_topic("/t", codec.encode_topic(assignment)) == assignment

@@ -35,6 +35,11 @@ def test_registrations_of_all_versions_are_read(version: int) -> None:
     assert broker.rack == ("r1" if version == 3 else None)
 
 
+@pytest.mark.parametrize("version", READ)
+def test_registrations_of_all_versions_are_written(version: int) -> None:
+    assert codec.encode_broker(codec.decode_broker("/b", READ[version])) == READ[version]
+
+
 def test_a_registration_is_written_in_version_4_in_the_order_of_scala_2_13() -> None:
     broker = BrokerInfo((PLAIN,), timestamp_ms=1_600_000_000_000)
     assert codec.encode_broker(broker) == V4_213
