@@ -20,6 +20,17 @@ from emulator.profiles.base import Profile, profiles
 from emulator.profiles.guards.base import Guard, guards
 
 HELD_BY = {
+    "acks-are-all-or-one": "test_4_by_version:test_3_6_acks_above_1_existed_only_in_0_8_x",
+    "failed-partitions-leave": "test_5_by_version:test_5_5_what_a_storage_error_does_to_a_fetcher",
+    "hw-answers-no-fetch": "test_4_by_version:"
+    "test_3_5_in_2_4_and_2_5_a_new_high_watermark_answers_a_followers_fetch_that_waits",
+    "log-dirs-fail-alone": "test_5_by_version:test_5_5_what_a_storage_error_does_to_a_fetcher",
+    "log-in-range-kept": "test_5_by_version:"
+    "test_5_5_in_0_8_2_whoever_is_out_of_range_of_a_longer_leader_drops_its_whole_log",
+    "out-of-range-not-fatal": "test_5_by_version:"
+    "test_5_5_from_0_8_2_to_2_0_0_a_shorter_leader_stops_the_broker_unless_elections_may_be_unclean",
+    "small-update-metadata": "test_6_by_version:"
+    "test_6_9_up_to_2_1_an_update_metadata_without_partitions_meant_all_of_them",
     "added-replicas-are-new": "test_6_commands:"
     "test_6_13_from_2_7_on_a_broker_that_is_added_hears_at_once_that_its_replica_is_new",
     "brokers-read-again": "test_6_by_version:"
