@@ -195,7 +195,7 @@ def out_of_range(how: dict[str, object], leader_ends_at: int) -> Hosting:
         (switched("out-of-range-not-fatal", True, "1.1"), False),
     ],
 )
-def test_5_5_from_0_8_2_to_2_0_0_a_shorter_leader_stops_the_broker_unless_elections_may_be_unclean(
+def test_5_5_from_0_8_2_to_2_0_0_a_shorter_leader_stops_a_broker_unless_it_may_elect_uncleanly(
     how: dict[str, object], fatal: bool
 ) -> None:
     with out_of_range(how, leader_ends_at=1) as play:

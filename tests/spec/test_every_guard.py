@@ -28,7 +28,7 @@ HELD_BY = {
     "log-in-range-kept": "test_5_by_version:"
     "test_5_5_in_0_8_2_whoever_is_out_of_range_of_a_longer_leader_drops_its_whole_log",
     "out-of-range-not-fatal": "test_5_by_version:"
-    "test_5_5_from_0_8_2_to_2_0_0_a_shorter_leader_stops_the_broker_unless_elections_may_be_unclean",
+    "test_5_5_from_0_8_2_to_2_0_0_a_shorter_leader_stops_a_broker_unless_it_may_elect_uncleanly",
     "small-update-metadata": "test_6_by_version:"
     "test_6_9_up_to_2_1_an_update_metadata_without_partitions_meant_all_of_them",
     "added-replicas-are-new": "test_6_commands:"
