@@ -26,6 +26,7 @@ from emulator.model.offset_log import UNDEFINED_EPOCH
 from emulator.profiles.guards.following import (
     FAILED_PARTITIONS_LEAVE,
     FETCH_FENCING,
+    TRUNCATION_BY_EPOCH,
     TRUNCATION_IN_ROUNDS,
 )
 from emulator.protocol.messages import (
@@ -157,6 +158,7 @@ class ReplicaFetcherThread:
     ) -> None:
         self._context, self._network, self._hosted = context, network, hosted
         self._quota, self._out_of_range, self._failed = quota, out_of_range, failed
+        self._looks_twice = TRUNCATION_BY_EPOCH in context.guards
         self._failed_leave = FAILED_PARTITIONS_LEAVE in context.guards
         self._in_rounds = TRUNCATION_IN_ROUNDS in context.guards
         self._fenced = FETCH_FENCING in context.guards
@@ -225,7 +227,7 @@ class ReplicaFetcherThread:
         is only the one look, under one lock."""
         checkpoint = self._context.kernel.checkpoint
         await checkpoint("fetcher_start")
-        looks_again = self._asks_epochs
+        looks_again = self._looks_twice
         while self._running:
             self._context.kernel.cause = -1
             if self._look_at_all:
