@@ -25,7 +25,7 @@ from emulator.trace import events
 from emulator.trace.values import TopicPartition
 
 QUEUE_SIZE = 10
-"""controller.message.queue.size, up to 0.8.1."""
+"""controller.message.queue.size up to 0.8.1; in 0.8.2 it can be set, and has no limit by itself."""
 
 OnResponse = Callable[[Any], None]
 
@@ -43,7 +43,8 @@ class RequestSendThread:
     def __init__(self, host: Host, network: Network, to: LiveBroker) -> None:
         self._host, self._network, self.to = host, network, to
         self.queue: Queue[QueueItem] = Queue(host.kernel)
-        self._unbounded = UNBOUNDED_SEND_QUEUES in host.guards
+        unbounded = UNBOUNDED_SEND_QUEUES in host.guards
+        self._room_for = host.config.controller_message_queue_size if unbounded else QUEUE_SIZE
         self._room: Promise[None] = Promise(host.kernel)
         self._connection: Connection | None = None
         self._running = True
@@ -51,8 +52,8 @@ class RequestSendThread:
         self._task: Task = host.spawn(name, self._run())
 
     async def put(self, item: QueueItem) -> None:
-        """Up to 0.8.1 whoever puts waits until there is room, with the locks that it has."""
-        while len(self.queue) >= QUEUE_SIZE and not self._unbounded:
+        """Whoever puts waits until there is room, with the locks that it has."""
+        while len(self.queue) >= self._room_for:
             await self._room.wait()
         self.queue.put(item)
 
@@ -63,8 +64,7 @@ class RequestSendThread:
     async def _run(self) -> None:
         while self._running:
             item = await self.queue.take()
-            if not self._unbounded:
-                self._taken()
+            self._taken()
             response = await self._send_until_answered(item.request)
             if response is not None and item.on_response is not None and self._running:
                 item.on_response(response)

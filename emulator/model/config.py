@@ -61,6 +61,7 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
     replication_quota_window_num: int
     replication_quota_window_size_seconds: int
     replica_lag_max_messages: int = 4000
+    controller_message_queue_size: int = 2**31 - 1
 
     @classmethod
     def of(cls, defaults: Mapping[str, str], settings: Mapping[str, str]) -> KafkaConfig:
@@ -104,6 +105,7 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
             "num_replica_fetchers",
             "replica_lag_time_max_ms",
             "log_flush_interval_messages",
+            "controller_message_queue_size",
         ):
             if getattr(self, name) < 1:
                 raise BadSetting(f"{name.replace('_', '.')} must be at least 1")

@@ -26,6 +26,7 @@ PROFILE = first(
         "num.network.threads": "3",
         "background.threads": "10",
         "controller.socket.timeout.ms": "30000",
+        "controller.message.queue.size": "2147483647",
         "zookeeper.session.timeout.ms": "6000",
         "min.insync.replicas": "1",
         "default.replication.factor": "1",

@@ -10,7 +10,7 @@ PROFILE = after(
     citation="KafkaConfig.scala@0.9.0.1; spec §8, §9",
     registration_version=2,
     defaults={"replica.fetch.backoff.ms": "1000", "request.timeout.ms": "30000"},
-    gone=("replica.lag.max.messages",),
+    gone=("replica.lag.max.messages", "controller.message.queue.size"),
     top_level_paths=(
         "/consumers",
         "/brokers/ids",

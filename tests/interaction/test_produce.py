@@ -347,6 +347,21 @@ def test_whose_leader_is_not_alive_keeps_its_old_role_and_says_no_error() -> Non
         assert (play.hosted().leader_epoch, play.hosted().leader_replica_id) == (4, 1)
 
 
+def test_4_3_of_a_leader_that_is_not_alive_only_the_log_is_made() -> None:
+    """So that its high watermark is not lost (KAFKA-1647)."""
+    with Hosting() as play:
+        (
+            play
+            >> update_metadata(live=(LiveBroker(1, "host-1", 9091), LiveBroker(3, "host-3", 9093)))
+            << "UpdateMetadata: done"
+            >> leader_and_isr(state_of(leader=2))
+            << "LeaderAndIsr: NONE NONE"
+        )
+        hosted = play.hosted()
+        assert hosted.log is not None
+        assert hosted.leader_replica_id is None
+
+
 def test_no_leader_at_all_is_a_leader_that_is_not_alive() -> None:
     with leading(epoch=4) as play:
         (

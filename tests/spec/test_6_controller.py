@@ -110,6 +110,15 @@ def test_6_4_a_broker_that_dies_loses_its_leaderships_with_a_higher_epoch(seed: 
         assert not cluster.hosted(1).is_leader
 
 
+def test_6_4_the_isr_without_a_broker_that_died_is_sent_to_all_live_replicas() -> None:
+    """Not to its leader alone (KAFKA-1188)."""
+    with Emulated(1, 2, 3, 4, zookeeper_session_timeout_ms=6000) as cluster:
+        cluster.topic("orders", (2, 3, 4)).now_on().do(Kill(3)).run_ms(9000)
+        assert cluster.state().leader_and_isr.isr == (2, 4)
+        told = [e.to for e in cluster.seen(events.ControlRequestSent, request="LeaderAndIsr")]
+        assert sorted(set(told) - {3}) == [2, 4]
+
+
 def test_6_2_a_new_controller_has_the_next_epoch_and_tells_everybody() -> None:
     with Emulated(1, 2, 3, zookeeper_session_timeout_ms=6000) as cluster:
         cluster.topic("orders", (2, 3)).now_on().do(Kill(1)).run_ms(9000)

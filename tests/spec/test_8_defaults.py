@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import pytest
 
+from emulator.faults.admin import CreateTopic
+from emulator.faults.link import CutLink
 from emulator.model.config import KafkaConfig
 from emulator.profiles.base import Profile, profiles
 from emulator.profiles.guards.base import number
+from emulator.trace import events
+from tests.spec.emulated import Emulated
 
 OLDEST = "0.8.2"
 ALWAYS: dict[str, str] = {
@@ -35,6 +39,7 @@ ALWAYS: dict[str, str] = {
 CHANGED: dict[str, list[tuple[str, str | None]]] = {
     "replica.lag.time.max.ms": [(OLDEST, "10000"), ("2.5", "30000")],
     "replica.lag.max.messages": [(OLDEST, "4000"), ("0.9", None)],
+    "controller.message.queue.size": [(OLDEST, "2147483647"), ("0.9", None)],
     "replica.fetch.response.max.bytes": [(OLDEST, None), ("0.10.1", "10485760")],
     "replica.fetch.backoff.ms": [(OLDEST, None), ("0.9", "1000")],
     "request.timeout.ms": [(OLDEST, None), ("0.9", "30000")],
@@ -62,3 +67,16 @@ def test_8_a_version_begins_with_the_default_of_its_time(setting: str, profile: 
 def test_8_the_connection_time_out_is_the_sessions(profile: Profile) -> None:
     config = KafkaConfig.of(profile.values, {})
     assert config.zookeeper_connection_timeout_ms == config.zookeeper_session_timeout_ms
+
+
+@pytest.mark.parametrize(("size", "created"), [(1, "ab"), (3, "abc"), (2**31 - 1, "abcd")])
+def test_8_in_0_8_2_a_controller_waits_for_room_in_the_queue_of_a_broker(
+    size: int, created: str
+) -> None:
+    """controller.message.queue.size: each topic costs broker 3 two requests, and one of all is
+    being sent."""
+    with Emulated(1, 2, 3, profile="0.8.2", controller_message_queue_size=size) as cluster:
+        cluster.now_on().do(CutLink(1, 3))
+        for name in "abcd":
+            cluster.do(CreateTopic(name, ((2, 3),))).run_ms(1000)
+        assert [e.partition.topic for e in cluster.seen(events.BecomesLeader)] == list(created)

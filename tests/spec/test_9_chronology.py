@@ -79,6 +79,7 @@ def asks(request: str, version: int) -> Callable[[Profile], bool]:
 
 REST: list[tuple[str, str, Callable[[Profile], bool]]] = [
     ("0.9", "broker ids from /brokers/seqid", lambda p: p.has_znode("/brokers/seqid")),
+    ("0.9", "/config generalised", lambda p: p.has_znode("/config/clients")),
     ("0.9", "notification node", lambda p: p.has_znode("/isr_change_notification")),
     ("0.9", "fetch back-off", lambda p: "replica.fetch.backoff.ms" in p.defaults),
     ("0.9", "broker JSON v2 (KAFKA-1809)", lambda p: p.registration_version >= 2),
@@ -102,6 +103,8 @@ REST: list[tuple[str, str, Callable[[Profile], bool]]] = [
         "fetch sessions (KIP-227)",
         lambda p: p.values["max.incremental.fetch.session.cache.slots"] != "0",
     ),
+    ("2.2", "ElectPreferredLeaders RPC (KIP-183)", asks("ElectLeaders", 0)),
+    ("2.4", "flexible control requests", asks("LeaderAndIsr", 4)),
     ("2.4", "reassignment API (KIP-455)", asks("AlterPartitionReassignments", 0)),
     ("2.4", "LeaderAndIsr v3 (KIP-455)", asks("LeaderAndIsr", 3)),
     ("2.4", "ElectLeaders with unclean (KIP-460)", asks("ElectLeaders", 2)),
