@@ -68,7 +68,9 @@ ATOMIC_ELECTION = Guard(
     kafka="KAFKA-6082",
     since="2.1",
     does="/controller and its epoch are written in one multi. Without it: in three steps, between"
-    " which another may be elected with a lower epoch (H8).",
+    " which another may be elected with a lower epoch (H8). The first controller then believes"
+    " version 1 of /controller_epoch and it is 0: with `fenced-controller-writes`, which came with"
+    " it, nothing of that controller's is written.",
     citation="spec §2.7, H8; KafkaZkClient.scala@2.1.1"
     " registerControllerAndIncrementControllerEpoch",
 )
