@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from emulator.trace import events
 from emulator.trace.reader import read_events
 from tests.command import Isr
-from tests.live.leftovers import nothing_stays
+from tests.live.leftovers import children, gone, nothing_stays
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -74,3 +76,19 @@ def _led_across(trace: list[events.AnyEvent], cause: type, effect: type) -> bool
     effects = [e for e in trace if isinstance(e, effect) and e.cause >= 0]
     led = [(trace[e.cause], e) for e in effects]
     return any(isinstance(c, cause) and c.broker != e.broker for c, e in led)
+
+
+def test_whoever_kills_the_command_kills_its_brokers_and_its_server(tmp_path: Path) -> None:
+    (tmp_path / "short.yaml").write_text(SHORT)
+    isr = [sys.executable, "-c", "from emulator.cli import main; main()"]
+    words = ["run", str(tmp_path / "short.yaml"), "--processes", "--out", str(tmp_path / "runs")]
+    with subprocess.Popen([*isr, *words], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        started: set[int] = set()
+        for _ in process.stderr:
+            started = children(process.pid)
+            if len(started) >= 4:
+                break
+        assert len(started) >= 4, "three brokers and a server"
+        process.kill()
+        assert all(gone(pid) for pid in started)
