@@ -123,11 +123,14 @@ def test_a_stop_while_zookeeper_is_gone_waits_for_it(brokers: Brokers) -> None:
 
 
 def test_a_kill_while_zookeeper_is_gone_is_a_kill(brokers: Brokers) -> None:
+    """Its session ends when the server that came back has waited for it; before, it could not be
+    registered anew."""
     brokers.server.stop()
     brokers.by_id[1].kill()
     assert brokers.by_id[1].exit_code(10) == -9
     brokers.server.launch()
     wait_until_ready(brokers.server.address)
+    brokers.until(lambda: brokers.metadata(2), lambda m: len(m.brokers) == 2)
     brokers.by_id[1].launch()
     brokers.until(lambda: brokers.metadata(1), lambda m: len(m.brokers) == 3)
 
