@@ -144,6 +144,7 @@ def test_two_recordings_of_one_name_are_written_apart(conform: Conform, tmp_path
 # -- guided, and choices ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_guided_match_is_a_file_of_choices_that_is_played_without_the_recording(
     conform: Conform,
 ) -> None:

@@ -107,6 +107,7 @@ def failures(requests: list[e.ZkSent], how: How) -> list[tuple[e.ZkSent, list[Vi
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOW)
 def test_a_few_requests_of_a_controller_fail(how: How) -> None:
     _, asked, _ = undisturbed()

@@ -72,6 +72,7 @@ def test_no_expectation_holds_without_the_faults(name: str) -> None:
     assert held(played(without_faults(scenario(name)), PlayOptions(seed=SEED))) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "number"), some_fault_of_each())
 def test_each_single_fault_is_missed_by_some_expectation(name: str, number: int) -> None:
     whole = scenario(name)

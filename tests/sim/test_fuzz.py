@@ -31,7 +31,7 @@ def test_nothing_of_ours_fails(seed: int) -> None:
 
 
 def test_a_seed_is_the_same_run_in_processes_that_hash_differently() -> None:
-    seeds = (0, 1, 2)
+    seeds = (0, 1)
     here = [try_seed(seed, digest=True).digest for seed in seeds]
     assert [digests_elsewhere(seeds, hashing) for hashing in (0, 7)] == [here, here]
 
@@ -65,6 +65,7 @@ def test_what_is_broken_on_purpose_is_found_kept_and_played_again(
     assert "BROKEN    hw within isr" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_failing_world_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition, "high_watermark_allowed", broken_high_watermark)
     before = draw_world(6)

@@ -88,6 +88,7 @@ def test_its_choices_replay_alone_in_a_process_that_never_saw_the_recording(
     assert Reference(recorded()).examine(alone).agrees
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alteration", ALTERED, ids=lambda kind: kind.name)
 def test_the_same_search_finds_nothing_where_one_fact_is_altered(alteration: Alteration) -> None:
     assert searched(alteration.altered(recorded(), 1)).found is None

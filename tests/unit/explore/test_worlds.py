@@ -35,6 +35,7 @@ def test_whatever_lasts_has_ended_when_the_cluster_is_healed(seed: int) -> None:
             assert step.at_us <= healed_us(text)
 
 
+@pytest.mark.slow
 def test_whatever_can_be_drawn_is_drawn_now_and_then() -> None:
     seen = {
         name
