@@ -17,7 +17,7 @@ from emulator.trace import events
 from emulator.trace.reader import read_events
 from tests.command import Isr
 from tests.containers.conftest import Compose, eventually
-from tests.live.test_both_worlds import LiveRun, simulated, written
+from tests.live.agreeing import LiveRun, simulated, written
 from tests.sim.shipped_runs import RACE_FREE
 from zk.server_container import engine
 
@@ -69,7 +69,8 @@ def performed(isr: Isr, *words: Any, agrees: Callable[[LiveRun], bool] = lambda 
         assert out, err
         summary = json.loads(out)
         directory = Path(summary["run_directory"])
-        run = LiveRun(code, err, summary, directory, list(read_events(directory / "trace.ndjson")))
+        told = list(read_events(directory / "trace.ndjson"))
+        run = LiveRun(code, err, summary, directory, told, str(words[0]))
         if code == 0 and agrees(run):
             break
     return run
