@@ -34,7 +34,7 @@ demo: setup ## Run the main job: an ISR shrinks and expands, on a real ZooKeeper
 test: test-quick test-live ## The tests, in ten minutes: all but test-slow, -spark, -containers, -kafka, -shared, soak
 
 test-quick: setup
-	$(PYTEST) -n $(JOBS) -m "not live and not shared and not slow and not soak and not spark and not containers and not kafka" $(ARGS) $(OR_NONE)
+	$(PYTEST) -n $(JOBS) --dist worksteal -m "not live and not shared and not slow and not soak and not spark and not containers and not kafka" $(ARGS) $(OR_NONE)
 
 # What starts a real ZooKeeper server: first the tests that no delay spoils, then those that measure
 # how late the kernel ran, which get the machine alone.
