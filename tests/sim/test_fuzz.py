@@ -22,10 +22,11 @@ from emulator.runtime.perform import SIMULATED, Request, perform
 from emulator.scenario.load import loads
 from tests.sim.other_process import digests_elsewhere
 
-SEEDS = 24
+SOME, SEEDS = 8, 24
+SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(SOME, SEEDS)]
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", [*range(SOME), *SLOW])
 def test_nothing_of_ours_fails(seed: int) -> None:
     assert try_seed(seed).ours == ()
 
@@ -78,6 +79,7 @@ def test_a_failing_world_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(small["topics"]) == 1
 
 
+@pytest.mark.slow
 def test_it_says_what_it_did_as_json(
     tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:

@@ -18,6 +18,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("pages")
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("misconceptions")
 def test_its_commands_print_what_it_claims(directory: Path) -> None:
     wrong = {}
