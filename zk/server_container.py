@@ -44,6 +44,17 @@ if not sys.stdin.readline():
 """
 
 
+def watchdog(code: str, name: str) -> subprocess.Popen[bytes]:
+    """Another process, that runs `code` on what it has to remove; the code begins with waiting for
+    a word on its standard input, and does nothing when one comes."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code, name],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
 class NoEngine(ServerError):
     """No Docker engine answers."""
 
@@ -73,12 +84,6 @@ def in_network(client: Any, network: str, *aliases: str) -> dict[str, Any]:
     return {"network": network, "networking_config": {network: end}}
 
 
-def copied_log(container: Any, folder: Path) -> Path:
-    """The transaction log inside a container of the official image, copied below `folder`."""
-    unpack(container, "/datalog/version-2", folder)
-    return folder / "version-2"
-
-
 def unpack(container: Any, path: str, folder: Path) -> None:
     """Copy what is at a path inside a container, which may have ended, into a folder."""
     chunks, _ = container.get_archive(path)
@@ -88,7 +93,28 @@ def unpack(container: Any, path: str, folder: Path) -> None:
         archive.extractall(folder)
 
 
-class ContainerServer:
+class StruckServer:
+    """A server in a container, as far as both its own and a found one are the same."""
+
+    _container: Any
+
+    def pause(self) -> None:
+        """Its processes stand still: sockets stay, nothing is answered, no session expires."""
+        self._container.pause()
+
+    def resume(self) -> None:
+        """What stood still goes on; nothing where it runs."""
+        self._container.reload()
+        if self._container.status == "paused":
+            self._container.unpause()
+
+    def fetch_log(self, folder: Path) -> Path:
+        """Its transaction log as it is now, copied below `folder`: the `version-2` to read."""
+        unpack(self._container, "/datalog/version-2", folder)
+        return folder / "version-2"
+
+
+class ContainerServer(StruckServer):
     """One server; as `zk.server.EmbeddedServer`, except that nobody else can read its log.
 
     A context manager: starts, and removes whatever happens.
@@ -161,12 +187,7 @@ class ContainerServer:
             self._engine.images.get(self.image)
         except ImageNotFound:
             self._engine.images.pull(self.image)
-        self._watchdog = subprocess.Popen(
-            [sys.executable, "-c", _WATCHDOG, self.name],
-            stdin=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        self._watchdog = watchdog(_WATCHDOG, self.name)
         self._container = self._engine.containers.create(
             self.image,
             name=self.name,
@@ -182,20 +203,6 @@ class ContainerServer:
             self.is_there = False
             self._container.kill()
             self._container.wait()
-
-    def pause(self) -> None:
-        """Its processes stand still: sockets stay, nothing is answered, no session expires."""
-        self._container.pause()
-
-    def resume(self) -> None:
-        """What stood still goes on; nothing where it runs."""
-        self._container.reload()
-        if self._container.status == "paused":
-            self._container.unpause()
-
-    def fetch_log(self, folder: Path) -> Path:
-        """Its transaction log as it is now, copied below `folder`: the `version-2` to read."""
-        return copied_log(self._container, folder)
 
     def close(self) -> None:
         """Remove it, with its volumes."""
@@ -252,7 +259,7 @@ class ContainerServer:
         return lines[0].strip() or "no word in its log"
 
 
-class FoundServer:
+class FoundServer(StruckServer):
     """A server in a container that somebody else has made: struck, and never removed."""
 
     def __init__(self, container: Any) -> None:
@@ -270,17 +277,6 @@ class FoundServer:
         self.resume()
         self._container.kill()
         self._container.wait()
-
-    def pause(self) -> None:
-        self._container.pause()
-
-    def resume(self) -> None:
-        self._container.reload()
-        if self._container.status == "paused":
-            self._container.unpause()
-
-    def fetch_log(self, folder: Path) -> Path:
-        return copied_log(self._container, folder)
 
     def close(self) -> None:
         """As it was found: it runs."""

@@ -16,11 +16,10 @@ from emulator.broker.context import BrokerContext
 from emulator.broker.log_manager import LogManager
 from emulator.broker.quota import UNLIMITED, ReplicationQuotaManager, throttled_partitions
 from emulator.kernel.sync import Queue
+from emulator.model.config import unclean_election
 from zk import paths
 from zk.errors import ZooKeeperError
 from zk.kafka_zk_client import KafkaZkClient
-
-UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 
 class ConfigHandler(Protocol):
@@ -56,7 +55,7 @@ class TopicConfigHandler:
                 quota.mark_throttled(entity, throttled_partitions(config[key], self._broker))
             else:
                 quota.remove_throttle(entity)
-        if config.get(UNCLEAN_ELECTION, "").lower() == "true":
+        if unclean_election(config, default=False):
             self._enable_unclean_election(entity)
 
 
@@ -78,14 +77,14 @@ class BrokerConfigHandler:
     def process(self, entity: str, config: dict[str, str]) -> None:
         if entity != str(self._context.broker):
             return
-        self._reconfigure_unclean_election(config.get(UNCLEAN_ELECTION))
+        self._reconfigure_unclean_election(config)
         self._leader.bytes_per_s = _rate(config, "leader.replication.throttled.rate")
         self._follower.bytes_per_s = _rate(config, "follower.replication.throttled.rate")
 
-    def _reconfigure_unclean_election(self, dynamic: str | None) -> None:
+    def _reconfigure_unclean_election(self, config: dict[str, str]) -> None:
         """DynamicLogConfig.reconfigure: switching it on is the controller's business at once."""
         before = self._context.config.unclean_leader_election_enable
-        now = self._static_unclean if dynamic is None else dynamic.lower() == "true"
+        now = unclean_election(config, default=self._static_unclean)
         self._context.config = msgspec.structs.replace(
             self._context.config, unclean_leader_election_enable=now
         )

@@ -14,6 +14,7 @@ from typing import Protocol
 from emulator.broker.context import BrokerContext
 from emulator.broker.partition import Partition
 from emulator.kernel.promise import Promise
+from emulator.model.config import unclean_election
 from emulator.profiles.guards.following import LOG_IN_RANGE_KEPT, OUT_OF_RANGE_NOT_FATAL
 from zk.kafka_zk_client import KafkaZkClient
 
@@ -55,7 +56,7 @@ class OutOfRange:
             return
         config = await self._zk_client.get_entity_configs("topics", hosted.partition.topic)
         default = self._context.config.unclean_leader_election_enable
-        if config.get("unclean.leader.election.enable", str(default)).lower() == "true":
+        if unclean_election(config, default=default):
             return
         self._halt(f"{hosted.partition}: truncation to the leader's {end} is not allowed")
         await Promise[None](self._context.kernel).wait()

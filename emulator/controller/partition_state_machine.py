@@ -16,6 +16,7 @@ from emulator.controller.leader_selection import Elected
 from emulator.controller.ports import Host
 from emulator.controller.request_batch import ControllerBrokerRequestBatch
 from emulator.controller.states import read_states
+from emulator.model.config import unclean_election
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
 from zk.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch
@@ -309,11 +310,11 @@ class PartitionStateMachine:
         online = self._context.is_replica_online
         asked = [p.topic for p, s in found.items() if not any(online(b, p) for b in s.isr)]
         configs = await self._zk_client.get_topic_configs(list(dict.fromkeys(asked)))
-        default = str(self._host.config.unclean_leader_election_enable).lower()
+        default = self._host.config.unclean_leader_election_enable
         self._unclean_topics = {
             topic: config
             if isinstance(config, ZooKeeperError)
-            else config.get("unclean.leader.election.enable", default) == "true"
+            else unclean_election(config, default=default)
             for topic, config in configs.items()
         }
 

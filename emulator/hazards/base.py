@@ -18,7 +18,7 @@ from typing import ClassVar
 from emulator.invariants.base import Violation
 from emulator.profiles.base import profiles
 from emulator.profiles.guards.base import Guard
-from emulator.trace.events import AnyEvent, BrokerStarting
+from emulator.trace.events import AnyEvent, BrokerStarting, IsrUpdateStarted
 
 
 class Hazard:
@@ -49,6 +49,14 @@ def recognise(violation: Violation, events: Sequence[AnyEvent]) -> str:
         if violation.invariant in hazard.breaks and hazard.explains(violation, events):
             return hazard.name
     return ""
+
+
+def expelled(violation: Violation, events: Sequence[AnyEvent]) -> tuple[IsrUpdateStarted, int]:
+    """The decision that took a broker out of an ISR, and how many records it lacked then."""
+    started = events[violation.facts[1]]
+    assert isinstance(started, IsrUpdateStarted)
+    (leo,) = (one.leo for one in started.out_of_sync if one.replica == violation.broker)
+    return started, started.leo - leo
 
 
 def lacks(guard: Guard, at: AnyEvent, events: Sequence[AnyEvent]) -> bool:

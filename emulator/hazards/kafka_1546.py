@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from emulator.hazards.base import Hazard, lacks
+from emulator.hazards.base import Hazard, expelled, lacks
 from emulator.invariants.base import Violation
 from emulator.profiles.guards.isr import LAG_BY_TIME_ONLY
-from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 
 
@@ -25,12 +24,5 @@ class ExpelledByMessages(Hazard):
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The leader's version counts messages, and who leaves lacks some."""
-        started = events[violation.facts[1]]
-        return (
-            isinstance(started, e.IsrUpdateStarted)
-            and any(
-                one.replica == violation.broker and one.leo < started.leo
-                for one in started.out_of_sync
-            )
-            and lacks(LAG_BY_TIME_ONLY, started, events)
-        )
+        started, behind = expelled(violation, events)
+        return behind > 0 and lacks(LAG_BY_TIME_ONLY, started, events)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from emulator.hazards.base import Hazard, lacks
+from emulator.hazards.base import Hazard, expelled, lacks
 from emulator.invariants.base import Violation
 from emulator.profiles.guards.isr import STAY_AT_LOG_END
-from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 
 
@@ -23,12 +22,5 @@ class ExpelledAtTheLogEnd(Hazard):
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The leader's version has no guard, and who leaves has all."""
-        started = events[violation.facts[1]]
-        return (
-            isinstance(started, e.IsrUpdateStarted)
-            and any(
-                one.replica == violation.broker and one.leo >= started.leo
-                for one in started.out_of_sync
-            )
-            and lacks(STAY_AT_LOG_END, started, events)
-        )
+        started, behind = expelled(violation, events)
+        return behind <= 0 and lacks(STAY_AT_LOG_END, started, events)

@@ -138,10 +138,20 @@ def _parse(key: str, text: str) -> int | bool | str:
         raise BadSetting(f"{key}: {text!r} is no whole number") from None
 
 
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
+
+
+def unclean_election(settings: Mapping[str, str], *, default: bool) -> bool:
+    """Whether these settings, of a topic or altered while a broker runs, allow a leader that is not
+    in the ISR; `default` where they do not say (LogConfig.fromProps)."""
+    text = settings.get(UNCLEAN_ELECTION)
+    return default if text is None else text.strip().lower() == "true"
+
+
 TOPIC_PROPERTIES = frozenset(
     {
         "min.insync.replicas",
-        "unclean.leader.election.enable",
+        UNCLEAN_ELECTION,
         "flush.messages",
         "leader.replication.throttled.replicas",
         "follower.replication.throttled.replicas",
@@ -153,7 +163,7 @@ DYNAMIC_BROKER_PROPERTIES = frozenset(
     {
         "leader.replication.throttled.rate",
         "follower.replication.throttled.rate",
-        "unclean.leader.election.enable",
+        UNCLEAN_ELECTION,
     }
 )
 """Broker settings that can be altered while it runs, and that the emulator obeys."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import uuid
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from emulator.runtime.container_brokers import ContainerBroker
 from emulator.runtime.live import server_times
 from emulator.scenario.schema import Scenario
 from zk.server import HOST, Address, ServerError, reserve
-from zk.server_container import LABEL, engine, in_network, unpack
+from zk.server_container import LABEL, engine, in_network, unpack, watchdog
 from zk.server_ensemble import ContainerEnsemble, Ensemble
 from zk.txnlog import Entry
 
@@ -54,7 +53,7 @@ class ContainerSite:
         self._struck: Ensemble | None = None
         try:
             self._image = require_image(self.engine)
-            self._watchdog = watchdog(self.name)
+            self._watchdog = watchdog(_WATCHDOG, self.name)
             self._prepare(scenario)
         except BaseException:
             self.close()
@@ -163,16 +162,6 @@ class ContainerSite:
         for reservation in self._reserved.values():
             reservation.close()
         self.engine.close()
-
-
-def watchdog(name: str) -> subprocess.Popen[bytes]:
-    """Another process, that removes all of a run when this one ends without a word."""
-    return subprocess.Popen(
-        [sys.executable, "-c", _WATCHDOG, name],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
 
 
 def require_image(client: Any) -> str:

@@ -218,9 +218,9 @@ TABLE: dict[str, Purpose] = {
     "shutdown.parts": Purpose(((0.0, 330 * _MS), (0.8, 700 * _MS), (1.0, 1100 * _MS))),
     "shutdown.exit": Purpose(((0.0, 400 * _MS), (1.0, 2000 * _MS))),
     # From a fetcher thread's start until partitions are added to it; until it looks what to
-    # truncate, and from there until it looks what to fetch. In 64 first starts of a process
-    # partitions came -150 to 155 ms after the thread's first line, median 3; 12 came in between
-    # the two looks, all within 7 ms; of 60 later starts none did.
+    # truncate, and from there until it looks what to fetch. In some 65 first starts of a process
+    # partitions came -150 to 155 ms after the thread's first line, median 3; about a dozen came in
+    # between the two looks, all within 7 ms; of some 60 later starts none was seen to.
     "fetcher_add": Purpose(
         _quick(40),
         (1, ((0.0, 200), (0.3, 1500), (0.6, 5 * _MS), (0.9, 16 * _MS), (1.0, 150 * _MS))),

@@ -187,7 +187,7 @@ def test_a_thread_that_has_found_nothing_to_fetch_is_woken_by_what_is_added() ->
 
 
 def test_a_partition_that_is_added_between_the_two_looks_waits_for_a_whole_back_off() -> None:
-    """Recorded, after 12 of 64 first starts of a process: the thread has looked for what to
+    """Recorded, after about a dozen of some 65 first starts: the thread has looked for what to
     truncate, finds nothing ready to be fetched, and is not signalled again."""
     with starting(fetcher_add=3, fetcher_start=2, fetcher_look=2) as play:
         (
