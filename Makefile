@@ -44,8 +44,10 @@ test-live: setup ## The tests among them that start a real ZooKeeper server
 	$(PYTEST) -n $(JOBS) --dist loadfile -m $(LIVE) $(PATIENT) $(ARGS) $(OR_NONE)
 	$(PYTEST) -m $(LIVE) $(PATIENT:%=--ignore=%) $(ARGS) $(OR_NONE)
 
+SLOW = slow and not shared and not soak
 test-slow: setup ## Longer ones: thousands of plays on both ZooKeepers, a recording live, long stalls
-	$(PYTEST) -m "slow and not shared and not soak" $(ARGS) $(OR_NONE)
+	$(PYTEST) -n $(JOBS) --dist worksteal -m "$(SLOW) and not live" $(ARGS) $(OR_NONE)
+	$(PYTEST) -m "$(SLOW) and live" $(ARGS) $(OR_NONE)
 
 test-spark: setup ## The tests that start Spark
 	$(PYTEST) -m "spark and not soak" tests/spark $(ARGS) $(OR_NONE)
@@ -57,7 +59,7 @@ test-kafka: setup ## Scenarios on real Kafka, in real time (fetched with Maven):
 	$(PYTEST) -m kafka tests/kafka $(ARGS) $(OR_NONE)
 
 test-shared: setup ## Tests that need ../shared beside the clone
-	$(PYTEST) -m "shared and not soak" $(ARGS) $(OR_NONE)
+	$(PYTEST) -n $(JOBS) --dist worksteal -m "shared and not soak" $(ARGS) $(OR_NONE)
 
 check: check-format check-lint check-types check-imports check-house ## All checks (-k: go on)
 

@@ -11,12 +11,10 @@ from emulator.faults.base import Stimulus, World
 from emulator.faults.drawing import Draw
 
 
-class Kill(Stimulus, frozen=True, tag="kill"):
-    """The process is gone between two instructions (SIGKILL)."""
+class EndsProcess(Stimulus, frozen=True):
+    """What ends a broker's process; a start heals it."""
 
     broker: int
-
-    weight = 4
 
     @classmethod
     def drawn(cls, draw: Draw) -> Stimulus:
@@ -25,18 +23,23 @@ class Kill(Stimulus, frozen=True, tag="kill"):
     def holds(self) -> tuple[object, ...]:
         return ("process", self.broker)
 
-    def apply(self, world: World) -> None:
-        world.kill(self.broker)
-
     def healed(self) -> Stimulus:
         return Start(self.broker, if_down=True)
 
 
-class Crash(Stimulus, frozen=True, tag="crash"):
+class Kill(EndsProcess, frozen=True, tag="kill"):
+    """The process is gone between two instructions (SIGKILL)."""
+
+    weight = 4
+
+    def apply(self, world: World) -> None:
+        world.kill(self.broker)
+
+
+class Crash(EndsProcess, frozen=True, tag="crash"):
     """The machine is gone, and with it `lose`: nothing more than by `kill`; `unflushed` records
     (behind the last flush: see log.flush.interval.messages); or the whole `disk`."""
 
-    broker: int
     lose: Literal["nothing", "unflushed", "disk"] = "nothing"
 
     weight = 2
@@ -45,36 +48,18 @@ class Crash(Stimulus, frozen=True, tag="crash"):
     def drawn(cls, draw: Draw) -> Stimulus:
         return cls(draw.broker, draw.one_of(("unflushed", "disk")))
 
-    def holds(self) -> tuple[object, ...]:
-        return ("process", self.broker)
-
     def apply(self, world: World) -> None:
         world.kill(self.broker)
         world.lose_from_disk(self.broker, self.lose)
 
-    def healed(self) -> Stimulus:
-        return Start(self.broker, if_down=True)
 
-
-class Terminate(Stimulus, frozen=True, tag="terminate"):
+class Terminate(EndsProcess, frozen=True, tag="terminate"):
     """An orderly stop (SIGTERM): controlled shutdown first, where it is enabled."""
-
-    broker: int
 
     weight = 4
 
-    @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus:
-        return cls(draw.broker)
-
-    def holds(self) -> tuple[object, ...]:
-        return ("process", self.broker)
-
     def apply(self, world: World) -> None:
         world.terminate(self.broker)
-
-    def healed(self) -> Stimulus:
-        return Start(self.broker, if_down=True)
 
 
 class Start(Stimulus, frozen=True, tag="start"):
