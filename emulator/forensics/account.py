@@ -93,6 +93,7 @@ class Account:
         self.version = ""
         self.metadata: _Metadata | None = None
         self.registered = False
+        self.creating_ms = 0
         self._at_ms = 0
 
     @property

@@ -53,14 +53,15 @@ Bounds = Mapping[tuple[str, str], int]
 
 
 def estimate(pairs: Iterable[Pair], clocks: Iterable[str]) -> Clocks:
-    """ZooKeeper's clock is the reference where it has been seen; otherwise the one in the middle,
-    as the others have it."""
+    """ZooKeeper's clock is the reference where it is one of `clocks`; otherwise the one in the
+    middle, as the others have it. A clock that only pairs name ties others to each other."""
     found = list(pairs)
     names = sorted(set(clocks))
+    every = sorted({*names, *(name for pair in found for name in (pair.cause, pair.effect))})
     at_most = _tightest(found)
     for slack in SLACKS_MS:
-        paths = _shortest({key: ms + slack for key, ms in at_most.items()}, names)
-        wrong = [name for name in names if paths[name, name] < 0]
+        paths = _shortest({key: ms + slack for key, ms in at_most.items()}, every)
+        wrong = [name for name in every if paths[name, name] < 0]
         if not wrong:
             break
     else:

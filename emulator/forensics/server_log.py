@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from emulator.forensics.account import Account, known, left_out, sentence
+from emulator.forensics.clocks import ZOOKEEPER
 from emulator.forensics.fields import named, numbers, state
 from emulator.trace import events as e
 from emulator.trace.values import Lagging, TopicPartition
@@ -202,6 +203,21 @@ def _exited(account: Account, found: re.Match[str]) -> None:
 def _registers(account: Account, found: re.Match[str]) -> None:
     """Before ZooKeeper has it."""
     account.causes.sent(("registers", account.broker), account.clock, account.at_ms)
+    account.creating_ms = account.at_ms
+
+
+@sentence(
+    "kafka.zk.KafkaZkClient",
+    r"^Stat of the created znode at /brokers/ids/\d+ is: (?P<czxid>\d+),\d+,(?P<ctime>\d+),",
+)
+def _created(account: Account, found: re.Match[str]) -> None:
+    """When it was created, by ZooKeeper's clock (2.2 on): known without its transaction log."""
+    key, created_ms = ("created", account.broker, found["czxid"]), int(found["ctime"])
+    account.causes.sent(key, ZOOKEEPER, created_ms)
+    account.causes.arrived(key, account.clock, account.at_ms)
+    if account.creating_ms:
+        account.causes.sent(("creates", *key), account.clock, account.creating_ms)
+        account.causes.arrived(("creates", *key), ZOOKEEPER, created_ms)
 
 
 @sentence(

@@ -203,12 +203,12 @@ def _compared(phase: str, real: Phases, ours: Phases) -> Iterator[Figure]:
                if there.requests[kind] != here.requests[kind]}  # fmt: skip
     shown = "; ".join(f"{kind}: {a:,} and {b:,}" for kind, (a, b) in sorted(differs.items()))
     yield Figure(
-        what=f"{phase}: ZooKeeper requests, of {len(there.requests)} kinds",
-        value=float(here.requests.total()),
-        unit="requests",
-        scope=f"different in {len(differs)} kinds{': Kafka ' if shown else ''}{shown}",
-        against="real Kafka",
-        of=float(there.requests.total()),
+        what=f"{phase}: kinds of ZooKeeper requests of which there are not equally many",
+        value=float(len(differs)),
+        unit="kinds",
+        scope=f"{here.requests.total():,} requests of {len(here.requests)} kinds; Kafka {KAFKA}"
+        f" {there.requests.total():,} of {len(there.requests)}{': ' if shown else ''}{shown}",
+        most=0.0,
     )
     for leg, ms in there.legs.items():
         yield Figure(

@@ -3,8 +3,9 @@ command and held to the emulator; renews its section of docs/fidelity.md.
 
 For each version and scenario: `isr record` (unless DIR has a recording of it), blind seeds in
 virtual time, plays on a real ZooKeeper server (`--live`), and its logs given to `isr import` as a
-stranger's. What is known is kept in DIR/held.json, so that a part can be renewed. Real time: about
-a minute for a recording, and as much for a live play.
+stranger's. Of a scenario that DIR has several recordings of each is judged, and the newest that is
+matched is shown (the newest, where none is). What is known is kept in DIR/held.json, so that a part
+can be renewed. Real time: about a minute for a recording, and as much for a live play.
 """
 
 from __future__ import annotations
@@ -90,19 +91,16 @@ def one(version: str, name: str, asked: argparse.Namespace, before: Held | None)
     """Recorded, played, judged; None where it could not be recorded."""
     out = asked.recorded / f"kafka-{version}"
     load_before = os.getloadavg()[0]
-    run = None if asked.again else newest(out, name)
-    if run is None:
+    load_of_it = before.load if before else load_before
+    if asked.again or not recordings(out, name):
         told(f"{version} {name}: recording")
-        run, load_of_it = record(version, name, out), load_before
-    else:
-        load_of_it = before.load if before else load_before
-    if run is None:
-        return None
-    reference = Reference(replace(read_recording(run), name=name))
-    script = player.script_of(reference.real)
-    blind = blind_verdict(reference, script, asked)
-    live = live_verdict(reference, script, asked.live)
-    told(f"{version} {name}: {blind.seeds_agreeing} of {blind.seeds}, matched: {blind.matched}")
+        if record(version, name, out) is None:
+            return None
+        load_of_it = load_before
+    judged = [(run, *judge(run, name, asked)) for run in recordings(out, name)]
+    matched = [one for one in judged if one[2].matched]
+    run, reference, blind = (matched or judged)[-1]
+    live = live_verdict(reference, player.script_of(reference.real), asked.live)
     missed = [str(point) for point, fine in blind.points.items() if not fine]
     return Held(
         scenario=name,
@@ -111,6 +109,9 @@ def one(version: str, name: str, asked: argparse.Namespace, before: Held | None)
         seeds=blind.seeds,
         agreeing=blind.seeds_agreeing,
         matched=blind.matched,
+        recorded=len(judged),
+        recorded_and_matched=len(matched),
+        equal={str(point): count for point, count in blind.agreeing_by_point.items()},
         missed=missed,
         live_plays=live.seeds if live else (before.live_plays if before else 0),
         live_points=points_of(live) if live else (before.live_points if before else []),
@@ -119,9 +120,24 @@ def one(version: str, name: str, asked: argparse.Namespace, before: Held | None)
     )
 
 
+def judge(run: Path, name: str, asked: argparse.Namespace) -> tuple[Reference, Verdict]:
+    reference = Reference(replace(read_recording(run), name=name))
+    blind = blind_verdict(reference, player.script_of(reference.real), asked)
+    told(
+        f"{name}, {run.name}: {blind.seeds_agreeing} of {blind.seeds} agree,"
+        f" matched: {blind.matched}"
+    )
+    return reference, blind
+
+
+def recordings(out: Path, name: str) -> list[Path]:
+    """Oldest first."""
+    found = (out / name).glob("*/recording.jsonl")
+    return sorted(file.parent for file in found if not file.parent.is_symlink())
+
+
 def newest(out: Path, name: str) -> Path | None:
-    found = sorted((out / name).glob("*/recording.jsonl"))
-    return found[-1].parent if found else None
+    return next(reversed(recordings(out, name)), None)
 
 
 def record(version: str, name: str, out: Path) -> Path | None:

@@ -30,7 +30,8 @@ class Delay(msgspec.Struct, frozen=True):
 
 
 class Held(msgspec.Struct, frozen=True):
-    """One scenario on one version of Kafka. `load`: of the machine before it was recorded."""
+    """One scenario on one version of Kafka. `equal`: seeds that are equal in a point as a whole.
+    `load`: of the machine before it was recorded."""
 
     scenario: str
     kafka: str
@@ -38,6 +39,9 @@ class Held(msgspec.Struct, frozen=True):
     seeds: int
     agreeing: int
     matched: bool
+    recorded: int
+    recorded_and_matched: int
+    equal: dict[str, int]
     missed: list[str]
     live_plays: int
     live_points: list[str]
@@ -61,13 +65,15 @@ def _section(held: Sequence[Held]) -> Iterator[str]:
     yield HEADING
     yield ""
     yield from wrap(
-        "Made by `make fidelity-kafka`: one recording each by `isr record` on unmodified Kafka,"
-        " blind seeds of ours in virtual time, plays of ours on a real ZooKeeper server (*live*:"
-        " the points in which one of them is equal as a whole). *Shift*: the recording's logs given"
-        " to `isr import` as a stranger's, broker 1's clock 1,700 ms ahead, one file gzipped, one"
-        " rotated, one missing: how far ahead it was found, with ZooKeeper's log and without;"
-        " **bold** where the ISR history was another than the transaction log's. Load: of the"
-        " machine, two cores, when the recording began.",
+        "Made by `make fidelity-kafka`: recordings by `isr record` on unmodified Kafka (of "
+        "several the newest that is matched is shown), blind seeds of ours in virtual time, "
+        "how many of them are equal in each of the seven points as a whole, plays of ours on "
+        "a real ZooKeeper server (*live*: the points in which one of them is equal as a "
+        "whole). *Shift*: the recording's logs given to `isr import` as a stranger's, broker "
+        "1's clock 1,700 ms ahead, one file gzipped, one rotated, one missing: how far ahead "
+        "it was found, with ZooKeeper's log and without; **bold** where the ISR history was "
+        "another than the transaction log's. Load: of the machine, two cores, when the "
+        "recording began.",
         WIDTH,
     )
     for version in sorted({one.kafka for one in held}):
@@ -79,18 +85,23 @@ def _section(held: Sequence[Held]) -> Iterator[str]:
 def _version(version: str, held: Sequence[Held]) -> Iterator[str]:
     matched = sum(one.matched for one in held)
     yield from ("", f"### On {version}: {matched} of {len(held)} matched", "")
-    yield "| scenario | blind seeds that agree | matched | live: equal points | shift, ms | load |"
-    yield "|---|--:|---|---|--:|--:|"
+    yield (
+        "| scenario | blind seeds that agree | equal in point 1, 2, … 7 | matched | live: equal"
+        " points | shift, ms | load |"
+    )
+    yield "|---|--:|---|---|---|--:|--:|"
     for one in sorted(held, key=lambda it: it.scenario):
         seeds = f"{one.agreeing} of {one.seeds}"
         shift = _shift(one.stranger)
-        cells = (one.scenario, seeds, _how(one), _live(one), shift, f"{one.load:.0f}")
+        points = ", ".join(str(one.equal.get(str(point), 0)) for point in range(1, 8))
+        cells = (one.scenario, seeds, points, _how(one), _live(one), shift, f"{one.load:.0f}")
         yield f"| {' | '.join(cells)} |"
 
 
 def _how(one: Held) -> str:
     if one.matched:
-        return "yes"
+        few = one.recorded_and_matched < one.recorded
+        return f"{one.recorded_and_matched} of {one.recorded} recordings" if few else "yes"
     outside = [it.what for it in one.delays if not it.inside]
     why = [f"point {', '.join(one.missed)}"] if one.missed else []
     why += [f"{len(outside)} of {len(one.delays)} delays, as {outside[0]}"] if outside else []

@@ -23,6 +23,8 @@ from emulator.scenario.schema import Expectation
 from emulator.trace.events import AnyEvent
 from emulator.trace.handlers import Dispatch, Handler
 
+UNSEEN = "what the logs hold was not seen"
+
 
 class Finding(msgspec.Struct, frozen=True):
     """An expectation's answer (None: unknown), and what was seen."""

@@ -2,7 +2,7 @@
 
 Held when a shrink removes this broker although, in the whole time for which it was not caught up,
 no two of its fetches from that leader were further apart; not held when it leaves after a longer
-silence, or never.
+silence, or never; unknown where it was not seen for how long it had lagged (real Kafka).
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class LeavesWhileFetching(Check):
         if event.partition != self.partition or self.finding.held:
             return
         for lagging in event.out_of_sync:
-            if lagging.replica == self.broker:
+            if lagging.replica == self.broker and lagging.not_caught_up_ms < 0:
+                self.finding = Finding(None, "for how long it had lagged was not seen")
+            elif lagging.replica == self.broker:
                 self._judge(event, event.t - lagging.not_caught_up_ms * 1000)
 
     def _judge(self, event: e.IsrUpdateStarted, since_us: int) -> None:

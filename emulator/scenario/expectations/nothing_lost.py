@@ -7,7 +7,7 @@ them: no ISR of the topic ever changed.
 
 from __future__ import annotations
 
-from emulator.scenario.expectations.base import Check, Finding
+from emulator.scenario.expectations.base import UNSEEN, Check, Finding
 
 
 class NothingLost(Check):
@@ -20,7 +20,7 @@ class NothingLost(Check):
         records, partitions = self.observed.records, self.observed.partitions
         promised, lost = records.promised(self.topic), records.lost(topic=self.topic)
         if records.unseen:
-            return Finding(None, "what the logs hold was not seen")
+            return Finding(None, UNSEEN)
         if lost:
             return Finding(False, f"{lost} of {promised} are")
         if not promised:

@@ -40,6 +40,7 @@ class Counts:
         self.control_requests_refused = 0
         self.update_metadata_requests = 0
         self.alter_isr_requests = 0
+        self.controller_events = 0
         self._cleared: Counter[int] = Counter()
         self.malformed_znodes = 0
         self.failed_threads = 0
@@ -81,6 +82,7 @@ class Counts:
         self._cleared[event.broker] += len(event.paths)
 
     def on_controller_event_processed(self, event: e.ControllerEventProcessed) -> None:
+        self.controller_events += 1
         cleared = self._cleared.pop(event.broker, 0)
         self.notifications_unread += cleared if event.event != _READING else 0
 

@@ -117,3 +117,13 @@ def test_what_was_written_once_is_seen_first_by_each_clock_and_twice_by_none() -
     for key, at_ms in (("v1", 15), ("v1", 12), ("v0", 95)):
         causes.seen(key, "broker-1", at_ms)
     assert list(causes.pairs()) == [Pair(ZOOKEEPER, 10, "broker-1", 12)]
+
+
+def test_a_clock_that_is_not_asked_for_ties_others_to_each_other() -> None:
+    """ZooKeeper's, of which brokers' logs tell."""
+    trips = [("broker-1", ZOOKEEPER, 1000, 3, 4), ("broker-2", ZOOKEEPER, 2000, 2, 1)]
+    found = estimate(pairs_of({"broker-1": 1700, "broker-2": 0}, trips), ["broker-1", "broker-2"])
+    (other,) = found.ahead
+    assert found.reference != ZOOKEEPER
+    assert abs(abs(other.ms) - 1700) <= 10
+    assert other.is_bounded

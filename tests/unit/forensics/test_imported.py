@@ -19,6 +19,7 @@ from tests.unit.forensics.strangers import (
     ahead_ms,
     given,
     mangle,
+    shift,
 )
 
 ORDERS = TopicPartition("orders", 0)
@@ -60,6 +61,22 @@ def test_a_shifted_clock_is_found_and_what_is_rotated_gzipped_or_missing_changes
     assert abs(ahead_ms(result.imported.clocks, broker) - ms) <= 50
     assert isr_history(result.performed.events) == {ORDERS: AS_ZOOKEEPER_HAS_IT[name]}
     assert "broker 1 has no controller.log" in "\n".join(result.imported.unknown)
+
+
+@pytest.mark.parametrize("name", AS_ZOOKEEPER_HAS_IT)
+@pytest.mark.parametrize("broker", [1, 2, 3])
+def test_what_zookeeper_says_of_a_registration_ties_a_clock_that_nothing_else_does(
+    name: str, broker: int, tmp_path: Path
+) -> None:
+    """Without a state-change.log, and without ZooKeeper's own: half the time that a cold broker
+    took to register, at most."""
+    folder = given(name, tmp_path / "logs", transactions=False)
+    shift(folder, broker, 1700)
+    for log in folder.glob("broker-*/state-change.log"):
+        log.unlink()
+    clocks = imported(folder, tmp_path).imported.clocks
+    assert clocks.reference.startswith("broker-")
+    assert abs(ahead_ms(clocks, broker) - 1700) <= 150
 
 
 def test_a_clock_that_is_right_is_left_alone(tmp_path: Path) -> None:

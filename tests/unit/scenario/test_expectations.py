@@ -160,6 +160,26 @@ def test_the_high_watermark_stands_still_while_a_follower_lags() -> None:
     assert judged(text, quiet().at(5).appended(1, 0, 1), end=6).held is True
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hw of orders-0 stands still for at least 1s while records arrive",
+        "hw of orders-0 reaches 6 at broker 2 at least 400ms after broker 1",
+        "hw of orders-0 at broker 1 goes 5 -> 6 one fetch after broker 2 has the record",
+        "isr of orders-0 keeps 2 although it is behind for at least 1s",
+        "2 leaves isr of orders-0 while fetching at least every 1s",
+        "records lost: at least 1",
+        "conflicts: at least 1",
+        "notifications deleted unread: 1",
+        "no acknowledged record of orders is lost",
+    ],
+)
+def test_what_the_logs_of_real_kafka_cannot_tell_is_unknown(text: str) -> None:
+    """They tell of leaders' high watermarks and of no record, fetch or answer of ZooKeeper's."""
+    story = quiet().tell(e.ControllerElected, 3, 1, 1).at(5).produced(0, 1).hw(1, 1, 0)
+    assert judged(text, story.at(8).shrinks(2, after_ms=-1)).held is None
+
+
 def test_a_follower_that_lags_and_stays_is_told_from_one_that_leaves() -> None:
     text = "isr of orders-0 keeps 2 although it is behind for at least 1s"
     story = quiet().at(5).appended(1, 0, 9).at(6.2).appended(2, 0, 9)
