@@ -75,6 +75,7 @@ class Known(msgspec.Struct):
     decided_ms: int = 0
     leo: int = -1
     leads: bool = False
+    hw_rose_from: int = -1
 
 
 class Account:

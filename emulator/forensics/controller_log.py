@@ -74,4 +74,6 @@ known(
     r"send-thread\], Starting|(change|election) listener fired|is not the preferred replica",
     r"completed preferred replica leader election",
     r"has been elected as the controller|Creating FeatureZNode|Processing automatic preferred",
+    r"was elected as controller instead of broker|All (shutting down brokers|leaders)|Live brokers",
+    r"fails to send (a )?request|shutdownInitiated latch|Ignoring AlterIsr due to stale",
 )

@@ -84,12 +84,17 @@ def _updated(account: Account, found: re.Match[str]) -> None:
 
 @sentence(
     PARTITION,
-    _HEAD + r"High ?[Ww]atermark (?:for partition \S+ )?updated (?:.*to \(offset=|to )(?P<hw>\d+)",
+    _HEAD + r"High ?[Ww]atermark (?:for partition \S+ )?updated"
+    r" (?:from \(offset=(?P<from>\d+).* )?to (?:\(offset=)?(?P<hw>\d+)",
 )
 def _hw(account: Account, found: re.Match[str]) -> None:
-    """DEBUG, the leader's; its log reaches at least so far."""
-    hw = int(found["hw"])
-    account.emit(e.HwAdvanced, partition=_partition(found), role="leader", hw=hw, leo=hw)
+    """DEBUG, the leader's; its log reaches at least so far. Threads write the line after they let
+    go of the lock: one that ends where the last one began is late, and tells nothing new."""
+    hw, about = int(found["hw"]), account.of(_partition(found))
+    late = hw == about.hw_rose_from
+    about.hw_rose_from = int(found["from"] or -1)
+    if not late:
+        account.emit(e.HwAdvanced, partition=_partition(found), role="leader", hw=hw, leo=hw)
 
 
 @sentence(PARTITION, _HEAD + r"Cached zkVersion \[?(?P<version>-?\d+)\]? not equal to that in")

@@ -114,7 +114,7 @@ def _becomes(account: Account, found: re.Match[str]) -> None:
     if told is not None:
         about.zk_version, about.isr = told.zk_version, told.isr
     about.leader_epoch, about.leo = epoch, leo
-    about.leads = found["role"] == "Leader"
+    about.leads, about.hw_rose_from = found["role"] == "Leader", -1
     shared = {"partition": partition, "leader_epoch": epoch, "leo": leo, "hw": hw}
     if about.leads:
         account.emit(e.BecomesLeader, **shared)
@@ -135,7 +135,7 @@ def _completed(account: Account, found: re.Match[str]) -> None:
     if told is None or about.leader_epoch == told.leader_epoch:
         return
     about.leader_epoch, about.zk_version, about.isr = told.leader_epoch, told.zk_version, told.isr
-    about.leads = found["role"] == "leader"
+    about.leads, about.hw_rose_from = found["role"] == "leader", -1
     shared = {"partition": partition, "leader_epoch": told.leader_epoch, "leo": -1, "hw": -1}
     if about.leads:
         account.emit(e.BecomesLeader, **shared)
@@ -340,7 +340,9 @@ known(
     r"[Ss]tarted fetcher to new leader",
     r"[Ss]tarted \d+ new fetchers? ",
     r"[Tt]runcated logs and checkpointed",
-    r"[Ss]kipped the become-(leader|follower) state change",
+    r"[Ss]kipped the (become-(leader|follower) state change|adding-fetcher step)",
+    r"[Rr]eceived LeaderAndIsrRequest .* but cannot become follower",
+    r"failed to change state for partition",
     r"[Ss]ending (LeaderAndIsr|UpdateMetadata|StopReplica|become-|stop replica)",
     r"[Ss]ent LeaderAndIsr request .* with new replica assignment",
     r"[Rr]eceived response ",

@@ -120,6 +120,44 @@ SHRINKS = [
 ]
 
 
+def high_watermarks(*lines: str) -> list[int]:
+    return [event.hw for event in said(*((PARTITION, line) for line in lines))]
+
+
+def rises(of: int, to: int) -> str:
+    return (
+        f"[Partition orders-0 broker=1] High watermark updated from (offset={of} segment=[0:9]) to"
+        f" (offset={to} segment=[0:99])"
+    )
+
+
+def test_high_watermarks() -> None:
+    assert high_watermarks(rises(3, 5), rises(5, 8)) == [5, 8]
+    assert high_watermarks(
+        "[Partition orders-0 broker=1] High watermark updated to (offset=5 segment=[0:9])",
+        "Partition [orders,0] on broker 1: High watermark for partition [orders,0] updated to 8"
+        " [0 : 99]",
+    ) == [5, 8]
+
+
+def test_threads_write_in_another_order_than_they_raised_the_high_watermark() -> None:
+    """Seen after a SIGCONT: two lines of one millisecond, the later rise first."""
+    assert high_watermarks(rises(5, 8), rises(3, 5), rises(8, 9)) == [8, 9]
+
+
+def test_a_high_watermark_that_really_falls_is_told() -> None:
+    assert high_watermarks(rises(5, 8), rises(3, 6)) == [8, 6]
+
+
+def test_a_new_leadership_begins_anew() -> None:
+    starts = (
+        "[Broker id=1] Leader orders-0 starts at leader epoch 2 from offset 9 with high watermark 3"
+        " Previous leader epoch was 1."
+    )
+    events = said((PARTITION, rises(5, 8)), (CHANGES, starts), (PARTITION, rises(3, 5)))
+    assert [event.hw for event in events] == [8, 3, 5]
+
+
 @pytest.mark.parametrize("line", SHRINKS)
 def test_a_shrink(line: str) -> None:
     (event,) = said((PARTITION, line))
