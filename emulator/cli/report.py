@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -11,12 +12,14 @@ import typer
 from rich.console import Console
 
 from emulator.cli.import_ import clock_lines
+from emulator.cli.show import write_page
 from emulator.forensics.diagnoses.base import Diagnosed
 from emulator.forensics.findings import Findings, Moment, Stale, Stuck, find
 from emulator.forensics.imported import Imported, read_import
 from emulator.runtime.run_directory import RUN_HELP, find_run
 from emulator.scenario.errors import UserError
 from emulator.trace.events import AnyEvent, Stimulus
+from emulator.view.report_page import Found, ReportPage, Section, render_report
 from emulator.view.stored import NoRun, StoredRun, open_run
 
 SHOWN = 200
@@ -28,6 +31,10 @@ def command(
     whole: Annotated[
         bool, typer.Option("--all", help=f"The whole time line, not its last {SHOWN} lines.")
     ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a page that needs no network."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="All of it as one JSON object.")] = False,
 ) -> None:
     """Tell what happened to a cluster: ISR changes, elections, controllers, stale metadata, what is
@@ -44,9 +51,12 @@ def command(
         raise UserError(str(error)) from None
     imported = read_import(directory)
     found = find(stored.events)
+    if html is not None:
+        page = _page(stored, imported, found, _clock(stored.events, imported), whole=whole)
+        write_page(render_report(page, stored), html, told=not as_json)
     if as_json:
         typer.echo(msgspec.json.encode(_json(stored, imported, found)))
-    else:
+    elif html is None:
         console = Console(highlight=False, soft_wrap=True)
         for line in _lines(imported, found, _clock(stored.events, imported), whole=whole):
             console.print(line, markup=False)
@@ -72,6 +82,81 @@ def _clock(events: list[AnyEvent], imported: Imported | None) -> Clock:
         return of_day
     up_us = next((it.t for it in events if isinstance(it, Stimulus) and it.do == "up"), 0)
     return lambda t_us: f"{(t_us - up_us) / 1e6:.3f} s"
+
+
+def _page(
+    stored: StoredRun, imported: Imported | None, found: Findings, clock: Clock, *, whole: bool
+) -> ReportPage:
+    shown = found.timeline if whole else found.timeline[-SHOWN:]
+    left_out = len(found.timeline) - len(shown)
+    return ReportPage(
+        title=f"report on {imported.folder if imported else stored.header.scenario}",
+        facts=_versions(imported) if imported else [],
+        about=list(_about(imported)),
+        diagnoses=[
+            Found(
+                one.name, _span(one.from_us, one.to_us, clock), f"{one.seen}; {one.ended}", one.cure
+            )
+            for one in found.diagnoses
+        ],
+        sections=[
+            Section(
+                "At the end",
+                "Every partition has a leader, and all its replicas in sync.",
+                ("partition", "what", "leader", "since"),
+                [_stuck_cells(one, clock) for one in found.stuck],
+            ),
+            Section(
+                "Stale metadata, 1 s and longer",
+                "None.",
+                ("broker", "partition", "showed", "there was", "when"),
+                [_stale_cells(one, clock) for one in found.stale],
+            ),
+            Section(
+                "Time line",
+                "Nothing.",
+                ("when", "what", ""),
+                [(clock(one.t_us), one.what, one.text) for one in shown],
+                f"{left_out} earlier lines are left out (--all)." if left_out else "",
+            ),
+        ],
+    )
+
+
+def _versions(imported: Imported) -> list[str]:
+    return [f"broker {n}: Kafka {one.version or '?'}" for n, one in imported.brokers.items()]
+
+
+def _about(imported: Imported | None) -> Iterator[str]:
+    """Where it comes from, and what is therefore not known."""
+    if imported is not None:
+        yield f"imported from {imported.folder}"
+        yield from (" ".join(line.split()) for line in clock_lines(imported))
+        yield from (f"unknown: {what}" for what in imported.unknown)
+
+
+def _span(from_us: int, to_us: int | None, clock: Clock) -> str:
+    return f"from {clock(from_us)} to {'the end' if to_us is None else clock(to_us)}"
+
+
+def _stuck_cells(one: Stuck, clock: Clock) -> tuple[str, ...]:
+    leader = str(one.leader) if one.leader >= 0 else "none"
+    return (str(one.partition), _lacks(one), leader, clock(one.since_us))
+
+
+def _stale_cells(one: Stale, clock: Clock) -> tuple[str, ...]:
+    lasted = "" if one.to_us is None else f" ({(one.to_us - one.from_us) / 1e6:.1f} s)"
+    when = _span(one.from_us, one.to_us, clock) + lasted
+    return (str(one.broker), str(one.partition), _version(one), f"v{one.newest}", when)
+
+
+def _version(one: Stale) -> str:
+    return "nothing" if one.shown < 0 else f"v{one.shown}"
+
+
+def _lacks(one: Stuck) -> str:
+    isr = ",".join(map(str, one.isr))
+    return f"ISR [{isr}] of {len(one.replicas)} replicas" if one.leader >= 0 else "no leader"
 
 
 def _lines(
@@ -102,24 +187,16 @@ def _kind(one: Moment) -> str:
 
 
 def _stale(one: Stale, clock: Clock) -> str:
-    until = "the end" if one.to_us is None else clock(one.to_us)
-    lasted = "" if one.to_us is None else f" ({(one.to_us - one.from_us) / 1e6:.1f} s)"
-    shown = "nothing" if one.shown < 0 else f"v{one.shown}"
-    return (
-        f"  broker {one.broker} showed {shown} of {one.partition} from {clock(one.from_us)} to"
-        f" {until}{lasted}; v{one.newest} was there"
-    )
+    broker, partition, shown, newest, when = _stale_cells(one, clock)
+    return f"  broker {broker} showed {shown} of {partition} {when}; {newest} was there"
 
 
 def _stuck(one: Stuck, clock: Clock) -> str:
-    isr = ",".join(map(str, one.isr))
-    what = f"ISR [{isr}] of {len(one.replicas)} replicas" if one.leader >= 0 else "no leader"
-    return f"  {one.partition}: {what}, leader {one.leader}, since {clock(one.since_us)}"
+    return f"  {one.partition}: {_lacks(one)}, leader {one.leader}, since {clock(one.since_us)}"
 
 
 def _diagnosed(one: Diagnosed, clock: Clock) -> str:
-    until = "the end" if one.to_us is None else clock(one.to_us)
     return (
-        f"  {one.name}  from {clock(one.from_us)} to {until}: {one.seen}; {one.ended}\n"
+        f"  {one.name}  {_span(one.from_us, one.to_us, clock)}: {one.seen}; {one.ended}\n"
         f"  cure: {one.cure}"
     )

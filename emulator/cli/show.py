@@ -44,13 +44,14 @@ def command(
     except (NoRun, asked.NotInRun) as error:
         raise UserError(str(error)) from None
     if html is not None:
-        _write_page(stored, html)
+        from emulator.view.html import render_html
+
+        page = render_html([(stored.header, stored.events)], stored.header.scenario)
+        write_page(page, html, told=not as_json)
     if as_json:
         typer.echo(msgspec.json.encode(_json(stored, lanes)))
     elif html is None:
         Console(width=width, highlight=False).print(lanes)
-    else:
-        typer.echo(f"{html}: {html.stat().st_size / 1e6:.1f} MB, open it in a browser")
 
 
 def _lanes(
@@ -82,14 +83,14 @@ def _lanes(
     )
 
 
-def _write_page(stored: StoredRun, file: Path) -> None:
-    from emulator.view.html import render_html
-
-    page = render_html([(stored.header, stored.events)], stored.header.scenario)
+def write_page(page: str, file: Path, *, told: bool) -> None:
+    """Keep a page, and say so."""
     try:
         file.write_text(page, encoding="utf-8")
     except OSError as error:
         raise UserError(f"{file}: cannot be written: {error.strerror}") from None
+    if told:
+        typer.echo(f"{file}: {file.stat().st_size / 1e6:.1f} MB, open it in a browser")
 
 
 def _json(stored: StoredRun, lanes: Lanes) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.forensics.assemble import SAID, Source, applied, assemble, moments, owners
+from emulator.forensics.assemble import SAID, Source, applied, assemble, broker_of, moments, owners
 from emulator.forensics.clocks import ZOOKEEPER, Clocks, estimate
 from emulator.forensics.named import states_named
 from emulator.forensics.reading import Reading, read_folder
@@ -174,7 +174,7 @@ def _unknown(reading: Reading, entries: list[Entry], clocks: Clocks) -> Iterator
     for broker, kinds in reading.missing().items():
         for kind in kinds:
             yield f"broker {broker} has no {kind}.log: {_MEANS[kind]}"
-    for broker in _strangers(reading):
+    for broker in _strangers(reading, entries):
         yield f"broker {broker} is named by others, and none of its logs is here"
     for file in reading.orphans:
         yield f"{file.name}: no line says which broker's it is; left out"
@@ -194,13 +194,17 @@ _MEANS = {
 }
 
 
-def _strangers(reading: Reading) -> list[int]:
-    named: set[int] = set()
+def _strangers(reading: Reading, entries: list[Entry]) -> list[int]:
+    """Whom others replicate with, obey or find alive, and who registered with ZooKeeper."""
+    named = {broker_of(client) for client in owners(entries).values()}
     for account in reading.accounts.values():
         for event in account.events:
-            if isinstance(event, e.LeaderAndIsr):
-                named.update(event.state.replicas)
-    return sorted(named - set(reading.accounts))
+            match event:
+                case e.LeaderAndIsr():
+                    named.update((event.sender, *event.state.replicas))
+                case e.BrokerChange():
+                    named.update((*event.live, *event.deleted))
+    return sorted(one for one in named - set(reading.accounts) if one >= 0)
 
 
 def _write(imported: Imported, trace: list[AnyEvent], base: Path) -> Performed:

@@ -26,6 +26,11 @@ def test_a_stuck_leader_from_its_logs_to_its_name(isr: Isr, tmp_path: Path) -> N
     assert "broker 1 truncates orders-0 to 209: 179 records" in out
     assert "KAFKA-2729  from 03:33:59." in out
     assert "cure: restart the broker" in out
+    page = tmp_path / "report.html"
+    code, out, _ = isr("report", tmp_path / "runs" / "latest", "--html", page)
+    assert (code, "open it in a browser" in out) == (1, True)
+    assert "<h2>KAFKA-2729" in page.read_text()
+    assert "<td>orders-0 v1: leader 1 → 2, ISR [1,2,3] → [2,3]</td>" in page.read_text()
     code, out, _ = isr("check", tmp_path / "runs" / "latest")
     assert (code, "verdict   held" in out) == (0, True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,16 @@ def test_one_brokers_logs_alone_say_what_is_unknown(tmp_path: Path) -> None:
     unknown = "\n".join(result.imported.unknown)
     assert "no transaction log of ZooKeeper" in unknown
     assert "broker 1 is named by others, and none of its logs is here" in unknown
+
+
+def test_a_broker_that_replicates_nothing_and_whose_logs_are_not_here_is_named(
+    tmp_path: Path,
+) -> None:
+    """By who is told who lives, and by ZooKeeper, of which it once was a client."""
+    folder = given(STUCK, tmp_path / "logs")
+    shutil.rmtree(folder / "broker-4")
+    unknown = imported(folder, tmp_path).imported.unknown
+    assert unknown == ["broker 4 is named by others, and none of its logs is here"]
 
 
 def test_a_line_that_is_cut_and_one_that_nobody_knows_are_counted(tmp_path: Path) -> None:
