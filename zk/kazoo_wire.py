@@ -397,6 +397,8 @@ class KazooSession:
         self._chroot = servers.chroot
         self._state: SessionState | None = None
         self.closing = False
+        self.answering = 0
+        """The xid of the request whose reply is being delivered; 0: it was never sent."""
         # Paths as the server knows them, in the order in which they were set.
         self._watches: dict[str, dict[str, None]] = {"data": {}, "exist": {}, "child": {}}
         self._handler = _Handler(gate, thread_name)
@@ -489,7 +491,7 @@ class KazooSession:
 
     def answer(self, entry: _Entry, reply: Reply) -> None:
         if entry.request is not None:
-            self._post(partial(self._deliver, entry.on_reply, reply))
+            self._post(partial(self._answered, entry, reply))
 
     def take_reply(self, entry: _Entry, message: bytes) -> None:
         request = entry.request
@@ -499,7 +501,7 @@ class KazooSession:
         reply = jute.decode_reply(request, message, self._chroot)
         if isinstance(request, Exists | GetData | GetChildren) and request.watch:
             self._register(request, reply.code)
-        self._post(partial(self._deliver, entry.on_reply, reply))
+        self._post(partial(self._answered, entry, reply))
 
     def fire(self, message: bytes) -> None:
         """A watch event: told if a watch of ours is on that path, as the Java client does."""
@@ -540,6 +542,10 @@ class KazooSession:
     def _post(self, action: Callable[[], None]) -> None:
         if not self.abandoned:
             self._lane.post(action)
+
+    def _answered(self, entry: _Entry, reply: Reply) -> None:
+        self.answering = entry.xid
+        self._deliver(entry.on_reply, reply)
 
     def _deliver(self, tell: Callable[[Any], None], what: Any) -> None:
         """On the owner's thread, where `abandon` is called as well: after it nothing is told."""

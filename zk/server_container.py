@@ -25,7 +25,6 @@ import tenacity
 
 from zk.server import (
     HOST,
-    READY_TIMEOUT_MS,
     Address,
     NotReady,
     ServerError,
@@ -36,6 +35,9 @@ from zk.server import (
 
 IMAGE = "zookeeper:3.9.3"
 LABEL = "kafka-isr-emulator"
+FREEZING_S = 30
+SERVES_TIMEOUT_MS = 60_000
+"""A busy machine takes half a minute for three Java processes."""
 _WATCHDOG = """
 import sys
 import docker
@@ -84,6 +86,21 @@ def in_network(client: Any, network: str, *aliases: str) -> dict[str, Any]:
     return {"network": network, "networking_config": {network: end}}
 
 
+def freeze(container: Any) -> None:
+    """The engine's pause. On a busy machine the kernel's freezer gives up on processes that are
+    just being made; then it is asked again. Raises docker's APIError."""
+    from docker.errors import APIError
+
+    tenacity.Retrying(
+        stop=tenacity.stop_after_delay(FREEZING_S),
+        wait=tenacity.wait_fixed(0.1),
+        retry=tenacity.retry_if_exception(
+            lambda error: isinstance(error, APIError) and "unable to freeze" in str(error)
+        ),
+        reraise=True,
+    )(container.pause)
+
+
 def unpack(container: Any, path: str, folder: Path) -> None:
     """Copy what is at a path inside a container, which may have ended, into a folder."""
     chunks, _ = container.get_archive(path)
@@ -100,7 +117,7 @@ class StruckServer:
 
     def pause(self) -> None:
         """Its processes stand still: sockets stay, nothing is answered, no session expires."""
-        self._container.pause()
+        freeze(self._container)
 
     def resume(self) -> None:
         """What stood still goes on; nothing where it runs."""
@@ -155,7 +172,7 @@ class ContainerServer(StruckServer):
     def address(self) -> Address:
         return Address(((HOST, self.port),))
 
-    def start(self, timeout_ms: int = READY_TIMEOUT_MS) -> None:
+    def start(self, timeout_ms: int = SERVES_TIMEOUT_MS) -> None:
         """Start it on the data there is, and return when it serves. Raises StartFailed, NotReady;
         then nothing of it is left."""
         try:
@@ -235,7 +252,7 @@ class ContainerServer(StruckServer):
         if self._container.status in ("exited", "dead"):
             raise StartFailed(f"the ZooKeeper container has ended: {self._last_words()}")
 
-    def wait_until_it_serves(self, timeout_ms: int = READY_TIMEOUT_MS) -> None:
+    def wait_until_it_serves(self, timeout_ms: int = SERVES_TIMEOUT_MS) -> None:
         """Raises NotReady, StartFailed."""
 
         def give_up(state: tenacity.RetryCallState) -> None:

@@ -23,7 +23,7 @@ from zk.proxy import Break, Conversation, Proxies, Proxy
 from zk.server import HOST, Address
 from zk.wire import Way, When
 
-__all__ = ["Tap", "TapObserver", "Taps", "Way"]
+__all__ = ["Exchange", "Tap", "TapObserver", "Taps", "Way"]
 
 _FRAME_MAX = 1 << 26
 
@@ -42,13 +42,16 @@ class TapObserver(Protocol):
         ...
 
 
-class _Asked(msgspec.Struct):
-    """A request whose answer has not passed yet."""
+class Exchange(msgspec.Struct):
+    """A request that passed, and what is known of it by now: session and xid are its name on the
+    wire (and in the server's log); of a `connect` the session is known by its answer."""
 
-    xid: int
-    request: Request | str
     at_us: int
-    answer_is_lost: bool
+    client: str
+    request: Request | str
+    session: int = 0
+    xid: int = 0
+    answer_is_lost: bool = False
 
 
 class _Reader:
@@ -58,7 +61,8 @@ class _Reader:
         self._tap, self._client = tap, client
         self._from_client, self._from_server = bytearray(), bytearray()
         self._connected = self._answered = self._blind = False
-        self._pending: deque[_Asked] = deque()
+        self._session = 0
+        self._pending: deque[Exchange] = deque()
 
     @property
     def may_break(self) -> bool:
@@ -106,10 +110,13 @@ class _Reader:
         at_us = self._tap.now_us()
         told = _inside(request, self._tap.chroot)
         self._tap.observer.on_request(at_us, self._client, told)
+        exchange = Exchange(at_us, self._client, told, self._session, xid)
+        self._tap.keep(exchange)
         drop = self._tap.take_drop(told)
         if drop == "before":
             raise Break
-        self._pending.append(_Asked(xid, told, at_us, drop == "after"))
+        exchange.answer_is_lost = drop == "after"
+        self._pending.append(exchange)
 
     def _reply(self, message: bytes) -> None:
         if not self._answered:
@@ -117,6 +124,9 @@ class _Reader:
             connected = jute.decode_connected(message)
             alive = connected.timeout_ms > 0
             if alive:
+                self._session = connected.session_id
+                for asked in self._pending:
+                    asked.session = connected.session_id
                 self._tap.sessions[connected.session_id] = connected
             self._tell(0, Code.OK if alive else Code.SESSION_EXPIRED)
             return
@@ -145,6 +155,8 @@ class Tap(Proxy):
         super().__init__(taps, server, listen)
         self.client, self.chroot, self.observer = client, server.chroot, taps.observer
         self._drops: list[tuple[When, str | None]] = []
+        self.keep: Callable[[Exchange], object] = _forget
+        """Is given each exchange when its request passes; what is not known yet is filled in."""
         self.pings = 0
         self.blind_bytes = 0
         """Bytes that passed without being understood."""
@@ -190,6 +202,10 @@ class Taps(Proxies):
 
     def __enter__(self) -> Taps:
         return self
+
+
+def _forget(_: Exchange) -> None:
+    """A tap may run for weeks."""
 
 
 def _came_from(client: socket.socket) -> str:

@@ -55,9 +55,12 @@ class ProgressLine:
 
 def describe(progress: Progress) -> str:
     """`12.3 s  1 under-replicated  4 ISR changes  1 notification  0 conflicts`."""
+    time_s = f"{progress.at_us / 1e6:7.1f} s"
+    if not progress.is_told:
+        return time_s
     return "  ".join(
         (
-            f"{progress.at_us / 1e6:7.1f} s",
+            time_s,
             f"{progress.under_replicated} under-replicated",
             counted(progress.isr_changes, "ISR change"),
             counted(progress.notifications, "notification"),

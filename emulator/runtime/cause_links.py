@@ -22,7 +22,8 @@ SUFFIX = ".links"
 class Note(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
     """`kind`: sent, received, answered, got (an answer), asked (ZooKeeper), told (its answer),
     fired (a watch), session. `who`: a client id, or what is asked; `number`: the note of the
-    request; `zxid` of ZooKeeper's."""
+    request; `zxid` of ZooKeeper's; what `told` answers was sent in `session` as number `xid` (0:
+    never)."""
 
     kind: str
     at: int
@@ -30,6 +31,8 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
     number: int = -1
     cause: int = -1
     zxid: int = 0
+    session: int = 0
+    xid: int = 0
 
 
 def cause_of(note: int) -> int:
@@ -57,12 +60,19 @@ class CauseLinks:
             self._file = path.open("ab")
 
     def note(
-        self, kind: str, who: str = "", number: int = -1, cause: int = -1, zxid: int = 0
+        self,
+        kind: str,
+        who: str = "",
+        number: int = -1,
+        cause: int = -1,
+        zxid: int = 0,
+        session: int = 0,
+        xid: int = 0,
     ) -> int:
         """Its number."""
         count, self.count = self.count, self.count + 1
         if self._file is not None:
-            note = Note(kind, self._next_seq(), who, number, cause, zxid)
+            note = Note(kind, self._next_seq(), who, number, cause, zxid, session, xid)
             self._file.write(self._encoder.encode(note) + b"\n")
         return count
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from emulator.runtime.local_processes import GRACE_S, STARTED, BrokerEnded
+from zk.server_container import freeze
 
 Make = Callable[[list[str]], Any]
 """A container that is to run `isr WORDS`, not started."""
@@ -123,7 +124,7 @@ class ContainerBroker:
 
     def _pause(self) -> None:
         if not self._over.is_set() and not self._paused:
-            self._container.pause()
+            freeze(self._container)
             self._paused = True
 
     def resume(self) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from emulator.kernel.scheduler import Kernel
 from emulator.runtime.cause_links import CauseLinks, cause_of
 from zk.around import SessionAround
+from zk.kazoo_service import KazooService
+from zk.kazoo_wire import KazooSession
 from zk.ops import (
     EventType,
     Exists,
@@ -21,7 +23,7 @@ from zk.ops import (
     WatchedEvent,
     name_of,
 )
-from zk.wire import Lane, Listener, OnReply, Service, Session
+from zk.wire import Lane, Listener, OnReply, Session
 
 _READS = (Exists, GetData, GetChildren)
 
@@ -35,7 +37,7 @@ def named(request: Request) -> str:
 class LinkedService:
     """A service whose sessions note what passes."""
 
-    def __init__(self, service: Service, links: CauseLinks, kernel: Kernel) -> None:
+    def __init__(self, service: KazooService, links: CauseLinks, kernel: Kernel) -> None:
         self._service, self._links, self._kernel = service, links, kernel
 
     def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
@@ -48,7 +50,7 @@ class LinkedService:
 class _LinkedListener:
     def __init__(self, links: CauseLinks, kernel: Kernel, listener: Listener) -> None:
         self._links, self._kernel, self._listener = links, kernel, listener
-        self.session: Session | None = None
+        self.session: KazooSession | None = None
         self.armed: dict[tuple[str, bool], int] = {}
         self.expired = False
 
@@ -71,13 +73,14 @@ class _LinkedSession(SessionAround):
     def __init__(self, links: CauseLinks, kernel: Kernel, told: _LinkedListener) -> None:
         assert told.session is not None
         super().__init__(told.session)
-        self._links, self._kernel, self._told = links, kernel, told
+        self._links, self._kernel, self._told, self._sends = links, kernel, told, told.session
 
     def submit(self, request: Request, on_reply: OnReply) -> None:
         asked = self._links.note("asked", named(request), cause=self._kernel.cause)
 
         def replied(reply: Reply) -> None:
-            note = self._links.note("told", named(request), asked, zxid=reply.zxid)
+            sent_in, xid = self._sends.session_id, self._sends.answering
+            note = self._links.note("told", named(request), asked, -1, reply.zxid, sent_in, xid)
             self._kernel.cause = cause_of(note)
             if isinstance(request, _READS) and request.watch:
                 of_children = isinstance(request, GetChildren)

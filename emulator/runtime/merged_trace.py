@@ -33,7 +33,8 @@ class Part(NamedTuple):
 
 class Logged(NamedTuple):
     """A transaction of ZooKeeper's log, as an event: its zxid, whose session it is in, what it was
-    asked with (`setData /a`), which changes it makes (`NodeDataChanged /a`), and the session."""
+    asked with (`setData /a`), which changes it makes (`NodeDataChanged /a`), the session, and the
+    number that the request had in it."""
 
     event: Any
     zxid: int
@@ -41,6 +42,7 @@ class Logged(NamedTuple):
     asked: tuple[str, ...]
     changes: tuple[str, ...]
     session: int = 0
+    xid: int = -1
 
 
 Wire = Mapping[str, Sequence[Passed]]
@@ -82,7 +84,8 @@ class _Merge:
         self._sent = _by_number(parts, "sent")
         self._answered = _by_number(parts, "answered")
         self._transactions = {entry.zxid: n for n, entry in enumerate(logged)}
-        self._asked_of = self._match_transactions(guess=guess)
+        self._request_of = self._match_requests(wire)
+        self._asked_of = self._match_transactions(wire, guess=guess)
         self._changed: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for n, entry in enumerate(logged):
             for change in entry.changes:
@@ -92,23 +95,41 @@ class _Merge:
 
     # -- what led to what --------------------------------------------------------------------------
 
-    def _match_transactions(self, *, guess: bool) -> dict[int, tuple[str, int]]:
+    def _match_requests(self, wire: Wire) -> dict[int, Place]:
+        """As what each passed on the wire, by session and xid. (A session that we have the server
+        end is ended by another connection, which counts anew.)"""
+        requests: dict[tuple[int, int], tuple[Place, str]] = {}
+        for who, passed in wire.items():
+            for place, one in enumerate(passed):
+                key, at = (one.session, one.xid), (ON_THE_WIRE + who, place)
+                requests.setdefault(key, (at, one.name))
+        found: dict[int, Place] = {}
+        for n, entry in enumerate(self._logged):
+            at, name = requests.get((entry.session, entry.xid), (NOWHERE, ""))
+            if at != NOWHERE and (not entry.asked or _op(name) in map(_op, entry.asked)):
+                found[n] = at
+        return found
+
+    def _match_transactions(self, wire: Wire, *, guess: bool) -> dict[int, tuple[str, int]]:
         """Who asked for each, by the number of his note: by the zxid of the answer; where that was
-        lost, by order within the process."""
-        found: dict[int, tuple[str, int]] = {}
+        lost, by the request that passed; where nobody read along, by order within the process."""
+        found = {
+            n: self._asked_with[p] for n, p in self._request_of.items() if p in self._asked_with
+        }
         for who, part in self._parts.items():
             for note in part.notes:
                 n = self._transactions.get(note.zxid) if note.kind == "told" else None
                 if n is not None and self._logged[n].who == who and _writes(note):
                     found.setdefault(n, (who, note.number))
         if guess:
-            self._guess(found)
+            self._guess(found, [who for who in self._parts if who not in wire])
         return found
 
-    def _guess(self, found: dict[int, tuple[str, int]]) -> None:
+    def _guess(self, found: dict[int, tuple[str, int]], whose: Iterable[str]) -> None:
         """The rest, by order; none that was asked when it had been done."""
         answered = set(found.values())
-        for who, part in self._parts.items():
+        for who in whose:
+            part = self._parts[who]
             asked = ((number, note) for number, note in enumerate(part.notes))
             waiting = deque(
                 a for a in asked if a[1].kind == "asked" and (who, a[0]) not in answered
@@ -179,6 +200,8 @@ class _Merge:
         for n, (who, number) in self._asked_of.items():
             asked = who, self._parts[who].notes[number].at - 1
             waits[ZOOKEEPER, n] += [asked, self._passed.get((who, number), asked)]
+        for n, request in self._request_of.items():
+            waits[ZOOKEEPER, n].append(request)
         for passed, (who, number) in self._asked_with.items():
             waits[passed].append((who, self._parts[who].notes[number].at - 1))
         return waits
@@ -243,7 +266,7 @@ class _Merge:
             return self._asking(self._asked_with.get((who, at), NOWHERE))
         if who == ZOOKEEPER:
             asked = self._asked_of.get(at, NOWHERE)
-            return self._passed.get(asked) or self._asking(asked)
+            return self._request_of.get(at) or self._passed.get(asked) or self._asking(asked)
         return self._resolved(who, event.cause)
 
     def _asking(self, asked: Place) -> Place:
@@ -252,8 +275,13 @@ class _Merge:
         return self._resolved(who, self._parts[who].notes[number].cause) if who else NOWHERE
 
 
+def _op(name: str) -> str:
+    """Of a name in a note; the path of what is sequential only the server knows."""
+    return name.partition(" ")[0]
+
+
 def _writes(note: Note) -> bool:
-    return note.who.partition(" ")[0] in WRITES
+    return _op(note.who) in WRITES
 
 
 class CircularCauses(Exception):

@@ -253,17 +253,21 @@ def _ms(us: int) -> float:
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """The progress line's figures, the same that the summary will have."""
+    """The progress line's figures, the same that the summary will have. Of brokers that are
+    processes nothing is told before the end: then the time is all that is known."""
 
     at_us: int
     under_replicated: int
     isr_changes: int
     notifications: int
     conflicts: int
+    is_told: bool = True
 
     @classmethod
-    def of(cls, observed: Observed) -> Progress:
-        """The figures at this moment."""
+    def of(cls, observed: Observed, now_us: int = 0) -> Progress:
+        """The figures at this moment, `now_us` by the world's clock."""
+        if not observed.clock.now_us:
+            return cls(now_us, 0, 0, 0, 0, is_told=False)
         return cls(
             observed.clock.since_up(observed.clock.now_us),
             observed.isr_times.under_replicated,

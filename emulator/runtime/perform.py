@@ -155,7 +155,7 @@ class Rehearsal(Audience):
             self._recorder = request.recorder(self.directory.path)
             self.sink.listen(self._recorder)
 
-    def on_progress(self, _now_us: int) -> None:
+    def on_progress(self, now_us: int) -> None:
         """Whoever kills us now shall find what happened until now."""
         now_s = time.monotonic()
         if now_s - self._told_s < PROGRESS_EVERY_S:
@@ -165,7 +165,7 @@ class Rehearsal(Audience):
         if self._recorder is not None:
             self._recorder.now_and_then()
         if self._on_progress is not None:
-            self._on_progress(Progress.of(self.observed))
+            self._on_progress(Progress.of(self.observed, now_us))
 
     def finish(self, outcome: Outcome | Interrupted) -> Performed:
         """Judge, and write the summary."""

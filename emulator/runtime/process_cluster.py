@@ -73,6 +73,19 @@ class PossibleForContainers(PossibleForProcesses):
     strike_server = Possible.fine
 
 
+class HarmlessToDisks(PossibleForContainers):
+    """No record goes by the fault itself, and nobody is asked for something."""
+
+    def lose_from_disk(self, broker: int, what: str) -> None:
+        if what != "nothing":
+            raise CannotBeGiven("records would be gone")
+
+    def _no_fault(self, *_: object, **__: object) -> None:
+        raise CannotBeGiven("it is a request, no fault")
+
+    admin = produce = consume = stop_clients = _no_fault
+
+
 class ProcessCluster(Cluster):
     """The brokers' processes in the place of brokers on our kernel."""
 
@@ -81,6 +94,7 @@ class ProcessCluster(Cluster):
         self._ids = [boot.broker for boot in world.scenario.boots]
         self.children: dict[int, Child] = {}
         self._runs_as: dict[int, tuple[str, str]] = {}
+        self._follow: set[int] = set()
         unused = MemoryNetwork(kernel, lambda _purpose, _actor: 0)
         super().__init__(world.scenario, kernel, unused, world)
         live = [LiveBroker(b, *self._site.told(b)) for b in self._ids]
@@ -170,11 +184,18 @@ class ProcessCluster(Cluster):
         child = self.children[broker]
         if child.runs:
             raise UserError(f"start: broker {broker} runs already")
-        if child.is_dead:
+        if broker not in self._follow:
+            self._follow.add(broker)
+            self._follow_when_dead(broker, registered_ms)
+
+    def _follow_when_dead(self, broker: int, registered_ms: int | None) -> None:
+        """However often it was asked for meanwhile, one follows."""
+        if self.children[broker].is_dead:
+            self._follow.remove(broker)
             self.on_start(broker, registered_ms)
         else:
             lane = self.kernel.world.lane("world")
-            lane.call_later(20_000, lambda: self.start_again(broker, registered_ms))
+            lane.call_later(20_000, lambda: self._follow_when_dead(broker, registered_ms))
 
     def runs(self, broker: int) -> bool:
         return self.children[broker].runs

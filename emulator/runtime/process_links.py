@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from emulator.runtime.links import Way as DrawnWay
-from emulator.runtime.wire_requests import Asked
 from zk.errors import Code
 from zk.expiry import Expiries
 from zk.ops import Request
 from zk.proxy import Proxy
 from zk.server import HOST, Address
-from zk.tap import Tap, Taps
+from zk.tap import Exchange, Tap, Taps
 from zk.wire import Way
 
 Ends = tuple[int, int]
@@ -36,12 +35,13 @@ class ProcessLinks:
         here: str = HOST,
     ) -> None:
         """`brokers`: where each of them listens; proxies listen `here`."""
-        self.asked: list[Asked] = []
+        self.asked: list[Exchange] = []
         self._taps = Taps(self, now_us)
         self._expiries = Expiries(zookeeper)
         self.taps: dict[str, Tap] = {}
         for client in (f"broker-{broker}" for broker in brokers):
-            self.taps[client] = self._taps.open(client, zookeeper, (here, 0))
+            self.taps[client] = tap = self._taps.open(client, zookeeper, (here, 0))
+            tap.keep = self.asked.append
         self.between: dict[Ends, Proxy] = {
             (a, b): self._taps.open_proxy(where, (here, 0))
             for a in brokers
@@ -60,7 +60,7 @@ class ProcessLinks:
     # -- TapObserver, on the taps' thread ---------------------------------------------------------
 
     def on_request(self, at_us: int, client: str, request: Request | str) -> None:
-        self.asked.append(Asked(at_us, client, request))
+        """It is kept, with its name on the wire."""
 
     def on_reply(self, client: str, request: Request | str, code: Code, elapsed_us: int) -> None:
         """Who asked has it in his own trace."""

@@ -14,11 +14,12 @@ from emulator.kernel.scheduler import Kernel
 from emulator.runtime.cause_links import SUFFIX, read_notes
 from emulator.runtime.live_causes import changes_of
 from emulator.runtime.merged_trace import Logged, Part, merged
-from emulator.runtime.wire_requests import Asked, passed
+from emulator.runtime.wire_requests import passed
 from emulator.runtime.zk_observer import TracingObserver
 from emulator.trace.reader import read_events
 from emulator.trace.sink import Sink
 from zk.ops import Transaction
+from zk.tap import Exchange
 from zk.txnlog import Entry
 
 RUNNER = "run"
@@ -35,7 +36,7 @@ class Ran(NamedTuple):
     own: Sequence[Any]
     entries: Sequence[Entry]
     began_ms: float
-    asked: Sequence[Asked] = ()
+    asked: Sequence[Exchange] = ()
 
 
 def merged_run(ran: Ran) -> list[Any]:
@@ -78,7 +79,7 @@ def logged(entries: Sequence[Entry], whose: dict[int, str], began_ms: float) -> 
         who = whose.get(transaction.session_id, "")
         event = sink.events[-1]
         asked, session = asked_with(transaction), transaction.session_id
-        found.append(Logged(event, transaction.zxid, who, asked, changes, session))
+        found.append(Logged(event, transaction.zxid, who, asked, changes, session, entry.cxid))
     return found
 
 

@@ -1,42 +1,35 @@
 """Requests as they passed on the wire to ZooKeeper, as events of a trace that is put together.
 
-Owns how one that was read along becomes an event, and which of a process's notes it was asked with.
-Whether a request that never got an answer was on the wire the notes do not say: of those that look
-alike the ones with an answer were, and of the others the earliest.
+Owns how one that was read along becomes an event, and which of a process's notes it was asked with:
+session and xid name it, and who was told its answer, be it that it was lost, noted both. Of what
+nobody was told (the process had died), and of connections, which have no xid, the order decides:
+each stands between what is known around it, so that no guess can turn the order of others round.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
-
-import msgspec
 
 from emulator.kernel.scheduler import Kernel
 from emulator.runtime.cause_links import Note
 from emulator.runtime.linked_sessions import named
 from emulator.runtime.zk_observer import TracingObserver
 from emulator.trace.sink import Sink
-from zk.ops import Request
-
-
-class Asked(msgspec.Struct, frozen=True):
-    """A request as it passed, with the time on the world's clock."""
-
-    at_us: int
-    client: str
-    request: Request | str
+from zk.tap import Exchange
 
 
 class Passed(NamedTuple):
-    """It as an event, and its name in the notes of whoever asked."""
+    """It as an event, its name in the notes of whoever asked, and its name on the wire."""
 
     event: Any
     name: str
+    session: int = 0
+    xid: int = 0
 
 
-def passed(asked: Iterable[Asked]) -> dict[str, list[Passed]]:
+def passed(asked: Iterable[Exchange]) -> dict[str, list[Passed]]:
     """By client, in order."""
     sink = Sink()
     kernel = Kernel(sink)
@@ -47,7 +40,7 @@ def passed(asked: Iterable[Asked]) -> dict[str, list[Passed]]:
         kernel.cause = -1
         observer.on_request(one.at_us, one.client, one.request)
         name = one.request if isinstance(one.request, str) else named(one.request)
-        found[one.client].append(Passed(sink.events[-1], name))
+        found[one.client].append(Passed(sink.events[-1], name, one.session, one.xid))
     return dict(found)
 
 
@@ -56,21 +49,40 @@ def notes_of(
 ) -> dict[int, int]:
     """For each that passed, by its place, the number of the note that it was asked with; never of
     one that was made later, by the machine's clock (`events` are those that notes lie between)."""
-    sure = {note.number for note in notes if note.kind == "told" and note.zxid > 0}
-    asked = [(number, note.who) for number, note in enumerate(notes) if note.kind == "asked"]
-    spare = Counter(one.name for one in wire)
-    spare.subtract(name for number, name in asked if number in sure)
-    waiting: dict[str, deque[int]] = defaultdict(deque)
-    for number, name in asked:
-        if number not in sure:
-            spare[name] -= 1
-        if number in sure or spare[name] >= 0:
-            waiting[name].append(number)
-    found: dict[int, int] = {}
+    told = {(note.session, note.xid): note.number for note in notes if note.kind == "told"}
+    found = {
+        place: told[one.session, one.xid]
+        for place, one in enumerate(wire)
+        if one.xid and (one.session, one.xid) in told
+    }
+    silent = _never_told(notes)
+    after, until = -1, _first_known_behind(len(wire), len(notes), found)
     for place, one in enumerate(wire):
-        first = waiting[one.name]
-        if first and since(notes[first[0]], events) <= one.event.t:
-            found[place] = first.popleft()
+        if place not in found:
+            fits = (number for number in silent[one.name] if after < number < until[place])
+            first = next(fits, None)
+            if first is None or since(notes[first], events) > one.event.t:
+                continue
+            found[place] = first
+        after = max(after, found[place])
+    return found
+
+
+def _never_told(notes: Sequence[Note]) -> dict[str, list[int]]:
+    """What was asked and has no answer of any kind, by name."""
+    answered = {note.number for note in notes if note.kind == "told"}
+    found: dict[str, list[int]] = defaultdict(list)
+    for number, note in enumerate(notes):
+        if note.kind == "asked" and number not in answered:
+            found[note.who].append(number)
+    return found
+
+
+def _first_known_behind(places: int, notes: int, known: dict[int, int]) -> list[int]:
+    """For each place the lowest note of those that passed behind it."""
+    found = [notes] * (places + 1)
+    for place in reversed(range(places)):
+        found[place] = min(found[place + 1], known.get(place, notes))
     return found
 
 

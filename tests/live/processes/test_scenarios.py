@@ -27,6 +27,9 @@ faults:
   - {at: 10s, kill: {broker: 2}, for: 7s}
   - {at: 24s, cut_link: {broker: 1, peer: 3}, for: 6s}
   - {at: 32s, expire_session: {broker: 3}}
+  - {at: 33s, terminate: {broker: 2}}
+  - {at: 33001ms, start: {broker: 2, if_down: true}}
+  - {at: 33002ms, start: {broker: 2, if_down: true}}
 run: 35s
 expect:
   - isr of orders-0 becomes [1, 2] between 4s and 9s

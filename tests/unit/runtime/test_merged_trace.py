@@ -17,6 +17,8 @@ from emulator.trace.events import (
     ZkTransaction,
 )
 
+SESSION = 7
+
 
 class Process:
     """One process's share, as it happens; `skew` is how wrong its clock is."""
@@ -32,9 +34,16 @@ class Process:
         return seq
 
     def notes_(
-        self, kind: str, who: str = "", number: int = -1, cause: int = -1, zxid: int = 0
+        self,
+        kind: str,
+        who: str = "",
+        number: int = -1,
+        cause: int = -1,
+        zxid: int = 0,
+        xid: int = 0,
     ) -> int:
-        self.notes.append(Note(kind, len(self.events), who, number, cause, zxid))
+        session = SESSION if xid else 0
+        self.notes.append(Note(kind, len(self.events), who, number, cause, zxid, session, xid))
         return len(self.notes) - 1
 
     @property
@@ -72,9 +81,9 @@ def test_a_request_and_its_answer_although_a_clock_is_late() -> None:
     ]
 
 
-def wire_request(t: int, name: str) -> Passed:
+def wire_request(t: int, name: str, xid: int = 0) -> Passed:
     op, _, path = name.partition(" ")
-    return Passed(ZkRequest(0, t, 1, "", -1, op, path), name)
+    return Passed(ZkRequest(0, t, 1, "", -1, op, path), name, SESSION, xid)
 
 
 def test_a_request_on_the_wire_is_between_who_asked_and_what_was_applied() -> None:
@@ -83,9 +92,11 @@ def test_a_request_on_the_wire_is_between_who_asked_and_what_was_applied() -> No
     sent = asks.happens("wants to write", 100)
     write = asks.notes_("asked", "setData /a", cause=sent)
     read = asks.notes_("asked", "getData /b", cause=sent)
-    asks.happens("written", 100, cause_of(asks.notes_("told", "setData /a", write, zxid=100)))
-    asks.happens("read", 100, cause_of(asks.notes_("told", "getData /b", read, zxid=100)))
-    wire = {"broker-1": [wire_request(300, "setData /a"), wire_request(310, "getData /b")]}
+    told = asks.notes_("told", "setData /a", write, zxid=100, xid=1)
+    asks.happens("written", 100, cause_of(told))
+    told = asks.notes_("told", "getData /b", read, zxid=100, xid=2)
+    asks.happens("read", 100, cause_of(told))
+    wire = {"broker-1": [wire_request(300, "setData /a", 1), wire_request(310, "getData /b", 2)]}
     logged = [transaction(0, "broker-1", "setData /a")]
     events = merged({"broker-1": asks.part}, logged, wire)
     assert [(type(e).__name__, e.cause) for e in events] == [
@@ -126,14 +137,29 @@ def test_what_passed_before_anybody_asked_was_asked_by_nobody() -> None:
     assert notes_of(wire["broker-1"], notes, events) == {1: 0}
 
 
-def test_of_two_that_look_alike_the_one_with_an_answer_was_on_the_wire() -> None:
+def test_of_two_that_look_alike_session_and_number_say_which_was_on_the_wire() -> None:
+    """Also where its answer was lost: then the connection was, and who asked was told that."""
     asks = Process("broker-1")
     asks.notes_("asked", "setData /a")  # while there was no connection
+    asks.notes_("told", "setData /a", 0)
     again = asks.notes_("asked", "setData /a")
-    asks.notes_("told", "setData /a", again, zxid=7)
-    assert notes_of([wire_request(1, "setData /a")], asks.notes, asks.events) == {0: again}
-    both = [wire_request(1, "setData /a"), wire_request(2, "setData /a")]
-    assert notes_of(both, asks.notes, asks.events) == {0: 0, 1: again}
+    asks.notes_("told", "setData /a", again, xid=7)
+    assert notes_of([wire_request(1, "setData /a", 7)], asks.notes, asks.events) == {0: again}
+
+
+def test_what_nobody_was_told_of_stands_between_what_is_known_around_it() -> None:
+    """A process died with a request on its way, started again and asked for the same: the first of
+    them is no later than what passed behind it."""
+    asks = Process("broker-1")
+    asks.notes_("asked", "getData /a")
+    known = asks.notes_("asked", "getData /b")
+    asks.notes_("told", "getData /b", known, xid=2)
+    later = asks.notes_("asked", "getData /a")
+    lost, found = wire_request(1, "getData /a", 1), wire_request(2, "getData /b", 2)
+    again = wire_request(3, "getData /a", 3)
+    assert notes_of([lost, found, again], asks.notes, asks.events) == {0: 0, 1: known, 2: later}
+    assert notes_of([found, again], asks.notes, asks.events) == {0: known, 1: later}
+    assert notes_of([again, again, found], asks.notes, asks.events) == {0: 0, 2: known}
 
 
 def test_an_answer_without_an_event_of_its_own_is_led_to_by_the_request() -> None:
@@ -176,6 +202,32 @@ def test_a_write_whose_answer_was_lost_is_still_its_askers() -> None:
     writes.notes_("asked", "setData /a", cause=sent)
     log = [transaction(0, "broker-1", "setData /a")]
     assert told([writes], log) == ["write sent", "zxid 100 <- write sent"]
+
+
+def test_a_transaction_is_its_sessions_request_of_that_number_whatever_looks_alike() -> None:
+    """Two equal writes, neither with an answer: the log has the second alone."""
+    writes = Process("broker-1")
+    for n in range(2):
+        writes.notes_("asked", "create /a-", cause=writes.happens(f"write {n}", n))
+        writes.notes_("told", "create /a-", 2 * n, xid=n + 1)
+    wire = {"broker-1": [wire_request(n, "create /a-", n + 1) for n in range(2)]}
+    log = [transaction(0, "broker-1", "create /a-0001")]
+    log = [entry._replace(session=SESSION, xid=2) for entry in log]
+    events = merged({"broker-1": writes.part}, log, wire)
+    (created,) = (e for e in events if isinstance(e, ZkTransaction))
+    request = events[created.cause]
+    assert created.cause >= 0
+    assert isinstance(request, ZkRequest)
+    assert getattr(events[request.cause], "profile", "") == "write 1"
+
+
+def test_a_session_ended_in_its_name_by_somebody_else_is_not_its_first_request() -> None:
+    asks = Process("broker-1")
+    asks.notes_("asked", "getData /a", cause=asks.happens("reads", 0))
+    wire = {"broker-1": [wire_request(1, "getData /a", 1)]}
+    ended = transaction(0, "broker-1", "closeSession")._replace(session=SESSION, xid=1)
+    events = merged({"broker-1": asks.part}, [ended], wire)
+    assert [e.cause for e in events if isinstance(e, ZkTransaction)] == [-1]
 
 
 def test_a_watch_is_fired_by_the_first_change_after_it_was_set() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from emulator.cli.run_progress import describe
 from emulator.runtime.metrics import (
     Progress,
     Run,
@@ -103,3 +104,9 @@ def test_the_progress_line_counts_what_the_summary_counts() -> None:
     progress = Progress.of(observe(story, end=7))
     assert progress == Progress(7_000_000, 1, 1, 1, 0)
     assert summary(story).isr_changes == progress.isr_changes
+
+
+def test_before_anything_is_told_the_line_has_the_time_alone() -> None:
+    """Brokers that are processes tell what happened when the run is over."""
+    progress = Progress.of(observe(Story(), end=0), 7_000_000)
+    assert describe(progress).strip() == "7.0 s"
