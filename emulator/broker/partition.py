@@ -23,9 +23,10 @@ from emulator.model.errors import Errors, KafkaError
 from emulator.model.offset_log import EpochEntry, OffsetLog
 from emulator.profiles.guards.following import (
     EPOCH_START_RECORDED,
+    FETCHES_COMPLETED_OUTSIDE_THE_LOCK,
     TRUNCATION_AFTER_MISSED_EPOCHS,
 )
-from emulator.profiles.guards.isr import ONLY_THE_ASSIGNED_JOIN
+from emulator.profiles.guards.isr import CONTROLLERS_SHRINKS_COUNT, ONLY_THE_ASSIGNED_JOIN
 from emulator.protocol.messages import FetchedPartition, FetchPartition
 from emulator.trace import events
 from emulator.trace.values import EpochRun, PartitionState, TopicPartition
@@ -45,6 +46,7 @@ class Partition:
         self._context, self.partition = context, partition
         self._store, self._delayed, self._logs = store, delayed, logs
         self._rules = Rules.of(context.guards, context.config.replica_lag_max_messages)
+        self._fetches_outside = FETCHES_COMPLETED_OUTSIDE_THE_LOCK in context.guards
         self.lock = RwLock(context.kernel, f"leaderIsrUpdateLock {partition}")
         self.zk_version = 0
         self.leader_epoch = -1
@@ -130,6 +132,7 @@ class Partition:
 
     async def _make_leader(self, state: PartitionState) -> bool:
         self.controller_epoch = state.controller_epoch
+        led_with = len(self.isr) if self.is_leader else 0
         self._update_assignment_and_isr(state, state.isr)
         log = await self._create_log_if_not_exists(state)
         self.leader_epoch_start_offset = log.log_end_offset
@@ -157,6 +160,8 @@ class Partition:
             log.log_end_offset,
             log.high_watermark,
         )
+        if CONTROLLERS_SHRINKS_COUNT in self._context.guards and len(state.isr) < led_with:
+            self._context.emit(events.ToldShrinkCounted, self.partition, state.isr)
         return is_new_leader
 
     async def make_follower(self, state: PartitionState) -> bool:
@@ -383,10 +388,28 @@ class Partition:
         self, records: int, size: int, required_acks: int, data: bytes = b""
     ) -> Batch:
         """Append under the read lock; KafkaError(NOT_ENOUGH_REPLICAS) before anything is written
-        when acks=all and the ISR is too small. Parked requests are looked at outside the lock."""
-        await self.lock.pass_read()
+        when acks=all and the ISR is too small. Parked requests are looked at outside the lock; in
+        2.1.0 parked fetches are inside it, and with them the locks of others (KAFKA-7697)."""
+        if self._fetches_outside:
+            await self.lock.pass_read()
+            batch = await self._append(records, size, required_acks, data)
+        else:
+            await self.lock.acquire_read()
+            try:
+                batch = await self._append(records, size, required_acks, data)
+                await self._delayed.check_and_complete_fetch(self.partition)
+            finally:
+                self.lock.release_read()
+        if self.maybe_increment_leader_hw(self._context.now_ms()):
+            await self._delayed.check_and_complete_all(self.partition)
+        elif self._fetches_outside:
+            await self._delayed.check_and_complete_fetch(self.partition)
+        return batch
+
+    async def _append(self, records: int, size: int, required_acks: int, data: bytes) -> Batch:
+        """In a read section."""
         log = self._log_to_append_to(required_acks)
-        if self._logs.slow:
+        if self._logs.slow or self._context.kernel.holds is not None:
             await self._wait_for_disk()
         self._check_writable()
         self.in_step = False
@@ -394,10 +417,6 @@ class Partition:
             self._stir()
         batch = log.append_as_leader(records, size, self.leader_epoch, data)
         self._appended("leader", (batch,), log)
-        if self.maybe_increment_leader_hw(self._context.now_ms()):
-            await self._delayed.check_and_complete_all(self.partition)
-        else:
-            await self._delayed.check_and_complete_fetch(self.partition)
         return batch
 
     async def _wait_for_disk(self) -> None:
@@ -405,7 +424,9 @@ class Partition:
         await."""
         await self.lock.acquire_read()
         try:
-            await self._logs.append_delay()
+            await self._context.kernel.checkpoint("append_log", str(self.partition))
+            if self._logs.slow:
+                await self._logs.append_delay()
         finally:
             self.lock.release_read()
 

@@ -18,6 +18,7 @@ from emulator.broker.fetch_state import InitialFetchState
 from emulator.broker.fetcher import ReplicaFetcherManager
 from emulator.broker.isr_propagation import IsrPropagation
 from emulator.broker.isr_store import zk_isr_store
+from emulator.broker.leader_partitions import LeaderPartitions
 from emulator.broker.local_reads import Fetched, LocalReads
 from emulator.broker.log_dirs import LogDirectory
 from emulator.broker.log_manager import LogManager
@@ -28,7 +29,10 @@ from emulator.broker.purgatory import Purgatory
 from emulator.broker.quota import ReplicationQuotaManager
 from emulator.kernel.sync import Monitor
 from emulator.model.errors import Errors, KafkaError
-from emulator.profiles.guards.following import TRUNCATION_BY_EPOCH
+from emulator.profiles.guards.following import (
+    REPLICA_MADE_WITHOUT_LEADER,
+    TRUNCATION_BY_EPOCH,
+)
 from emulator.profiles.guards.isr import (
     ACKS_ARE_ALL_OR_ONE,
     ISR_CHANGE_NOTIFICATIONS,
@@ -82,6 +86,7 @@ class ReplicaManager:
         )
         self.state_change_lock = Monitor(context.kernel, "replicaStateChangeLock")
         self.partitions: Pool[Partition] = Pool()
+        self._led = LeaderPartitions(context)
         self.reads = LocalReads(context, self.partitions, self._error_of_unhosted, leader_quota)
         self.offline: dict[TopicPartition, None] = {}
         self._unread: dict[TopicPartition, None] = {}
@@ -110,12 +115,17 @@ class ReplicaManager:
     async def _maybe_shrink_isr(self) -> None:
         """One run of isr-expiration: every hosted partition, one after the other. An exception ends
         this run."""
+        await self._led.lock()
         try:
             for partition in self.partitions.in_order():
-                if not partition.in_step and not partition.has_all_in_step():
+                if partition.in_step or not self._led.has(partition.partition):
+                    continue
+                if not partition.has_all_in_step():
                     await partition.maybe_shrink_isr()
         except (ZooKeeperError, KafkaError) as error:
             self._context.failed("isr-expiration", error)
+        finally:
+            self._led.unlock()
 
     # -- parked requests ---------------------------------------------------------------------------
 
@@ -321,6 +331,7 @@ class ReplicaManager:
                 errors[hosted.partition] = failed.error
             except ZooKeeperError as failed:
                 self._fails_alone(hosted.partition, "makeLeader", failed)
+        await self._led.add(p.partition for p, _ in states)
 
     def _fails_alone(self, partition: TopicPartition, what: str, failed: ZooKeeperError) -> None:
         """Settings of a new log could not be read: from 2.7 on that partition keeps its epoch, and
@@ -337,11 +348,13 @@ class ReplicaManager:
         nothing else changes, and the answer says no error (KAFKA-4443). Up to 0.10.2 they truncate
         to their high watermark here (KIP-101)."""
         changed: list[Partition] = []
+        if states:
+            await self._led.remove(p.partition for p, _ in states)
         for hosted, state in states:
             await self._context.kernel.checkpoint("make_follower")
             try:
                 if self._metadata_cache.alive_broker(state.leader) is None:
-                    await hosted.create_log_if_not_exists(is_new=state.is_new)
+                    await self._without_leader(hosted, state)
                 elif await hosted.make_follower(state):
                     changed.append(hosted)
             except KafkaError as failed:
@@ -366,6 +379,13 @@ class ReplicaManager:
                 for p in changed
             }
         )
+
+    async def _without_leader(self, hosted: Partition, state: PartitionState) -> None:
+        """The replica alone, so that its high watermark goes on to be checkpointed (KAFKA-1647)."""
+        if REPLICA_MADE_WITHOUT_LEADER in self._context.guards:
+            await hosted.create_log_if_not_exists(is_new=state.is_new)
+        else:
+            self._unread[hosted.partition] = None
 
     def _initial_fetch_state(
         self, hosted: Partition, *, truncating: bool = True

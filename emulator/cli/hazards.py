@@ -101,6 +101,9 @@ def _introduce(console: Console, entry: Entry) -> None:
     console.print(f"{entry.versions}{fixed}\n")
     console.print(Text(entry.story), soft_wrap=False)
     console.print(f"\nseed {entry.seed:#x}, {len(stimuli_of(entry.scenario()))} steps")
+    one = seen().get(entry.name)
+    if one is not None:
+        console.print(f"schedule       {one.length}")
 
 
 def _tell(

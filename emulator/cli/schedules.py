@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pdb  # noqa: T100
 import sys
+from bdb import BdbQuit
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from emulator.explore.schedule import Choice, Schedule, read_schedule, written
 from emulator.explore.searching import broken_of
 from emulator.explore.stage import Broken, Played, Stage
 from emulator.invariants.base import Violation
+from emulator.kernel.scheduler import TaskFailed
 from emulator.scenario.errors import UserError
 from emulator.view.lanes import render_lanes
 
@@ -32,7 +34,7 @@ def replay_schedule(file: Path, width: int | None, *, stops: bool, as_json: bool
     typer.echo(said(schedule), err=as_json)
     stage = Stage(schedule, _break if stops else None)
     try:
-        played = stage.play_as_written()
+        played = _played(stage)
         differs = difference(schedule, played)
         if as_json:
             typer.echo(msgspec.json.encode(_replay_json(file, played, differs)))
@@ -45,6 +47,18 @@ def replay_schedule(file: Path, width: int | None, *, stops: bool, as_json: bool
     finally:
         stage.close()
     return DIFFERS if differs else SAME
+
+
+def _played(stage: Stage) -> Played:
+    """Whoever quits the debugger breaks it off."""
+    try:
+        return stage.play_as_written()
+    except BdbQuit:
+        raise KeyboardInterrupt from None
+    except TaskFailed as failed:
+        if isinstance(failed.error, BdbQuit):
+            raise KeyboardInterrupt from None
+        raise
 
 
 def difference(schedule: Schedule, played: Played) -> str:

@@ -372,8 +372,7 @@ class KafkaController:
         for handler in self._command_handlers:
             client.unregister_change_handler(handler.path)
         self.brokers.unwatch_all()
-        for partition in self.context.being_reassigned:
-            client.unregister_change_handler(paths.topic_partition_state(*partition))
+        self._reassignments.resign()
         self._topics.unwatch_all()
         for task in self._scheduled:
             task.stop()
@@ -414,6 +413,7 @@ class KafkaController:
             if named:
                 await self._update_leadership_cache(named, "notification")
                 await self.machinery.tell_everybody(named)
+                await self._reassignments.notified(named)
             elif EMPTY_MEANS_NONE not in self._host.guards:
                 await self.machinery.tell_everybody(tuple(self.context.leadership))
         except (ZooKeeperError, ControllerFailure):

@@ -22,6 +22,8 @@ from emulator.model.errors import Errors
 from emulator.profiles.guards.controller import (
     ADDED_REPLICAS_ARE_NEW,
     BUMPED_EPOCH_REMEMBERED,
+    MOVES_FORGOTTEN_AT_RESIGNATION,
+    NOTIFIED_MOVES_COMPLETE,
 )
 from emulator.protocol.messages import Reassignment
 from emulator.trace.values import TopicPartition
@@ -61,7 +63,13 @@ class Reassignments:
         self._partitions, self._replicas = machinery.partitions, machinery.replicas
         self._deletions, self._isr_changed = deletions, isr_changed
         self._look_again = look_again
-        self._added_are_new = ADDED_REPLICAS_ARE_NEW in machinery.host.guards
+        guards = machinery.host.guards
+        self._added_are_new = ADDED_REPLICAS_ARE_NEW in guards
+        self._completes_when_notified = (
+            NOTIFIED_MOVES_COMPLETE in guards and "rpc" in machinery.host.profile.propagations
+        )
+        self._forgets = MOVES_FORGOTTEN_AT_RESIGNATION in guards
+        self._left_over: dict[TopicPartition, tuple[int, ...]] = {}
         self.handler = NodeChangeHandler(paths.REASSIGN_PARTITIONS, created=look_again)
 
     async def by_request(
@@ -146,9 +154,25 @@ class Reassignments:
         self, commanded: Mapping[TopicPartition, tuple[int, ...]] | None = None
     ) -> None:
         """At fail-over: what the znode commands, then what was under way
-        (initializePartitionReassignments)."""
+        (initializePartitionReassignments). Up to 0.10 also what moved when this broker was
+        controller last, unless it is where it was to be (KAFKA-5310)."""
         begun = await (self.by_command() if commanded is None else self._begin(commanded))
+        left_over, self._left_over = self._left_over, {}
+        again = {p: to for p, to in left_over.items() if p not in begun and self._is_not_at(p, to)}
+        begun += await self._begin(again) if again else []
         await self.resume(lambda p: p not in begun)
+
+    def _is_not_at(self, partition: TopicPartition, target: tuple[int, ...]) -> bool:
+        return self._context.replicas(partition) not in ((), target)
+
+    def resign(self) -> None:
+        """Watches go; before 0.11 what moves is remembered."""
+        context = self._context
+        for partition in context.being_reassigned:
+            state = paths.topic_partition_state(*partition)
+            self._zk_client.client.unregister_change_handler(state)
+            if not self._forgets:
+                self._left_over[partition] = context.assignment(partition).target_replicas
 
     async def resume(self, wanted: Callable[[TopicPartition], bool]) -> None:
         """Look again at those under way that `wanted` picks (maybeResumeReassignments)."""
@@ -164,6 +188,12 @@ class Reassignments:
         assignment = self._context.assignment(partition)
         if await self._is_complete(partition, assignment):
             await self._on_partition_reassignment(partition, assignment)
+
+    async def notified(self, partitions: Sequence[TopicPartition]) -> None:
+        """Leaders have changed these ISRs themselves, which a controller that expects AlterIsr is
+        not shown otherwise (KAFKA-10521)."""
+        for partition in partitions if self._completes_when_notified else ():
+            await self.isr_change(partition)
 
     async def _on_partition_reassignment(
         self, partition: TopicPartition, assignment: ReplicaAssignment

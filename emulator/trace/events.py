@@ -241,6 +241,14 @@ class IsrUpdateRejected(Event, frozen=True, gc=False):
     cached_zk_version: int
 
 
+class ToldShrinkCounted(Event, frozen=True, gc=False):
+    """A leader counts in IsrShrinksPerSec what the controller has taken out of the ISR, of which it
+    was told (KAFKA-2309, which no version has)."""
+
+    partition: TopicPartition
+    isr: tuple[int, ...]
+
+
 class IsrChangeHeld(Event, frozen=True, gc=False):
     """A propagation run with changes pending that sends nothing: the last change was `quiet_ms` ago
     (5,000 are needed), the last propagation `since_propagation_ms` ago (60,000 would do)."""
@@ -544,6 +552,7 @@ AnyEvent = (
     | IsrUpdateStarted
     | IsrUpdated
     | IsrUpdateRejected
+    | ToldShrinkCounted
     | IsrChangeHeld
     | IsrChangeNotified
     | AlterIsrProposed

@@ -293,6 +293,12 @@ def _isr_rejected(event: e.IsrUpdateRejected, on: Scene) -> Told:
     return Told(event, lane_of(event), text, numbers, tone="refused")
 
 
+@tells(e.ToldShrinkCounted)
+def _told_shrink(event: e.ToldShrinkCounted, on: Scene) -> Told:
+    text = f"{on.name(event.partition)}counts the controller's shrink to {ids(event.isr)}"
+    return Told(event, lane_of(event), text)
+
+
 @tells(e.IsrChangeHeld)
 def _held(event: e.IsrChangeHeld, on: Scene) -> Told:
     of = "" if on.only else f" of {on.names(event.pending)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bdb import BdbQuit
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,17 @@ def test_break_stops_at_the_violation_in_the_debugger(
     assert code == 0
     assert "broken: " in err
     assert stopped
+
+
+def test_whoever_quits_the_debugger_breaks_the_replay_off(
+    isr: Isr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explored(isr, *STANDS)
+
+    def quits() -> None:
+        raise BdbQuit
+
+    monkeypatch.setattr("pdb.set_trace", quits)
+    code, _, err = isr("replay", "--break", "runs/explore/still-0x1f.yaml")
+    assert code == 130
+    assert err.splitlines()[-1].startswith("broken: ")

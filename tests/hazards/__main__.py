@@ -14,7 +14,8 @@ from pathlib import Path
 
 from emulator.hazards.catalogue.document import document
 from emulator.hazards.catalogue.entry import Entry, catalogue, find
-from emulator.hazards.catalogue.reproduce import needless, play_in_memory, play_side, stimuli_of
+from emulator.hazards.catalogue.minimal import Schedule, needless, shortest
+from emulator.hazards.catalogue.reproduce import play_in_memory, play_side, stimuli_of
 from emulator.hazards.catalogue.state import Live, Seen, keep, seen
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,7 +50,9 @@ def _try(entry: Entry, before: Seen | None, *, live: bool) -> Seen:
         cured=cured.as_wanted,
         said=said[0],
         steps=len(stimuli_of(entry.scenario())),
+        entries=len(Schedule(entry).places),
         needless=len(needless(entry)),
+        shortest=shortest(entry),
         wall_ms=broken.wall_ms + cured.wall_ms,
         commit=_commit(),
         live=_live(entry) if live and entry.live else before.live if before else None,

@@ -64,22 +64,16 @@ def test_a_zombie_controllers_write_leaves_the_leader_stuck_without_the_fence(
     assert cluster.seen(e.IsrUpdated) == []
 
 
-@pytest.mark.live_in_soak
-@pytest.mark.cluster(
-    brokers=(3, 1, 2),
-    profile="1.0",
-    config={"replica.lag.time.max.ms": 4000},
-    violates="state has one writer",
-    # On a slow machine follower 2 is away for longer than the lag time (KAFKA-7152 is in 1.0).
-    tolerates=("metadata never moves back", "a member that has everything stays"),
-)
-def test_a_controller_stopped_beyond_its_session_writes_in_its_next_one_with_zkclient(
-    cluster: Cluster,
-) -> None:
-    """ZkClient tries again what its session's end has answered: the write of a controller that was
-    stopped (SIGSTOP) goes out in a new session, after another was elected (KAFKA-3083)."""
+# On a slow machine follower 2 is away for longer than the lag time (KAFKA-7152 is in 1.0).
+ON_A_SLOW_MACHINE = ("metadata never moves back", "a member that has everything stays")
+
+
+def a_stopped_controller_goes_on(cluster: Cluster, *, writes_by: str) -> None:
+    """Controller 3 is about to take follower 2, which died, out of the ISR of leader 1, when its
+    process is stopped (SIGSTOP) for longer than its session. 2 comes back, another controller is
+    elected and has read everything; then 3 goes on."""
     cluster.topic("orders", (1, 2)).send(1).run_ms(300).now_on()
-    removal = cluster.hold(3, "zookeeper", "setData", STATE)
+    removal = cluster.hold(3, "zookeeper", writes_by, STATE)
     cluster.do("kill 2")
     removal.wait()
     cluster.do("start 2")
@@ -91,9 +85,45 @@ def test_a_controller_stopped_beyond_its_session_writes_in_its_next_one_with_zkc
     assert cluster.state().leader_and_isr.isr == (1, 2)
     removal.release()
     cluster.do("resume 3")
+
+
+@pytest.mark.live_in_soak
+@pytest.mark.cluster(
+    brokers=(3, 1, 2),
+    profile="1.0",
+    config={"replica.lag.time.max.ms": 4000},
+    violates="state has one writer",
+    tolerates=ON_A_SLOW_MACHINE,
+)
+def test_a_controller_stopped_beyond_its_session_writes_in_its_next_one_with_zkclient(
+    cluster: Cluster,
+) -> None:
+    """ZkClient tries again what its session's end has answered: the write of a controller that was
+    stopped goes out in a new session, after another was elected (KAFKA-3083)."""
+    a_stopped_controller_goes_on(cluster, writes_by="setData")
     cluster.until(lambda: cluster.state().leader_and_isr.isr == (1,))
     cluster.do("cut 1 2").send(1)
     cluster.until(lambda: len(cluster.seen(e.IsrUpdateRejected, broker=1)) >= 2)
+
+
+@pytest.mark.live_in_soak
+@pytest.mark.cluster(
+    brokers=(3, 1, 2),
+    profile="1.0",
+    guards={"fenced-controller-writes": True, "atomic-election": True},
+    config={"replica.lag.time.max.ms": 4000},
+    tolerates=ON_A_SLOW_MACHINE,
+)
+def test_a_controller_stopped_beyond_its_session_is_fenced_in_its_next_one(
+    cluster: Cluster,
+) -> None:
+    """The same with the fixes of KAFKA-6082: the write that goes out in the new session checks the
+    version of /controller_epoch. Nothing is written, and the leader goes on to change its ISR."""
+    a_stopped_controller_goes_on(cluster, writes_by="multi")
+    cluster.until_seen(e.ControllerResigned, broker=3)
+    assert cluster.state().leader_and_isr.isr == (1, 2)
+    cluster.do("cut 1 2").send(1)
+    cluster.until_seen(e.IsrUpdated, broker=1, change="shrink")
 
 
 @pytest.mark.cluster(brokers=(3, 1, 2))

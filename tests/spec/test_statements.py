@@ -85,7 +85,7 @@ HELD: dict[str, tuple[str, ...]] = {
     "leader-epoch truncation": ("truncation-by-epoch",),
     "single-threaded controller queue": ("single-threaded controller queue",),
     "broker list re-read on change": ("brokers-read-again",),
-    "context reset on resignation": (LIMITS,),
+    "context reset on resignation": ("moves-forgotten-at-resignation", LIMITS),
     "controller metrics, FailedIsrUpdates": (LIMITS,),
     "unclean default false": ("unclean default false (KIP-106)",),
     # 1.0

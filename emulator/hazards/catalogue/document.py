@@ -16,17 +16,19 @@ HEAD = """\
 # Hazards
 
 What the ZooKeeper-era design gets wrong, reproduced on demand (`emulator/hazards/catalogue`, one
-file each). `isr hazards NAME` plays one twice: as it was, until an invariant breaks, and with
-its cure, where nothing may break; `--live` does so on a real ZooKeeper server, with real sessions.
-A file is a scenario with a section `hazard`; `isr run FILE`, `isr play FILE` and `isr show` take it
-as any other. *Steps* are the stimuli of its schedule; left out, each of them alone, it does not
-happen. `make hazards` plays all of them and writes this page; `make hazards ARGS=--live` plays
-those that a real server can show there too: each side until it is as it should be, three times at
-most (how many plays it took is told where it was more than one of each). The three most famous are
-told in full in [hazards-told.md](hazards-told.md).
+file each). `isr hazards NAME` plays one twice: as it was, until an invariant breaks, and with its
+cure, where nothing may break; `--live` does so on a real ZooKeeper server, with real sessions. A
+file is a scenario with a section `hazard`; `isr run FILE`, `isr play FILE` and `isr show` take it
+as any other. *Steps* are the stimuli of its schedule; *entries* the lines of its workload and
+faults, each with what undoes it; left out, each of them alone, it does not happen. *Shortest*:
+those of the shortest schedule that shows it, searched breadth first among all that have fewer of
+the written entries (…: not all were tried). `make hazards` plays all of them and writes this page;
+`make hazards ARGS=--live` plays those that a real server can show there too: each side until it is
+as it should be, three times at most (how many plays it took is told where it was more than one of
+each). The three most famous are told in full in [hazards-told.md](hazards-told.md).
 
-| hazard | versions | what was seen | steps | cure | live | both plays | commit |
-|---|---|---|--:|---|---|--:|---|
+| hazard | versions | what was seen | steps | entries | shortest | cure | live | plays | commit |
+|---|---|---|--:|--:|--:|---|---|--:|---|
 """
 
 STORIES = "\n## Their stories\n"
@@ -44,13 +46,18 @@ def _row(entry: Entry, one: Seen | None) -> str:
         f"`isr hazards {entry.name}`",
         entry.versions + fixed,
         "not tried" if one is None else _said(one),
-        "" if one is None else f"{one.steps}" + f" ({one.needless} needless)" * bool(one.needless),
+        *(("", "", "") if one is None else _lengths(one)),
         f"`{' '.join(entry.cure.words)}`" + ("" if one is None or one.cured else " does NOT hold"),
         _live(entry, one),
         "" if one is None else f"{one.wall_ms / 1000:.1f} s",
         "" if one is None else one.commit,
     ]
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+def _lengths(one: Seen) -> tuple[str, str, str]:
+    needless = f" ({one.needless} needless)" * bool(one.needless)
+    return f"{one.steps}", f"{one.entries}{needless}", one.shortest.words
 
 
 def _said(one: Seen) -> str:

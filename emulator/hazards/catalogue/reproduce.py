@@ -7,19 +7,18 @@ Owns what counts as reproduced and as held. It knows no hazard by name, and prin
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
-import yaml
 
 from emulator.hazards.base import recognise
 from emulator.hazards.catalogue.entry import Entry
 from emulator.invariants.base import Violation, check
 from emulator.runtime.metrics import Judged, Summary
 from emulator.runtime.perform import SIMULATED, OnProgress, Request, perform, perform_in_memory
-from emulator.scenario.load import LoadedScenario, loads
+from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Scenario, Step
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
@@ -124,29 +123,6 @@ def play_in_memory(
 def stimuli_of(scenario: Scenario) -> list[Step]:
     """The schedule: what is done once the topics are there."""
     return [step for step in scenario.steps if not step.stimulus.makes_topic or step.at_us > 0]
-
-
-def less_one(entry: Entry) -> Iterator[tuple[str, LoadedScenario]]:
-    """The scenario with one entry of its workload or faults left out (and what ends it), for each
-    of them; in words."""
-    whole: dict[str, Any] = yaml.safe_load(entry.scenario().text)
-    for section in ("workload", "faults"):
-        for place, gone in enumerate(whole.get(section, ())):
-            kept = whole[section][:place] + whole[section][place + 1 :]
-            text = yaml.safe_dump({**whole, section: kept})
-            yield f"{section}[{place}]: {gone}", loads(text, entry.name)
-
-
-def needless(entry: Entry) -> list[str]:
-    """Entries without which it happens all the same, and nothing else: of a schedule that is as
-    small as it can be, none."""
-    whole = {one.invariant for one in play_in_memory(entry).violations}
-    found = []
-    for words, less in less_one(entry):
-        side = play_in_memory(entry, scenario=less)
-        if side.as_wanted and {one.invariant for one in side.violations} <= whole:
-            found.append(words)
-    return found
 
 
 def marks(side: Side) -> dict[int, str]:

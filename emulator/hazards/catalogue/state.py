@@ -9,6 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from emulator.hazards.catalogue.minimal import Shortest
+
 FILE = Path(__file__).resolve().parent / "seen.json"
 
 
@@ -22,15 +24,18 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """One hazard: what broke without the cure (in words), how many steps its schedule has and how
-    many of them it does not need, milliseconds of both plays together, and which commit that
-    was. `live`: null where it was not tried on a real server."""
+    """One hazard: what broke without the cure (in words), how many steps its schedule has, in how
+    many entries, and how many of these it does not need, milliseconds of both plays together, and
+    which commit that was. `shortest`: what a search found, breadth first. `live`: null where it was
+    not tried on a real server."""
 
     reproduced: bool
     cured: bool
     said: str
     steps: int
+    entries: int
     needless: int
+    shortest: Shortest
     wall_ms: int
     commit: str
     live: Live | None = None
@@ -38,6 +43,18 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def as_wanted(self) -> bool:
         return self.reproduced and self.cured
+
+    @property
+    def length(self) -> str:
+        """How short the schedule is, in words."""
+        one, entries = self.shortest, self.entries
+        can_go = f"{self.needless} can be left out" if self.needless else "none can be left out"
+        tried = f"{one.tried} shorter {'one was' if one.tried == 1 else 'ones were'} tried"
+        if one.entries < entries:
+            searched = f"breadth first one of {one.entries} does it"
+        else:
+            searched = f"{tried} breadth first, {'' if one.ended else 'not all, '}none does it"
+        return f"{entries} {'entry' if entries == 1 else 'entries'}, {can_go}; {searched}"
 
 
 def seen() -> dict[str, Seen]:

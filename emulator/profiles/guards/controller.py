@@ -237,3 +237,25 @@ UNBOUNDED_SEND_QUEUES = Guard(
     " the next one waits for room, with the lock that is needed to learn that the broker is dead.",
     citation="hazards B, small ones; ControllerChannelManager.scala@0.8.1.1 sendRequest",
 )
+
+MOVES_FORGOTTEN_AT_RESIGNATION = Guard(
+    name="moves-forgotten-at-resignation",
+    kafka="KAFKA-5310",
+    since="0.11",
+    does="A controller that resigns forgets which partitions were to move. Without it: when it is"
+    " elected again it begins those moves anew, although they were cancelled meanwhile.",
+    citation="hazards B, small ones; KafkaController.scala@0.10.2.2 onControllerResignation,"
+    " initializePartitionReassignment",
+)
+
+NOTIFIED_MOVES_COMPLETE = Guard(
+    name="notified-moves-complete",
+    kafka="KAFKA-10521",
+    since="2.7",
+    does="A notification of ISR changes lets the controller look whether a move is complete."
+    " Without it: where it expects AlterIsr, and so watches no state, a leader that still writes"
+    " ISRs itself (an older inter.broker.protocol.version) lets a move wait for ever.",
+    citation="hazards B, small ones; KafkaController.scala@2.7.2 processIsrChangeNotification"
+    " (bytecode)",
+    unneeded_before="2.7",
+)

@@ -101,3 +101,24 @@ FETCH_FENCING = Guard(
     " than its own. Without it: one of an old epoch is served, and counts as caught up (H15).",
     citation="spec §5.3, §11.4, H15; ReplicaFetcherThread.scala@2.1.1 buildFetch",
 )
+
+REPLICA_MADE_WITHOUT_LEADER = Guard(
+    name="replica-made-without-leader",
+    kafka="KAFKA-1647",
+    since="0.8.2",
+    does="Who is told to follow a leader that it does not know makes the replica all the same."
+    " Without it: the next checkpoint is written without that replica's high watermark, and after a"
+    " hard kill it is 0.",
+    citation="hazards B, small ones; ReplicaManager.scala@0.8.2.2 makeFollowers",
+)
+
+FETCHES_COMPLETED_OUTSIDE_THE_LOCK = Guard(
+    name="fetches-completed-outside-the-lock",
+    kafka="KAFKA-7697",
+    since="2.1.1",
+    does="An append looks at parked fetches when it has given leaderIsrUpdateLock back. Without it:"
+    " it looks while it holds the lock, and takes that of each partition that is fetched with its"
+    " own; two appends, and who waits to write, wait for each other for ever.",
+    citation="hazards B, small ones; Partition.scala@2.1.1 appendRecordsToLeader",
+    unneeded_before="2.1",
+)

@@ -135,3 +135,33 @@ ONLY_THE_ASSIGNED_JOIN = Guard(
     " one back into the ISR.",
     citation="hazards B24; Partition.scala@0.8.1 updateLeaderHWAndMaybeExpandIsr",
 )
+
+SHRINKS_OUTSIDE_THE_LOCK = Guard(
+    name="shrinks-outside-the-lock",
+    kafka="KAFKA-947",
+    since="0.8",
+    does="isr-expiration notes which partitions are led under leaderPartitionsLock, and looks at"
+    " them without it. Without it: the lock is held while ZooKeeper is written, and who is told of"
+    " other roles waits for it, with all that comes from the controller behind.",
+    citation="hazards B, small ones; ReplicaManager.scala@0.8.1.1 maybeShrinkIsr",
+)
+
+ROLES_KEPT_ONCE = Guard(
+    name="roles-kept-once",
+    kafka="KAFKA-1483",
+    since="0.8.2",
+    does="Whether this broker leads a partition is asked of the partition. Without it:"
+    " isr-expiration asks a list beside it, to which a LeaderAndIsr that is broken off adds"
+    " nothing: the broker leads, and takes nobody out of the ISR.",
+    citation="hazards B, small ones; ReplicaManager.scala@0.8.1.1 makeLeaders, leaderPartitions",
+)
+
+CONTROLLERS_SHRINKS_COUNT = Guard(
+    name="controllers-shrinks-count",
+    kafka="KAFKA-2309",
+    since="4.0",
+    does="A leader counts in IsrShrinksPerSec also what the controller took out of the ISR. Without"
+    " it: what brokers' deaths do to ISRs is not in the metric. No version has it (PR 185 was"
+    " closed).",
+    citation="hazards B, small ones; KAFKA-2309",
+)
