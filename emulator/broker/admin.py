@@ -17,6 +17,13 @@ from emulator.broker.assignment import (
 from emulator.broker.context import BrokerContext
 from emulator.broker.metadata_cache import MetadataCache
 from emulator.broker.purgatory import DelayedOperation, Purgatory
+from emulator.broker.topic_rules import (
+    BadValue,
+    can_collide,
+    check_collisions,
+    check_topic_name,
+    check_topic_settings,
+)
 from emulator.model.errors import Errors, KafkaError
 from emulator.protocol.messages import (
     AdminResponse,
@@ -108,11 +115,9 @@ class AdminManager:
         topic = request.topic
         try:
             replicas = self._assignment_of(request)
-            if await self._zk_client.path_exists(paths.topic(topic)):
-                raise KafkaError(Errors.TOPIC_ALREADY_EXISTS)
-            check_new_topic(replicas)
+            await self._validate_topic_create(request, replicas)
         except KafkaError as failed:
-            respond(AdminResponse(failed.error))
+            respond(AdminResponse(failed.error, failed.message))
             return
         await self._zk_client.set_or_create_entity_configs("topics", topic, dict(request.config))
         assignment = {n: ReplicaAssignment(r) for n, r in enumerate(replicas)}
@@ -124,6 +129,20 @@ class AdminManager:
             respond,
         )
         await self._purgatory.try_complete_else_watch(parked, [topic])
+
+    async def _validate_topic_create(
+        self, request: CreateTopicsRequest, replicas: Assignment
+    ) -> None:
+        """validateTopicCreate: name, topics that are there, replicas, settings. Raises
+        KafkaError."""
+        topic = request.topic
+        check_topic_name(topic)
+        if await self._zk_client.path_exists(paths.topic(topic)):
+            raise KafkaError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
+        if can_collide(topic):
+            check_collisions(topic, await self._zk_client.get_all_topics(register_watch=False))
+        check_new_topic(replicas)
+        check_topic_settings(dict(request.config))
 
     def _assignment_of(self, request: CreateTopicsRequest) -> Assignment:
         """As given; else drawn among the brokers that the metadata cache has alive."""
@@ -193,6 +212,13 @@ class AdminManager:
         config.update(request.config)
         for name in request.removed:
             config.pop(name, None)
+        if request.entity_type == "topics":
+            try:
+                check_topic_settings(config)
+            except KafkaError as failed:
+                bad = isinstance(failed, BadValue)
+                error = Errors.INVALID_REQUEST if bad else failed.error
+                return AdminResponse(error, failed.message)
         await self._zk_client.set_or_create_entity_configs(
             request.entity_type, request.entity, config
         )

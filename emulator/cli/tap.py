@@ -173,6 +173,8 @@ def _end(counted: _Counted, tap: Tap, *, as_json: bool) -> None:
         print(msgspec.json.encode({"summary": {**msgspec.to_builtins(found), **more}}).decode())
         return
     console = Console(highlight=False, width=width_of(as_json=False))
+    if console.is_terminal:
+        console.print()  # behind the terminal's own ^C
     console.print(_table(found))
     words = [f"{found.requests:,} requests of {found.clients} connections"]
     words += [f"{found.unanswered:,} without an answer"] * bool(found.unanswered)

@@ -133,4 +133,5 @@ def _tell(topic: str, done: str, answer: AdminResponse, *, as_json: bool) -> Non
     elif answer.error is Errors.NONE:
         typer.echo(f"{topic} {done}")
     if answer.error is not Errors.NONE:
-        raise UserError(f"{topic}: {answer.error.name}")
+        name, message = answer.error.name, answer.message
+        raise UserError(f"{topic}: {name}{f' ({message})' * (message not in ('', name))}")

@@ -59,7 +59,7 @@ class KafkaError(Exception):
 
     def __init__(self, error: Errors, message: str = "") -> None:
         super().__init__(f"{error.name}: {message}" if message else error.name)
-        self.error = error
+        self.error, self.message = error, message
 
 
 class IllegalState(KafkaError):

@@ -15,7 +15,7 @@ from typing import Protocol
 from emulator.runtime.live import embedded_server
 from emulator.runtime.local_processes import LocalBroker
 from emulator.scenario.schema import Scenario
-from zk.server import HOST, Address, EmbeddedServer
+from zk.server import HOST, Address, EmbeddedServer, reserve
 from zk.txnlog import Entry, read_log
 
 
@@ -101,7 +101,8 @@ class Site(Protocol):
 
 
 class LocalSite:
-    """This machine, for one run."""
+    """This machine, for one run. Ports are kept for the brokers, who are not always there: any
+    connection that somebody makes would take one of them."""
 
     here = HOST
 
@@ -109,7 +110,8 @@ class LocalSite:
         """`folder` takes traces, logs, and the brokers' disks."""
         self._folder = folder
         self.server: EmbeddedServer = embedded_server(scenario, data_dir)
-        self._ports = {boot.broker: free_port() for boot in scenario.boots}
+        self._reserved = {boot.broker: reserve(0) for boot in scenario.boots}
+        self._ports = {broker: _port(one) for broker, one in self._reserved.items()}
 
     def start(self) -> None:
         self.server.start()
@@ -157,9 +159,9 @@ class LocalSite:
 
     def close(self) -> None:
         self.server.close()
+        for reservation in self._reserved.values():
+            reservation.close()
 
 
-def free_port() -> int:
-    """A port of loopback that nobody listens on."""
-    with socket.create_server((HOST, 0)) as free:
-        return int(free.getsockname()[1])
+def _port(reservation: socket.socket) -> int:
+    return int(reservation.getsockname()[1])

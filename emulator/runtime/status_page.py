@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -201,7 +202,10 @@ class StatusPage:
                     told = page.answer(self.path, self.headers.get("Accept", ""))
                 except TimeoutError:
                     told = (503, "text/plain", b"the broker does not answer\n")
-                code, kind, body = told
+                with suppress(ConnectionError):  # who asked did not wait for the answer
+                    self._tell(*told)
+
+            def _tell(self, code: int, kind: str, body: bytes) -> None:
                 self.send_response(code)
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))

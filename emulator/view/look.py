@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from emulator.view.seen import Seen, SeenPartition, SeenState
+from emulator.view.seen import Seen, SeenPartition, SeenState, leader_name
 
 SAME, UNKNOWN = "=", "·"
 
@@ -75,7 +75,7 @@ def state_words(state: SeenState | None) -> str:
     if state is None:
         return "none"
     version = "" if state.zk_version is None else f" v{state.zk_version}"
-    return f"{state.leader} e{state.leader_epoch} {ids(state.isr)}{version}"
+    return f"{leader_name(state.leader)} e{state.leader_epoch} {ids(state.isr)}{version}"
 
 
 def ids(brokers: tuple[int, ...]) -> str:
@@ -112,7 +112,7 @@ def views(look: Look, partition: SeenPartition) -> Iterator[tuple[str, SeenState
     yield _view(f"controller {look.seen.controller or ''}".strip(), controller.controls, name, own)
     leader = own.leader if own is not None else -1
     leads = look.brokers.get(leader, BrokerLook()).leads
-    yield _view(f"leader {leader}", leads, name, own)
+    yield _view(f"leader {leader_name(leader)}", leads, name, own)
     for broker in look.seen.brokers:
         metadata = look.brokers.get(broker, BrokerLook()).metadata
         yield _view(f"metadata {broker}", metadata, name, own)

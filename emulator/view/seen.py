@@ -229,12 +229,14 @@ def _differences(was: SeenPartition | None, now: SeenPartition) -> Iterator[str]
 
 def _state_change(old: SeenState | None, new: SeenState) -> str:
     if old is None:
-        return (
-            f"leader {new.leader} (epoch {new.leader_epoch}) ISR {_ids(new.isr)} v{new.zk_version}"
-        )
+        leads = f"leader {leader_name(new.leader)} (epoch {new.leader_epoch})"
+        return f"{leads} ISR {_ids(new.isr)} v{new.zk_version}"
     words = []
-    if (old.leader, old.leader_epoch) != (new.leader, new.leader_epoch):
-        words.append(f"leader {old.leader} → {new.leader} (epoch {new.leader_epoch})")
+    leads = leader_name(new.leader)
+    if old.leader != new.leader:
+        words.append(f"leader {leader_name(old.leader)} → {leads} (epoch {new.leader_epoch})")
+    elif old.leader_epoch != new.leader_epoch:
+        words.append(f"leader {leads} (epoch {old.leader_epoch} → {new.leader_epoch})")
     if old.isr != new.isr:
         how = "shrinks" if set(new.isr) < set(old.isr) else "expands"
         how = how if set(new.isr) < set(old.isr) or set(new.isr) > set(old.isr) else "becomes"
@@ -263,6 +265,11 @@ def _other_changes(before: Seen, after: Seen) -> Iterator[Change]:
     for text in after.malformed:
         if text not in before.malformed:
             yield Change("malformed", "znode", text, {})
+
+
+def leader_name(leader: int) -> str:
+    """`none` where a state has no leader (-1) or one that is to be deleted (-2)."""
+    return str(leader) if leader >= 0 else "none"
 
 
 def _ids(brokers: tuple[int, ...]) -> str:

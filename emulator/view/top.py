@@ -24,11 +24,16 @@ from emulator.view.look import (
     state_words,
     views,
 )
-from emulator.view.seen import SeenPartition
+from emulator.view.seen import SeenPartition, leader_name
 
 REFRESH_S = 0.5
 FILTERS = ("all", "under-replicated", "views differ")
 _COLUMNS = ("partition", "leader", "epoch", "replicas", "ISR", "zkVersion", "ctrl epoch")
+_NONE_SHOWN = {
+    "all": "no topic has a partition",
+    "under-replicated": "no partition is under-replicated (f: the next filter)",
+    "views differ": "nobody differs from ZooKeeper (f: the next filter)",
+}
 Row = tuple[str, ...]
 
 
@@ -155,7 +160,7 @@ class Top(App[None]):
         numbers = (state.zk_version, state.controller_epoch)
         return (
             one.name,
-            str(state.leader),
+            leader_name(state.leader),
             str(state.leader_epoch),
             ids(one.replicas),
             ids(state.isr),
@@ -168,7 +173,7 @@ class Top(App[None]):
         partition = self._look.seen.partitions.get(chosen or "")
         detail = self.query_one("#detail", Static)
         if partition is None:
-            detail.update("")
+            detail.update("" if self._rows else _NONE_SHOWN[FILTERS[self._filter]])
             return
         lines = [f"{partition.name}   ZooKeeper: {state_words(partition.state)}"]
         for whose, state, text in views(self._look, partition):

@@ -372,6 +372,33 @@ def test_a_topic_that_exists_is_refused_whatever_its_assignment() -> None:
         play << "exists /brokers/topics/new" >> ok() << "answer: TOPIC_ALREADY_EXISTS"
 
 
+def test_an_illegal_name_is_refused_and_zookeeper_is_not_asked() -> None:
+    with Serving(is_controller=True) as play:
+        create = CreateTopicsRequest("no good", ((1, 2),), ())
+        play >> request(create) << "answer: INVALID_TOPIC_EXCEPTION"
+
+
+def test_a_name_that_collides_with_anothers_is_refused() -> None:
+    """Only where a dot or an underscore is in it are the others asked for."""
+    with Serving(is_controller=True) as play:
+        (
+            play
+            >> request(CreateTopicsRequest("my.topic", ((1, 2),), ()))
+            << "exists /brokers/topics/my.topic"
+            >> no_node
+            << "getChildren /brokers/topics"
+            >> children("my_topic")
+            << "answer: INVALID_TOPIC_EXCEPTION"
+        )
+
+
+@pytest.mark.parametrize("setting", [("foo", "bar"), ("min.insync.replicas", "0")])
+def test_settings_that_no_topic_has_are_refused(setting: tuple[str, str]) -> None:
+    with Serving(is_controller=True) as play:
+        play >> request(CreateTopicsRequest("new", ((1, 2),), (setting,)))
+        play << "exists /brokers/topics/new" >> no_node << "answer: INVALID_CONFIG"
+
+
 def test_brokers_that_nobody_knows_are_not_refused() -> None:
     """Unlike when partitions are added (AdminManager.scala@2.6.3 createTopics says so)."""
     with Serving(is_controller=True) as play:
@@ -499,6 +526,28 @@ def test_a_topics_configuration_is_read_merged_written_and_announced() -> None:
             << "create sequential /config/changes/config_change_"
             >> created("/config/changes/config_change_0000000000")
             << "answer: NONE"
+        )
+
+
+@pytest.mark.parametrize(
+    ("setting", "error"),
+    [(("foo", "bar"), "INVALID_CONFIG"), (("min.insync.replicas", "0"), "INVALID_REQUEST")],
+)
+def test_a_topics_configuration_that_cannot_be_is_not_written(
+    setting: tuple[str, str], error: str
+) -> None:
+    with Serving() as play:
+        del play.zookeeper.presets["/config/topics/orders"]
+        (
+            play
+            >> request(AlterConfigsRequest("topics", "orders", (setting,)))
+            << "exists /brokers/topics/orders"
+            >> ok()
+            << "exists /brokers/topics/orders"
+            >> ok()
+            << "getData /config/topics/orders"
+            >> no_node
+            << f"answer: {error}"
         )
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import urllib.error
@@ -38,11 +40,13 @@ def isr(capsys: pytest.CaptureFixture[str]) -> Isr:
 class Served:
     """One broker and its page."""
 
-    def __init__(self, server: EmbeddedServer) -> None:
+    def __init__(self, server: EmbeddedServer, said: Path) -> None:
         self.zookeeper, self.port, self.page = str(server.address), free_port(), free_port()
         words = ["broker", "--id", "7", "--zookeeper", self.zookeeper]
         words += ["--listen", f"127.0.0.1:{self.port}", "--page", f"127.0.0.1:{self.page}"]
-        self.process = subprocess.Popen([*MAIN, *words], stderr=subprocess.DEVNULL)
+        self.said = said
+        with said.open("w") as out:
+            self.process = subprocess.Popen([*MAIN, *words], stderr=out)
 
     def get(self, path: str, accept: str = "") -> tuple[str, str]:
         """Content type and text. OSError while nobody answers, or the broker has not started."""
@@ -65,7 +69,7 @@ class Served:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with EmbeddedServer(tmp_path_factory.mktemp("zookeeper")) as server:
-        made = Served(server)
+        made = Served(server, tmp_path_factory.mktemp("said") / "broker-7")
         try:
             made.wait_until_started()
             yield made
@@ -106,6 +110,18 @@ def test_status_is_what_the_broker_has_in_memory_and_top_shows_it(
     for name in ("leadercount 2.0", "partitioncount 2.0", "underreplicatedpartitions 0.0"):
         assert f"kafka_server_replicamanager_{name}\n" in metrics
     assert "kafka_controller_kafkacontroller_activecontrollercount 1.0\n" in metrics
+
+
+def test_who_does_not_wait_for_the_answer_is_nobodys_news(served: Served) -> None:
+    """The broker stands still meanwhile, as in a long garbage collection."""
+    served.process.send_signal(signal.SIGSTOP)
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", served.page)) as reader:
+            reader.sendall(b"GET /status HTTP/1.1\r\n\r\n")
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    served.process.send_signal(signal.SIGCONT)
+    assert served.get("/healthy")[1] == "started\n"
+    assert "Traceback" not in served.said.read_text()
 
 
 def test_what_is_not_there_is_told(served: Served) -> None:

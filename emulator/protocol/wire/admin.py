@@ -31,6 +31,11 @@ SET, DELETE = 0, 1
 _NOTHING = AdminResponse(Errors.NONE)
 
 
+def _told(answer: Any) -> AdminResponse:
+    """A message comes with it from some version on."""
+    return AdminResponse(error_of(answer.error_code), getattr(answer, "error_message", None) or "")
+
+
 def _message(response: AdminResponse) -> str | None:
     if response.error is Errors.NONE:
         return None
@@ -76,7 +81,7 @@ class CreateTopics(Api):
         return {"topics": [topic], "timeout": request.timeout_ms, "validate_only": False}
 
     def response(self, entity: Any, request: Any) -> AdminResponse:
-        return AdminResponse(error_of(entity.topics[0].error_code))
+        return _told(entity.topics[0])
 
 
 _NOT_CHECKED = AdminResponse(Errors.INVALID_REQUEST, "validate_only is not emulated")
@@ -117,7 +122,7 @@ class CreatePartitions(Api):
         return {"topics": [topic], "timeout": request.timeout_ms, "validate_only": False}
 
     def response(self, entity: Any, request: Any) -> AdminResponse:
-        return AdminResponse(error_of(entity.results[0].error_code))
+        return _told(entity.results[0])
 
 
 def _add(topic: Any, timeout_ms: int) -> CreatePartitionsRequest:

@@ -12,7 +12,7 @@ from emulator.protocol.messages import CreateTopicsRequest, MetadataResponse
 from emulator.runtime.local_processes import LocalBroker
 from emulator.runtime.plain_client import Unreachable, ask_controller, metadata
 from emulator.trace.values import PartitionState, TopicPartition
-from zk.server import EmbeddedServer
+from zk.server import EmbeddedServer, reserve
 
 T = TypeVar("T")
 PATIENCE_S = 60.0
@@ -24,7 +24,8 @@ class Brokers:
 
     def __init__(self, folder: Path, server: EmbeddedServer, sets: tuple[str, ...]) -> None:
         self.folder, self.server = folder, server
-        self.ports = {n: _free_port() for n in (1, 2, 3)}
+        self.reserved = {n: reserve(0) for n in (1, 2, 3)}
+        self.ports = {n: int(one.getsockname()[1]) for n, one in self.reserved.items()}
         self.by_id = {
             n: LocalBroker(n, self._words(n, sets), folder / f"{n}.log") for n in (1, 2, 3)
         }
@@ -89,11 +90,6 @@ def _moment() -> None:
             pass
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
-
-
 @contextmanager
 def three_brokers(folder: Path, *sets: str) -> Iterator[Brokers]:
     """Up, and each knows all of them; gone at the end."""
@@ -111,3 +107,5 @@ def three_brokers(folder: Path, *sets: str) -> Iterator[Brokers]:
                 broker.kill()
             for broker in brokers.by_id.values():
                 broker.join()
+            for reservation in brokers.reserved.values():
+                reservation.close()

@@ -92,8 +92,12 @@ def test_each_change_is_told_once_in_words() -> None:
     znodes.children[paths.BROKER_IDS] = ("2", "3")
     znodes.nodes[STATE] = state((3, 2), 5, leader=3, epoch=1)
     now()
+    znodes.nodes[STATE] = state((3,), 6, leader=3, epoch=2)
+    now()
+    znodes.nodes[STATE] = state((3,), 7, leader=-1, epoch=3)
+    now()
     del znodes.nodes[paths.CONTROLLER]
-    znodes.nodes[STATE] = znode(b"rubbish", 6)
+    znodes.nodes[STATE] = znode(b"rubbish", 8)
     now()
     assert story == [
         "orders-0: ISR shrinks [1,2,3] → [1,3] v0→v1",
@@ -102,6 +106,8 @@ def test_each_change_is_told_once_in_words() -> None:
         f"{NOTIFICATION}: was read",
         "broker 1: is gone",
         "orders-0: leader 1 → 3 (epoch 1), ISR shrinks [1,3,2] → [3,2] v4→v5",
+        "orders-0: leader 3 (epoch 1 → 2), ISR shrinks [3,2] → [3] v5→v6",
+        "orders-0: leader 3 → none (epoch 3) v6→v7",
         "controller: nobody, epoch 3",
         "orders-0: its state is gone",
         f"znode: {before.malformed[0]}",

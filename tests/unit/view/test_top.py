@@ -91,6 +91,7 @@ def test_filters_go_round() -> None:
         assert "showing: under-replicated" in screen.text("#head")
         await screen.pilot.press("f")
         assert screen.rows() == []
+        assert "nobody differs from ZooKeeper" in screen.text("#detail")
         await screen.show(look())
         assert [row[0] for row in screen.rows()] == ["orders-0"]
         await screen.pilot.press("f")
