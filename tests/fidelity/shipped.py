@@ -4,8 +4,8 @@ command and held to the emulator; renews its section of docs/fidelity.md.
 For each version and scenario: `isr record` (unless DIR has a recording of it), blind seeds in
 virtual time, plays on a real ZooKeeper server (`--live`), and its logs given to `isr import` as a
 stranger's. Of a scenario that DIR has several recordings of each is judged, and the newest that is
-matched is shown (the newest, where none is). What is known is kept in DIR/held.json, so that a part
-can be renewed. Real time: about a minute for a recording, and as much for a live play.
+matched is shown (where none is, the nearest to it). What is known is kept in DIR/held.json, so that
+a part can be renewed. Real time: about a minute for a recording, and as much for a live play.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from emulator.runtime.real_kafka.release import numbers_of
 from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import load
-from tests.fidelity.shipped_table import Delay, Held, with_section
+from tests.fidelity.shipped_table import Delay, Held, Without, with_section
 from tests.unit.forensics.strangers import Stranger, as_a_strangers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,7 +55,8 @@ def main() -> int:
             if held is not None:
                 known[f"{version}/{name}"] = held
                 keep(asked.recorded, known)
-    asked.into.write_text(with_section(asked.into.read_text(), list(known.values())))
+    page = with_section(asked.into.read_text(), list(known.values()), without(known))
+    asked.into.write_text(page)
     return 0
 
 
@@ -66,11 +67,26 @@ def scenarios(version: str, only: list[str]) -> list[str]:
 
 
 def can_be_given(name: str, version: str) -> bool:
+    return not why_not(name, version)
+
+
+def why_not(name: str, version: str) -> str:
+    """What a real cluster cannot be given of it."""
     try:
         check_possible(load(shipped.find(name)), numbers_of(version))
-    except UserError:
-        return False
-    return True
+    except UserError as error:
+        return str(error).rpartition(": ")[2]
+    return ""
+
+
+def without(known: dict[str, Held]) -> list[Without]:
+    """Every other shipped scenario, and why it is not there."""
+    return [
+        Without(name, version, why_not(name, version))
+        for version in VERSIONS
+        for name in sorted(shipped.shipped())
+        if f"{version}/{name}" not in known
+    ]
 
 
 def read_known(folder: Path) -> dict[str, Held]:
@@ -99,7 +115,7 @@ def one(version: str, name: str, asked: argparse.Namespace, before: Held | None)
         load_of_it = load_before
     judged = [(run, *judge(run, name, asked)) for run in recordings(out, name)]
     matched = [one for one in judged if one[2].matched]
-    run, reference, blind = (matched or judged)[-1]
+    run, reference, blind = matched[-1] if matched else min(judged[::-1], key=distance)
     live = live_verdict(reference, player.script_of(reference.real), asked.live)
     missed = [str(point) for point, fine in blind.points.items() if not fine]
     return Held(
@@ -128,6 +144,13 @@ def judge(run: Path, name: str, asked: argparse.Namespace) -> tuple[Reference, V
         f" matched: {blind.matched}"
     )
     return reference, blind
+
+
+def distance(judged: tuple[Path, Reference, Verdict]) -> tuple[int, int]:
+    """How far a recording is from being matched: points, and delays."""
+    verdict = judged[2]
+    missed = sum(not fine for fine in verdict.points.values())
+    return missed, sum(not timing.inside for timing in verdict.timings)
 
 
 def recordings(out: Path, name: str) -> list[Path]:

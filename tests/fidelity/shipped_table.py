@@ -49,10 +49,18 @@ class Held(msgspec.Struct, frozen=True):
     delays: list[Delay]
 
 
-def with_section(page: str, held: Sequence[Held]) -> str:
+class Without(msgspec.Struct, frozen=True):
+    """A scenario that is not there, and why it cannot be recorded (it can: not yet)."""
+
+    scenario: str
+    kafka: str
+    why: str
+
+
+def with_section(page: str, held: Sequence[Held], others: Sequence[Without]) -> str:
     """The page with this section as it is now: always the last."""
     before = page.partition(HEADING)[0].rstrip("\n")
-    return before + "\n\n" + "\n".join(_section(held)) + "\n"
+    return before + "\n\n" + "\n".join(_section(held, others)) + "\n"
 
 
 def section_of(page: str) -> str:
@@ -61,7 +69,7 @@ def section_of(page: str) -> str:
     return f"\n{heading}{rest}" if heading else ""
 
 
-def _section(held: Sequence[Held]) -> Iterator[str]:
+def _section(held: Sequence[Held], others: Sequence[Without]) -> Iterator[str]:
     yield HEADING
     yield ""
     yield from wrap(
@@ -78,6 +86,7 @@ def _section(held: Sequence[Held]) -> Iterator[str]:
     )
     for version in sorted({one.kafka for one in held}):
         yield from _version(version, [one for one in held if one.kafka == version])
+        yield from _missing([one for one in others if one.kafka == version])
     for one in held:
         yield from _delays(one)
 
@@ -93,9 +102,20 @@ def _version(version: str, held: Sequence[Held]) -> Iterator[str]:
     for one in sorted(held, key=lambda it: it.scenario):
         seeds = f"{one.agreeing} of {one.seeds}"
         shift = _shift(one.stranger)
-        points = ", ".join(str(one.equal.get(str(point), 0)) for point in range(1, 8))
+        points = ", ".join(str(one.equal[str(point)]) for point in range(1, 8) if one.equal) or "–"
         cells = (one.scenario, seeds, points, _how(one), _live(one), shift, f"{one.load:.0f}")
         yield f"| {' | '.join(cells)} |"
+
+
+def _missing(others: Sequence[Without]) -> Iterator[str]:
+    refused = [f"{one.scenario} ({one.why})" for one in others if one.why]
+    recordable = [one.scenario for one in others if not one.why]
+    for what, names in (
+        ("Cannot be given to a real cluster", refused),
+        ("Not recorded", recordable),
+    ):
+        if names:
+            yield from ("", *wrap(f"{what}: {', '.join(names)}.", WIDTH, break_on_hyphens=False))
 
 
 def _how(one: Held) -> str:

@@ -42,9 +42,11 @@ OF_OURS = {
     "auto.create.topics.enable": "false",
     "log.cleaner.enable": "false",
     "log.index.size.max.bytes": "65536",
+    "offsets.topic.replication.factor": "1000",
     "zookeeper.connection.timeout.ms": "60000",
 }
-"""Unless the scenario says otherwise: a client's question about a topic is not to create it,
+"""Unless the scenario says otherwise: a client's question about a topic is not to create it, nor a
+consumer's about its group's coordinator 50 partitions (for which there are never enough brokers),
 thousands of partitions are to fit, and a JVM that boots on a busy machine has its time."""
 LOGS = ("server", "state-change", "controller")
 _THROWN = re.compile(r"[\w.$]+(Exception|Error)\b")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from emulator.runtime.real_kafka.broker import RealBroker
 from emulator.runtime.real_kafka.possible import check_possible
 from emulator.runtime.real_kafka.release import Release, check_version, find_release
 from emulator.scenario import shipped
@@ -201,3 +202,21 @@ def test_an_unpacked_release_says_its_version(tmp_path: Path) -> None:
 def test_lines_of_versions_are_named_as_profiles_are() -> None:
     assert Release("0.8.2.2", Path()).line == "0.8.2"
     assert Release("3.3.2", Path()).line == "3.3"
+
+
+def test_no_question_of_a_client_creates_a_topic_unless_the_scenario_wants_it(
+    tmp_path: Path,
+) -> None:
+    """Neither one about a topic nor a consumer's about its coordinator."""
+
+    def properties(name: str, **settings: str) -> list[str]:
+        settings = {key.replace("_", "."): value for key, value in settings.items()}
+        broker = RealBroker(1, tmp_path / name, Release("2.6.3", tmp_path), settings)
+        broker.close()
+        return (tmp_path / name / "server.properties").read_text().splitlines()
+
+    ours = {"auto.create.topics.enable=false", "offsets.topic.replication.factor=1000"}
+    assert ours <= set(properties("a"))
+    wanted = properties("b", offsets_topic_replication_factor="3")
+    assert "offsets.topic.replication.factor=3" in wanted
+    assert not ours <= set(wanted)
