@@ -53,15 +53,16 @@ CLOCKS_US = 1_000_000
 
 ZOOKEEPER = "zookeeper"
 ON_THE_WIRE = "on the wire: "
-_SESSIONS = {"SyncConnected": "createSession", "Expired": "closeSession"}
+EXPIRED = "Expired"
+_SESSIONS = {"SyncConnected": "createSession", EXPIRED: "closeSession"}
 WRITES = ("create", "setData", "delete", "multi")
 
 
 def merged(
     parts: dict[str, Part], logged: Sequence[Logged] = (), wire: Wire | None = None
 ) -> list[Any]:
-    """All events, numbered anew. Where a transaction whose answer was lost has been given to a
-    wrong asker, which only an order without end can show, nobody asked for those."""
+    """All events, numbered anew. Where a guess was wrong, which only causes that go round can show
+    (a transaction whose answer was lost, the end of a session by another clock), there is none."""
     try:
         return _Merge(parts, logged, wire or {}, guess=True).run()
     except CircularCauses:
@@ -80,7 +81,7 @@ class _Merge:
             for place, number in notes_of(requests, parts[who].notes, parts[who].events).items():
                 self._asked_with[ON_THE_WIRE + who, place] = who, number
                 self._passed[who, number] = ON_THE_WIRE + who, place
-        self._logged = logged
+        self._logged, self._guesses = logged, guess
         self._sent = _by_number(parts, "sent")
         self._answered = _by_number(parts, "answered")
         self._transactions = {entry.zxid: n for n, entry in enumerate(logged)}
@@ -162,8 +163,18 @@ class _Merge:
                 return place if place[1] >= 0 else NOWHERE, place
             case "session":
                 n = self._sessions.get((note.zxid, _SESSIONS.get(note.who, "")), -1)
-                return ((ZOOKEEPER, n), (ZOOKEEPER, n)) if n >= 0 else (NOWHERE, NOWHERE)
+                if n < 0 or (note.who == EXPIRED and self._is_told_before(who, note, n)):
+                    return NOWHERE, NOWHERE
+                return (ZOOKEEPER, n), (ZOOKEEPER, n)
         return NOWHERE, NOWHERE
+
+    def _is_told_before(self, who: str, note: Note, n: int) -> bool:
+        """A session that is being closed is refused to a client that comes back before that is in
+        the log (SessionTrackerImpl touchSession: isClosing); by the clocks, or at all."""
+        events = self._parts[who].events
+        return not self._guesses or (
+            note.at < len(events) and self._logged[n].event.t > events[note.at].t
+        )
 
     def _from(
         self, found: dict[tuple[str, int], tuple[str, Note]], key: tuple[str, int]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,9 +115,9 @@ def test_a_session_is_there_when_the_server_has_made_it_and_over_when_it_has_end
     asks = Process("broker-1")
     for op in ("SyncConnected", "Disconnected", "Expired"):
         asks.notes.append(Note("session", len(asks.events), op, zxid=7))
-        asks.happens(op, 1, cause_of(len(asks.notes) - 1))
+        asks.happens(op, 5 + len(asks.events), cause_of(len(asks.notes) - 1))
     logged = [
-        Logged(ZkTransaction(n, 9 * n, 1, "SyncThread", -1, n + 1, op), n + 1, "x", (), (), 7)
+        Logged(ZkTransaction(n, 7 * n, 1, "SyncThread", -1, n + 1, op), n + 1, "x", (), (), 7)
         for n, op in enumerate(("createSession", "closeSession"))
     ]
     assert told([asks], logged) == [
@@ -126,6 +127,26 @@ def test_a_session_is_there_when_the_server_has_made_it_and_over_when_it_has_end
         "zxid 2",
         "Expired <- zxid 2",
     ]
+
+
+def test_a_session_that_was_refused_before_its_end_was_in_the_log_is_not_ended_by_that() -> None:
+    """The server knew already; the next session is in the log before the end of this one."""
+    asks = Process("broker-1")
+    asks.notes.append(Note("session", 0, "Expired", zxid=SESSION))
+    asks.happens("Expired", 10, cause_of(0))
+    asks.notes_("asked", "connect", cause=0)
+    logged = [
+        Logged(ZkTransaction(n, t, 1, "SyncThread", -1, n + 1, op), n + 1, who, (asked,), (), s)
+        for n, (t, op, who, asked, s) in enumerate(
+            [
+                (12, "createSession", "broker-1", "connect", 8),
+                (15, "closeSession", "x", "closeSession", SESSION),
+            ]
+        )
+    ]
+    assert told([asks], logged) == ["Expired", "zxid 1 <- Expired", "zxid 2"]
+    late = [entry._replace(event=msgspec.structs.replace(entry.event, t=5)) for entry in logged]
+    assert told([asks], late) == ["zxid 1", "zxid 2", "Expired"], "clocks that are wrong go round"
 
 
 def test_what_passed_before_anybody_asked_was_asked_by_nobody() -> None:
