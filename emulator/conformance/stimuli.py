@@ -6,6 +6,7 @@ an error of its own, never a pass. Knows the format of recordings and of scenari
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -26,6 +27,9 @@ QUIET_AFTER_LAST_US = 3_000_000
 ONLY_ONE = (0,)
 """Where records are sent to a topic of one partition, the recording does not name it."""
 
+LATE_MS = 25
+"""A driver's round is up to so much late."""
+
 _NOT_CARRIED_OUT = frozenset({"up", "start", "registered", "exited"})
 """Starts are put in with the registrations that they lead to."""
 _ABOUT_THE_RECORDING = frozenset({"t", "kind", "returned", "sent", "last_offset"})
@@ -38,7 +42,7 @@ class CannotPlay(Exception):
 def scenario_of(recording: Recording, chosen: Chosen = AS_RECORDED) -> Scenario:
     """The scenario that plays what the recording's cluster was put through, on the version that it
     ran unless another was chosen."""
-    steps = [_step(fact) for fact in recording.of("stimulus") if _is_carried_out(fact)]
+    steps = [_step(fact) for fact in _carried_out(recording)]
     steps += _restarts(recording)
     settings, zookeeper = _settings(recording.settings)
     profile = chosen.profile or _profile(recording)
@@ -58,8 +62,25 @@ def scenario_of(recording: Recording, chosen: Chosen = AS_RECORDED) -> Scenario:
     )
 
 
-def _is_carried_out(fact: Fact) -> bool:
-    return fact["do"] not in _NOT_CARRIED_OUT
+def _carried_out(recording: Recording) -> Iterator[Fact]:
+    begun: dict[tuple[object, object], Fact] = {}
+    for fact in recording.of("stimulus"):
+        producer = fact.get("topic"), fact.get("acks")
+        if fact["do"] == "produce":
+            begun[producer] = fact
+        if fact["do"] == "produce_stop" and "sent" in fact and producer in begun:
+            yield {**fact, "t": _stopped_ms(begun[producer], fact)}
+        elif fact["do"] not in _NOT_CARRIED_OUT:
+            yield fact
+
+
+def _stopped_ms(begun: Fact, stopped: Fact) -> int:
+    """A stop is written down when the client has let go of all that it had (flush), up to seconds
+    after its driver's last round; how many rounds there were, the recording says."""
+    period_ms = 1000 / begun["rate"]
+    over_ms = begun["t"] + round(stopped["sent"] * period_ms)
+    flushed = stopped["t"] - over_ms > max(period_ms, LATE_MS)
+    return over_ms if flushed else int(stopped["t"])
 
 
 def _profile(recording: Recording) -> str:

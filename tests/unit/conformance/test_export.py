@@ -57,3 +57,20 @@ def test_a_boot_has_the_moments_of_its_launch_and_its_first_registration() -> No
     (boot,) = scenario.boots
     assert (boot.launched_us, boot.registered_us) == (-9_000_000, -4_000_000)
     assert [step.at_us for step in scenario.steps] == [50_000]
+
+
+@pytest.mark.parametrize(
+    ("noted_ms", "stopped_ms"),
+    [(1002, 1002), (1050, 1050), (1051, 1000), (6019, 1000)],
+)
+def test_a_producer_stops_after_as_many_rounds_as_were_recorded(
+    noted_ms: int, stopped_ms: int
+) -> None:
+    """Its stop is noted when all is flushed: five seconds later, where a leader never answers."""
+    who = {"kind": "stimulus", "topic": "o", "acks": "all"}
+    told = [
+        {**who, "t": 0, "do": "produce", "partitions": [0], "rate": 20},
+        {**who, "t": noted_ms, "do": "produce_stop", "sent": 20},
+    ]
+    _, stop = scenario_of(Recording(SETTINGS, told)).steps
+    assert stop.at_us == stopped_ms * 1000
