@@ -254,7 +254,7 @@ class KafkaController:
             if not self.is_active:
                 return
         try:
-            version = self.context.epoch_zk_version
+            version = self.context.epoch_zk_version if self._fenced else NO_FENCING
             self.active_controller_id = NO_CONTROLLER
             await self._on_controller_resignation()
             await self._zk_client.delete_controller(version)

@@ -88,6 +88,20 @@ def test_2_7_up_to_1_0_the_epoch_is_looked_for_before_it_is_read() -> None:
         play.forget()
 
 
+def test_2_7_up_to_2_0_who_loses_the_epoch_before_it_was_ever_controller_deletes_the_node() -> None:
+    """H7: a write of its own whose answer was lost is another version, too."""
+    with electing({"profile": "1.1"}) as play:
+        play << CREATE_CONTROLLER >> created("/controller") << "getData /controller_epoch"
+        (
+            play
+            >> data("8", version=13)
+            << "set /controller_epoch at v13: 9"
+            >> reply(Code.BAD_VERSION)
+        )
+        play << "election failed: ZooKeeperError: BAD_VERSION for /controller_epoch"
+        play << "delete /controller" >> ok()
+
+
 def test_2_7_who_finds_the_node_taken_in_the_first_step_stays_a_broker() -> None:
     with electing({"profile": "1.1"}) as play:
         play << CREATE_CONTROLLER >> reply(Code.NODE_EXISTS) << "getData /controller W"

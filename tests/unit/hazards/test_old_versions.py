@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from emulator.hazards.base import recognise
+from emulator.invariants.base import Violation
 from emulator.trace import events as e
 from emulator.trace.values import Lagging
 from tests.unit.invariants.history import ORDERS, REPLICAS, History, violations
@@ -46,6 +47,40 @@ def test_an_isr_that_becomes_empty(version: str, name: str) -> None:
 def test_a_controller_that_writes_after_another_was_elected(version: str, name: str) -> None:
     history = running(version).elected(2, 2).wrote(3, 2, 1, 1, 2, 3, by="controller")
     assert named(history, "state has one writer") == {name}
+
+
+@pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-6082-epochs"), ("2.1", "")])
+def test_an_epoch_that_is_raised_while_controller_is_anothers(version: str, name: str) -> None:
+    history = running(version).elected(2, 2)
+    history.logged(3, "setData", "/controller_epoch", "3", 3)
+    history.tell(e.ControllerElected, 3, 3, 3)
+    lacking = Violation("a controller is there", "", (-1, 0), None, 2)
+    assert recognise(lacking, history.events) == name
+    assert recognise(lacking, history.elected(1, 4).events) == ""
+
+
+@pytest.mark.parametrize(("version", "name"), [("2.1", "KAFKA-9212"), ("2.4", "")])
+def test_a_leader_epoch_that_is_raised_and_forgotten(version: str, name: str) -> None:
+    history = running(version).wrote(3, 1, 1, 1, 2, 3, by="controller")
+    stale = Violation("metadata converges", "", (-1, 0), ORDERS, 2)
+    assert recognise(stale, history.events) == name
+    assert recognise(stale, history.wrote(1, 1, 1, 1, 2).events) == ""
+    same = running(version).wrote(3, 1, 0, 1, 2, 3, by="controller")
+    assert recognise(stale, same.events) == ""
+
+
+@pytest.mark.parametrize(("version", "name"), [("1.0", "left notification"), ("1.1", "")])
+def test_a_notification_that_a_new_controller_finds(version: str, name: str) -> None:
+    history = running(version)
+    path = "/isr_change_notification/isr_change_0000000000"
+    history.logged(1, "create", path, "{}")
+    left = Violation(
+        "nothing is left to do", f"{path} is still there", (-1, len(history.events) - 1)
+    )
+    assert recognise(left, history.events) == ""
+    assert recognise(left, history.elected(2, 2).events) == name
+    history.logged(1, "create", path[:-1] + "1", "{}")
+    assert recognise(left, history.events) == ""
 
 
 @pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-7128"), ("2.1", "")])
