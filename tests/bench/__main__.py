@@ -14,6 +14,7 @@ from collections.abc import Callable
 from tests.bench import (
     COMPILED,
     against_kafka,
+    hazards,
     isr_updates,
     large_cluster,
     many_brokers,
@@ -35,6 +36,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
     "millions": many_runs.growth_figures,
     "searching": searching.pure_figures,
     "schedules": searching.cluster_figures,
+    "hazards": hazards.hazard_figures,
     "scale": against_kafka.figures,
 }
 WHEN_NAMED = ("scale",)

@@ -8,7 +8,6 @@ the small scope is held against.
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from emulator.explore.async_isr.steps import Scope, Steps
 from emulator.kernel.rng import Stream
 from emulator.profiles.base import profiles
 from tests.bench.figures import Figure
+from tests.bench.processor import children_s
 
 STEPS, WAYS = 20, 5_000
 MOST_S, LEAST_PER_S = 10, 5_000
@@ -48,14 +48,14 @@ def cluster_figures() -> list[Figure]:
         choosing = ["--seed", "1", "--from", "3s", "--steps", str(STEPS), "--then", "0s"]
         program = "import sys; from emulator.cli import main; main()"
         command = [sys.executable, "-c", program, "explore", str(file), *choosing, "--json"]
-        began = _children_s()
+        began = children_s()
         run = subprocess.run(
             [*command, "--schedules", str(CLUSTER_WAYS)],
             capture_output=True,
             text=True,
             check=False,
         )
-        took_s = _children_s() - began
+        took_s = children_s() - began
     told = json.loads(run.stdout)
     assert told["schedules"] == CLUSTER_WAYS
     assert told["steps"] == STEPS * CLUSTER_WAYS
@@ -72,12 +72,6 @@ def cluster_figures() -> list[Figure]:
             least=1,
         )
     ]
-
-
-def _children_s() -> float:
-    """Processor time of the children that have ended, and of theirs."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _steps() -> Steps:

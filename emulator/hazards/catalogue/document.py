@@ -22,10 +22,11 @@ file is a scenario with a section `hazard`; `isr run FILE`, `isr play FILE` and 
 as any other. *Steps* are the stimuli of its schedule; *entries* the lines of its workload and
 faults, each with what undoes it; left out, each of them alone, it does not happen. *Shortest*:
 those of the shortest schedule that shows it, searched breadth first among all that have fewer of
-the written entries (…: not all were tried). `make hazards` plays all of them and writes this page;
-`make hazards ARGS=--live` plays those that a real server can show there too: each side until it is
-as it should be, three times at most (how many plays it took is told where it was more than one of
-each). The three most famous are told in full in [hazards-told.md](hazards-told.md).
+the written entries (…: not all were tried). `make hazards` plays all of them and writes this page
+(`ARGS=--shortest`: searches again, where nothing is new, too); `make hazards ARGS=--live` plays
+those that a real server can show there too: each side until it is as it should be, three times at
+most (how many plays it took is told where it was more than one of each). The three most famous are
+told in full in [hazards-told.md](hazards-told.md).
 
 | hazard | versions | what was seen | steps | entries | shortest | cure | live | plays | commit |
 |---|---|---|--:|--:|--:|---|---|--:|---|

@@ -8,6 +8,7 @@ knows its name.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -74,9 +75,14 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def catalogue() -> dict[str, Entry]:
-    """All entries, by name."""
-    entries = [read_entry(path) for path in sorted(PLACE.glob("*.yaml"))]
-    return {entry.name: entry for entry in entries}
+    """All entries, by name: tickets in the order of their numbers."""
+    entries = [read_entry(path) for path in PLACE.glob("*.yaml")]
+    return {entry.name: entry for entry in sorted(entries, key=lambda entry: _number(entry.name))}
+
+
+def _number(name: str) -> tuple[str, int, str]:
+    kind, number, more = re.fullmatch(r"(\D*)(\d*)(.*)", name).groups()  # type: ignore[union-attr]
+    return kind, int(number or 0), more
 
 
 def find(asked: str) -> Entry:

@@ -152,3 +152,12 @@ def test_only_one_change_is_on_its_way_at_a_time() -> None:
     leader, _ = steps.first
     pending = leader._replace(isr_state=PendingExpandIsr((1, 2), 3))
     assert all(move.request is None for move in steps.moves(pending))
+
+
+def test_nothing_is_answered_with_the_version_that_the_leader_has() -> None:
+    """KAFKA-12751 needs such an answer: with its guard off no state comes and none goes."""
+    without = explored(scope=LARGER, guards={"equal-version-is-success": False})
+    assert (without.states, without.transitions) == (
+        explored(scope=LARGER).states,
+        explored(scope=LARGER).transitions,
+    )

@@ -45,9 +45,9 @@ def test_a_search_that_may_not_try_all_says_so(with_a_step_too_many: Entry) -> N
 
 
 def test_an_expectation_that_its_cure_does_not_mend_is_not_the_hazard() -> None:
-    """Where nothing happens the expectation is not held either."""
-    told = next(entry for entry in catalogue().values() if not entry.violates)
-    assert not Schedule(told).shows_it([])
+    """Where nothing is done an ISR does not shrink either, with the cure or without."""
+    told = [entry for entry in catalogue().values() if not entry.violates]
+    assert not any(Schedule(entry).shows_it([]) for entry in told)
 
 
 def test_no_schedule_of_the_catalogue_is_long() -> None:
