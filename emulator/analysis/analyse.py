@@ -1,7 +1,7 @@
 """All tables of a data set, and the report made of them.
 
-Owns the order: two passes over the files, whose results are kept; all tables from them, two at a
-time; their results as Parquet (and CSV), and what the report needs of each run. Tables are small
+Owns the order: two passes over the files, whose results are kept; all tables from them, some at
+a time; their results as Parquet (and CSV), and what the report needs of each run. Tables are small
 whatever the data set's size. How one is computed is its own file's business, how it looks the
 report's.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from emulator.analysis import tables
 from emulator.analysis.aggregations import Aggregation, aggregations
-from emulator.analysis.counted import counted
+from emulator.analysis.counted import COLUMNS, counted
 from emulator.analysis.dataset import Dataset
-from emulator.analysis.derived import KEY, of_kinds, rare, sharing
+from emulator.analysis.derived import KEY, RARE_COLUMNS, is_small, of_kinds, rare, sharing
 from emulator.analysis.errors import AnalysisError
 from emulator.analysis.history import history
+from emulator.analysis.session import interpreted
 
-AT_ONCE = 2
+AT_ONCE = 3
+"""One of them may wait for what others begin with."""
 TABLES, CSV = "tables", "csv"
 OnTable = Callable[[str, int, int], None]
 """Told a table that is done, how many are, and of how many."""
@@ -56,9 +58,12 @@ def analyse(spark: SparkSession, dataset: Dataset, on_table: OnTable = lambda *_
 @contextmanager
 def kept(spark: SparkSession, dataset: Dataset) -> Iterator[DataFrame]:
     """All rows; what tables are made of is taken from them in two passes, and kept meanwhile."""
-    rows = tables.events(spark, dataset)
+    rows = tables.events(spark, dataset, {*COLUMNS, *RARE_COLUMNS})
     with sharing(rows):
-        yield rows
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda derive: derive(rows), (counted, rare)))
+        with _many_queries(spark):
+            yield rows
 
 
 def _all(rows: DataFrame, on_table: OnTable) -> dict[str, pa.Table]:
@@ -72,9 +77,12 @@ def _all(rows: DataFrame, on_table: OnTable) -> dict[str, pa.Table]:
         return table
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(lambda derive: derive(rows), (counted, rare)))
-        history(rows)
+        pool.submit(history, rows)
         return dict(zip(wanted, pool.map(one, wanted.values()), strict=True))
+
+
+def _many_queries(spark: SparkSession) -> AbstractContextManager[None]:
+    return interpreted(spark) if is_small(spark) else nullcontext()
 
 
 def in_order(table: pa.Table) -> pa.Table:

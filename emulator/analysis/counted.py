@@ -15,6 +15,14 @@ from pyspark.sql import functions as F
 from emulator.analysis.derived import KEY, in_one, of_kinds, shared
 
 CONNECT = "connect"
+PRODUCED = "records_produced"
+COLUMNS = (
+    "kind", *KEY, "t", "broker", "thread", "op", "path", "version", "detail", "code", "change",
+    "partitions", "offsets", "leader", "role", "leo", "hw", "acks", "result", "handed_over",
+    "count",
+)  # fmt: skip
+"""All that `counted` reads."""
+_TOLD_APART = (*KEY, "kind", "broker", "name", "value", "actor", "other")
 
 
 class _Meaning(NamedTuple):
@@ -59,7 +67,7 @@ def _meanings() -> dict[str, _Meaning]:
             amount=F.size("offsets"), other=F.col("leader"), broker=F.col("broker")
         ),
         "hw_advanced": _Meaning(name=F.col("role"), value=F.col("leo") - F.col("hw")),
-        "records_produced": _Meaning(
+        PRODUCED: _Meaning(
             name=F.col("acks"),
             value=F.when(ok, F.col("t") - F.col("handed_over")),
             amount=F.col("count"),
@@ -69,7 +77,7 @@ def _meanings() -> dict[str, _Meaning]:
 
 
 @shared
-def counted(events: DataFrame) -> DataFrame:
+def counted_finely(events: DataFrame) -> DataFrame:
     """`kind` (null: of no table's interest), `broker`, `name`, `value`, `actor`, `other`; `n`,
     `amount`, `amount_max`, `last_t`."""
     meant = _meanings()
@@ -81,12 +89,30 @@ def counted(events: DataFrame) -> DataFrame:
             F.when(F.col("kind").isin(*meant), F.col("kind")).alias("kind"),
             *(_column(meant, name) for name in _Meaning._fields),
         )
-        .groupBy(*KEY, "kind", "broker", "name", "value", "actor", "other")
+        .groupBy(*_TOLD_APART)
         .agg(
             F.count("*").alias("n"),
             F.sum("amount").alias("amount"),
             F.max("amount").alias("amount_max"),
             F.max("t").alias("last_t"),
+        )
+    )
+
+
+@shared
+def counted(events: DataFrame) -> DataFrame:
+    """The same without what few ask for: times to acknowledge (nearly every batch of records has
+    one of its own) are all one `value`."""
+    rough = F.when(F.col("kind") != PRODUCED, F.col("value"))
+    return in_one(
+        counted_finely(events)
+        .withColumn("value", rough)
+        .groupBy(*_TOLD_APART)
+        .agg(
+            F.sum("n").alias("n"),
+            F.sum("amount").alias("amount"),
+            F.max("amount_max").alias("amount_max"),
+            F.max("last_t").alias("last_t"),
         )
     )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote
@@ -140,7 +141,7 @@ def _look_at(file: Path) -> _Seen | str:
 
 
 def _strange_column(found: pa.Schema) -> str:
-    known = arrow_schema(schema())
+    known = _known()
     for field in found:
         if field.name not in known.names:
             return f"unknown column {field.name}"
@@ -148,6 +149,11 @@ def _strange_column(found: pa.Schema) -> str:
         if not _same(field.type, wanted):
             return f"column {field.name} is {field.type}, not {wanted}"
     return ""
+
+
+@cache
+def _known() -> pa.Schema:
+    return arrow_schema(schema())
 
 
 def _same(one: pa.DataType, other: pa.DataType) -> bool:

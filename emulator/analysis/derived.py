@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import wraps
 from threading import Lock, RLock
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from emulator.analysis.tables import GROUP
@@ -29,7 +29,7 @@ RARE = (
     "broker_exited", "broker_halted", "stimulus",
 )  # fmt: skip
 """Kinds that tables need row by row; a tenth of a trace, or less."""
-_RARE_COLUMNS = (
+RARE_COLUMNS = (
     "kind", *KEY, "seq", "t", "broker", "op", "path", "version", "code", "zxid", "data",
     "ephemeral", "zk_transaction_ops", "do", "arguments", "topic", "partition", "change",
     "zk_version", "isr", "leader", "leader_and_isr_state", "states",
@@ -77,23 +77,35 @@ def shared(derive: Callable[[DataFrame], DataFrame]) -> Callable[[DataFrame], Da
             lock, found = mine.found.setdefault(derive.__name__, (RLock(), []))
         with lock:
             if not found:
-                found.append(derive(events).cache())
-                found[0].count()
+                found.append(_made(derive(events)))
             return found[0]
 
     return once
 
 
+def is_small(spark: SparkSession) -> bool:
+    """Shuffles have one partition: `session.sized` found few rows."""
+    return spark.conf.get("spark.sql.shuffle.partitions") == "1"
+
+
+def _made(found: DataFrame) -> DataFrame:
+    """Computed, and kept. What is small forgets how it came about: whoever begins with it would
+    plan all of that again."""
+    if is_small(found.sparkSession):
+        return found.localCheckpoint(eager=True)
+    found.cache().count()
+    return found
+
+
 @shared
 def rare(events: DataFrame) -> DataFrame:
     """The rows of kinds that are rare, with the columns that tables read of them."""
-    return of_kinds(events, *RARE).select(*_RARE_COLUMNS)
+    return of_kinds(events, *RARE).select(*RARE_COLUMNS)
 
 
 def in_one(found: DataFrame) -> DataFrame:
     """Where shuffles have one partition, so has what comes out: nothing is shuffled after it."""
-    few = found.sparkSession.conf.get("spark.sql.shuffle.partitions") == "1"
-    return found.coalesce(1) if few else found
+    return found.coalesce(1) if is_small(found.sparkSession) else found
 
 
 def of_kinds(events: DataFrame, *kinds: str) -> DataFrame:

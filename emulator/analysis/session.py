@@ -12,7 +12,8 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -31,7 +32,13 @@ _INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""Compiling a query takes longer than it runs."""
+"""Of few rows: compiling a query takes longer than it runs."""
+_SMALL_STEPS = {
+    "spark.buffer.pageSize": "1m",
+    "spark.sql.parquet.columnarReaderBatchSize": "1024",
+}
+"""Every hash table and every sort begins with a page (Spark's own are of 64 MB), every file with
+room for a batch of each column."""
 _ONE_PARTITION = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 """What tables begin with is small (`derived.shared`): it is shuffled once and never again."""
 _MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|yarn|k8s://.+|spark://[^:,]+:\d+(,[^:,]+:\d+)*")
@@ -51,6 +58,8 @@ _SETTINGS: Mapping[str, str] = {
     "spark.sql.files.openCostInBytes": "64k",
     "spark.sql.parquet.mergeSchema": "false",
     "spark.python.worker.reuse": "true",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.sql.dataFrameQueryContext.enabled": "false",
 }
 """A shuffle of little data is one task; many small files make few, one big file many. Rows that are
 kept are by kind: a batch of them is of few kinds, who wants others passes it by."""
@@ -114,8 +123,22 @@ def sized(rows: int) -> dict[str, str]:
     """Settings for so many rows: a JVM for little is not worth its best compiler."""
     if rows > SMALL_ROWS:
         return {"spark.sql.shuffle.partitions": str(max(8, min(200, rows // 500_000)))}
-    options = f"{_quiet()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    return {_JAVA: options, **_ONE_PARTITION, **(_INTERPRETED if rows < TINY_ROWS else {})}
+    options = f"{_quiet()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
+    plain = _INTERPRETED if rows < TINY_ROWS else {}
+    return {_JAVA: options, **_ONE_PARTITION, **_SMALL_STEPS, **plain}
+
+
+@contextmanager
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Meanwhile queries are not compiled: there are many, each of few rows."""
+    before = {key: spark.conf.get(key) or "" for key in _INTERPRETED}
+    for key, value in _INTERPRETED.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, value)
 
 
 def cores(spark: SparkSession) -> int:

@@ -7,7 +7,7 @@ table, told apart by `kind`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,17 +21,22 @@ GROUP = ("scenario", "profile", "propagation", "setting")
 RUN = PARTITIONED_BY
 
 
-def events(spark: SparkSession, dataset: Dataset) -> DataFrame:
-    """All rows that can be used."""
-    return read(spark, dataset.base, dataset.events, dataset.runs)
+def events(spark: SparkSession, dataset: Dataset, only: Collection[str] = ()) -> DataFrame:
+    """All rows that can be used; of their columns all, or these."""
+    return read(spark, dataset.base, dataset.events, dataset.runs, only)
 
 
 def read(
-    spark: SparkSession, base: Path, pieces: Sequence[Path], runs: Sequence[Path]
+    spark: SparkSession,
+    base: Path,
+    pieces: Sequence[Path],
+    runs: Sequence[Path],
+    only: Collection[str] = (),
 ) -> DataFrame:
     """The rows of these files; what a file lacks is null."""
-    reader = spark.read.schema(schema_ddl())
-    found = reader.parquet(*map(str, runs)) if runs else spark.createDataFrame([], schema_ddl())
+    columns = schema_ddl(only)
+    reader = spark.read.schema(columns)
+    found = reader.parquet(*map(str, runs)) if runs else spark.createDataFrame([], columns)
     if not pieces:
         return found
     inside = reader.option("basePath", str(base / EVENTS)).parquet(*map(str, pieces))

@@ -10,6 +10,7 @@ Parquet or Spark.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 from typing import get_args
 
@@ -132,9 +133,10 @@ def schema() -> dict[str, Type]:
     return found | dict.fromkeys(PARTITIONED_BY, "string")
 
 
-def schema_ddl() -> str:
-    """The whole schema for Spark."""
-    return ", ".join(f"`{name}` {ddl(of)}" for name, of in schema().items())
+def schema_ddl(only: Collection[str] = ()) -> str:
+    """The schema for Spark: the whole, or some of its columns."""
+    wanted = {name: of for name, of in schema().items() if not only or name in only}
+    return ", ".join(f"`{name}` {ddl(of)}" for name, of in wanted.items())
 
 
 def markdown() -> str:

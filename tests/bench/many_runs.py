@@ -23,13 +23,13 @@ from emulator.analysis.aggregations import Aggregation, aggregations
 from emulator.analysis.analyse import analyse, kept, write
 from emulator.analysis.dataset import RunKey, open_dataset
 from emulator.analysis.report import write_report
-from emulator.analysis.writer import write_run
+from emulator.analysis.writer import write_events, write_runs
 from emulator.runtime import rows
 from emulator.runtime.perform import Request, perform_in_memory
 from emulator.scenario import shipped
 from emulator.scenario.load import load
 from emulator.sweep.batch import play_batch
-from emulator.sweep.grid import batches, grid_of, points
+from emulator.sweep.grid import BATCH_RUNS, batches, grid_of, points
 from emulator.sweep.spark import prepare, sweep
 from tests.bench.figures import Figure
 
@@ -79,11 +79,20 @@ def make(base: Path, events: int) -> int:
     began, ended = rows.began(scenario, 1), rows.ended(summary)
     key = RunKey(scenario.name, "2.6", "zk", "")
     small = int(0.8 * events / len(trace))
-    for number in range(small):
-        write_run(base, key._replace(run=f"{number:06}"), began, trace, ended)
-    giant = _again(trace, events - small * len(trace))
-    write_run(base, key._replace(run="giant"), began, giant, ended)
-    return small + 1
+    keys = [key._replace(run=f"{number:06}") for number in range(small)]
+    for one in keys:
+        write_events(base, one, "", trace)
+    giant = key._replace(run="giant")
+    write_events(base, giant, "", _again(trace, events - small * len(trace)))
+    for number, some in enumerate(_batches([*keys, giant])):
+        write_runs(base, f"batch-{number:06}", dict.fromkeys(some, (began, ended)))
+    return len(keys) + 1
+
+
+def _batches(keys: list[RunKey]) -> Iterator[list[RunKey]]:
+    """As a sweep's tasks leave them."""
+    for start in range(0, len(keys), BATCH_RUNS):
+        yield keys[start : start + BATCH_RUNS]
 
 
 def _again(trace: list[Any], events: int) -> Iterator[Any]:

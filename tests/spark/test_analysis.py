@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from emulator import cli
 from emulator.analysis import session, tables
 from emulator.analysis.aggregations import aggregations
-from emulator.analysis.analyse import Analysis, analyse, in_order, write
+from emulator.analysis.analyse import Analysis, analyse, in_order, kept, write
 from emulator.analysis.counted import counted
 from emulator.analysis.dataset import RunKey, open_dataset, pieces
 from emulator.analysis.derived import rare, sharing
@@ -98,10 +98,29 @@ def test_what_several_tables_begin_with_is_made_once_and_let_go_of(
         first = history(every)
         assert history(every) is first and counted(every) is counted(every)
         assert rare(every) is not first
-        assert first.is_cached
         assert history(every.limit(1)) is not first
-    assert not first.is_cached
+        assert "FileScan" not in plan_of(first), "it forgets how it came about"
     assert history(every) is not history(every)
+    assert "FileScan" in plan_of(history(every))
+
+
+def plan_of(rows: DataFrame) -> str:
+    plan: str = rows._jdf.queryExecution().executedPlan().toString()
+    return plan
+
+
+def test_many_queries_of_few_rows_are_not_compiled(
+    spark: SparkSession, both: tuple[Path, Analysis]
+) -> None:
+    """What reads the files may be: those are many rows. Spark's settings are put back."""
+    key = "spark.sql.codegen.factoryMode"
+    spark.conf.set(key, "FALLBACK")
+    try:
+        with kept(spark, open_dataset(both[0])):
+            assert spark.conf.get(key) == "NO_CODEGEN"
+        assert spark.conf.get(key) == "FALLBACK"
+    finally:
+        spark.conf.set(key, "NO_CODEGEN")
 
 
 @pytest.mark.parametrize("name", ["leader_changes", "partition_health", "stale_metadata"])

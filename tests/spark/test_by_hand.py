@@ -1,9 +1,9 @@
 """Tables of two runs that were written by hand: small enough that each figure can be counted.
 
-Run `one`: broker 3 creates orders-0 with all three replicas at 0 s. Broker 1, the leader, writes the
-ISR [1] at 4 s (version 1) and is refused with BadVersion at 6 s. At 7 s nobody leads (version 2), at
-9 s broker 2 does, who was not in the ISR (version 3). Run `two`: a partition is made, and nothing
-else. `min.insync.replicas` is 2; each run is over at 10 s.
+Run `one`: broker 3 creates orders-0 with all three replicas at 0 s. Broker 1, the leader, writes
+the ISR [1] at 4 s (version 1) and is refused with BadVersion at 6 s. At 7 s nobody leads (version
+2), at 9 s broker 2 does, who was not in the ISR (version 3). Run `two`: a partition is made, and
+nothing else. `min.insync.replicas` is 2; each run is over at 10 s.
 """
 
 from __future__ import annotations

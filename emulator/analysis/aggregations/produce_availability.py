@@ -6,8 +6,16 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.counted import counts
-from emulator.analysis.derived import KEY, SPREAD_DDL, declared, ms, runs_among, summed_up
+from emulator.analysis.counted import PRODUCED, counted_finely
+from emulator.analysis.derived import (
+    KEY,
+    SPREAD_DDL,
+    declared,
+    ms,
+    of_kinds,
+    runs_among,
+    summed_up,
+)
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -19,7 +27,7 @@ SCHEMA = (
 
 def aggregate(events: DataFrame) -> DataFrame:
     ok, records = F.col("other") == 1, F.col("amount")
-    told = counts(events, "records_produced").select(
+    told = of_kinds(counted_finely(events), PRODUCED).select(
         *KEY, F.col("name").alias("acks"), ms(F.col("value")).alias("ack_ms"), "n", "other", records
     )
     found = summed_up(
