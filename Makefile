@@ -54,8 +54,10 @@ test-slow: setup ## Longer ones: thousands of plays on both ZooKeepers, a record
 test-spark: setup ## The tests that start Spark
 	$(PYTEST) -m "spark and not soak" tests/spark $(ARGS) $(OR_NONE)
 
+# They wait for sessions and lags of their own clusters, hardly for the processor: a worker per file.
+WAITING = -n 4 --dist loadfile
 test-containers: setup ## The tests that need containers; starts a Docker engine and makes images where missing
-	@.ci/containers $(PYTEST) -m "containers and not soak" tests/containers $(ARGS) $(OR_NONE)
+	@.ci/containers $(PYTEST) $(WAITING) -m "containers and not soak" tests/containers $(ARGS) $(OR_NONE)
 
 test-kafka: setup ## Scenarios on real Kafka, in real time (fetched with Maven): about 6 minutes
 	$(PYTEST) -m kafka tests/kafka $(ARGS) $(OR_NONE)
@@ -110,7 +112,8 @@ mutants: setup ## Break one rule at a time: each must be noticed
 	$(PYTHON_BIN) -m tests.mutants --jobs $(JOBS) $(ARGS)
 
 soak: setup ## The long tests
-	$(PYTEST) -m soak $(ARGS)
+	$(PYTEST) -m "soak and not containers" $(ARGS) $(OR_NONE)
+	@.ci/containers $(PYTEST) -m "soak and containers" tests/containers $(ARGS) $(OR_NONE)
 
 lock: setup ## Renew requirements.lock from pyproject.toml
 	.ci/lock

@@ -145,13 +145,13 @@ def _faults(draw: Draw, safety_ms: int) -> list[Entry]:
     held: dict[tuple[object, ...], int] = {}
     for standing in [one for _, kind in sorted(stimuli().items()) for one in kind.standing(draw)]:
         held[standing.holds()] = safety_ms
-        entry: Entry = {"at": _time(FIRST_FAULT_MS), standing.name: _parameters(standing)}
+        entry: Entry = {"at": _time(FIRST_FAULT_MS), standing.name: parameters_of(standing)}
         entries.append(entry | {"for": _time(safety_ms - FIRST_FAULT_MS)})
     for at_ms in moments:
         stimulus = draw.one_of(often).drawn(draw)
         if stimulus is None or held.get(stimulus.holds(), 0) > at_ms:
             continue
-        entry = {"at": _time(at_ms), stimulus.name: _parameters(stimulus)}
+        entry = {"at": _time(at_ms), stimulus.name: parameters_of(stimulus)}
         if stimulus.healed() is not None:
             lasts_ms = draw.spread(*stimulus.lasts_ms)
             end_ms = min(at_ms + lasts_ms, safety_ms)
@@ -161,7 +161,7 @@ def _faults(draw: Draw, safety_ms: int) -> list[Entry]:
     return entries
 
 
-def _parameters(stimulus: Stimulus) -> Entry:
+def parameters_of(stimulus: Stimulus) -> Entry:
     """What differs from the defaults; where nothing does, the defaults that can be written."""
     given: Entry = msgspec.to_builtins(stimulus)
     del given["do"]

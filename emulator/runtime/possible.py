@@ -36,6 +36,16 @@ class Possible:
         raise CannotBeGiven(f"{self.whom} cannot be told to {name.replace('_', ' ')}")
 
 
+def is_possible(stimulus: Stimulus, world: Possible) -> bool:
+    """Whether a target can be given it."""
+    try:
+        world.consider(stimulus)
+        stimulus.apply(world)
+    except CannotBeGiven:
+        return False
+    return True
+
+
 def check_steps(scenario: Scenario, world: Possible, to: str) -> None:
     """Raises UserError for the first stimulus that `to` cannot be given."""
     for step in scenario.steps:

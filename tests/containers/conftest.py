@@ -21,10 +21,11 @@ import tenacity
 from emulator.view.watching import Lookout
 from tests.command import Isr
 from zk.server import parse_address, reserve
-from zk.server_container import engine
+from zk.server_container import LABEL, engine
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = f"isrtest{os.getpid()}"
+OF_PROJECT = f"com.docker.compose.project={PROJECT}"
 
 
 def free_ports(count: int) -> list[int]:
@@ -45,6 +46,22 @@ PORTS = {
     **{f"BROKER_{n}_PAGE": str(port) for n, port in PAGES.items()},
 }
 PATIENCE_S = 90
+
+
+def left_by(*labels: str) -> list[str]:
+    """Whatever the engine still has of this process's runs and servers, or of what carries all of
+    `labels`. (Other tests run beside us.)"""
+    client = engine()
+    try:
+        of_it = {"label": labels or [f"{LABEL}={os.getpid()}"]}
+        kinds = (
+            client.containers.list(all=True, filters=of_it),
+            client.networks.list(filters=of_it),
+            client.volumes.list(filters=of_it),
+        )
+        return [str(one) for kind in kinds for one in kind]
+    finally:
+        client.close()
 
 
 class Compose:
@@ -81,13 +98,6 @@ class Compose:
         wanted = [f"com.docker.compose.project={PROJECT}", f"com.docker.compose.service={service}"]
         (found,) = self.engine.containers.list(all=True, filters={"label": wanted})
         return found
-
-    def left_behind(self) -> list[str]:
-        of_it = {"label": f"com.docker.compose.project={PROJECT}"}
-        api = self.engine
-        kinds = (api.containers.list(all=True, filters=of_it), api.networks.list(filters=of_it))
-        volumes = api.volumes.list(filters=of_it)
-        return [str(one) for kind in (*kinds, volumes) for one in kind]
 
     # -- what brokers say --------------------------------------------------------------------------
 
@@ -146,9 +156,8 @@ def compose() -> Iterator[Compose]:
             yield made
     finally:
         made("down", "--volumes", "--remove-orphans", "--timeout", "5")
-        left = made.left_behind()
         made.engine.close()
-    assert left == []
+    assert left_by(OF_PROJECT) == []
 
 
 def _is_healthy(container: Any) -> bool:

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from emulator.runtime.container_site import RUN_LABEL
 from emulator.view.seen import SeenState
-from tests.containers.conftest import Compose, eventually
+from tests.containers.conftest import OF_PROJECT, Compose, eventually, left_by
 
 pytestmark = pytest.mark.containers
 
@@ -108,3 +109,15 @@ def test_asked_to_stop_a_broker_hands_its_leaderships_over(compose: Compose) -> 
     eventually(lambda: all(_state(compose, f"orders-{n}").leader != 1 for n in range(3)))
     broker.start()
     eventually(lambda: sorted(_isr(compose, "orders-0")) == [1, 2, 3])
+
+
+def test_from_inside_the_environment_its_own_brokers_stand_by(compose: Compose) -> None:
+    """`docker compose run lab isr run --target compose`: the network and ZooKeeper of the
+    environment; its brokers run again afterwards, and nothing of the run is left at ZooKeeper."""
+    out = compose.lab("isr", "run", "shrink-and-expand", "--target", "compose", "--json")
+    summary = json.loads(out)
+    assert summary["verdict"] == "held", summary
+    assert left_by(RUN_LABEL, OF_PROJECT) == []
+    eventually(lambda: len(compose.controllers()) == 1)
+    names = compose.lab("isr", "topics", "list", "--bootstrap", "broker-1:9092")
+    assert "no such topic" not in names

@@ -12,14 +12,12 @@ from typing import Any
 import pytest
 
 from emulator.conformance.compare import judge
-from emulator.runtime.container_site import RUN_LABEL
 from emulator.trace import events
 from emulator.trace.reader import read_events
 from tests.command import Isr
-from tests.containers.conftest import Compose, eventually
+from tests.containers.conftest import left_by
 from tests.live.agreeing import LiveRun, simulated, written
 from tests.sim.shipped_runs import RACE_FREE
-from zk.server_container import engine
 
 pytestmark = pytest.mark.containers
 
@@ -46,20 +44,6 @@ expect:
   - isr of orders-0 becomes [1, 3] between 15s and 24s
   - the cluster converges
 """
-
-
-def of_runs() -> list[str]:
-    """Whatever the engine still has of any run."""
-    client = engine()
-    try:
-        of_it = {"label": RUN_LABEL}
-        kinds = (
-            client.containers.list(all=True, filters=of_it),
-            client.networks.list(filters=of_it),
-        )
-        return [str(one) for kind in (*kinds, client.volumes.list(filters=of_it)) for one in kind]
-    finally:
-        client.close()
 
 
 def performed(isr: Isr, *words: Any, agrees: Callable[[LiveRun], bool] = lambda _: True) -> LiveRun:
@@ -96,7 +80,7 @@ def test_a_race_free_one_is_in_containers_what_it_is_in_virtual_time(
     nearest = judge(run.recording, simulations).nearest_differences
     points = (STATES, NOTIFICATIONS, DECISIONS)
     assert {point: nearest[point] for point in points} == dict.fromkeys(points)
-    assert of_runs() == []
+    assert left_by() == []
 
 
 def test_one_server_of_three_and_a_network_that_is_taken_away(isr: Isr, tmp_path: Path) -> None:
@@ -107,16 +91,4 @@ def test_one_server_of_three_and_a_network_that_is_taken_away(isr: Isr, tmp_path
     ends = "closeSession"  # nobody may have asked for that: a session that ran out
     writes = [e for e in run.of(events.ZkTransaction) if e.broker and e.op != ends]
     assert all(isinstance(run.events[e.cause], events.ZkRequest | events.ZkSent) for e in writes)
-    assert of_runs() == []
-
-
-def test_from_inside_the_environment_its_own_brokers_stand_by(compose: Compose) -> None:
-    """`docker compose run lab isr run --target compose`: the network and ZooKeeper of the
-    environment; its brokers run again afterwards, and nothing of the run is left at ZooKeeper."""
-    out = compose.lab("isr", "run", "shrink-and-expand", "--target", "compose", "--json")
-    summary = json.loads(out)
-    assert summary["verdict"] == "held", summary
-    assert of_runs() == []
-    eventually(lambda: len(compose.controllers()) == 1)
-    names = compose.lab("isr", "topics", "list", "--bootstrap", "broker-1:9092")
-    assert "no such topic" not in names
+    assert left_by() == []

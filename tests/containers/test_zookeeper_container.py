@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 import warnings
@@ -33,11 +34,12 @@ with ContainerServer():
 """
 
 
-def ours() -> list[Any]:
-    """Containers of ZooKeeper servers that this project started."""
+def ours(pid: int = 0) -> list[Any]:
+    """Containers of ZooKeeper servers that a process, or this one, started."""
+    label = f"{LABEL}={pid or os.getpid()}"
     client = engine()
     try:
-        return list(client.containers.list(all=True, filters={"label": LABEL}))
+        return list(client.containers.list(all=True, filters={"label": label}))
     finally:
         client.close()
 
@@ -90,8 +92,9 @@ def test_killed_ourselves_the_container_goes_too() -> None:
     with Popen([sys.executable, "-c", CHILD], stdin=PIPE, stdout=PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "up\n"
+        assert len(ours(child.pid)) == 1
         child.send_signal(signal.SIGKILL)
-    eventually(lambda: ours() == [])
+    eventually(lambda: ours(child.pid) == [])
 
 
 @pytest.mark.parametrize("scenario", ["shrink-and-expand", "zookeeper-stall"])
