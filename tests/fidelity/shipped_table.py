@@ -31,7 +31,7 @@ class Delay(msgspec.Struct, frozen=True):
 
 class Held(msgspec.Struct, frozen=True):
     """One scenario on one version of Kafka. `equal`: seeds that are equal in a point as a whole.
-    `load`: of the machine before it was recorded."""
+    `load`: of the machine before it was recorded (below 0: not known)."""
 
     scenario: str
     kafka: str
@@ -103,7 +103,8 @@ def _version(version: str, held: Sequence[Held]) -> Iterator[str]:
         seeds = f"{one.agreeing} of {one.seeds}"
         shift = _shift(one.stranger)
         points = ", ".join(str(one.equal[str(point)]) for point in range(1, 8) if one.equal) or "–"
-        cells = (one.scenario, seeds, points, _how(one), _live(one), shift, f"{one.load:.0f}")
+        load = f"{one.load:.0f}" if one.load >= 0 else "–"
+        cells = (one.scenario, seeds, points, _how(one), _live(one), shift, load)
         yield f"| {' | '.join(cells)} |"
 
 
