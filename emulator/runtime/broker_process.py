@@ -212,9 +212,16 @@ class BrokerProcess:
             case events.ThreadFailed(what=what, error=error):
                 self.log(f"{what}: {error}")
                 if what == "startup":
-                    self.failure = f"broker {event.broker} cannot start: {error}"
+                    self.failure = f"broker {event.broker} cannot start: {error}{_why(error)}"
             case _:
                 pass
+
+
+def _why(error: str) -> str:
+    """More than Kafka says, where it ends for a reason that people ask about."""
+    if "NODE_EXISTS for /brokers/ids/" not in error:
+        return ""
+    return ": another broker has this id, or the session of its last process has not ended yet"
 
 
 class _Signals:

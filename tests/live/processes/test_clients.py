@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Iterator
+from functools import partial
 
 import kafka
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
-from kafka.errors import NotEnoughReplicasError
+from kafka.errors import NotEnoughReplicasError, NotLeaderForPartitionError
 
 from tests.live.processes.cluster import Brokers, three_brokers
+from tests.live.processes.kcat import Kcat
+from tests.live.processes.situations import move_leader, nobody_is_told
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -18,7 +23,8 @@ pytestmark = [pytest.mark.live, pytest.mark.slow]
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
     folder = tmp_path_factory.mktemp("brokers")
-    with three_brokers(folder, "replica.lag.time.max.ms=2000") as running:
+    long = ("zookeeper.session.timeout.ms=30000", "auto.leader.rebalance.enable=false")
+    with three_brokers(folder, "replica.lag.time.max.ms=2000", *long) as running:
         yield running
 
 
@@ -125,3 +131,67 @@ def _send_by_kafka_python(brokers: Brokers, topic: str) -> None:
         producer.send(topic, b"x", partition=0).get(20)
     finally:
         producer.close()
+
+
+def test_metadata_is_that_brokers_cache_however_old(brokers: Brokers, kcat: Kcat) -> None:
+    """ZooKeeper has the smaller ISR, and so has the leader; as long as the controller has not told
+    it, clients get the old one from it."""
+    with nobody_is_told(brokers, "untold") as (leader, follower, controller):
+        asked = (brokers, leader, "untold")
+        assert isrs_by_kcat(kcat, *asked) == [leader, follower]
+        assert isrs_by_confluent(*asked) == [leader, follower]
+        controller.resume()
+        for isrs in (isrs_by_confluent, partial(isrs_by_kcat, kcat)):
+            brokers.until(lambda isrs=isrs: isrs(*asked), lambda found: found == [leader])
+
+
+def isrs_by_confluent(brokers: Brokers, asked: int, topic: str) -> list[int]:
+    one = f"127.0.0.1:{brokers.ports[asked]}"
+    admin = AdminClient({**librdkafka(brokers), "bootstrap.servers": one})
+    return list(admin.list_topics(topic, timeout=10).topics[topic].partitions[0].isrs)
+
+
+def isrs_by_kcat(kcat: Kcat, brokers: Brokers, asked: int, topic: str) -> list[int]:
+    (listed,) = json.loads(kcat(brokers, asked, "-L", "-J", "-t", topic))["topics"]
+    return [one["id"] for one in listed["partitions"][0]["isrs"]]
+
+
+def test_a_leader_that_moved_answers_that_it_is_none(brokers: Brokers) -> None:
+    """kafka-python, not told to try again, tells its user; librdkafka asks for metadata and goes to
+    the new leader, retries or not."""
+    brokers.create("moved", (1, 2))
+    python = kafka.KafkaProducer(
+        bootstrap_servers=brokers.bootstrap, acks=1, enable_idempotence=False, retries=0
+    )
+    refused: list[str] = []
+    told: list[int] = []
+    wordy = {**librdkafka(brokers, acks=1, retries=0), "debug": "msg", "log_level": 7}
+    confluent = Producer(wordy, logger=noted(refused))
+    assert python.send("moved", b"x", partition=0).get(20).offset == 0
+    deliver(confluent, "moved", told)
+    move_leader(brokers, "moved", 1, 2)
+    with pytest.raises(NotLeaderForPartitionError):
+        python.send("moved", b"x", partition=0).get(20)
+    python.close()
+    deliver(confluent, "moved", told)
+    assert told == [1, 2]
+    assert any("Broker: Not leader for partition" in line for line in refused), refused
+
+
+def deliver(producer: Producer, topic: str, offsets: list[int]) -> None:
+    producer.produce(topic, b"x", partition=0, on_delivery=lambda e, m: offsets.append(m.offset()))
+    assert producer.flush(20) == 0
+
+
+def noted(lines: list[str]) -> logging.Logger:
+    """A log that is a list."""
+
+    class Noting(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(record.getMessage())
+
+    log = logging.getLogger("noted")
+    log.setLevel(logging.DEBUG)
+    log.propagate = False
+    log.addHandler(Noting())
+    return log

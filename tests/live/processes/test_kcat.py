@@ -3,56 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.live.processes.cluster import Brokers, three_brokers
+from tests.live.processes.kcat import Kcat
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
-
-FINDS_IT = Path(__file__).resolve().parents[3] / ".ci" / "kcat"
 
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
-    with three_brokers(tmp_path_factory.mktemp("brokers")) as running:
+    settings = ("zookeeper.session.timeout.ms=30000", "replica.lag.time.max.ms=30000")
+    with three_brokers(tmp_path_factory.mktemp("brokers"), *settings) as running:
         running.create("orders", (1, 2, 3), (3, 1, 2))
         yield running
-
-
-class Kcat:
-    """The command, at one broker."""
-
-    def __init__(self, command: str, libraries: str) -> None:
-        self._command = command
-        self._environment = {**os.environ, "LD_LIBRARY_PATH": libraries}
-
-    def __call__(self, brokers: Brokers, broker: int, *words: str, given: str = "") -> str:
-        """What it says; it has nothing to complain of."""
-        at = f"127.0.0.1:{brokers.ports[broker]}"
-        told = subprocess.run(
-            (self._command, "-b", at, *words),
-            input=given,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert told.returncode == 0, told.stderr
-        assert "ERROR" not in told.stderr
-        return told.stdout
-
-
-@pytest.fixture(scope="module")
-def kcat() -> Kcat:
-    """Debian's, unpacked where there is none."""
-    command, libraries = subprocess.check_output(FINDS_IT, text=True).splitlines()
-    return Kcat(command, libraries)
 
 
 def test_lists_leaders_replicas_and_isr_as_each_broker_knows_them(
@@ -93,3 +59,30 @@ def test_asks_for_offsets(kcat: Kcat, brokers: Brokers) -> None:
     kcat(brokers, 1, "-P", "-t", "offsets", "-p", "0", given="a\nb\n")
     assert kcat(brokers, 1, "-Q", "-t", "offsets:0:-1").split() == ["offsets", "[0]", "offset", "2"]
     assert kcat(brokers, 1, "-Q", "-t", "offsets:0:-2").split() == ["offsets", "[0]", "offset", "0"]
+
+
+def test_a_consumer_gets_nothing_beyond_the_high_watermark(kcat: Kcat, brokers: Brokers) -> None:
+    """The follower, in the ISR, stands still with one record less: the leader has it, and shows it
+    to nobody."""
+    brokers.create("held", (2, 3))
+    produce = ("-P", "-t", "held", "-p", "0", "-X")
+    consume = ("-C", "-t", "held", "-p", "0", "-o", "beginning", "-e", "-q", "-f", "%o %s\n")
+    kcat(brokers, 2, *produce, "acks=all", given="everywhere\n")
+    brokers.by_id[3].pause()
+    try:
+        kcat(brokers, 2, *produce, "acks=1", given="at the leader\n")
+        assert kcat(brokers, 2, *consume) == "0 everywhere\n"
+        assert kcat(brokers, 2, "-Q", "-t", "held:0:-1").split()[-1] == "1"
+    finally:
+        brokers.by_id[3].resume()
+    both = "0 everywhere\n1 at the leader\n"
+    assert brokers.until(lambda: kcat(brokers, 2, *consume), lambda said: said == both)
+
+
+def test_acks_all_is_refused_while_the_isr_is_too_small(kcat: Kcat, brokers: Brokers) -> None:
+    brokers.create("strict", (1,), min_insync_replicas="2")
+    produce = ("-P", "-t", "strict", "-p", "0", "-X", "retries=0", "-X")
+    code, _, complaints = kcat.complaining(brokers, 1, *produce, "acks=all", given="x\n")
+    assert code != 0
+    assert "Delivery failed for message: Broker: Not enough in-sync replicas" in complaints
+    kcat(brokers, 1, *produce, "acks=1", given="x\n")

@@ -15,12 +15,13 @@ from emulator.protocol.messages import (
     ProduceResponse,
 )
 from emulator.protocol.wire.records import filled
+from emulator.runtime.local_processes import LocalBroker
 from emulator.runtime.plain_client import ask
 from emulator.trace import events
 from emulator.trace.reader import read_events
 from emulator.trace.values import TopicPartition
 from tests.live.processes.cluster import Brokers, three_brokers
-from zk.server import wait_until_ready
+from zk.server import reserve, wait_until_ready
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 SHORT_SESSION = "zookeeper.session.timeout.ms=2000"
@@ -133,6 +134,20 @@ def test_a_kill_while_zookeeper_is_gone_is_a_kill(brokers: Brokers) -> None:
     brokers.until(lambda: brokers.metadata(2), lambda m: len(m.brokers) == 2)
     brokers.by_id[1].launch()
     brokers.until(lambda: brokers.metadata(1), lambda m: len(m.brokers) == 3)
+
+
+def test_a_registration_that_is_there_keeps_another_from_starting(
+    brokers: Brokers, tmp_path: Path
+) -> None:
+    """As Kafka does: also its own next process, until the old one's session has ended."""
+    with reserve(0) as reservation:
+        words = ["--id", "1", "--zookeeper", str(brokers.server.address)]
+        words += ["--listen", f"127.0.0.1:{reservation.getsockname()[1]}"]
+        second = LocalBroker(1, words, tmp_path / "second.log")
+        second.launch()
+        assert second.exit_code(60) == 64
+    assert "NODE_EXISTS for /brokers/ids/1: another broker has this id, or" in second.said()
+    assert len(brokers.metadata(2).brokers) == 3
 
 
 def test_nobody_died_of_it(brokers: Brokers) -> None:

@@ -1,0 +1,47 @@
+"""kcat against brokers as processes: somebody types a session."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from tests.live.processes.cluster import Brokers
+
+FINDS_IT = Path(__file__).resolve().parents[3] / ".ci" / "kcat"
+
+
+class Kcat:
+    """The command, at one broker."""
+
+    def __init__(self, command: str, libraries: str) -> None:
+        self._command = command
+        self._environment = {**os.environ, "LD_LIBRARY_PATH": libraries}
+
+    def __call__(self, brokers: Brokers, broker: int, *words: str, given: str = "") -> str:
+        """What it says; it has nothing to complain of."""
+        code, said, complaints = self.complaining(brokers, broker, *words, given=given)
+        assert code == 0, complaints
+        assert "ERROR" not in complaints
+        return said
+
+    def complaining(
+        self, brokers: Brokers, broker: int, *words: str, given: str = ""
+    ) -> tuple[int, str, str]:
+        """Exit code, what it says, and what it complains of."""
+        told = subprocess.run(
+            (self._command, "-b", f"127.0.0.1:{brokers.ports[broker]}", *words),
+            input=given,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return told.returncode, told.stdout, told.stderr
+
+
+def found() -> Kcat:
+    """Debian's, unpacked where there is none."""
+    command, libraries = subprocess.check_output(FINDS_IT, text=True).splitlines()
+    return Kcat(command, libraries)
