@@ -25,6 +25,7 @@ from emulator.analysis.tables import GROUP
 REPORT = "report.html"
 RUNS_MAX = 20_000
 ROWS_MAX = 400
+ABBREVIATED = ("cas", "hw", "isr")
 OUTCOMES = (
     "isr_changes",
     "notifications_per_change",
@@ -66,6 +67,7 @@ def render(
         lstrip_blocks=True,
     )
     environment.filters["cell"] = _cell
+    environment.filters["heading"] = _heading
     groups = _groups(found.runs)
     return environment.get_template("report.html.j2").render(
         title=title,
@@ -161,6 +163,11 @@ def _script_json(data: Json) -> str:
     """For a script element: no `</script>` can be in it."""
     text = msgspec.json.encode(data).decode()
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _heading(name: str) -> str:
+    """Of a table or a picture."""
+    return " ".join(word.upper() if word in ABBREVIATED else word for word in name.split("_"))
 
 
 def _cell(value: Any) -> str:

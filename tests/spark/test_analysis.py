@@ -84,6 +84,9 @@ def test_the_page_needs_no_network_and_leads_to_every_run(
         [1, "0x1", "0x1", "held", 1],
         [1, "0x2", "0x2", "held", 1],
     ]
+    ids = re.findall(r' id="([^"]+)"', re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL))
+    assert len(ids) == len(set(ids)), "a link leads to one place"
+    assert "<h2>ISR churn</h2>" in page and "<h2>CAS conflicts</h2>" in page
     linked = set(re.findall(r'data-group="(\d)" data-run="(\w+)"', page))
     assert linked == {("0", "0x3"), ("1", "0x2")}, "of each group the worst; the list has all"
     for picture in ("distributions", "propagation_delay", "stale_metadata"):
