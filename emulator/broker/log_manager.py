@@ -91,6 +91,7 @@ class LogManager:
         hw = directory.checkpointed_high_watermarks.get(partition, 0)
         log.high_watermark = min(max(hw, log.log_start_offset), log.log_end_offset)
         log.flush_interval_messages = self._flush_interval(partition.topic)
+        log.record_batches = self._context.profile.record_batches
         self._open[partition] = log, directory
         return log, directory
 

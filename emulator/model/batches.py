@@ -5,6 +5,8 @@ Structs, and so in a file of their own: `offset_log` may be compiled (`emulator.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 
@@ -17,6 +19,13 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     size: int
     leader_epoch: int
     data: bytes = b""
+
+    def alone(self) -> Iterator[Batch]:
+        """Each record by itself; together they have as many bytes."""
+        count = self.next_offset - self.base_offset
+        for n in range(count):
+            size = self.size * (n + 1) // count - self.size * n // count
+            yield Batch(self.base_offset + n, self.base_offset + n + 1, size, self.leader_epoch)
 
 
 class ReadInfo(msgspec.Struct, frozen=True, gc=False):

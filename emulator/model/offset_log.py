@@ -71,6 +71,7 @@ class OffsetLog:
         "high_watermark",
         "log_end_offset",
         "log_start_offset",
+        "record_batches",
         "recovery_point",
     )
 
@@ -83,6 +84,7 @@ class OffsetLog:
         self.high_watermark = high_watermark
         self.recovery_point = 0
         self.flush_interval_messages: int | None = None
+        self.record_batches = True
 
     def flush(self) -> None:
         """Everything is on the disk now; what lies behind the recovery point is not."""
@@ -91,10 +93,12 @@ class OffsetLog:
     def append_as_leader(
         self, count: int, size: int, leader_epoch: int, data: bytes = b""
     ) -> Batch:
-        """Append `count` new records; they get the next offsets."""
+        """Append `count` new records; they get the next offsets. One batch (format 2: 0.11), or,
+        without `record_batches`, each message alone, where a read may begin and a log may end."""
         end = self.log_end_offset
         batch = Batch(end, end + count, size, leader_epoch, data)
-        self._append(batch)
+        for one in (batch,) if self.record_batches or data else batch.alone():
+            self._append(one)
         return batch
 
     def append_as_follower(self, batches: tuple[Batch, ...]) -> None:

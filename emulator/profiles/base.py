@@ -44,7 +44,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     code has in their place. `propagations` begins with the one that is the default;
     `top_level_paths` are those that brokers create, where they differ from the client's own;
     `registration_version` and `topic_version` those of the JSON that it writes; `send_backoff_ms`
-    how long a controller's send thread waits before it tries again."""
+    how long a controller's send thread waits before it tries again; `record_batches`: records that
+    come together stand in the log as one (format 2, KIP-98, 0.11)."""
 
     name: str
     release: str
@@ -61,6 +62,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     registration_version: int = 4
     topic_version: int = 2
     send_backoff_ms: int = 100
+    record_batches: bool = True
 
     @property
     def propagation(self) -> Propagation:
@@ -110,6 +112,7 @@ _INHERITED = (
     "registration_version",
     "topic_version",
     "send_backoff_ms",
+    "record_batches",
 )
 
 

@@ -48,6 +48,7 @@ def strategies(profile: Profile) -> dict[str, str]:
         "registration": f"version {profile.registration_version}",
         "topic": f"version {profile.topic_version}",
         "send-backoff": f"{profile.send_backoff_ms} ms",
+        "records": "in batches" if profile.record_batches else "each alone",
     }
 
 

@@ -13,6 +13,7 @@ PROFILE = first(
     registration_version=1,
     topic_version=1,
     send_backoff_ms=300,
+    record_batches=False,
     defaults={
         "replica.lag.time.max.ms": "10000",
         "replica.lag.max.messages": "4000",

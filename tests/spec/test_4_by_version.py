@@ -61,6 +61,19 @@ def test_3_5_so_a_follower_knows_in_2_4_at_once_what_it_is_told_half_a_second_la
     assert 450 <= learnt_after_ms("2.6") <= 550
 
 
+# -- 3.5: what a log is made of --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("profile", "begins"), [("0.10.2", 13), ("1.0", 10)])
+def test_3_5_before_0_11_a_fetch_begins_at_its_very_offset_even_inside_what_came_together(
+    profile: str, begins: int
+) -> None:
+    """So a follower that was cut to its high watermark, there, goes on from there."""
+    with leading(isr=(1, 2), profile=profile) as play:
+        play >> produce(records=5, acks=1) << "produce: NONE at 10"
+        play >> fetch(2, at=13, max_wait_ms=0) << "hw 13" << f"fetch-2: {begins}..15, hw 10"
+
+
 # -- 3.6: acks -------------------------------------------------------------------------------------
 
 REFUSES = [

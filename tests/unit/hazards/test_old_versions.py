@@ -59,6 +59,18 @@ def test_an_epoch_that_is_raised_while_controller_is_anothers(version: str, name
     assert recognise(lacking, history.elected(1, 4).events) == ""
 
 
+@pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-7482"), ("2.1", "")])
+def test_a_broker_that_shuts_down_and_is_not_told_who_leads(version: str, name: str) -> None:
+    history = running(version)
+    believes = len(history.events)
+    untold = Violation("leaders are told", "", (believes, believes + 3), ORDERS, 1)
+    assert recognise(untold, history.events) == ""
+    history.tell(e.ControlRequestSent, 3, 1, "UpdateMetadata", (ORDERS,), 1)
+    assert recognise(untold, history.events) == name
+    history.tell(e.ControlRequestSent, 3, 1, "LeaderAndIsr", (ORDERS,), 1)
+    assert recognise(untold, history.events) == ""
+
+
 @pytest.mark.parametrize(("version", "name"), [("2.1", "KAFKA-9212"), ("2.4", "")])
 def test_a_leader_epoch_that_is_raised_and_forgotten(version: str, name: str) -> None:
     history = running(version).wrote(3, 1, 1, 1, 2, 3, by="controller")

@@ -47,6 +47,33 @@ def test_an_offset_inside_a_batch_brings_that_whole_batch() -> None:
     assert bases(log.read(7, 1000, at_least_one=True)) == [5]
 
 
+def each_alone(*sizes: int, records: int) -> OffsetLog:
+    log = OffsetLog()
+    log.record_batches = False
+    for size in sizes:
+        log.append_as_leader(records, size, 0)
+    return log
+
+
+def test_before_there_were_batches_a_read_begins_at_its_very_offset() -> None:
+    log = each_alone(100, 100, records=5)
+    assert bases(log.read(7, 1000, at_least_one=True)) == [7, 8, 9]
+    assert bases(log.read(7, 40, at_least_one=True)) == [7, 8]
+    log.truncate_to(3)
+    assert (log.log_end_offset, bases(log.read(0, 1000, at_least_one=True))) == (3, [0, 1, 2])
+
+
+@properties
+@given(st.integers(1, 40), st.integers(0, 10_000))
+def test_records_alone_are_as_many_and_have_as_many_bytes_as_their_batch(
+    records: int, size: int
+) -> None:
+    alone = list(Batch(10, 10 + records, size, 3).alone())
+    assert [b.base_offset for b in alone] == list(range(10, 10 + records))
+    assert sum(b.size for b in alone) == size
+    assert {(b.next_offset - b.base_offset, b.leader_epoch) for b in alone} == {(1, 3)}
+
+
 def test_at_the_end_there_is_nothing_to_read() -> None:
     log = log_of(100)
     assert log.read(1, 1000, at_least_one=True) == ()

@@ -1,0 +1,38 @@
+"""Up to 2.0 a broker that shuts down is not told that others lead (KAFKA-7482)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.hazards.base import Hazard, lacks
+from emulator.invariants.base import Violation
+from emulator.profiles.guards.controller import SHUTTING_DOWN_ARE_TOLD
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+
+
+class ShuttingDownUntold(Hazard):
+    """ControllerChannelManager.scala@2.0.1 sends LeaderAndIsr to `liveBrokerIds` only."""
+
+    name = "KAFKA-7482"
+    about = (
+        "A controlled shutdown moves leaderships away, and tells whoever lives; the broker that"
+        " shuts down learns it from its metadata alone, and leads on until it ends."
+    )
+    breaks = ("leaders are told",)
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """Since it came to lead it was sent metadata of this partition, by a version that tells no
+        broker that shuts down, and no LeaderAndIsr."""
+        told = [
+            event
+            for event in events[violation.facts[0] : violation.facts[1]]
+            if isinstance(event, e.ControlRequestSent)
+            and event.to == violation.broker
+            and violation.partition in event.partitions
+        ]
+        return (
+            bool(told)
+            and all(event.request == "UpdateMetadata" for event in told)
+            and lacks(SHUTTING_DOWN_ARE_TOLD, told[-1], events)
+        )
