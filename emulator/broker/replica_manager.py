@@ -366,9 +366,8 @@ class ReplicaManager:
         assert self.fetchers is not None
         await self.fetchers.remove_fetcher_for_partitions([p.partition for p in changed])
         truncates_first = TRUNCATION_BY_EPOCH not in self._context.guards
-        for hosted in changed if truncates_first else ():
-            assert hosted.log is not None
-            hosted.truncate_to(hosted.log.high_watermark)
+        if truncates_first:
+            changed = [p for p in changed if self._truncated(p, errors)]
         for hosted in changed:
             await self.check_and_complete_all(hosted.partition)
         if self.is_shutting_down:
@@ -379,6 +378,17 @@ class ReplicaManager:
                 for p in changed
             }
         )
+
+    @staticmethod
+    def _truncated(hosted: Partition, errors: dict[TopicPartition, Errors]) -> bool:
+        """To its high watermark; not where its directory has failed."""
+        assert hosted.log is not None
+        try:
+            hosted.truncate_to(hosted.log.high_watermark)
+        except KafkaError as failed:
+            errors[hosted.partition] = failed.error
+            return False
+        return True
 
     async def _without_leader(self, hosted: Partition, state: PartitionState) -> None:
         """The replica alone, so that its high watermark goes on to be checkpointed (KAFKA-1647)."""

@@ -66,6 +66,16 @@ def test_5_4_up_to_0_10_2_a_follower_truncates_to_its_high_watermark(
             play << "to 2: Fetch orders-0@0"
 
 
+def test_5_4_what_cannot_be_truncated_is_not_followed() -> None:
+    """Its directory fails just then; in 0.10.2 itself that is the end of the broker."""
+    play = Hosting(state_of(leader=-1, epoch=0), **switched("truncation-by-epoch", False))
+    with play:
+        grown(play, (4, 10))
+        play.disk.directories[0].failed = True
+        play >> leader_and_isr(state_of(leader=2, epoch=9)) << "follows 2 for orders-0 in epoch 9"
+        play << "LeaderAndIsr: NONE KAFKA_STORAGE_ERROR" >> after_ms(2_000)
+
+
 @pytest.mark.parametrize(
     ("how", "again"),
     [
