@@ -179,6 +179,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         self._out = bytearray()
         self._in = bytearray()
         self._heard = self._said = 0.0
+        self._attempted = False
         self._read_timeout_s = 0.0
 
     @property
@@ -233,14 +234,19 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
             self.close()
 
     def _connect_loop(self, retry: KazooRetry) -> object:
+        """An attempt that failed has answered what waited for it. What was asked since then waits
+        for the next one; where no name resolved there was none."""
+        self._attempted = False
         try:
             return super()._connect_loop(retry)
         except ForceRetryError:
-            self.session.lose_connection()  # where no name resolved nothing was attempted
+            if not self._attempted:
+                self.session.lose_connection()
             raise
 
     def _connect_attempt(self, host: str, hostip: str, port: int, retry: KazooRetry) -> object:
         """One connection from its beginning to its end (kazoo's has its loop in here)."""
+        self._attempted = True
         retry.reset()  # no back-off: the Java client always waits as long
         self._socket, self.session.linked = None, False
         self.gate.enter(self)

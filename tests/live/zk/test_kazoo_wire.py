@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.zk.owner import (
+    PATIENCE_S,
     QUICK,
     T_MS,
     TICK_MS,
@@ -174,6 +176,43 @@ def test_replies_come_before_the_state_that_explains_them(
     tap.hang_up()
     owner.until_state(DISCONNECTED)
     assert owner.seen == [CONNECTED, Reply(Code.CONNECTION_LOSS), DISCONNECTED]
+
+
+class AtOnce(Owner):
+    """An owner that reacts before the connection's thread goes on: as soon as the connection is
+    lost it asks again."""
+
+    session: KazooSession
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told = threading.Condition()
+
+    def post(self, action: Callable[[], None]) -> None:
+        with self._told:
+            action()
+            self._told.notify_all()
+
+    def until(self, done: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
+        with self._told:
+            assert self._told.wait_for(done, patience_s), self.seen
+
+    def on_state(self, state: SessionState) -> None:
+        super().on_state(state)
+        if state is DISCONNECTED:
+            self.session.submit(Exists("/"), self.seen.append)
+
+
+def test_what_is_asked_when_the_connection_is_lost_waits_for_the_next_one(
+    service: KazooService, tap: Tap
+) -> None:
+    owner = AtOnce()
+    owner.session = connect(service, owner)
+    tap.hang_up()
+    owner.until(lambda: len(owner.seen) == 4)
+    assert owner.states == [CONNECTED, DISCONNECTED, CONNECTED]
+    (reply,) = (one for one in owner.seen if isinstance(one, Reply))
+    assert reply.code is Code.OK
 
 
 def test_a_queued_write_does_not_go_out_under_a_new_session(
