@@ -21,7 +21,7 @@ from emulator.broker.truncation import offset_truncation_state
 from emulator.kernel.promise import Promise
 from emulator.kernel.scheduler import Task
 from emulator.kernel.sync import Condition, Monitor
-from emulator.model.errors import Errors, KafkaError
+from emulator.model.errors import Errors, KafkaError, UnexpectedAppendOffset
 from emulator.model.offset_log import UNDEFINED_EPOCH
 from emulator.profiles.guards.following import (
     FAILED_PARTITIONS_LEAVE,
@@ -419,6 +419,9 @@ class ReplicaFetcherThread:
             return
         try:
             await hosted.append_records_to_follower(batches)
+        except UnexpectedAppendOffset as error:
+            self._unexpected(partition, error)
+            return
         except KafkaError:
             self._storage_error(partition)
             return
@@ -450,6 +453,14 @@ class ReplicaFetcherThread:
             self._mark_failed(partition)
         else:
             self._delay(partition, Errors.KAFKA_STORAGE_ERROR.name)
+
+    def _unexpected(self, partition: TopicPartition, error: KafkaError) -> None:
+        """Whatever else is thrown: the partition fails (KIP-461); before, the thread ended."""
+        if self._failed_leave:
+            self._mark_failed(partition)
+        else:
+            self._running = False
+            self._context.failed("ReplicaFetcherThread", error)
 
     def _mark_failed(self, partition: TopicPartition) -> None:
         """It leaves this thread until the next LeaderAndIsr (markPartitionFailed)."""

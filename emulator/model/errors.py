@@ -62,6 +62,14 @@ class KafkaError(Exception):
         self.error, self.message = error, message
 
 
+class UnexpectedAppendOffset(KafkaError):
+    """UnexpectedAppendOffsetException: what was fetched begins before the follower's log end."""
+
+    def __init__(self, base_offset: int, log_end_offset: int) -> None:
+        text = f"the first offset {base_offset} is less than the next offset {log_end_offset}"
+        super().__init__(Errors.UNKNOWN_SERVER_ERROR, text)
+
+
 class IllegalState(KafkaError):
     """IllegalStateException: a thread of Kafka found what its code says cannot be."""
 

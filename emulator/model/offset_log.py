@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from emulator.model.batches import Batch
+from emulator.model.errors import UnexpectedAppendOffset
 
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
@@ -102,8 +103,11 @@ class OffsetLog:
         return batch
 
     def append_as_follower(self, batches: tuple[Batch, ...]) -> None:
-        """Append what was fetched, offsets as they are."""
+        """Append what was fetched, offsets as they are. UnexpectedAppendOffset: a leader that lost
+        its log and wrote another one of the same epoch has batches of other lengths."""
         for batch in batches:
+            if batch.base_offset < self.log_end_offset:
+                raise UnexpectedAppendOffset(batch.base_offset, self.log_end_offset)
             assert batch.base_offset == self.log_end_offset, (
                 f"{batch} does not follow {self.log_end_offset}"
             )

@@ -239,6 +239,34 @@ def test_5_5_in_0_8_2_whoever_is_out_of_range_of_a_longer_leader_drops_its_whole
 @pytest.mark.parametrize(
     ("how", "reaction"),
     [
+        ({"profile": "2.1"}, "ReplicaFetcherThread failed: UnexpectedAppendOffset"),
+        ({"profile": "2.4"}, None),
+        (
+            switched("failed-partitions-leave", False),
+            "ReplicaFetcherThread failed: UnexpectedAppendOffset",
+        ),
+    ],
+)
+def test_5_5_what_begins_before_the_log_end_is_not_appended(
+    how: dict[str, object], reaction: str | None
+) -> None:
+    """A leader that lost its log, and leads on in the same epoch, has batches of other lengths. Up
+    to 2.2 that is the end of the thread, from 2.3 on the partition fails."""
+    with following(**how) as play:
+        play >> answered(fetched(ORDERS_0, 0, 1)) << "to 2: Fetch orders-0@2"
+        play >> answered(fetched(ORDERS_0, 1))
+        if reaction is not None:
+            error = "UNKNOWN_SERVER_ERROR: the first offset 1 is less than the next offset 2"
+            play << f"{reaction}: {error}" >> after_ms(5_000)
+        else:
+            assert ORDERS_0 in play.fetchers.failed_partitions
+        assert play.hosted().log.log_end_offset == 2
+        play.forget()
+
+
+@pytest.mark.parametrize(
+    ("how", "reaction"),
+    [
         ({"profile": "0.10.2"}, "halts: a log directory cannot be written"),
         ({"profile": "1.0"}, "orders-0 delayed: KAFKA_STORAGE_ERROR"),
         ({"profile": "2.1"}, "orders-0 delayed: KAFKA_STORAGE_ERROR"),

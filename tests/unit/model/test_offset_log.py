@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from emulator.model.batches import Batch
+from emulator.model.errors import UnexpectedAppendOffset
 from emulator.model.offset_log import UNDEFINED_EPOCH, EpochCache, EpochEntry, OffsetLog
 
 properties = settings(derandomize=True, deadline=None)
@@ -117,6 +118,9 @@ def test_a_follower_takes_only_what_follows_its_own_end() -> None:
     assert log.log_end_offset == 4
     with pytest.raises(AssertionError, match="does not follow 4"):
         log.append_as_follower((Batch(5, 6, 50, 0),))
+    with pytest.raises(UnexpectedAppendOffset, match="first offset 3 is less than .* 4"):
+        log.append_as_follower((Batch(3, 6, 50, 0),))
+    assert log.log_end_offset == 4
 
 
 def test_each_new_epoch_is_noted_where_its_first_record_lies() -> None:
