@@ -27,6 +27,8 @@ class LeadersAreTold(Invariant):
             view = self.facts.views.of(name, event.broker)
             if view is None or view.leader != event.broker or shown.leader < 0:
                 continue
+            if event.broker not in shown.replicas:
+                continue  # its replica has moved away, and a StopReplica is to tell it
             if shown.leader != event.broker and shown.leader_epoch > view.leader_epoch:
                 text = f"broker {event.broker} ends, shows {shown.leader} as leader in epoch "
                 text += f"{shown.leader_epoch}, and leads in {view.leader_epoch}"

@@ -92,6 +92,13 @@ def shown_deposed(leader: int) -> History:
     return quiet().shown(1, 1, leader, *others, at=(1,)).tell(e.BrokerExited, 1)
 
 
+def moved_away() -> History:
+    """The replica of broker 1 moves away, which a StopReplica is to tell it; it ends before."""
+    state = PartitionState(ORDERS, 1, 2, 1, (2, 3), 1, (2, 3))
+    history = quiet().tell(e.MetadataCacheUpdated, 1, 3, 1, REPLICAS, (state,))
+    return history.tell(e.BrokerExited, 1)
+
+
 def dead_and_back(*, told: bool) -> History:
     """Broker 2 dies and is new again ten seconds later."""
     history = quiet().tell(e.BrokerChange, 3, (), (2,), (), (1, 3))
@@ -150,6 +157,7 @@ CASES = [
     Case("acks follow the isr", lambda: alone(900), lambda: alone(2000)),
     Case("eligible members join", lambda: joins(registered=True), lambda: joins(registered=False)),
     Case("leaders are told", lambda: shown_deposed(1), lambda: shown_deposed(2)),
+    Case("leaders are told", moved_away, lambda: shown_deposed(3)),
     Case("the dead are known", lambda: dead_and_back(told=True), lambda: dead_and_back(told=False)),
     Case("updates tell something new", lambda: told_twice((0, 1)), lambda: told_twice((0, 0))),
 ]
