@@ -118,7 +118,7 @@ def test_a_follower_takes_only_what_follows_its_own_end() -> None:
     assert log.log_end_offset == 4
     with pytest.raises(AssertionError, match="does not follow 4"):
         log.append_as_follower((Batch(5, 6, 50, 0),))
-    with pytest.raises(UnexpectedAppendOffset, match="first offset 3 is less than .* 4"):
+    with pytest.raises(UnexpectedAppendOffset, match=r"first offset 3 is less than .* 4"):
         log.append_as_follower((Batch(3, 6, 50, 0),))
     assert log.log_end_offset == 4
 
