@@ -33,7 +33,8 @@ class LeaderPartitions:
     async def add(self, partitions: Iterable[TopicPartition]) -> None:
         """When a whole LeaderAndIsr has made them led: not before, and not if it was broken off."""
         await self.lock()
-        self._led.update(dict.fromkeys(partitions))
+        if self._listed:
+            self._led.update(dict.fromkeys(partitions))
         self.unlock()
 
     async def remove(self, partitions: Iterable[TopicPartition]) -> None:

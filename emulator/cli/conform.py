@@ -20,6 +20,7 @@ from emulator.cli.conform_report import (
     play_lines,
     verdict_lines,
 )
+from emulator.cli.errors import writing
 from emulator.cli.run import (
     GuardOption,
     ProfileOption,
@@ -305,17 +306,9 @@ def _guided(case: Case, asked: Asked) -> Verdict:
         result: Guided = guided(case.reference, case.script, budget, case.look, line)
     asked.tell(guided_lines(result))
     if asked.save is not None and result.found:
-        with _written(asked.save):
+        with writing(asked.save):
             write_choices(result.choices, asked.save)
     return result.verdict
-
-
-@contextmanager
-def _written(file: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"{file}: cannot be written: {error.strerror}") from None
 
 
 def _replay(file: Path, cases: Sequence[Case], asked: Asked) -> bool:

@@ -10,6 +10,8 @@ import os
 import sys
 import tempfile
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,15 @@ from emulator.scenario.errors import UserError
 
 USER, FAULT, INTERRUPTED, BROKEN_PIPE = 64, 70, 130, 141
 _UsageError: Any = typer.BadParameter.__mro__[2]  # click's own base, wherever typer keeps it
+
+
+@contextmanager
+def writing(file: Path) -> Iterator[None]:
+    """Meanwhile it is the user's mistake if this file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{file}: cannot be written: {error.strerror}") from None
 
 
 class Fault(Exception):

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import msgspec
 from rich.console import Console
 
+from emulator.cli.errors import writing
 from emulator.faults.base import Stimulus, stimuli
 from emulator.runtime.by_hand import ByHand, NotDone
 from emulator.runtime.perform import SIMULATED, header_of
@@ -235,11 +236,9 @@ class Table:
             head=(f"Played by hand; the same again: {again}",),
         )
         aside = file.with_name(f".{file.name}.part")
-        try:
+        with writing(file):
             aside.write_text(text, encoding="utf-8")
             aside.replace(file)
-        except OSError as error:
-            raise UserError(f"{file}: cannot be written: {error.strerror}") from None
 
     def leave(self, again: str) -> None:
         """Say where it is saved, and how it is played again."""

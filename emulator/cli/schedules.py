@@ -15,12 +15,12 @@ import msgspec
 import typer
 from rich.console import Console
 
+from emulator.cli.errors import writing
 from emulator.explore.schedule import Choice, Schedule, read_schedule, written
 from emulator.explore.searching import broken_of
 from emulator.explore.stage import Broken, Played, Stage
 from emulator.invariants.base import Violation
 from emulator.kernel.scheduler import TaskFailed
-from emulator.scenario.errors import UserError
 from emulator.view.lanes import render_lanes
 
 BEFORE_US = 500_000
@@ -148,11 +148,9 @@ def tell_lanes(stage: Stage, played: Played, width: int | None) -> None:
 
 def keep_schedule(schedule: Schedule, file: Path) -> None:
     """Write it. Raises UserError."""
-    try:
+    with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(written(schedule), encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{file}: cannot be written: {error.strerror}") from None
 
 
 def schedule_json(schedule: Schedule) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import msgspec
 import typer
 from rich.console import Console
 
+from emulator.cli.errors import writing
 from emulator.runtime.run_directory import RUN_HELP, find_run
 from emulator.scenario.errors import UserError
 from emulator.view import asked
@@ -85,10 +86,8 @@ def _lanes(
 
 def write_page(page: str, file: Path, *, told: bool) -> None:
     """Keep a page, and say so."""
-    try:
+    with writing(file):
         file.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{file}: cannot be written: {error.strerror}") from None
     if told:
         typer.echo(f"{file}: {file.stat().st_size / 1e6:.1f} MB, open it in a browser")
 

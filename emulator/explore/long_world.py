@@ -14,15 +14,16 @@ from collections.abc import Callable, Iterator
 
 from emulator.explore.worlds import (
     FIRST_FAULT_MS,
-    RESTARTS_MS,
     SETTLED,
     Entry,
     parameters_of,
+    restarts,
+    started,
     written,
 )
 from emulator.faults.base import Stimulus, names_of, stimuli
 from emulator.faults.drawing import Assignment, Draw
-from emulator.faults.life import Kill, Start
+from emulator.faults.life import Kill
 from emulator.faults.pause import Pause
 from emulator.faults.stop_zookeeper import StopZookeeper
 from emulator.kernel.rng import Stream, mix
@@ -77,7 +78,7 @@ def draw_long_world(
             {"produce": name, "rate": 2, "acks": "all", "from": "2500ms", "until": f"{until_ms}ms"}
             for name in TOPICS
         ],
-        "faults": [*_faults(draw, until_ms, servers, suitable), *_restarts(until_ms)],
+        "faults": [*_faults(draw, until_ms, servers, suitable), *restarts(BROKERS, until_ms)],
         "kernel_late": f"{KERNEL_LATE_MS}ms",
         "run": f"{until_ms + SETTLE_MS}ms",
         "expect": [SETTLED],
@@ -94,7 +95,7 @@ def _faults(draw: Draw, until_ms: int, servers: int, suitable: Suitable) -> Iter
         if at_ms >= looks_ms:
             looks_ms = at_ms + LOOKS_MS
             alone = [broker for broker in BROKERS if held.get(Kill(broker).holds(), 0) <= at_ms]
-            yield from (_started(at_ms, broker) for broker in alone)
+            yield from (started(at_ms, broker) for broker in alone)
         stimulus = _drawn(draw, servers, suitable)
         if held.get(stimulus.holds(), 0) > at_ms:
             continue
@@ -117,15 +118,3 @@ def _drawn(draw: Draw, servers: int, suitable: Suitable) -> Stimulus:
         stimulus = draw.one_of(often).drawn(draw)
         if stimulus is not None and stimulus.healed() is not None and suitable(stimulus):
             return stimulus
-
-
-def _restarts(until_ms: int) -> Iterator[Entry]:
-    """Whoever ended is started; a broker that runs is left alone."""
-    for after_ms in RESTARTS_MS:
-        yield from (_started(until_ms + after_ms, broker) for broker in BROKERS)
-
-
-def _started(at_ms: int, broker: int) -> Entry:
-    """Unless it runs."""
-    start = Start(broker, if_down=True)
-    return {"at": f"{at_ms}ms", start.name: parameters_of(start)}

@@ -8,7 +8,7 @@ the same text on every machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -46,7 +46,7 @@ def draw_world(seed: int, chosen: Chosen = AS_USUAL) -> str:
     topics = {f"t{n}": _topic(draw, f"t{n}") for n in range(draw.between(1, 3))}
     safety_ms = FIRST_FAULT_MS + draw.spread(4_000, 40_000)
     workload = list(_workload(draw, safety_ms))
-    faults = [*_faults(draw, safety_ms), *_restarts(brokers, safety_ms)]
+    faults = [*_faults(draw, safety_ms), *restarts(brokers, safety_ms)]
     world = {
         "about": f"A random world, drawn from seed {seed}.",
         **_written_version(version, chosen),
@@ -174,10 +174,14 @@ def _plain(value: Any) -> Any:
     return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def _restarts(brokers: tuple[int, ...], safety_ms: int) -> Iterator[Entry]:
-    """Whoever ended is started; a broker that runs is left alone."""
+def restarts(brokers: Iterable[int], safety_ms: int) -> Iterator[Entry]:
+    """Whoever ended is started, some times."""
     for after_ms in RESTARTS_MS:
         for broker in brokers:
-            name = str(Start.__struct_config__.tag)
-            given = {"broker": broker, "if_down": True}
-            yield {"at": _time(safety_ms + after_ms), name: given}
+            yield started(safety_ms + after_ms, broker)
+
+
+def started(at_ms: int, broker: int) -> Entry:
+    """A broker that runs is left alone."""
+    start = Start(broker, if_down=True)
+    return {"at": _time(at_ms), start.name: parameters_of(start)}

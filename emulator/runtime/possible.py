@@ -38,22 +38,24 @@ class Possible:
 
 def is_possible(stimulus: Stimulus, world: Possible) -> bool:
     """Whether a target can be given it."""
+    return not _refusal(stimulus, world)
+
+
+def _refusal(stimulus: Stimulus, world: Possible) -> str:
+    """Why not; empty: it can."""
     try:
         world.consider(stimulus)
         stimulus.apply(world)
-    except CannotBeGiven:
-        return False
-    return True
+    except CannotBeGiven as why:
+        return str(why)
+    return ""
 
 
 def check_steps(scenario: Scenario, world: Possible, to: str) -> None:
     """Raises UserError for the first stimulus that `to` cannot be given."""
     for step in scenario.steps:
-        try:
-            world.consider(step.stimulus)
-            step.stimulus.apply(world)
-        except CannotBeGiven as why:
+        if why := _refusal(step.stimulus, world):
             raise UserError(
                 f"{scenario.source}: {step.stimulus.name} at {show_us(step.at_us)} cannot be given"
                 f" to {to}: {why}"
-            ) from None
+            )

@@ -2,13 +2,14 @@
 exist.
 
 Owns the check and where its complaint points. The names, types and bounds are those of
-`model.config` and of the profile; nothing here knows what a setting does.
+`model.config`, of `broker.topic_rules` and of the profile; nothing here knows what a setting does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from emulator.broker.topic_rules import check_topic_settings
 from emulator.model.config import (
     DERIVED,
     DYNAMIC_BROKER_PROPERTIES,
@@ -17,6 +18,7 @@ from emulator.model.config import (
     KafkaConfig,
     property_names,
 )
+from emulator.model.errors import KafkaError
 from emulator.profiles.base import Profile
 from emulator.scenario.document import Item
 from emulator.scenario.errors import UserError, instead_of
@@ -34,10 +36,13 @@ def dynamic_settings(item: Item) -> Settings:
 
 
 def topic_settings(item: Item | None) -> Settings:
-    """A mapping of topic settings, each name known."""
+    """A mapping of topic settings, each name known, each value one that Kafka takes."""
     settings = _named(item, TOPIC_PROPERTIES)
-    if item is not None and "min.insync.replicas" in settings:
-        item.mapping()["min.insync.replicas"].whole(least=1)
+    for name, value in item.mapping().items() if item is not None else ():
+        try:
+            check_topic_settings({name: settings[name]})
+        except KafkaError as failed:
+            value.fail(failed.message)
     return settings
 
 

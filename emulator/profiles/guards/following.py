@@ -67,7 +67,8 @@ FAILED_PARTITIONS_LEAVE = Guard(
     kafka="KIP-461",
     since="2.3",
     does="A partition that a fetcher cannot write leaves it until the next LeaderAndIsr. Without"
-    " it: the fetcher tries it again after every back-off.",
+    " it: the fetcher tries it again after every back-off, or ends where what it fetched does not"
+    " follow its log's end.",
     citation="spec §5.5; AbstractFetcherThread.scala@2.3.1 markPartitionFailed",
 )
 

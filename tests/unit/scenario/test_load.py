@@ -249,7 +249,7 @@ def test_a_setting_of_the_command_line_wins_everywhere() -> None:
         ("replica.lag.time.max.ms: 2000", "replica.lag.time.max.ms: 100", "must not be above"),
         ("{2: {num.io", "{5: {num.io", "there is no broker 5"),
         ("min.insync.replicas: 2", "min.insync.replica: 2", "did you mean min.insync.replicas?"),
-        ("min.insync.replicas: 2", "min.insync.replicas: two", "a whole number is wanted"),
+        ("min.insync.replicas: 2", "min.insync.replicas: two", "Not a number of type INT"),
         ("tick: 200ms", "tick: 200", "'200' is no time"),
         ("tick: 200ms", "tik: 200ms", "did you mean tick?"),
         ("run: 30s", "run: forever", "'forever' is no time"),
