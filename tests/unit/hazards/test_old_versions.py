@@ -164,3 +164,21 @@ def test_a_request_that_a_new_process_obeys(version: str, name: str) -> None:
     history.events[-1] = msgspec.structs.replace(history.events[-1], cause=written)
     history.tell(e.StopReplica, 2, 3, 1, ORDERS, 0, False)
     assert named(history, "requests reach whom they are for") == {name}
+
+
+@pytest.mark.parametrize(("version", "name"), [("0.8.2", "KAFKA-1387"), ("0.9.0", "")])
+def test_a_broker_that_waits_for_its_own_registration_to_go(version: str, name: str) -> None:
+    path = "/brokers/ids/2"
+    history = running(version).tell(e.BrokerStarting, 2, version)
+    unregistered = Violation("brokers are registered", "it knows of brokers []", (0, 1), None, 2)
+    missing = Violation(
+        "replicas return to isr", "[2] of its replicas are not in the ISR [1, 3]", (-1, 1), ORDERS
+    )
+    found_one = (e.ZkReply, 2, "create", path, -110, -1, 1_000)
+    history.tell(*found_one)
+    assert recognise(unregistered, history.events) == "", "that of its former life is waited out"
+    history.logged(2, "delete", path).logged(2, "create", path, "{}").tell(*found_one)
+    assert [recognise(v, history.events) for v in (unregistered, missing)] == [name, name]
+    others = msgspec.structs.replace(unregistered, broker=3)
+    assert recognise(others, history.events) == ""
+    assert recognise(unregistered, history.tell(e.BrokerStarted, 2).events) == ""
