@@ -17,15 +17,17 @@ COPY scenarios /src/scenarios
 RUN /opt/isr/bin/pip install --no-cache-dir --no-deps --no-index --no-build-isolation /src && \
     /opt/isr/bin/pip uninstall -y hatchling trove-classifiers setuptools
 
-FROM python:3.11-slim-bookworm AS isr
+FROM python:3.11-slim-bookworm AS place
 RUN groupadd --gid 10001 isr && useradd --uid 10001 --gid isr --create-home isr && \
     mkdir /data /traces /runs && chown isr:isr /data /traces /runs
-COPY --from=light /opt/isr /opt/isr
 ENV PATH=/opt/isr/bin:$PATH PYTHONUNBUFFERED=1
-USER isr
 WORKDIR /runs
 VOLUME ["/data", "/traces"]
 ENTRYPOINT ["isr"]
+
+FROM place AS isr
+COPY --from=light /opt/isr /opt/isr
+USER isr
 
 FROM python:3.11-slim-bookworm AS heavy
 COPY --from=light /tmp/heavy.lock /tmp/light.lock /tmp/
@@ -35,10 +37,11 @@ RUN python -m venv /opt/isr && \
     /opt/isr/bin/pip install --no-cache-dir --no-deps --no-build-isolation --require-hashes -r /tmp/heavy.lock && \
     /opt/isr/bin/pip uninstall -y setuptools
 
-FROM isr AS spark
-USER root
+# What is large comes first: a change of the project's own files copies the small layer alone.
+FROM place AS spark
 RUN command -v java >/dev/null || { apt-get -q update && \
         apt-get -q -y --no-install-recommends install openjdk-17-jre-headless && \
         rm -rf /var/lib/apt/lists/*; }
 COPY --from=heavy /opt/isr /opt/isr
+COPY --from=light /opt/isr /opt/isr
 USER isr

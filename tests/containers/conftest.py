@@ -38,10 +38,11 @@ def free_ports(count: int) -> list[int]:
             one.close()
 
 
-_FREE = iter(free_ports(7))
+_FREE = iter(free_ports(8))
 PAGES = {broker: next(_FREE) for broker in (1, 2, 3)}
 PORTS = {
     "ZOOKEEPER_PORT": str(next(_FREE)),
+    "SPARK_PORT": str(next(_FREE)),
     **{f"BROKER_{n}_PORT": str(next(_FREE)) for n in PAGES},
     **{f"BROKER_{n}_PAGE": str(port) for n, port in PAGES.items()},
 }
@@ -65,26 +66,27 @@ def left_by(*labels: str) -> list[str]:
 
 
 class Compose:
-    """`docker compose`, whichever version there is."""
+    """`docker compose`, whichever version there is, with options of its own (profiles)."""
 
-    def __init__(self) -> None:
+    def __init__(self, *options: str) -> None:
         has_plugin = subprocess.run(
             ["docker", "compose", "version"], capture_output=True, check=False
         )
         classic = shutil.which("docker-compose") or "docker-compose"
-        self._words = ["docker", "compose"] if has_plugin.returncode == 0 else [classic]
+        command = ["docker", "compose"] if has_plugin.returncode == 0 else [classic]
+        self._words = [*command, "-p", PROJECT, *options]
         self.engine: Any = engine()
         self.lookout: Lookout
 
     def __call__(self, *words: str) -> str:
         """What it printed. Its own progress goes to standard error."""
         done = subprocess.run(
-            [*self._words, "-p", PROJECT, *words],
+            [*self._words, *words],
             cwd=ROOT,
             env={**os.environ, **PORTS},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=600,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
