@@ -44,6 +44,7 @@ from emulator.protocol.messages import (
     FetchRequest,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
+    LiveBroker,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
     ProducedPartition,
@@ -63,6 +64,7 @@ EPOCH_DURING_DELETE = -2
 NO_EPOCH = -1
 
 Produced = tuple[ProducedPartition, ...]
+FindsBroker = Callable[[int], LiveBroker | None]
 
 
 class ReplicaManager:
@@ -277,12 +279,20 @@ class ReplicaManager:
                 )
         me = self._context.broker
         await self._make_leaders([(p, s) for p, s in accepted if s.leader == me], errors)
-        await self._make_followers([(p, s) for p, s in accepted if s.leader != me], errors)
+        following = [(p, s) for p, s in accepted if s.leader != me]
+        await self._make_followers(following, errors, self._leaders_of(request))
         self._mark_offline(s.partition for s in request.states if self._has_no_log(s.partition))
         self._start_high_watermark_checkpoint()
         assert self.fetchers is not None
         await self.fetchers.shutdown_idle_fetcher_threads()
         return LeaderAndIsrResponse(Errors.NONE, tuple(errors.items()))
+
+    def _leaders_of(self, request: LeaderAndIsrRequest) -> FindsBroker:
+        """Where a new leader is looked for: in the request up to 0.8.2, in the metadata cache from
+        0.9 on."""
+        if self._context.profile.leaders_in_request:
+            return {live.broker: live for live in request.live_leaders}.get
+        return self._metadata_cache.alive_broker
 
     def _has_no_log(self, partition: TopicPartition) -> bool:
         """A partition object was made, and its log could not be."""
@@ -342,10 +352,13 @@ class ReplicaManager:
         self._context.failed(what, failed)
 
     async def _make_followers(
-        self, states: list[tuple[Partition, PartitionState]], errors: dict[TopicPartition, Errors]
+        self,
+        states: list[tuple[Partition, PartitionState]],
+        errors: dict[TopicPartition, Errors],
+        leader_of: FindsBroker,
     ) -> None:
-        """Only when the new leader is alive in the metadata cache; otherwise the log is made and
-        nothing else changes, and the answer says no error (KAFKA-4443). Up to 0.10.2 they truncate
+        """Only when the new leader is known to be alive; otherwise the log is made and nothing else
+        changes, and the answer says no error (KAFKA-4443). Up to 0.10.2 they truncate
         to their high watermark here (KIP-101)."""
         changed: list[Partition] = []
         if states:
@@ -353,7 +366,7 @@ class ReplicaManager:
         for hosted, state in states:
             await self._context.kernel.checkpoint("make_follower")
             try:
-                if self._metadata_cache.alive_broker(state.leader) is None:
+                if leader_of(state.leader) is None:
                     await self._without_leader(hosted, state)
                 elif await hosted.make_follower(state):
                     changed.append(hosted)
@@ -374,7 +387,7 @@ class ReplicaManager:
             return
         await self.fetchers.add_fetcher_for_partitions(
             {
-                p.partition: self._initial_fetch_state(p, truncating=not truncates_first)
+                p.partition: self._initial_fetch_state(p, leader_of, truncating=not truncates_first)
                 for p in changed
             }
         )
@@ -398,10 +411,10 @@ class ReplicaManager:
             self._unread[hosted.partition] = None
 
     def _initial_fetch_state(
-        self, hosted: Partition, *, truncating: bool = True
+        self, hosted: Partition, leader_of: FindsBroker, *, truncating: bool = True
     ) -> InitialFetchState:
         assert hosted.leader_replica_id is not None and hosted.log is not None
-        leader = self._metadata_cache.alive_broker(hosted.leader_replica_id)
+        leader = leader_of(hosted.leader_replica_id)
         assert leader is not None, "the leader was alive when the role changed"
         offset = hosted.log.high_watermark if truncating else hosted.log.log_end_offset
         return InitialFetchState(leader, hosted.leader_epoch, offset, truncating)

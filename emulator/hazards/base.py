@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import ClassVar
 
+import msgspec
+
 from emulator.invariants.base import Violation
 from emulator.profiles.base import profiles
 from emulator.profiles.guards.base import Guard
@@ -57,6 +59,12 @@ def expelled(violation: Violation, events: Sequence[AnyEvent]) -> tuple[IsrUpdat
     assert isinstance(started, IsrUpdateStarted)
     (leo,) = (one.leo for one in started.out_of_sync if one.replica == violation.broker)
     return started, started.leo - leo
+
+
+def missing_members(violation: Violation) -> set[int]:
+    """The replicas that a violation says are not in an ISR; none: it says something else."""
+    named, found, _ = violation.text.partition(" of its replicas are not in the ISR")
+    return set(msgspec.json.decode(named, type=list[int])) if found else set()
 
 
 def lacks(guard: Guard, at: AnyEvent, events: Sequence[AnyEvent]) -> bool:

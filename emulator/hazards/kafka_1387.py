@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from emulator.hazards.base import Hazard, lacks
+from emulator.hazards.base import Hazard, lacks, missing_members
 from emulator.invariants.base import Violation
 from emulator.invariants.facts import Znodes
 from emulator.profiles.guards.controller import OWN_EPHEMERAL_CHECKED
@@ -27,12 +27,9 @@ class WaitsForItself(Hazard):
     breaks = ("brokers are registered", "replicas return to isr")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The broker, or the only one that is missing in an ISR, waits for what it wrote."""
-        return any(
-            violation.broker == broker
-            or violation.text.startswith(f"[{broker}] of its replicas are not in the ISR")
-            for broker in _waiting(events)
-        )
+        """The broker, or whoever is missing in an ISR, waits for what it wrote."""
+        concerned = missing_members(violation) or {violation.broker}
+        return concerned <= _waiting(events)
 
 
 def _waiting(events: Sequence[AnyEvent]) -> set[int]:

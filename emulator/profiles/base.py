@@ -45,7 +45,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     `top_level_paths` are those that brokers create, where they differ from the client's own;
     `registration_version` and `topic_version` those of the JSON that it writes; `send_backoff_ms`
     how long a controller's send thread waits before it tries again; `record_batches`: records that
-    come together stand in the log as one (format 2, KIP-98, 0.11)."""
+    come together stand in the log as one (format 2, KIP-98, 0.11); `leaders_in_request`: a follower
+    looks for its new leader in the LeaderAndIsr itself, not in its metadata cache (0.9)."""
 
     name: str
     release: str
@@ -63,6 +64,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     topic_version: int = 2
     send_backoff_ms: int = 100
     record_batches: bool = True
+    leaders_in_request: bool = False
 
     @property
     def propagation(self) -> Propagation:

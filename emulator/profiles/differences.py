@@ -49,6 +49,7 @@ def strategies(profile: Profile) -> dict[str, str]:
         "topic": f"version {profile.topic_version}",
         "send-backoff": f"{profile.send_backoff_ms} ms",
         "records": "in batches" if profile.record_batches else "each alone",
+        "new-leaders": "of the request" if profile.leaders_in_request else "of the metadata cache",
     }
 
 

@@ -14,6 +14,7 @@ PROFILE = first(
     topic_version=1,
     send_backoff_ms=300,
     record_batches=False,
+    leaders_in_request=True,
     defaults={
         "replica.lag.time.max.ms": "10000",
         "replica.lag.max.messages": "4000",

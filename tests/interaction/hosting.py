@@ -158,10 +158,13 @@ def leading(*, records: int = 10, **state: Any) -> Hosting:
 
 
 def leader_and_isr(
-    *states: PartitionState, controller_epoch: int = CONTROLLER_EPOCH, name: str = "LeaderAndIsr"
+    *states: PartitionState,
+    controller_epoch: int = CONTROLLER_EPOCH,
+    name: str = "LeaderAndIsr",
+    live: tuple[LiveBroker, ...] = LIVE,
 ) -> Incoming:
     """The controller tells roles; the answer names an error per partition."""
-    request = LeaderAndIsrRequest(2, controller_epoch, -1, states, LIVE)
+    request = LeaderAndIsrRequest(2, controller_epoch, -1, states, live)
 
     def start(play: Playbook) -> None:
         assert isinstance(play, Hosting)

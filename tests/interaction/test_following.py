@@ -512,7 +512,11 @@ def test_a_partition_in_the_same_epoch_goes_on_where_it_is() -> None:
         play.forget()
         play.run(
             play.fetchers.add_fetcher_for_partitions(
-                {ORDERS_0: play.replicas._initial_fetch_state(play.hosted())}
+                {
+                    ORDERS_0: play.replicas._initial_fetch_state(
+                        play.hosted(), play.metadata_cache.alive_broker
+                    )
+                }
             )
         )
         state = thread.partitions[ORDERS_0]
@@ -525,7 +529,10 @@ def test_a_partition_in_another_epoch_truncates_before_it_goes_on() -> None:
     with following(ORDERS_1) as play:
         play >> answered(fetched(ORDERS_0, 0, 1), fetched(ORDERS_1, 0))
         play.forget()
-        initial = play.replicas._initial_fetch_state(play.hosted())._replace(current_leader_epoch=5)
+        initial = play.replicas._initial_fetch_state(
+            play.hosted(), play.metadata_cache.alive_broker
+        )
+        initial = initial._replace(current_leader_epoch=5)
         play.run(play.fetchers.add_fetcher_for_partitions({ORDERS_0: initial}))
         state = play.fetchers.threads[2, 0].partitions[ORDERS_0]
         assert (state.fetch_offset, state.current_leader_epoch, state.truncating) == (0, 5, True)

@@ -8,7 +8,15 @@ import pytest
 from emulator.faults.clients import Produce
 from emulator.faults.pause import Pause
 from emulator.trace import events
-from tests.interaction.hosting import fetch, leading, produce
+from tests.interaction.hosting import (
+    LIVE,
+    fetch,
+    leader_and_isr,
+    leading,
+    produce,
+    state_of,
+    update_metadata,
+)
 from tests.interaction.playbook import after_ms
 from tests.spec.emulated import Emulated
 
@@ -72,6 +80,35 @@ def test_3_5_before_0_11_a_fetch_begins_at_its_very_offset_even_inside_what_came
     with leading(isr=(1, 2), profile=profile) as play:
         play >> produce(records=5, acks=1) << "produce: NONE at 10"
         play >> fetch(2, at=13, max_wait_ms=0) << "hw 13" << f"fetch-2: {begins}..15, hw 10"
+
+
+# -- 4.3: whom a follower knows --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("profile", "role"),
+    [("0.8.2", ["follows 2 for orders-0 in epoch 5"]), ("0.9.0", []), ("2.6", [])],
+)
+def test_4_3_from_0_9_on_a_new_leader_has_to_be_in_the_followers_metadata_cache(
+    profile: str, role: list[str]
+) -> None:
+    """Up to 0.8.2 the LeaderAndIsr says itself which leaders live: H28 came with 0.9
+    (ReplicaManager@0.8.2.2 makeFollowers is given `leaders`, @0.9.0.1 the MetadataCache)."""
+    with leading(epoch=4, profile=profile) as play:
+        play >> update_metadata(live=LIVE[:1]) << "UpdateMetadata: done"
+        play >> leader_and_isr(state_of(leader=2, epoch=5))
+        for line in role:
+            play << line
+        play << "LeaderAndIsr: NONE NONE"
+        play.forget()
+
+
+def test_4_3_in_0_8_2_a_leader_that_the_request_does_not_name_is_not_followed() -> None:
+    """Although the metadata cache has it."""
+    with leading(epoch=4, profile="0.8.2") as play:
+        play >> leader_and_isr(state_of(leader=2, epoch=5), live=LIVE[2:])
+        play << "LeaderAndIsr: NONE NONE"
+        assert play.hosted().leader_replica_id == 1
 
 
 # -- 3.6: acks -------------------------------------------------------------------------------------

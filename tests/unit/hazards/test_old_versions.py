@@ -8,7 +8,7 @@ import pytest
 from emulator.hazards.base import recognise
 from emulator.invariants.base import Violation
 from emulator.trace import events as e
-from emulator.trace.values import Lagging
+from emulator.trace.values import Lagging, PartitionState
 from tests.unit.invariants.history import ORDERS, REPLICAS, History, violations
 
 
@@ -182,3 +182,28 @@ def test_a_broker_that_waits_for_its_own_registration_to_go(version: str, name: 
     others = msgspec.structs.replace(unregistered, broker=3)
     assert recognise(others, history.events) == ""
     assert recognise(unregistered, history.tell(e.BrokerStarted, 2).events) == ""
+
+
+@pytest.mark.parametrize(("version", "name"), [("0.9.0", "KAFKA-4443"), ("0.10.2", "")])
+def test_a_follower_that_does_not_know_yet_that_its_leader_lives(version: str, name: str) -> None:
+    history = running(version).tell(e.BrokerStarting, 2, version)
+    told = PartitionState(ORDERS, 1, 1, 0, (1, 3), 1, REPLICAS)
+    missing = Violation(
+        "replicas return to isr", "[2] of its replicas are not in the ISR [1, 3]", (-1, 1), ORDERS
+    )
+    history.tell(e.LeaderAndIsr, 2, 3, 1, told)
+    assert recognise(missing, history.events) == name
+    both = msgspec.structs.replace(missing, text=missing.text.replace("[2]", "[1, 2]"))
+    assert recognise(both, history.events) == "", "1 was told nothing"
+    history.tell(e.MetadataCacheUpdated, 2, 3, 1, REPLICAS, ())
+    assert recognise(missing, history.events) == name, "it is not told again"
+    history.tell(e.LeaderAndIsr, 2, 3, 1, told).tell(e.BecomesFollower, 2, ORDERS, 1, 0, 0, 0)
+    assert recognise(missing, history.events) == ""
+
+
+def test_a_follower_whose_metadata_have_its_leader_has_no_such_excuse() -> None:
+    history = running("0.9.0").tell(e.MetadataCacheUpdated, 2, 3, 1, REPLICAS, ())
+    history.tell(e.LeaderAndIsr, 2, 3, 1, PartitionState(ORDERS, 1, 1, 0, (1, 3), 1, REPLICAS))
+    missing = "[2] of its replicas are not in the ISR [1, 3]"
+    lacking = Violation("replicas return to isr", missing, (-1, 1), ORDERS)
+    assert recognise(lacking, history.events) == ""
