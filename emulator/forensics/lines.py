@@ -107,8 +107,10 @@ def _seconds(text: str) -> int:
 
 def find_logs(folder: Path) -> list[LogFile]:
     """All of Kafka's log files below a folder, each with its broker. Raises UserError."""
-    if not folder.is_dir():
+    if not folder.exists():
         raise UserError(f"{folder}: there is no such folder")
+    if not folder.is_dir():
+        raise UserError(f"{folder}: a file; the folder is wanted that has each broker's logs below")
     files = []
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         found = _FILE.fullmatch(path.name)

@@ -94,7 +94,7 @@ class BrokerProcess:
         self.config = KafkaConfig.of(options.profile.values, options.settings)
         sink.listen(self._tell)
         data, directories = options.data, self.config.log_directories
-        self._disk = Disk(directories) if data is None else stored_disk(data, self.config)
+        self._disk = Disk(directories) if data is None else stored_disk(data, self.config, self.log)
         self.node = self._make_node()
         self._page = self._make_page()
 

@@ -1,9 +1,10 @@
 """Sockets of one process, on one thread: frames in, frames out, connections made and lost.
 
 Call-backs are made on this thread; who owns a line takes them to where it lives. A line of the
-broker's end delivers one frame and then waits until it is told to read on, as Kafka's processors
-mute a channel; what a stranger sends in the meantime stays in the operating system. A frame that is
-too long, or no frame, ends the line. Knows frames, no message.
+broker's end delivers one frame and then waits until it is told to read on and has nothing more to
+send, as Kafka's processors mute a channel; what a stranger sends in the meantime, or does not read,
+stays in the operating system. A frame that is too long, or no frame, ends the line. Knows frames,
+no message.
 """
 
 from __future__ import annotations
@@ -52,10 +53,20 @@ class Line:
         """Any thread: what is still to be written is written if it can be at once."""
         self._sockets.do(lambda: self._end("closed here"))
 
+    @property
+    def unsent(self) -> int:
+        """Bytes that the other end has not taken yet."""
+        return len(self._out)
+
     # -- on the sockets' thread --------------------------------------------------------------------
 
+    def _busy(self) -> bool:
+        """An answer is to come, or is on its way: nothing is read before it is sent
+        (SocketServer.scala@2.6.3 processCompletedSends)."""
+        return self._muted or (self._one_at_a_time and bool(self._out))
+
     def _wanted(self) -> int:
-        read = 0 if self._muted else selectors.EVENT_READ
+        read = 0 if self._busy() else selectors.EVENT_READ
         return read | (selectors.EVENT_WRITE if self._out else 0)
 
     def move(self, ready: int) -> None:
@@ -63,7 +74,8 @@ class Line:
         try:
             if ready & selectors.EVENT_WRITE:
                 self._flush()
-            if ready & selectors.EVENT_READ and not self._muted:
+                self._deliver()
+            if ready & selectors.EVENT_READ and not self._busy():
                 self._read()
         except OSError as error:
             self._end(error.strerror or str(error))
@@ -114,7 +126,7 @@ class Line:
 
     def _deliver(self) -> None:
         """Whole frames, one or all."""
-        while not (self._over or self._muted) and len(self._in) >= _HEAD:
+        while not (self._over or self._busy()) and len(self._in) >= _HEAD:
             length = length_of(bytes(self._in[:_HEAD]))
             if len(self._in) < _HEAD + length:
                 return
@@ -194,6 +206,7 @@ class Sockets:
     def _line(self, end: socket.socket, *, one_at_a_time: bool) -> Line:
         end.setblocking(False)
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # whose peer is gone ends
         return Line(self, end, one_at_a_time=one_at_a_time)
 
     def close(self) -> None:

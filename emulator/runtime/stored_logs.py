@@ -2,7 +2,8 @@
 
 What a broker's process finds again after a SIGKILL: every write goes to the operating system before
 anything follows from it, checkpoints are written aside and renamed. Half a batch at the end of a
-segment is cut off. Indices are not written. Sources: Log.scala, LogSegment.scala,
+segment is cut off, and what follows it; a directory with a checkpoint that cannot be read has
+failed. Indices are not written. Sources: Log.scala, LogSegment.scala, CheckpointFile.scala,
 OffsetCheckpointFile.scala, LeaderEpochCheckpointFile.scala@2.6.3.
 """
 
@@ -11,7 +12,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,10 +34,17 @@ REPLICATION_OFFSETS = "replication-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 META = "meta.properties"
 _LOG = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
+_SEGMENT = re.compile(r"\d{20}\.log")
+_OFFSET, _EPOCH = re.compile(r"\S+ \d+ \d+"), re.compile(r"\d+ \d+")
 
 
-def stored_disk(folder: Path, config: KafkaConfig) -> Disk:
-    """The disk of a broker whose log directories are in `folder` (more than one: `log-N` each)."""
+class BadCheckpoint(Exception):
+    """A checkpoint file that cannot be read: whose, and what is wrong (an IOException there)."""
+
+
+def stored_disk(folder: Path, config: KafkaConfig, log: Callable[[str], None]) -> Disk:
+    """The disk of a broker whose log directories are in `folder` (more than one: `log-N` each).
+    `log` is told why one has failed from the beginning (LogManager.scala@2.6.3 loadLogs)."""
     disk = Disk(config.log_directories)
     several = config.log_directories > 1
     places = [folder / f"log-{d.number}" if several else folder for d in disk.directories]
@@ -43,6 +52,9 @@ def stored_disk(folder: Path, config: KafkaConfig) -> Disk:
         disk.directories = [StoredDirectory(n, place) for n, place in enumerate(places)]
     except OSError as error:
         raise UserError(f"--data {folder}: {error.strerror}") from None
+    for directory in disk.directories:
+        if isinstance(directory, StoredDirectory) and directory.why:
+            log(f"log directory {directory.folder} is offline: {directory.why}")
     return disk
 
 
@@ -65,12 +77,20 @@ class StoredDirectory(LogDirectory):
     def __init__(self, number: int, folder: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
         super().__init__(number)
         self.folder, self._segment_bytes = folder, segment_bytes
+        self.why = ""
         folder.mkdir(parents=True, exist_ok=True)
-        for place in sorted(folder.iterdir()):
+        try:
+            self._load()
+        except BadCheckpoint as error:
+            self.failed, self.why = True, str(error)
+            self.logs.clear()
+
+    def _load(self) -> None:
+        for place in sorted(self.folder.iterdir()):
             found = _LOG.fullmatch(place.name)
             if found is not None and place.is_dir():
                 self.open_log(TopicPartition(found["topic"], int(found["partition"])))
-        marks = _read_lines(folder / REPLICATION_OFFSETS)
+        marks = _read_lines(self.folder / REPLICATION_OFFSETS, _OFFSET)
         self.checkpointed_high_watermarks = {
             TopicPartition(topic, int(number)): int(offset) for topic, number, offset in marks
         }
@@ -148,39 +168,43 @@ class StoredLog(OffsetLog):
         self._segments: list[int] = []
         self._ends: list[tuple[int, int]] = []
         self._file: BinaryIO | None = None
-        entries = [EpochEntry(int(e), int(o)) for e, o in _read_lines(folder / LEADER_EPOCHS)]
+        entries = [
+            EpochEntry(int(e), int(o)) for e, o in _read_lines(folder / LEADER_EPOCHS, _EPOCH)
+        ]
         self.epochs = StoredEpochs(folder / LEADER_EPOCHS, entries)
         self._recover()
 
     # -- at start ----------------------------------------------------------------------------------
 
     def _recover(self) -> None:
-        """Read all segments; what follows a hole or half a batch is cut off."""
-        names = sorted(self._folder.glob("*.log"))
+        """Read all segments; what follows half a batch is cut off (Log.scala@2.6.3 recoverLog)."""
+        names = sorted(p for p in self._folder.iterdir() if _SEGMENT.fullmatch(p.name))
         if names:
             self.log_start_offset = self.log_end_offset = int(names[0].stem)
+        whole = True
         for path in names:
             base = int(path.stem)
-            if base < self.log_end_offset:
+            if not whole or base < self.log_end_offset:
                 path.unlink()
                 continue
             self._segments.append(base)
-            self._read_segment(path)
+            whole = self._read_segment(path)
         self.epochs.truncate_from_end(self.log_end_offset)
         self.recovery_point = self.log_end_offset
 
-    def _read_segment(self, path: Path) -> None:
-        data, at, size = path.read_bytes(), 0, 0
-        try:
+    def _read_segment(self, path: Path) -> bool:
+        """Whether all of it could be read; a log that was cut inside a batch has a hole there."""
+        data, at = path.read_bytes(), 0
+        with suppress(Malformed):
             for batch in read_batches(data):
+                if batch.base_offset < self.log_end_offset:
+                    break
                 super()._append(batch)
                 at += batch.size
-                size = at
                 self._ends.append((len(self._segments) - 1, at))
-        except Malformed:
-            size = at
-        if size < len(data):
-            os.truncate(path, size)
+        if at < len(data):
+            os.truncate(path, at)
+        return at == len(data)
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -247,11 +271,22 @@ class StoredLog(OffsetLog):
             self._file = None
 
 
-def _read_lines(path: Path) -> list[list[str]]:
-    """The entries of a checkpoint file: a version, how many, and one per line."""
+def _read_lines(path: Path, form: re.Pattern[str]) -> list[list[str]]:
+    """The entries of a checkpoint file: a version, how many, and one per line; none where there is
+    no file, or an empty one. BadCheckpoint (CheckpointFile.scala@2.6.3 read)."""
     if not path.exists():
         return []
-    return [line.split() for line in path.read_text().splitlines()[2:] if line.strip()]
+    lines = path.read_text(errors="replace").splitlines()
+    if not lines:
+        return []
+    if lines[0] != "0":
+        raise BadCheckpoint(f"{path}: version {lines[0][:40]!r}; 0 is known")
+    for number, line in enumerate(lines[2:], 3):
+        if not form.fullmatch(line):
+            raise BadCheckpoint(f"{path}: line {number}: {line[:40]!r} is no entry")
+    if lines[1:2] != [str(len(lines) - 2)]:
+        raise BadCheckpoint(f"{path}: line 2: there are {max(0, len(lines) - 2)} entries")
+    return [line.split() for line in lines[2:]]
 
 
 def _write_lines(path: Path, lines: list[str]) -> None:

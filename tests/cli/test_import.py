@@ -63,6 +63,7 @@ def test_a_report_on_an_emulated_run(isr: Isr, tmp_path: Path) -> None:
     [
         (("import", "EMPTY"), "no state-change.log*, controller.log* or server.log*"),
         (("import", "EMPTY/nowhere"), "there is no such folder"),
+        (("import", __file__), "a file; the folder is wanted that has each broker's logs below"),
         (("report", "EMPTY"), "no run directory"),
         (("record", "shrink-and-expand"), "--kafka VERSION or --kafka-home DIR"),
         (("record", "shrink-and-expand", "--kafka", "4.1.0"), "4.0 has no ZooKeeper"),

@@ -289,6 +289,40 @@ def test_whatever_comes_is_a_request_or_malformed(data: bytes, key: int, version
         pass
 
 
+FRAMES = [
+    (request_frame(request, version, 1, "c", 0)[4:], profile)
+    for profile, request, _, version in _spoken()
+]
+STRIKES = st.lists(
+    st.tuples(
+        st.integers(8, 400),
+        st.one_of(
+            st.sampled_from([b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x80\0\0\0", b"\xff" * 8]),
+            st.binary(min_size=1, max_size=4),
+            st.none(),
+        ),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.sampled_from(FRAMES), STRIKES)
+def test_a_request_with_wrong_bytes_in_it_is_a_request_or_malformed(
+    frame: tuple[bytes, str], strikes: list[tuple[int, bytes | None]]
+) -> None:
+    """Of every API in every version; other numbers and lengths, and what is cut off."""
+    data, profile = frame
+    for at, bytes_ in strikes:
+        at = min(at, len(data))
+        data = data[:at] if bytes_ is None else data[:at] + bytes_ + data[at + len(bytes_) :]
+    try:
+        arrived(data, spoken(profiles()[profile]))
+    except (Malformed, Unsupported, TooNew):
+        pass
+
+
 # -- record batches --------------------------------------------------------------------------------
 
 

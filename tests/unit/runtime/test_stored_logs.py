@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from emulator.model.config import KafkaConfig
@@ -117,6 +117,88 @@ def test_half_a_batch_at_the_end_is_cut_off(tmp_path: Path, opened: Opened) -> N
     assert opened(tmp_path).logs[ORDERS].log_end_offset == 3
 
 
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(at=st.integers(0, 6 * 200), torn=st.booleans())
+def test_whatever_became_of_a_byte_what_is_before_it_is_found_again(
+    at: int, torn: bool, tmp_path_factory: pytest.TempPathFactory, opened: Opened
+) -> None:
+    """Six batches, two in a segment. A segment is cut off inside a batch, or a byte is another: all
+    whole batches before are there, nothing behind, and the log goes on from there."""
+    folder = tmp_path_factory.mktemp("data")
+    log = opened(folder, 450).open_log(ORDERS)
+    for _ in range(6):
+        log.append_as_leader(1, len(DATA[1]), 0, DATA[1])
+    struck, inside = divmod(min(at, 6 * len(DATA[1]) - 1), 2 * len(DATA[1]))
+    segment = sorted((folder / "orders-0").glob("*.log"))[struck]
+    data = bytearray(segment.read_bytes())
+    if torn:
+        del data[inside:]
+    else:
+        data[inside] ^= 0xFF
+    segment.write_bytes(data)
+    assume(inside % len(DATA[1]) if torn else inside % len(DATA[1]) not in UNCHECKED)
+    found = opened(folder, 450).logs[ORDERS]
+    assert found.log_end_offset == 2 * struck + inside // len(DATA[1])
+    found.append_as_leader(3, len(DATA[3]), 0, DATA[3])
+    again = opened(folder, 450).logs[ORDERS]
+    assert shape(again) == shape(found)
+    named = {int(path.stem) for path in (folder / "orders-0").glob("*.log")}
+    assert named <= {batch.base_offset for batch in again.batches}
+
+
+UNCHECKED = (*range(8), *range(12, 16))
+"""Offset and leader epoch, which the leader writes into a batch's head: no checksum has them."""
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    name=st.sampled_from(["replication-offset-checkpoint", "orders-0/leader-epoch-checkpoint"]),
+    left=st.integers(0, 20),
+    rubbish=st.binary(max_size=6),
+)
+def test_a_checkpoint_is_found_again_or_its_directory_has_failed_and_says_why(
+    name: str,
+    left: int,
+    rubbish: bytes,
+    tmp_path_factory: pytest.TempPathFactory,
+    opened: Opened,
+) -> None:
+    """Cut off, and with something else behind it."""
+    folder = tmp_path_factory.mktemp("data")
+    directory = opened(folder)
+    log = directory.open_log(ORDERS)
+    log.epochs.assign(3, 0)
+    log.append_as_leader(2, 200, 3, DATA[2])
+    directory.checkpoint({ORDERS: 2})
+    whole = (folder / name).read_bytes()
+    (folder / name).write_bytes(whole[:left] + rubbish)
+    found = opened(folder)
+    assert found.failed == bool(found.why)
+    if found.failed:
+        assert name in found.why
+        assert not found.logs
+    else:
+        assert found.logs[ORDERS].log_end_offset == 2
+    (folder / name).write_bytes(whole)
+    assert opened(folder).checkpointed_high_watermarks == {ORDERS: 2}
+
+
+def test_a_broker_is_told_which_directory_is_offline_and_why(tmp_path: Path) -> None:
+    config = KafkaConfig.of(profiles()["2.6"].values, {"log.dirs": "a,b"})
+    stored_disk(tmp_path, config, print)
+    (tmp_path / "log-1" / "replication-offset-checkpoint").write_text("0\n2\norders 0 7\n")
+    told: list[str] = []
+    disk = stored_disk(tmp_path, config, told.append)
+    assert [one.failed for one in disk.directories] == [False, True]
+    (line,) = told
+    assert line.startswith(f"log directory {tmp_path / 'log-1'} is offline: ")
+    assert line.endswith("replication-offset-checkpoint: line 2: there are 1 entries")
+
+
 def test_what_is_deleted_is_gone(tmp_path: Path, opened: Opened) -> None:
     directory = opened(tmp_path)
     directory.open_log(ORDERS).append_as_leader(1, 200, 0, DATA[1])
@@ -145,5 +227,5 @@ def test_a_folder_belongs_to_one_broker(tmp_path: Path) -> None:
 
 def test_each_log_directory_has_its_folder(tmp_path: Path) -> None:
     config = KafkaConfig.of(profiles()["2.6"].values, {"log.dirs": "a,b"})
-    assert len(stored_disk(tmp_path, config).directories) == 2
+    assert len(stored_disk(tmp_path, config, print).directories) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log-0", "log-1"]
