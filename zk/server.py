@@ -287,7 +287,7 @@ def find_java() -> str:
             return java
         seen.append(f"{java} is version {version or 'unknown'}")
     found = "; ".join(seen) or "none in JAVA_HOME or PATH"
-    raise JavaNotFound(f"Java {JAVA_MIN} or newer is needed for the ZooKeeper server: {found}")
+    raise JavaNotFound(f"Java {JAVA_MIN} or newer is needed: {found}")
 
 
 @functools.cache

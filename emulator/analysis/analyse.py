@@ -18,6 +18,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -26,7 +27,7 @@ from emulator.analysis.aggregations import Aggregation, aggregations
 from emulator.analysis.counted import COLUMNS, counted
 from emulator.analysis.dataset import Dataset
 from emulator.analysis.derived import KEY, RARE_COLUMNS, is_small, of_kinds, rare, sharing
-from emulator.analysis.errors import AnalysisError
+from emulator.analysis.errors import AnalysisError, why
 from emulator.analysis.history import history
 from emulator.analysis.session import interpreted
 
@@ -35,6 +36,8 @@ AT_ONCE = 3
 TABLES, CSV = "tables", "csv"
 OnTable = Callable[[str, int, int], None]
 """Told a table that is done, how many are, and of how many."""
+Look = Callable[..., Dataset]
+"""`open_dataset` of the same data set; it takes `thorough`."""
 
 
 class Analysis(msgspec.Struct):
@@ -46,13 +49,27 @@ class Analysis(msgspec.Struct):
 
 
 def analyse(spark: SparkSession, dataset: Dataset, on_table: OnTable = lambda *_: None) -> Analysis:
-    """Everything. AnalysisError when a file turns out to be unreadable within."""
+    """Everything. AnalysisError when a file turns out to be damaged within."""
     try:
         with kept(spark, dataset) as rows:
             found = _all(rows, on_table)
             return Analysis(found, runs_of(rows), dataset.rows)
-    except PySparkException as error:
-        raise AnalysisError(f"{dataset.base}: {_why(error)}") from None
+    except (PySparkException, Py4JJavaError) as error:
+        raise AnalysisError(f"{dataset.base}: {why(error)}") from None
+
+
+def analyse_readable(
+    spark: SparkSession, found: Dataset, look: Look, on_table: OnTable = lambda *_: None
+) -> tuple[Dataset, Analysis]:
+    """Everything; where a file that looked whole is damaged within, `look` names it: what is left
+    without it, and its tables. AnalysisError."""
+    try:
+        return found, analyse(spark, found, on_table)
+    except AnalysisError:
+        rest = look(thorough=True)
+        if rest.problems == found.problems:
+            raise
+        return rest, analyse(spark, rest, on_table)
 
 
 @contextmanager
@@ -110,8 +127,3 @@ def write(found: Analysis, out: Path, *, csv: bool) -> None:
         aside.replace(out / TABLES / f"{name}.parquet")
         if csv:
             pa_csv.write_csv(table, out / CSV / f"{name}.csv")
-
-
-def _why(error: PySparkException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0][:300] if lines else type(error).__name__

@@ -8,7 +8,7 @@ column or a version that nobody knows, is told with the file's name. It reads no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -70,16 +70,25 @@ class Dataset(msgspec.Struct):
     problems: list[Problem] = []
 
 
-def open_dataset(base: Path, *, skip_bad: bool = False, unfinished: bool = False) -> Dataset:
-    """Look at all files. The first problem is a BadDataset, unless `skip_bad` leaves them out;
-    `unfinished`: a run may still go on."""
+def open_dataset(
+    base: Path,
+    *,
+    skip_bad: bool = False,
+    unfinished: bool = False,
+    thorough: bool = False,
+    only: Collection[Path] | None = None,
+) -> Dataset:
+    """Look at all files, or `only` these. The first problem is a BadDataset, unless `skip_bad`
+    leaves them out; `unfinished`: a run may still go on; `thorough`: a footer's word is not enough,
+    every row is read."""
     if not base.is_dir():
         raise BadDataset(f"{base}: there is no such directory")
-    files = sorted(file for part in (EVENTS, RUNS) for file in pieces(base / part))
+    every = (file for part in (EVENTS, RUNS) for file in pieces(base / part))
+    files = sorted(every if only is None else only)
     if not files:
         raise BadDataset(f"{base}: an empty data set: it has no Parquet file in {EVENTS} or {RUNS}")
     with ThreadPoolExecutor(_READERS) as pool:
-        looked = list(pool.map(_look_at, files))
+        looked = list(pool.map(_read_through if thorough else _look_at, files))
     found = Dataset(base, [], [])
     versions = [seen.version for seen in looked if isinstance(seen, _Seen)]
     version = max(set(versions), key=lambda one: (versions.count(one), one), default=0)
@@ -138,6 +147,18 @@ def _look_at(file: Path) -> _Seen | str:
     if version > DATASET_VERSION:
         return f"data set version {version}; this isr knows {DATASET_VERSION} and before"
     return _strange_column(found) or _Seen(version, footer.num_rows, file.stat().st_size)
+
+
+def _read_through(file: Path) -> _Seen | str:
+    """The same, of a file whose rows have all been read."""
+    seen = _look_at(file)
+    try:
+        if isinstance(seen, _Seen):
+            for _ in pq.ParquetFile(file).iter_batches():
+                pass
+    except (pa.ArrowException, OSError) as error:
+        return f"is damaged: {_first_line(error)}"
+    return seen
 
 
 def _strange_column(found: pa.Schema) -> str:

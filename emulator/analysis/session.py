@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import socket
+import struct
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from emulator.analysis import jvm_archive
-from emulator.analysis.errors import NoSpark
+from emulator.analysis.errors import NoSpark, why
 from zk.server import JavaNotFound, find_java
 
 LOCAL = "local[*]"
@@ -41,6 +42,11 @@ _SMALL_STEPS = {
 room for a batch of each column."""
 _ONE_PARTITION = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 """What tables begin with is small (`derived.shared`): it is shuffled once and never again."""
+_STREAM_REQUEST, _NAME = 6, b"/files/isr"
+_QUESTION = struct.pack(
+    f">qbi{len(_NAME)}s", 8 + 1 + 4 + len(_NAME), _STREAM_REQUEST, len(_NAME), _NAME
+)
+"""For a file that no Spark master has: the cheapest of its messages that is answered."""
 _MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|yarn|k8s://.+|spark://[^:,]+:\d+(,[^:,]+:\d+)*")
 _QUIET = Path(__file__).with_name("log4j2.properties")
 
@@ -74,23 +80,36 @@ def check_master(master: str) -> None:
     try:
         find_java()
     except JavaNotFound as error:
-        raise NoSpark(f"Spark needs Java: {error}") from None
+        raise NoSpark(f"Spark needs Java. {error}") from None
     if master.startswith("spark://"):
         _require_answer(master)
 
 
 def _require_answer(master: str) -> None:
-    """One of several masters is enough."""
-    why = ""
+    """One of several masters is enough. Spark itself would try for a minute and more."""
+    silence = ""
     for server in master.removeprefix("spark://").split(","):
         host, _, port = server.rpartition(":")
-        try:
-            socket.create_connection((host, int(port)), timeout=ANSWER_S).close()
-        except OSError as error:
-            why = error.strerror or str(error)
-        else:
+        silence = _silence(host, int(port))
+        if not silence:
             return
-    raise NoSpark(f"--spark-master {master}: the master does not answer: {why}")
+    raise NoSpark(f"--spark-master {master}: the master does not answer: {silence}")
+
+
+def _silence(host: str, port: int) -> str:
+    """Why there is no answer; none if there is any at all, even a closed connection: a master that
+    wants TLS does not understand the question, and Spark may have been told so."""
+    try:
+        with socket.create_connection((host, port), timeout=ANSWER_S) as peer:
+            peer.sendall(_QUESTION)
+            peer.recv(1)
+    except TimeoutError:
+        return f"nothing is heard of it for {ANSWER_S:.0f} s"
+    except (ConnectionResetError, BrokenPipeError):
+        return ""
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def start(
@@ -104,7 +123,7 @@ def start(
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     wanted = {**_SETTINGS, **_driver(master), **(settings or {})}
-    wanted[_JAVA] += " " + jvm_archive.options(Path(find_java()), write=remember)
+    wanted[_JAVA] += " " + jvm_archive.options(_java(), write=remember)
     builder = SparkSession.builder.master(master).appName("isr")
     for key, value in wanted.items():
         builder = builder.config(key, value)
@@ -112,11 +131,18 @@ def start(
     try:
         return builder.getOrCreate()
     except PySparkException as error:
-        raise NoSpark(f"--spark-master {master}: {_first_line(error)}") from None
+        raise NoSpark(f"--spark-master {master}: {why(error)}") from None
     except Exception as error:  # noqa: BLE001 (py4j's; whatever it is, there is no session)
-        raise NoSpark(
-            f"--spark-master {master}: Spark does not start: {_first_line(error)}"
-        ) from None
+        raise NoSpark(f"--spark-master {master}: Spark does not start: {_started(error)}") from None
+
+
+def _java() -> Path:
+    """The one that Spark's script will run. Where JAVA_HOME is set it looks nowhere else."""
+    java = Path(find_java())
+    home = os.environ.get("JAVA_HOME")
+    if home and java != Path(home, "bin", "java"):
+        del os.environ["JAVA_HOME"]
+    return java
 
 
 def sized(rows: int) -> dict[str, str]:
@@ -164,6 +190,7 @@ def _memory_mb() -> int:
     return max(1024, min(total // 4 // 2**20, 16 * 1024))
 
 
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:200]
+def _started(error: BaseException) -> str:
+    """Spark gives up on its masters behind our back: all that we see is that it has stopped."""
+    found = why(error)
+    return "no master has taken it" if "stopped SparkContext" in found else found

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,32 +50,36 @@ def command(
             "--keep-classes", help="Leave Java's archive of classes: later starts are quicker."
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The tables as one JSON object.")] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="The tables as one JSON object (--follow: a line per update)."),
+    ] = False,
 ) -> None:
     """Compute every table of a data set with Spark, and write a report that needs no network.
 
     Below DIR: report.html, its pictures as PNG, tables/NAME.parquet, and with --csv csv/NAME.csv.
     """
     from emulator.analysis import session
-    from emulator.analysis.analyse import analyse, write
+    from emulator.analysis.analyse import analyse_readable, write
     from emulator.analysis.dataset import open_dataset
     from emulator.analysis.report import write_report
 
     into, given = out or dataset / OUT, settings_of(conf)
     session.check_master(master)
     if follow:
-        _follow(dataset, into, master, given)
+        _follow(dataset, into, master, given, skip_bad=skip_bad, as_json=as_json)
         return
     began_s = time.monotonic()
-    found = open_dataset(dataset, skip_bad=skip_bad)
-    for problem in found.problems:
-        print(f"left out: {problem}", file=sys.stderr)
+    look = partial(open_dataset, dataset, skip_bad=skip_bad)
+    found = look()
     _say(f"{found.rows:,} rows in {len(found.events) + len(found.runs):,} files; Spark starts")
     spark = session.start(master, {**session.sized(found.rows), **given}, remember=keep_classes)
     try:
-        made = analyse(spark, found, _told)
+        found, made = analyse_readable(spark, found, look, _told)
     finally:
         spark.stop()
+    for problem in found.problems:
+        print(f"left out: {problem}", file=sys.stderr)
     write(made, into, csv=csv)
     page = write_report(made, into, f"Analysis of {dataset.resolve().name}", found.problems)
     took_s = time.monotonic() - began_s
@@ -85,32 +91,47 @@ def command(
     typer.echo(f"report         {page}")
 
 
-def _follow(dataset: Path, into: Path, master: str, conf: dict[str, str]) -> None:
+def _follow(
+    dataset: Path, into: Path, master: str, conf: dict[str, str], *, skip_bad: bool, as_json: bool
+) -> None:
     """Until Ctrl-C, which is how it is meant to end."""
-    from pyspark.errors import StreamingQueryException
-
     from emulator.analysis import session
     from emulator.analysis.errors import AnalysisError
-    from emulator.analysis.follow import follow
+    from emulator.analysis.follow import Following
 
     if not dataset.is_dir():
         raise AnalysisError(f"{dataset}: there is no such directory")
     spark = session.start(master, {**session.sized(0), **conf})
+    following = Following(dataset, into, _Renewed(as_json).told, skip_bad=skip_bad)
     try:
-        query = follow(spark, dataset, into, _renewed)
+        query = following.start(spark)
         _say(f"following {dataset}; the report is {into / 'report.html'}; Ctrl-C ends it")
-        query.awaitTermination()
-    except KeyboardInterrupt:
+        with suppress(KeyboardInterrupt):
+            following.wait(query)
         query.stop()
-    except StreamingQueryException as error:
-        raise AnalysisError(f"{dataset}: {str(error).splitlines()[0][:300]}") from None
     finally:
         spark.stop()
 
 
-def _renewed(made: Any) -> None:
-    ended = sum(run["verdict"] is not None for run in made.runs)
-    typer.echo(f"{len(made.runs):,} runs, {ended:,} of them over")
+class _Renewed:
+    """A line whenever the tables are new; what is left out of them is said once."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self._said: set[str] = set()
+
+    def told(self, found: Dataset, made: Any) -> None:
+        for text in map(str, found.problems):
+            if text not in self._said:
+                print(f"left out: {text}", file=sys.stderr, flush=True)
+                self._said.add(text)
+        ended = sum(run["verdict"] is not None for run in made.runs)
+        if self._as_json:
+            left_out = _left_out(found)
+            line = {"rows": found.rows, "runs": len(made.runs), "over": ended, "left_out": left_out}
+            typer.echo(msgspec.json.encode(line))
+        else:
+            typer.echo(f"{len(made.runs):,} runs, {ended:,} of them over")
 
 
 def settings_of(conf: list[str] | None) -> dict[str, str]:
@@ -138,12 +159,15 @@ def _say(text: str) -> None:
 
 def _json(found: Dataset, made: Any, page: Path, took_s: float) -> dict[str, Any]:
     """`rows`, `runs`, `left_out` (path, why), `seconds`, `report`, `tables` (name to rows)."""
-    left_out = [{"path": str(p.path), "why": p.why} for p in found.problems]
     return {
         "rows": found.rows,
         "runs": len(made.runs),
-        "left_out": left_out,
+        "left_out": _left_out(found),
         "seconds": round(took_s, 3),
         "report": str(page),
         "tables": {name: table.to_pylist() for name, table in made.tables.items()},
     }
+
+
+def _left_out(found: Dataset) -> list[dict[str, str]]:
+    return [{"path": str(p.path), "why": p.why} for p in found.problems]

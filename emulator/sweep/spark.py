@@ -17,7 +17,7 @@ import msgspec
 from pyspark import SparkContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
-from emulator.analysis.errors import AnalysisError
+from emulator.analysis.errors import AnalysisError, why
 from emulator.scenario.errors import UserError
 from emulator.sweep.batch import Done, Work, done, play_batch, violated_runs
 from emulator.sweep.grid import Batch, Grid, batches
@@ -96,7 +96,7 @@ def sweep(
         job.over.wait(30)
         raise
     if job.failure is not None:
-        raise AnalysisError(f"the sweep failed: {_why(job.failure)}; --resume goes on with it")
+        raise AnalysisError(f"the sweep failed: {why(job.failure)}; --resume goes on with it")
     on_progress(counted.now(job.finished()))
 
 
@@ -158,10 +158,3 @@ class _Appended(AccumulatorParam[list[Done]]):
 
     def addInPlace(self, value1: list[Done], value2: list[Done]) -> list[Done]:  # noqa: N802
         return [*value1, *value2]
-
-
-def _why(error: BaseException) -> str:
-    """The executors' own last line, of a page of Java."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if "Error: " in line or "Exception: " in line]
-    return (told or lines or [type(error).__name__])[0][:300]

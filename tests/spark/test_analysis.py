@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,19 @@ from pyspark.sql import DataFrame, SparkSession
 from emulator import cli
 from emulator.analysis import session, tables
 from emulator.analysis.aggregations import aggregations
-from emulator.analysis.analyse import Analysis, analyse, in_order, kept, write
+from emulator.analysis.analyse import Analysis, analyse, analyse_readable, in_order, kept, write
 from emulator.analysis.counted import counted
-from emulator.analysis.dataset import RunKey, open_dataset, pieces
+from emulator.analysis.dataset import Dataset, RunKey, open_dataset, pieces
 from emulator.analysis.derived import rare, sharing
-from emulator.analysis.errors import NoSpark
-from emulator.analysis.follow import follow, known_files
+from emulator.analysis.errors import AnalysisError, BadDataset, NoSpark
+from emulator.analysis.follow import Following, known_files
 from emulator.analysis.history import history
 from emulator.analysis.report import write_report
 from emulator.analysis.writer import RunWriter, write_run
 from emulator.runtime import rows
 from emulator.scenario.load import loads
 from emulator.trace.rows import Figure
+from tests.unit.analysis.test_dataset import damage
 from tests.unit.view.traces import Script
 
 pytestmark = pytest.mark.spark
@@ -141,22 +143,33 @@ def test_a_stream_that_was_stopped_goes_on_without_loss_or_double_count(
     base, out = tmp_path / "data", tmp_path / "out"
     told: list[int] = []
 
-    def fails_once(made: Analysis) -> None:
+    def fails_once(_: Dataset, made: Analysis) -> None:
         told.append(len(made.runs))
         if len(told) == 1:
             raise OSError("the machine went away")
 
+    def stream(*, skip_bad: bool = False) -> None:
+        one = Following(base, out, fails_once, skip_bad=skip_bad)
+        one.wait(one.start(spark, once=True))
+
     add(base, 1)
-    with pytest.raises(Exception, match="the machine went away"):
-        follow(spark, base, out, fails_once, once=True).awaitTermination()
+    with pytest.raises(AnalysisError, match="the machine went away"):
+        stream()
     add(base, 2)
     live = RunWriter(base, RunKey("by-hand", "2.6", "zk", "0x3"), rows.began(SCENARIO, 3))
     for event in Script().shrink_and_late_news().events:
         live(event)
     live.flush()
-    follow(spark, base, out, fails_once, once=True).awaitTermination()
+    stream()
+    bad = base / "runs" / "torn.parquet"
+    bad.write_bytes(b"PAR1")
+    with pytest.raises(BadDataset, match=r"torn\.parquet: cannot be read as Parquet"):
+        stream()
+    stream(skip_bad=True)
+    assert told[-1] == 3, "the rest goes on"
+    bad.unlink()
     live.finish(rows.ended_with([], 30_000_000))
-    follow(spark, base, out, fails_once, once=True).awaitTermination()
+    stream()
     assert told[0] == 1 and told[-1] == 3
     assert sorted(known_files(out)) == sorted(pieces(base.resolve()))
     whole = made_of(spark, base)
@@ -202,18 +215,30 @@ def test_what_cannot_be_read_is_left_out_and_listed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     base = tmp_path / "data"
-    for seed in (1, 2):
+    for seed in (1, 2, 3, 4):
         add(base, seed)
-    spoilt = next(pieces(base / "events"))
-    spoilt.write_bytes(spoilt.read_bytes()[:-40])
+    truncated, damaged, endless, _ = sorted(pieces(base / "events"))
+    truncated.write_bytes(truncated.read_bytes()[:-40])
+    (base / "runs" / "by-hand~2.6~zk~0x3.parquet").unlink()
     monkeypatch.setattr(session, "start", lambda *_, **__: spark)
     monkeypatch.setattr(SparkSession, "stop", lambda _: None)
     assert cli.execute(["analyze", str(base)]) == 64
-    assert f"{spoilt}: cannot be read as Parquet" in capsys.readouterr().err
+    assert f"{truncated}: cannot be read as Parquet" in capsys.readouterr().err
+    damage(damaged)
     assert cli.execute(["analyze", str(base), "--skip-bad", "--json"]) == 0
     out, err = capsys.readouterr()
     found = json.loads(out)
-    assert [one["path"] for one in found["left_out"]] == [str(spoilt)]
-    assert f"left out: {spoilt}" in err
-    assert str(spoilt) in (base / "analysis" / "report.html").read_text()
-    assert [row["changes"] for row in found["tables"]["isr_churn"]] == [1]
+    left_out = {str(truncated), str(damaged), str(endless.parent)}
+    assert {one["path"] for one in found["left_out"]} == left_out
+    page = (base / "analysis" / "report.html").read_text()
+    assert all(f"left out: {path}: " in err and path in page for path in left_out)
+    assert [row["changes"] for row in found["tables"]["isr_churn"]] == [1], "of the fourth"
+
+
+def test_a_file_that_is_damaged_within_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark finds it out, in a page of Java; a thorough look says which file it is."""
+    add(tmp_path, 1)
+    look = partial(open_dataset, tmp_path)
+    damage(next(pieces(tmp_path / "events")))
+    with pytest.raises(BadDataset, match=r"part-00000.parquet: is damaged: .*--skip-bad"):
+        analyse_readable(spark, look(), look)

@@ -41,6 +41,15 @@ def truncated(piece: Path) -> None:
     piece.write_bytes(piece.read_bytes()[:-100])
 
 
+def damage(piece: Path) -> None:
+    """Zeros where the first column's values were; the footer says that all is well."""
+    first = pq.ParquetFile(piece).metadata.row_group(0).column(0)
+    start = first.dictionary_page_offset or first.data_page_offset
+    data = bytearray(piece.read_bytes())
+    data[start : start + first.total_compressed_size] = bytes(first.total_compressed_size)
+    piece.write_bytes(data)
+
+
 def with_a_column(piece: Path) -> None:
     table = pq.read_table(piece, partitioning=None)
     pq.write_table(table.append_column("mood", pa.nulls(len(table), pa.string())), piece)
@@ -84,6 +93,24 @@ def test_a_file_that_cannot_be_used_is_named_and_can_be_left_out(
     rest = open_dataset(three, skip_bad=True)
     assert [p.path for p in rest.problems] == [piece_of(three, "b")]
     assert rest.events == [piece_of(three, "a"), piece_of(three, "c")]
+
+
+def test_a_file_whose_footer_is_whole_and_whose_rows_are_not_is_found_by_reading_it(
+    three: Path,
+) -> None:
+    damage(piece_of(three, "b"))
+    assert open_dataset(three).problems == []
+    with pytest.raises(BadDataset) as said:
+        open_dataset(three, thorough=True)
+    assert str(said.value).startswith(f"{piece_of(three, 'b')}: is damaged")
+    rest = open_dataset(three, thorough=True, skip_bad=True)
+    assert rest.events == [piece_of(three, "a"), piece_of(three, "c")]
+
+
+def test_of_some_files_only_those_are_looked_at(three: Path) -> None:
+    truncated(piece_of(three, "b"))
+    some = [piece_of(three, "a"), *pieces(three / "runs")]
+    assert open_dataset(three, only=some).events == [piece_of(three, "a")]
 
 
 def test_an_empty_data_set_and_one_that_is_not_there_are_named(tmp_path: Path) -> None:
