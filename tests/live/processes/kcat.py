@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.live.processes.cluster import Brokers
@@ -29,16 +31,25 @@ class Kcat:
         self, brokers: Brokers, broker: int, *words: str, given: str = ""
     ) -> tuple[int, str, str]:
         """Exit code, what it says, and what it complains of."""
-        told = subprocess.run(
+        with self.typing(brokers, broker, *words) as session:
+            said, complaints = session.communicate(given, timeout=60)
+        return session.returncode, said, complaints
+
+    @contextmanager
+    def typing(self, brokers: Brokers, broker: int, *words: str) -> Iterator[subprocess.Popen[str]]:
+        """A session that somebody types into; over when this is left."""
+        with subprocess.Popen(
             (self._command, "-b", f"127.0.0.1:{brokers.ports[broker]}", *words),
-            input=given,
             env=self._environment,
-            capture_output=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
-            check=False,
-        )
-        return told.returncode, told.stdout, told.stderr
+        ) as session:
+            try:
+                yield session
+            finally:
+                session.kill()
 
 
 def found() -> Kcat:

@@ -140,8 +140,9 @@ def test_metadata_is_that_brokers_cache_however_old(brokers: Brokers, kcat: Kcat
         asked = (brokers, leader, "untold")
         assert isrs_by_kcat(kcat, *asked) == [leader, follower]
         assert isrs_by_confluent(*asked) == [leader, follower]
+        assert isrs_by_kafka_python(*asked) == [leader, follower]
         controller.resume()
-        for isrs in (isrs_by_confluent, partial(isrs_by_kcat, kcat)):
+        for isrs in (isrs_by_confluent, isrs_by_kafka_python, partial(isrs_by_kcat, kcat)):
             brokers.until(lambda isrs=isrs: isrs(*asked), lambda found: found == [leader])
 
 
@@ -149,6 +150,18 @@ def isrs_by_confluent(brokers: Brokers, asked: int, topic: str) -> list[int]:
     one = f"127.0.0.1:{brokers.ports[asked]}"
     admin = AdminClient({**librdkafka(brokers), "bootstrap.servers": one})
     return list(admin.list_topics(topic, timeout=10).topics[topic].partitions[0].isrs)
+
+
+def isrs_by_kafka_python(brokers: Brokers, asked: int, topic: str) -> list[int]:
+    """Once it knows all brokers it asks whom it likes, and waits long for who stands still: it is
+    made to like this one."""
+    admin = kafka.KafkaAdminClient(bootstrap_servers=f"127.0.0.1:{brokers.ports[asked]}")
+    try:
+        admin._manager.least_loaded_node = lambda: asked
+        (found,) = admin.describe_topics([topic])
+        return list(found["partitions"][0]["isr_nodes"])
+    finally:
+        admin.close()
 
 
 def isrs_by_kcat(kcat: Kcat, brokers: Brokers, asked: int, topic: str) -> list[int]:

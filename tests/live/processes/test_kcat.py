@@ -9,13 +9,18 @@ import pytest
 
 from tests.live.processes.cluster import Brokers, three_brokers
 from tests.live.processes.kcat import Kcat
+from tests.live.processes.situations import move_leader
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
-    settings = ("zookeeper.session.timeout.ms=30000", "replica.lag.time.max.ms=30000")
+    settings = (
+        "zookeeper.session.timeout.ms=30000",
+        "replica.lag.time.max.ms=30000",
+        "auto.leader.rebalance.enable=false",
+    )
     with three_brokers(tmp_path_factory.mktemp("brokers"), *settings) as running:
         running.create("orders", (1, 2, 3), (3, 1, 2))
         yield running
@@ -86,3 +91,26 @@ def test_acks_all_is_refused_while_the_isr_is_too_small(kcat: Kcat, brokers: Bro
     assert code != 0
     assert "Delivery failed for message: Broker: Not enough in-sync replicas" in complaints
     kcat(brokers, 1, *produce, "acks=1", given="x\n")
+
+
+TYPED = [f"line {n:4d} {'.' * 90}" for n in range(2000)]
+"""kcat reads blocks: some of it waits there until there is more."""
+
+
+def test_a_session_goes_on_at_the_new_leader_when_the_old_one_says_that_it_is_none(
+    kcat: Kcat, brokers: Brokers
+) -> None:
+    brokers.create("moved", (1, 2))
+    words = ("-P", "-t", "moved", "-p", "0", "-X", "acks=all", "-X", "retries=0", "-X", "debug=msg")
+    with kcat.typing(brokers, 1, *words) as session:
+        assert session.stdin is not None
+        session.stdin.write("\n".join(TYPED[:-1]) + "\n")
+        session.stdin.flush()
+        asked = ("-Q", "-t", "moved:0:-1")
+        brokers.until(lambda: kcat(brokers, 1, *asked).split()[-1], lambda end: int(end) > 1000)
+        move_leader(brokers, "moved", 1, 2)
+        _, complaints = session.communicate(TYPED[-1] + "\n", timeout=60)
+    assert session.returncode == 0, complaints
+    assert "Broker: Not leader for partition" in complaints
+    consume = ("-C", "-t", "moved", "-p", "0", "-o", "beginning", "-e", "-q", "-f", "%s\n")
+    assert kcat(brokers, 3, *consume).splitlines() == TYPED
