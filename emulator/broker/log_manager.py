@@ -87,7 +87,11 @@ class LogManager:
         self.check(directory)
         known = partition in directory.logs
         await self._context.kernel.checkpoint("open_log" if known else "create_log")
-        log = directory.open_log(partition)
+        try:
+            log = directory.open_log(partition)
+        except KafkaError:
+            self._report(directory)
+            raise
         hw = directory.checkpointed_high_watermarks.get(partition, 0)
         log.high_watermark = min(max(hw, log.log_start_offset), log.log_end_offset)
         log.flush_interval_messages = self._flush_interval(partition.topic)

@@ -11,9 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from emulator.model.errors import Errors, KafkaError
+from emulator.model.topic_names import why_illegal
 
-NAME_LENGTH_MAX = 249
-_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _INT, _LONG = 2**31 - 1, 2**63 - 1
 _REPLICAS = re.compile(r"(\*|\d+:\d+(,\d+:\d+)*)?")
 
@@ -28,16 +27,8 @@ class BadValue(KafkaError):
 
 def check_topic_name(topic: str) -> None:
     """Topic.validate. Raises KafkaError."""
-    if not topic:
-        raise _illegal("Topic name is illegal, it can't be empty")
-    if topic in (".", ".."):
-        raise _illegal('Topic name cannot be "." or ".."')
-    if len(topic) > NAME_LENGTH_MAX:
-        most = f"it can't be longer than {NAME_LENGTH_MAX} characters"
-        raise _illegal(f"Topic name is illegal, {most}, topic name: {topic}")
-    if not _LEGAL.fullmatch(topic):
-        only = "a character other than ASCII alphanumerics, '.', '_' and '-'"
-        raise _illegal(f'Topic name "{topic}" is illegal, it contains {only}')
+    if why := why_illegal(topic):
+        raise _illegal(why)
 
 
 def can_collide(topic: str) -> bool:

@@ -41,6 +41,9 @@ from zk.kazoo_service import KazooService
 from zk.server import ServerError, ensure_chroot, parse_address, wait_until_ready
 
 SLICE_US = 1_000_000
+SHOWN = 1000
+"""Characters of a line."""
+
 OLDEST = (1, 0)
 """Older ones write record formats that are not spoken."""
 
@@ -189,9 +192,10 @@ class BrokerProcess:
     # -- what it says ------------------------------------------------------------------------------
 
     def log(self, text: str) -> None:
-        """One line on standard error, with the time."""
+        """One line on standard error, with the time; strangers have a say in some."""
+        shown = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text[:SHOWN])
         now = datetime.now(UTC).strftime("%H:%M:%S.%f")[:-3]
-        print(f"{now} broker {self.options.broker}: {text}", file=sys.stderr, flush=True)
+        print(f"{now} broker {self.options.broker}: {shown}", file=sys.stderr, flush=True)
 
     def _tell(self, event: events.AnyEvent) -> None:
         """The few events that whoever watches the process wants to know."""

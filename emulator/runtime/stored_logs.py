@@ -89,7 +89,8 @@ class StoredDirectory(LogDirectory):
         for place in sorted(self.folder.iterdir()):
             found = _LOG.fullmatch(place.name)
             if found is not None and place.is_dir():
-                self.open_log(TopicPartition(found["topic"], int(found["partition"])))
+                partition = TopicPartition(found["topic"], int(found["partition"]))
+                self.logs[partition] = StoredLog(self, place, self._segment_bytes)
         marks = _read_lines(self.folder / REPLICATION_OFFSETS, _OFFSET)
         self.checkpointed_high_watermarks = {
             TopicPartition(topic, int(number)): int(offset) for topic, number, offset in marks
@@ -99,11 +100,15 @@ class StoredDirectory(LogDirectory):
         return self.folder / f"{partition.topic}-{partition.partition}"
 
     def open_log(self, partition: TopicPartition) -> OffsetLog:
-        """See LogDirectory."""
+        """See LogDirectory. KafkaError where it cannot be made: the directory has failed."""
         log = self.logs.get(partition)
         if log is None:
-            place = self._place(partition)
-            log = self.logs[partition] = StoredLog(self, place, self._segment_bytes)
+            try:
+                log = StoredLog(self, self._place(partition), self._segment_bytes)
+            except OSError as error:
+                self.failed = True
+                raise KafkaError(Errors.KAFKA_STORAGE_ERROR, error.strerror or str(error)) from None
+            self.logs[partition] = log
         return log
 
     def remove_log(self, partition: TopicPartition) -> None:

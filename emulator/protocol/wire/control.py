@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from emulator.model.errors import Errors
+from emulator.model.topic_names import why_illegal
 from emulator.protocol.messages import (
     AlteredIsr,
     AlterIsrPartition,
@@ -76,7 +77,7 @@ def _states_in(entity: Any) -> tuple[PartitionState, ...]:
 def _state_in(topic: str, state: Any) -> PartitionState:
     version = state.partition_epoch if hasattr(state, "partition_epoch") else state.zk_version
     return PartitionState(
-        TopicPartition(topic, state.partition_index),
+        _partition_in(topic, state.partition_index),
         state.controller_epoch,
         state.leader,
         state.leader_epoch,
@@ -88,6 +89,15 @@ def _state_in(topic: str, state: Any) -> PartitionState:
         getattr(state, "is_new", False),
         tuple(getattr(state, "offline_replicas", ())),
     )
+
+
+def _partition_in(topic: str, number: int) -> TopicPartition:
+    """What a controller names becomes a folder. Whoever forges one may not choose which."""
+    if why := why_illegal(topic):
+        raise ValueError(why)
+    if number < 0:
+        raise ValueError(f"partition {number}")
+    return TopicPartition(topic, number)
 
 
 def _partition_errors(errors: Iterable[tuple[TopicPartition, Errors]]) -> list[Values]:
@@ -244,7 +254,7 @@ def _stopped(entity: Any) -> Iterable[StopReplicaPartition]:
     if hasattr(entity, "topic_states"):
         for topic in entity.topic_states:
             for p in topic.partition_states:
-                partition = TopicPartition(topic.topic_name, p.partition_index)
+                partition = _partition_in(topic.topic_name, p.partition_index)
                 yield StopReplicaPartition(partition, p.leader_epoch, p.delete_partition)
         return
     delete = entity.delete_partitions
@@ -253,7 +263,7 @@ def _stopped(entity: Any) -> Iterable[StopReplicaPartition]:
     else:
         named = [(p.topic_name, p.partition_index) for p in entity.ungrouped_partitions]
     for topic_name, number in named:
-        yield StopReplicaPartition(TopicPartition(topic_name, number), -1, delete)
+        yield StopReplicaPartition(_partition_in(topic_name, number), -1, delete)
 
 
 class ControlledShutdown(Api):

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.broker.topic_rules import (
-    NAME_LENGTH_MAX,
     BadValue,
     can_collide,
     check_collisions,
@@ -19,6 +18,7 @@ from emulator.broker.topic_rules import (
 )
 from emulator.model.config import TOPIC_PROPERTIES
 from emulator.model.errors import Errors, KafkaError
+from emulator.model.topic_names import NAME_LENGTH_MAX
 
 LEGAL = string.ascii_letters + string.digits + "._-"
 

@@ -289,6 +289,23 @@ def test_whatever_comes_is_a_request_or_malformed(data: bytes, key: int, version
         pass
 
 
+@pytest.mark.parametrize("topic", ["", "..", "a/b", "../../b", "a\0b", "é", "x" * 250])
+def test_what_is_no_topic_makes_no_folder(topic: str) -> None:
+    """A stranger that plays the controller is closed with a reason; so with partition -1."""
+    for named in (TopicPartition(topic, 0), TopicPartition("orders", -1)):
+        state = PartitionState(named, 5, 1, 7, (1,), 9, (1,))
+        stop = StopReplicaPartition(named, 7, delete=True)
+        for request in (
+            LeaderAndIsrRequest(1, 5, 99, (state,), LIVE),
+            UpdateMetadataRequest(1, 5, 99, (state,), LIVE),
+            StopReplicaRequest(1, 5, 99, (stop,)),
+        ):
+            for version in range(1, 4):
+                frame = request_frame(request, version, 1, "c", 0)
+                with pytest.raises(Malformed, match=r"Topic name|partition -1"):
+                    arrived(frame[4:], spoken(_2_6))
+
+
 FRAMES = [
     (request_frame(request, version, 1, "c", 0)[4:], profile)
     for profile, request, _, version in _spoken()

@@ -218,6 +218,17 @@ def test_a_directory_that_cannot_be_written_has_failed(tmp_path: Path, opened: O
     assert directory.failed
 
 
+def test_a_log_that_cannot_be_made_takes_its_directory_with_it(
+    tmp_path: Path, opened: Opened
+) -> None:
+    directory = opened(tmp_path)
+    (tmp_path / "orders-0").touch()
+    with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
+        directory.open_log(ORDERS)
+    assert directory.failed
+    assert not directory.logs
+
+
 def test_a_folder_belongs_to_one_broker(tmp_path: Path) -> None:
     claim(tmp_path, 1)
     claim(tmp_path, 1)

@@ -1,0 +1,27 @@
+"""Which names topics may have.
+
+A name is part of paths, in ZooKeeper and on disks: who is told of a topic by a stranger asks here
+before anything else. Source: clients/…/common/internals/Topic.java@2.6.3 validate.
+"""
+
+from __future__ import annotations
+
+import re
+
+NAME_LENGTH_MAX = 249
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def why_illegal(topic: str) -> str:
+    """In Kafka's words; empty: it may have this name."""
+    if not topic:
+        return "Topic name is illegal, it can't be empty"
+    if topic in (".", ".."):
+        return 'Topic name cannot be "." or ".."'
+    if len(topic) > NAME_LENGTH_MAX:
+        most = f"it can't be longer than {NAME_LENGTH_MAX} characters"
+        return f"Topic name is illegal, {most}, topic name: {topic}"
+    if not _LEGAL.fullmatch(topic):
+        only = "a character other than ASCII alphanumerics, '.', '_' and '-'"
+        return f'Topic name "{topic}" is illegal, it contains {only}'
+    return ""
