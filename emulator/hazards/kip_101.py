@@ -12,6 +12,7 @@ from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.handlers import Dispatch
 from emulator.trace.logs import missing
+from emulator.trace.replica_log import ReplicaLog
 from emulator.trace.values import TopicPartition
 
 
@@ -34,14 +35,17 @@ class TruncatedToHighWatermark(Hazard):
 
 
 def _losses(partition: TopicPartition, events: Sequence[AnyEvent]) -> list[AnyEvent]:
-    """Truncations after which a log lacked committed records."""
-    facts, found = Facts(), list[AnyEvent]()
+    """Truncations that took what is committed, or has been committed since: by a leader that is no
+    more, on the word of a fetch before it."""
+    facts, taken = Facts(), list[tuple[AnyEvent, ReplicaLog]]()
     dispatch = Dispatch(facts.parts)
     for event in events:
-        dispatch(event)
         if isinstance(event, e.LogTruncated) and event.partition == partition:
-            committed = facts.committed.of(partition)
-            here = facts.logs.of(partition, event.broker)
-            if committed is not None and missing(committed.log, here) > 0:
-                found.append(event)
-    return found
+            log = facts.logs.of(partition, event.broker)
+            taken.append((event, ReplicaLog([*log.between(event.to_offset, event.from_leo)])))
+        dispatch(event)
+    committed = facts.committed.of(partition)
+    if committed is None:
+        return []
+    nothing = ReplicaLog()
+    return [event for event, lost in taken if missing(lost, committed.log) < missing(lost, nothing)]

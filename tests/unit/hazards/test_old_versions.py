@@ -114,6 +114,20 @@ def test_a_follower_that_truncates_what_is_committed_and_leads(version: str, nam
     assert named(history, "committed records survive") == {name}
 
 
+def test_a_follower_that_truncates_what_its_old_leader_commits_a_moment_later() -> None:
+    """On the word of a fetch that was on its way when the new leader was made known."""
+    history = running("0.8.2").appended(1, 0, 5).copied(0, 5, 2, 3)
+    history.tell(e.LogTruncated, 3, ORDERS, 5, 3)
+    assert named(history.hw(1, 3), "hw within isr") == set(), "what it took is not committed yet"
+    assert named(history.hw(1, 5), "hw within isr") == {"KIP-101"}
+
+
+def test_a_follower_that_truncates_what_nobody_committed_is_no_such_follower() -> None:
+    history = running("0.8.2").appended(1, 0, 5).copied(0, 4, 2, 3)
+    history.tell(e.LogTruncated, 3, ORDERS, 4, 4)
+    assert named(history.hw(1, 5), "hw within isr") == {""}
+
+
 @pytest.mark.parametrize(("version", "name"), [("1.1", "KIP-279"), ("2.1", "")])
 def test_a_follower_that_keeps_records_of_another_leader_and_joins(version: str, name: str) -> None:
     history = running(version).appended(1, 0, 5).copied(0, 5, 2).copied(0, 3, 3)
