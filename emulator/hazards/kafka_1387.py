@@ -24,7 +24,7 @@ class WaitsForItself(Hazard):
         "A session ends while a broker's start waits for its old registration to go. The listener "
         "registers it in the new session, and the start waits for that node for ever."
     )
-    breaks = ("brokers are registered", "replicas return to isr")
+    breaks = ("brokers are registered", "metadata converges", "replicas return to isr")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The broker, or whoever is missing in an ISR, waits for what it wrote."""

@@ -22,11 +22,12 @@ class ShuttingDownUntold(Hazard):
     breaks = ("leaders are told",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """Since it came to lead it was sent metadata of this partition, by a version that tells no
-        broker that shuts down, and no LeaderAndIsr."""
+        """Since it was last told that it leads it was sent metadata of this partition, by a version
+        that tells no broker that shuts down, and no LeaderAndIsr."""
+        since, until = violation.facts
         told = [
             event
-            for event in events[violation.facts[0] : violation.facts[1]]
+            for event in events[_told_to_lead(violation, events[since:until], since) : until]
             if isinstance(event, e.ControlRequestSent)
             and event.to == violation.broker
             and violation.partition in event.partitions
@@ -36,3 +37,15 @@ class ShuttingDownUntold(Hazard):
             and all(event.request == "UpdateMetadata" for event in told)
             and lacks(SHUTTING_DOWN_ARE_TOLD, told[-1], events)
         )
+
+
+def _told_to_lead(violation: Violation, events: Sequence[AnyEvent], began: int) -> int:
+    """When it was told so last: a new controller tells it again."""
+    again = [
+        event.seq
+        for event in events
+        if isinstance(event, e.LeaderAndIsr)
+        and (event.broker, event.state.partition) == (violation.broker, violation.partition)
+        and event.state.leader == violation.broker
+    ]
+    return again[-1] if again else began

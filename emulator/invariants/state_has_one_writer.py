@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from emulator.invariants.base import Invariant
 from emulator.trace import events as e
-from emulator.trace.partitions import Partition, State
+from emulator.trace.partitions import Partition, State, elects
 
 CONTROLLER_EPOCH = "/controller_epoch"
 
@@ -28,7 +28,7 @@ class StateHasOneWriter(Invariant):
             return
         states = partition.states
         before = states[-2] if len(states) > 1 else None
-        if before is None or _elects(before, state):
+        if before is None or elects(before, state):
             if state.writer != self._controller:
                 text = f"broker {state.writer} elects, but {self._controller} is controller"
                 self.violated(text, self._seq, state.seq, partition.name, state.writer)
@@ -38,7 +38,3 @@ class StateHasOneWriter(Invariant):
         elif state.by_leader and state.writer != before.leader:
             text = f"broker {state.writer} changes the ISR, but {before.leader} leads"
             self.violated(text, before.seq, state.seq, partition.name, state.writer)
-
-
-def _elects(before: State, state: State) -> bool:
-    return (before.leader, before.leader_epoch) != (state.leader, state.leader_epoch)

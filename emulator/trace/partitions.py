@@ -167,8 +167,12 @@ class Partitions:
 
 def _is_isr_change(last: State | None, state: State) -> bool:
     """The same leadership goes on."""
-    leadership = state.leader, state.leader_epoch
-    return last is not None and state.version > 0 and leadership == (last.leader, last.leader_epoch)
+    return last is not None and state.version > 0 and not elects(last, state)
+
+
+def elects(before: State, state: State) -> bool:
+    """Whether a version has another leader or leader epoch than the one before it."""
+    return (before.leader, before.leader_epoch) != (state.leader, state.leader_epoch)
 
 
 def _know_earlier(states: list[State], again: State) -> None:

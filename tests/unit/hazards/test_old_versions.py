@@ -49,6 +49,21 @@ def test_a_controller_that_writes_after_another_was_elected(version: str, name: 
     assert named(history, "state has one writer") == {name}
 
 
+@pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-6082"), ("2.1", "")])
+def test_what_it_wrote_is_known_to_nobody(version: str, name: str) -> None:
+    """Until the one that was elected reads the state, or somebody else writes it."""
+    history = running(version).elected(2, 2).wrote(3, 2, 1, 1, 2, 3, by="controller")
+    unknown = Violation("controller knows states", "", (-1, 0), ORDERS, 2)
+    shown = Violation("metadata converges", "", (-1, 0), ORDERS, 1)
+    missing = "[3] of its replicas are not in the ISR [1, 2]"
+    lacking = Violation("replicas return to isr", missing, (-1, 0), ORDERS)
+    for violation in (unknown, shown, lacking):
+        assert recognise(violation, history.events) == name
+    history.wrote(2, 3, 2, 1, 2, 3, by="controller")
+    for violation in (unknown, shown, lacking):
+        assert recognise(violation, history.events) == ""
+
+
 @pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-6082-epochs"), ("2.1", "")])
 def test_an_epoch_that_is_raised_while_controller_is_anothers(version: str, name: str) -> None:
     history = running(version).elected(2, 2)
@@ -69,6 +84,16 @@ def test_a_broker_that_shuts_down_and_is_not_told_who_leads(version: str, name: 
     assert recognise(untold, history.events) == name
     history.tell(e.ControlRequestSent, 3, 1, "LeaderAndIsr", (ORDERS,), 1)
     assert recognise(untold, history.events) == ""
+    leads = PartitionState(ORDERS, 1, 1, 0, REPLICAS, 1, REPLICAS)
+    history.tell(e.LeaderAndIsr, 1, 3, 1, leads)
+    history.tell(e.ControlRequestSent, 3, 1, "UpdateMetadata", (ORDERS,), 1)
+    later = Violation("leaders are told", "", (believes, believes + 5), ORDERS, 1)
+    assert recognise(later, history.events) == name, "a new controller told it that it leads"
+    other = PartitionState(ORDERS, 1, 2, 1, REPLICAS, 1, REPLICAS)
+    history.tell(e.ControlRequestSent, 3, 1, "LeaderAndIsr", (ORDERS,), 1)
+    history.tell(e.LeaderAndIsr, 1, 3, 1, other)
+    later = Violation("leaders are told", "", (believes, believes + 7), ORDERS, 1)
+    assert recognise(later, history.events) == ""
 
 
 @pytest.mark.parametrize(("version", "name"), [("2.1", "KAFKA-9212"), ("2.4", "")])
