@@ -32,6 +32,7 @@ from emulator.broker.replica_manager import ReplicaManager
 from emulator.broker.request_handlers import Received, RequestHandlerPool
 from emulator.broker.zookeeper import BLOCKING, client_of, era_of
 from emulator.controller.controller import KafkaController
+from emulator.profiles.base import ServesFrom
 from emulator.protocol.messages import Request
 from emulator.protocol.transport import Network, ServerConnection
 from emulator.trace import events
@@ -153,10 +154,11 @@ class Broker:
         zk_client = KafkaZkClient(self.zk, self._wall_ms, era_of(self.context.profile))
         await self._step("top_level_paths")
         await zk_client.create_top_level_paths()
-        if await zk_client.get_cluster_id() is None:
+        reads = self.context.profile.reads_at_start
+        if "cluster-id" in reads and await zk_client.get_cluster_id() is None:
             await self._step("cluster_id")
             await zk_client.create_or_get_cluster_id("emulated-cluster-id---")
-        for entity in (paths.DEFAULT_ENTITY, str(self.broker)):
+        for entity in (paths.DEFAULT_ENTITY, str(self.broker)) if "broker-configs" in reads else ():
             await zk_client.get_entity_configs("brokers", entity)
         return zk_client
 
@@ -219,38 +221,48 @@ class Broker:
         self.context.emit(events.BrokerRegistered, self.broker_epoch)
 
     async def _serve(self, zk_client: KafkaZkClient) -> None:
-        """The controller thread races with the main thread from here on; at the end the sockets
-        answer."""
+        """The controller thread races with the main thread from here on."""
+        profile = self.context.profile
         early = "early_" if self._registers_last else ""
         await self._step(f"{early}controller")
-        self.controller = KafkaController(self.context, zk_client, self._network, self._register)
-        self.controller.startup()
-        admin = AdminManager(self.context, zk_client, self.metadata_cache, self._draw)
-        for topic in ("__consumer_offsets", "__transaction_state"):
+        controller = KafkaController(self.context, zk_client, self._network, self._register)
+        self.controller = controller
+        self._apis = self._apis_of(zk_client, controller)
+        self._answers_from("controller")
+        controller.startup()
+        transactions = ("__transaction_state",) if "transactions" in profile.reads_at_start else ()
+        for topic in ("__consumer_offsets", *transactions):
             await self._step(f"{early}coordinator")
             await zk_client.get_full_replica_assignment_for_topics([topic])
+        self._answers_from("registration")
         await self._step(f"{early}config")
         await DynamicConfigManager(
-            self.context, zk_client, self._config_handlers(self.controller)
+            self.context, zk_client, self._config_handlers(controller)
         ).startup()
-        assert self.replica_manager is not None
-        controller = self.controller
-        self._apis = KafkaApis(
-            self.context,
-            self.replica_manager,
-            self.metadata_cache,
-            admin,
-            lambda: self.broker_epoch,
-            controller,
-        )
         if self._registers_last:
             zk_client.client.register_state_handler(HealthCheck(self._register))
             await self._step("register")
             await self._register()
         await self._step("started")
-        self._pool.start()
+        self._answers_from("end")
         self.started = True
         self.context.emit(events.BrokerStarted)
+
+    def _answers_from(self, here: ServesFrom) -> None:
+        """Where this version's handlers begin, and what waits in the sockets is taken up."""
+        if self.context.profile.serves_from == here:
+            self._pool.start()
+
+    def _apis_of(self, zk_client: KafkaZkClient, controller: KafkaController) -> KafkaApis:
+        assert self.replica_manager is not None
+        return KafkaApis(
+            self.context,
+            self.replica_manager,
+            self.metadata_cache,
+            AdminManager(self.context, zk_client, self.metadata_cache, self._draw),
+            lambda: self.broker_epoch,
+            controller,
+        )
 
     def _config_handlers(self, controller: KafkaController) -> dict[str, ConfigHandler]:
         quotas = (self._leader_quota, self._follower_quota)

@@ -123,6 +123,8 @@ class DynamicConfigManager:
         self._zk_client.client.register_state_handler(self)
         self._changes.put(None)
         self._context.spawn("/config/changes-event-process-thread", self._run())
+        if "all-configs" not in self._context.profile.reads_at_start:
+            return
         for entity_type in ("topics", "brokers"):
             for entity in await self._zk_client.get_children(paths.config_entity_type(entity_type)):
                 await self._apply(entity_type, entity)

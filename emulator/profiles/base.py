@@ -35,6 +35,15 @@ NewPartitions = Literal["from-cache", "read-again"]
 topic changed, or (0.8) the topic's znode, read again for each partition."""
 
 
+ServesFrom = Literal["controller", "registration", "end"]
+"""When a broker that starts takes up what came in: before its controller starts (0.8), before it
+registers (0.9, 0.10), or when all else has started."""
+
+StartRead = Literal["cluster-id", "all-configs", "transactions", "broker-configs"]
+"""What a broker asks ZooKeeper for when it starts, in the order in which versions learned it:
+KIP-78, every entity's configuration (both 0.10.1), KIP-98 (0.11), KIP-226 (1.1)."""
+
+
 class CannotPropagate(ValueError):
     """The version has no such way to propagate an ISR."""
 
@@ -65,6 +74,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     send_backoff_ms: int = 100
     record_batches: bool = True
     leaders_in_request: bool = False
+    serves_from: ServesFrom = "end"
+    reads_at_start: tuple[StartRead, ...] = ()
 
     @property
     def propagation(self) -> Propagation:
@@ -115,6 +126,7 @@ _INHERITED = (
     "topic_version",
     "send_backoff_ms",
     "record_batches",
+    "reads_at_start",
 )
 
 

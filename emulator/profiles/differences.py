@@ -48,6 +48,8 @@ def strategies(profile: Profile) -> dict[str, str]:
         "registration": f"version {profile.registration_version}",
         "topic": f"version {profile.topic_version}",
         "send-backoff": f"{profile.send_backoff_ms} ms",
+        "serves-from": profile.serves_from,
+        "reads-at-start": ", ".join(profile.reads_at_start) or "-",
         "records": "in batches" if profile.record_batches else "each alone",
         "new-leaders": "of the request" if profile.leaders_in_request else "of the metadata cache",
     }

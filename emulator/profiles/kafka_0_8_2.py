@@ -15,6 +15,7 @@ PROFILE = first(
     send_backoff_ms=300,
     record_batches=False,
     leaders_in_request=True,
+    serves_from="controller",
     defaults={
         "replica.lag.time.max.ms": "10000",
         "replica.lag.max.messages": "4000",

@@ -9,6 +9,7 @@ PROFILE = after(
     release="0.9.0.1",
     citation="KafkaConfig.scala@0.9.0.1; spec §8, §9",
     registration_version=2,
+    serves_from="registration",
     defaults={"replica.fetch.backoff.ms": "1000", "request.timeout.ms": "30000"},
     gone=("replica.lag.max.messages", "controller.message.queue.size"),
     top_level_paths=(

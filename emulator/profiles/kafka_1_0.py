@@ -13,6 +13,7 @@ PROFILE = after(
     citation="KafkaConfig.scala@1.0.2; spec §8, §9",
     controller_threads="event-queue",
     record_batches=True,
+    reads_at_start=("cluster-id", "all-configs", "transactions"),
     defaults={"unclean.leader.election.enable": "false", "delete.topic.enable": "true"},
     top_level_paths=(*BEFORE.top_level_paths, "/latest_producer_id_block", LOG_DIR_EVENTS),
     request_versions={

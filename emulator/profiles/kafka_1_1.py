@@ -9,6 +9,7 @@ PROFILE = after(
     name="1.1",
     release="1.1.1",
     citation="KafkaConfig.scala@1.1.1; spec §2.1, §8, §9",
+    reads_at_start=("cluster-id", "all-configs", "transactions", "broker-configs"),
     zookeeper_client="asynchronous",
     top_level_paths=(),
     defaults={

@@ -145,7 +145,7 @@ class BrokerRegistered(Event, frozen=True, gc=False):
 
 
 class BrokerStarted(Event, frozen=True, gc=False):
-    """Its sockets answer."""
+    """All of it has started; up to 0.10 its sockets answered before."""
 
 
 class BrokerExited(Event, frozen=True, gc=False):

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import pytest
 
+from emulator.faults.life import Kill, Start
+from emulator.trace import events
 from tests.interaction.controlling import (
     CHANGED,
     CREATED,
@@ -33,6 +35,7 @@ from tests.interaction.playbook import (
     thread,
     watch,
 )
+from tests.spec.emulated import Emulated
 from zk.codec_admin import BrokerInfo, EndPoint, encode_broker
 from zk.errors import Code
 from zk.ops import SessionState, SetData
@@ -398,3 +401,42 @@ def test_2_9_up_to_1_0_the_list_that_came_with_the_event_is_used(
         play << f"getData /isr_change_notification/{LEFT}" >> notification(ORDERS_0)
         play << "getData orders-0" >> state(1, (1, 2), version=6)
         play.forget()
+
+
+# -- what a broker that starts does ----------------------------------------------------------------
+
+SERVES = [("0.8.2", True), ("0.9.0", True), ("0.10.2", True), ("1.0", False), ("1.1", False)]
+
+
+@pytest.mark.parametrize(("profile", "answers"), SERVES)
+def test_up_to_0_10_a_broker_that_starts_answers_before_it_is_registered(
+    profile: str, answers: bool
+) -> None:
+    """KafkaServer@0.10.2.2 startup: the handlers, then KafkaHealthcheck; @1.0.2 startProcessors is
+    last. Its follower, who does not know that it was away, is told that it has no such topic."""
+    with Emulated(profile=profile, zookeeper_session_timeout_ms=20_000) as cluster:
+        cluster.topic("orders", (2, 3)).now_on()
+        registration = cluster.hold(2, "zookeeper", which="/brokers/ids/2")
+        cluster.do(Kill(2)).run_ms(200).do(Start(2))
+        registration.wait()
+        cluster.run_ms(3000)
+        told = {delayed.reason for delayed in cluster.seen(events.PartitionDelayed, broker=3)}
+        assert ("UNKNOWN_TOPIC_OR_PARTITION" in told) is answers
+
+
+READS = {
+    "getData /cluster/id": ("0.10.2", "0.9.0"),
+    "getChildren /config/brokers": ("0.10.2", "0.9.0"),
+    "getData /brokers/topics/__transaction_state": ("1.0", "0.10.2"),
+    "getData /config/brokers/2": ("1.1", "1.0"),
+}
+
+
+@pytest.mark.parametrize("request_of_a_start", READS)
+def test_what_a_start_asks_zookeeper_for_grew_with_the_versions(request_of_a_start: str) -> None:
+    """KIP-78, KIP-98, KIP-226; KafkaServer and DynamicConfigManager at both releases."""
+    since, before = READS[request_of_a_start]
+    for profile, asks in ((since, True), (before, False), ("2.6", True), ("0.8.2", False)):
+        with Emulated(1, 2, profile=profile) as cluster:
+            asked = [line.replace("getChildren2", "getChildren") for line in cluster.requests(2)]
+            assert (request_of_a_start in asked) is asks, profile
