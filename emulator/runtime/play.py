@@ -8,7 +8,8 @@ The same steps in both worlds. `Run` can be driven by hand (a search forks betwe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -227,8 +228,7 @@ def play(scenario: Scenario, options: PlayOptions, sink: Sink) -> Outcome:
     began = time.monotonic()
     if options.zookeeper == SIMULATED:
         return _simulated(scenario, options, sink, began)
-    with TemporaryDirectory() as scratch:
-        data_dir = options.data_dir or Path(scratch) / "zookeeper"
+    with _data_dir(options.data_dir) as data_dir:
         if options.target in OF_PROCESSES:
             return _as_processes(scenario, options, sink, data_dir)
         with LiveWorld(
@@ -248,6 +248,16 @@ def play(scenario: Scenario, options: PlayOptions, sink: Sink) -> Outcome:
                 if options.time_scale == 1:
                     raise
                 raise TooFast(options.time_scale, str(error)) from None
+
+
+@contextmanager
+def _data_dir(given: Path | None) -> Iterator[Path]:
+    """A folder of its own is made only where none is given: whoever is killed leaves it."""
+    if given is not None:
+        yield given
+        return
+    with TemporaryDirectory() as scratch:
+        yield Path(scratch) / "zookeeper"
 
 
 def _as_processes(scenario: Scenario, options: PlayOptions, sink: Sink, data_dir: Path) -> Outcome:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -84,11 +86,17 @@ def _led_across(trace: list[events.AnyEvent], cause: type, effect: type) -> bool
     return any(isinstance(c, cause) and c.broker != e.broker for c, e in led)
 
 
-def test_whoever_kills_the_command_kills_its_brokers_and_its_server(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_however_the_command_ends_its_brokers_and_its_server_end_too(
+    how: signal.Signals, tmp_path: Path
+) -> None:
+    """Nor is there a file outside of the run directory."""
     (tmp_path / "short.yaml").write_text(SHORT)
+    (tmp_path / "tmp").mkdir()
     isr = [sys.executable, "-c", "from emulator.cli import main; main()"]
     words = ["run", str(tmp_path / "short.yaml"), "--processes", "--out", str(tmp_path / "runs")]
-    with subprocess.Popen([*isr, *words], stderr=subprocess.PIPE, text=True) as process:
+    own = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    with subprocess.Popen([*isr, *words], env=own, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         started: set[int] = set()
         for _ in process.stderr:
@@ -96,5 +104,8 @@ def test_whoever_kills_the_command_kills_its_brokers_and_its_server(tmp_path: Pa
             if len(started) >= 4:
                 break
         assert len(started) >= 4, "three brokers and a server"
-        process.kill()
-        assert all(gone(pid) for pid in started)
+        process.send_signal(how)
+        process.stderr.read()
+    assert process.returncode == (-how if how == signal.SIGKILL else UNKNOWN)
+    assert all(gone(pid) for pid in started)
+    assert list((tmp_path / "tmp").iterdir()) == []
