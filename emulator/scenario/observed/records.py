@@ -41,10 +41,21 @@ class Records:
     def _promise(self, event: e.RecordsProduced) -> None:
         """Keep which record was acknowledged: the one that the leader has there now."""
         name, base = event.partition, event.base_offset
-        leader = self.logs.writer.get(name, -1)
+        log = self._answerer(event)
         kept = self._promised.setdefault((name, _acks(event.acks)), ReplicaLog())
-        for piece in reversed(list(self.logs.of(name, leader).between(base, base + event.count))):
+        for piece in reversed(list(log.between(base, base + event.count))):
             kept.append(piece.base, piece.end, piece.epoch)
+
+    def _answerer(self, event: e.RecordsProduced) -> ReplicaLog:
+        """The log of who wrote last; but acks=all is answered by one whose high watermark is past
+        the records. Who wrote last may have been deposed, and not know it yet."""
+        name, end = event.partition, event.base_offset + event.count
+        last = self.logs.of(name, self.logs.writer.get(name, -1))
+        if _acks(event.acks) != ALL or last.hw >= end:
+            return last
+        logs = self.logs.of_partition[name].items()
+        others = [log for broker, log in logs if log.leader == broker and log.hw >= end]
+        return others[-1] if others else last
 
     def refusals(self, topic: str | None = None, result: str | None = None) -> int:
         """Records refused, of one topic or with one result if given."""

@@ -114,6 +114,16 @@ def test_another_record_at_the_same_offset_does_not_replace_a_lost_one() -> None
     assert judged("no acknowledged record of orders is lost", story).seen == "2 of 5 are"
 
 
+def test_an_answer_to_acks_all_is_of_who_has_committed_it_not_of_a_deposed_leader_that_wrote() -> (
+    None
+):
+    story = quiet().at(2).tell(e.ControllerCacheUpdated, 3, ORDERS, 2, 1, (2, 3), 1, "election")
+    story.tell(e.BecomesLeader, 2, ORDERS, 1, 0, 0)
+    story.tell(e.RecordsAppended, 2, ORDERS, "leader", 0, 1, 1, 100).hw(2, 1, 1)
+    story.appended(1, 0, 1).produced(0, 1)
+    assert judged("no acknowledged record of orders is lost", story).held is True
+
+
 def test_producers_results_are_counted_by_error() -> None:
     story = quiet().at(2).produced(0, 7).produced(-1, 3, result="NOT_ENOUGH_REPLICAS")
     story.produced(-1, 1, result="REQUEST_TIMED_OUT")
