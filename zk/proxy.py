@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from zk.server import HOST, Address, AddressInUse
 from zk.wire import Way
@@ -264,19 +264,15 @@ class Proxy:
         self.cut_ways = ways
         self._proxies.look_after(self)
 
-    def connect(self) -> socket.socket:
-        """On its way to the next of the servers. A name is looked up each time: a server that came
-        back may have another number. Raises OSError."""
-        host, port = self.server.servers[self._turn % len(self.server.servers)]
+    def next_server(self) -> tuple[str, int]:
+        """Where the next connection goes."""
         self._turn += 1
-        family, kind, number, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        outward = socket.socket(family, kind, number)
-        outward.setblocking(False)
-        outward.connect_ex(where)
-        return outward
+        return self.server.servers[(self._turn - 1) % len(self.server.servers)]
 
 
 AnyProxy = TypeVar("AnyProxy", bound=Proxy)
+Found = tuple[Any, Any, int, str, Any]
+"""What a look-up of an address gives."""
 
 
 class Proxies:
@@ -397,12 +393,31 @@ class Proxies:
         if _given_up(inward):
             inward.close()  # during a cut: a real network would not have let it come this far
             return
+        host, port = proxy.next_server()
         try:
-            outward = proxy.connect()
+            found = _look_up(host, port, socket.AI_NUMERICHOST)
         except OSError:
-            inward.close()  # nobody has that name
+            named = (proxy, inward, host, port)
+            threading.Thread(target=self._join_by_name, args=named, daemon=True).start()
+        else:
+            self._join(proxy, inward, found)
+
+    def _join_by_name(self, proxy: Proxy, inward: socket.socket, host: str, port: int) -> None:
+        """A thread of its own. A name is looked up each time: a server that came back may have
+        another number; that of a container that is down takes ten seconds, and nobody else's bytes
+        may wait for that."""
+        try:
+            found = _look_up(host, port)
+            self.run(partial(self._join, proxy, inward, found))
+        except OSError:
+            inward.close()  # nobody has that name, or the proxies were closed meanwhile
+
+    def _join(self, proxy: Proxy, inward: socket.socket, found: Found) -> None:
+        """The client's connection and its twin, on its way to the server."""
+        if proxy not in self._proxies or inward.fileno() < 0:
+            inward.close()
             return
-        line = _Line(proxy, inward, outward)
+        line = _Line(proxy, inward, _towards(found))
         proxy.lines.append(line)
         for end in line.sockets:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -450,6 +465,19 @@ def _listen(where: tuple[str, int]) -> socket.socket:
         return socket.create_server(where, family=family, backlog=128)
     except OSError as error:
         raise AddressInUse(f"cannot listen on {where[0]}:{where[1]}: {error.strerror}") from None
+
+
+def _look_up(host: str, port: int, flags: int = 0) -> Found:
+    """Raises OSError."""
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)[0]
+
+
+def _towards(found: Found) -> socket.socket:
+    family, kind, number, _, where = found
+    outward = socket.socket(family, kind, number)
+    outward.setblocking(False)
+    outward.connect_ex(where)
+    return outward
 
 
 def _carry_out(order: Callable[[], None], done: Future[None]) -> None:

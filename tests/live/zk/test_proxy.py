@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -165,3 +166,42 @@ def test_a_port_that_is_taken_is_told(proxies: Proxies) -> None:
         where = taken.getsockname()[:2]
         with pytest.raises(AddressInUse, match=f"{where[1]}"):
             proxies.open_proxy(Address((("127.0.0.1", 1),)), where)
+
+
+def test_a_name_that_takes_long_to_look_up_holds_up_nobody_else(
+    proxies: Proxies, peers: Peers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of a container that is down, say."""
+    found, look_up = threading.Event(), socket.getaddrinfo
+
+    def slow(host: str, *arguments: Any, flags: int = 0, **more: Any) -> Any:
+        if host == "slow.invalid" and not flags & socket.AI_NUMERICHOST:
+            assert found.wait(PATIENCE_S)
+            host = "127.0.0.1"
+        return look_up(host, *arguments, flags=flags, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        named = proxies.open_proxy(Address((("slow.invalid", listener.getsockname()[1]),)))
+        with socket.create_connection(named.address.servers[0]) as client:
+            client.sendall(b"patience")
+            peers.client.sendall(b"meanwhile")
+            assert peers.server.recv(10) == b"meanwhile"
+            found.set()
+            server, _ = listener.accept()
+            with server:
+                assert server.recv(10) == b"patience"
+
+
+def test_a_name_that_nobody_has_ends_the_connection(
+    proxies: Proxies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nobody(host: str, *_: Any, **__: Any) -> Any:
+        raise socket.gaierror(socket.EAI_NONAME, host)
+
+    monkeypatch.setattr(socket, "getaddrinfo", nobody)
+    named = proxies.open_proxy(Address((("nobody.invalid", 1),)))
+    with socket.socket() as client:
+        client.settimeout(PATIENCE_S)
+        client.connect(named.address.servers[0])
+        assert client.recv(10) == b""
