@@ -36,8 +36,8 @@ from zk.server import (
 IMAGE = "zookeeper:3.9.3"
 LABEL = "kafka-isr-emulator"
 FREEZING_S = 30
-SERVES_TIMEOUT_MS = 60_000
-"""A busy machine takes half a minute for three Java processes."""
+SERVES_TIMEOUT_MS = 180_000
+"""A busy machine was seen to take more than a minute for three Java processes."""
 _WATCHDOG = """
 import sys
 import docker

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import socket
+from pathlib import Path
 from typing import Any
 
 from emulator.runtime.container_site import ContainerSite
@@ -25,12 +26,15 @@ from zk.server import (
     require_session_timeout,
     wait_until_ready,
 )
-from zk.server_container import FoundServer
+from zk.server_container import SERVES_TIMEOUT_MS, FoundServer
 from zk.server_ensemble import Ensemble
 from zk.txnlog import Entry, within
 
 PROJECT, SERVICE = "com.docker.compose.project", "com.docker.compose.service"
 ONE_OFF = "com.docker.compose.oneoff"
+STOPS_S = 60
+"""The last of several brokers finds nobody to hand its leaderships to, and tries three times. One
+that is killed leaves a registration, and would not start again while that stands."""
 
 
 class NoEnvironment(ServerError):
@@ -40,10 +44,15 @@ class NoEnvironment(ServerError):
 class ComposeSite(ContainerSite):
     """One run inside an environment that is there."""
 
+    def __init__(self, scenario: Scenario, folder: Path) -> None:
+        """See ContainerSite."""
+        self._stood_by: list[Any] = []
+        self._servers_found: list[FoundServer] = []
+        super().__init__(scenario, folder)
+
     def _prepare(self, scenario: Scenario) -> None:
         """What there is, found; nothing is done to it yet."""
         self._times = server_times(scenario, 1)
-        self._stood_by: list[Any] = []
         self._found = self._services()
         self.network = next(iter(self._networks(self._found["broker-1"])))
         own = self._own_container()
@@ -119,7 +128,7 @@ class ComposeSite(ContainerSite):
         for name, container in sorted(self._found.items()):
             if name.startswith("broker-"):
                 self._stood_by.append(container)
-                container.stop(timeout=10)
+                container.stop(timeout=STOPS_S)
         ensure_chroot(self.zookeeper)
 
     def _require_servers(self) -> None:
@@ -147,7 +156,10 @@ class ComposeSite(ContainerSite):
         super().close()
         for server in servers:
             server.close()
-        if stood_by:
-            remove_chroot(self.zookeeper)
-        for container in stood_by:
-            container.start()
+        try:
+            if stood_by:
+                wait_until_ready(Address(self.zookeeper.servers), SERVES_TIMEOUT_MS)
+                remove_chroot(self.zookeeper)
+        finally:
+            for container in stood_by:
+                container.start()

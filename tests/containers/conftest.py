@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import tenacity
+from kazoo.client import KazooClient
 
 from emulator.view.watching import Lookout
 from tests.command import Isr
@@ -46,7 +47,8 @@ PORTS = {
     **{f"BROKER_{n}_PORT": str(next(_FREE)) for n in PAGES},
     **{f"BROKER_{n}_PAGE": str(port) for n, port in PAGES.items()},
 }
-PATIENCE_S = 90
+AT_ZOOKEEPER = f"127.0.0.1:{PORTS['ZOOKEEPER_PORT']}"
+PATIENCE_S = 180
 
 
 def left_by(*labels: str) -> list[str]:
@@ -80,7 +82,12 @@ class Compose:
 
     def __call__(self, *words: str) -> str:
         """What it printed. Its own progress goes to standard error."""
-        done = subprocess.run(
+        done = self._done(*words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def _done(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             [*self._words, *words],
             cwd=ROOT,
             env={**os.environ, **PORTS},
@@ -89,17 +96,33 @@ class Compose:
             timeout=600,
             check=False,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
 
     def lab(self, *words: str) -> str:
         """`isr WORDS` inside the network of the brokers."""
         return self("run", "--rm", "-T", "lab", *words)
 
+    def scenario(self, name: str) -> dict[str, Any]:
+        """The summary of a run that was started from inside, whatever came of it."""
+        words = ("isr", "run", name, "--target", "compose", "--json")
+        done = self._done("run", "--rm", "-T", "lab", *words)
+        assert done.stdout, done.stderr
+        summary: dict[str, Any] = json.loads(done.stdout)
+        return summary
+
     def container(self, service: str) -> Any:
         wanted = [f"com.docker.compose.project={PROJECT}", f"com.docker.compose.service={service}"]
         (found,) = self.engine.containers.list(all=True, filters={"label": wanted})
         return found
+
+    def at_root(self) -> list[str]:
+        """What ZooKeeper has there: of this cluster, and of runs with a chroot."""
+        client = KazooClient(AT_ZOOKEEPER)
+        client.start(PATIENCE_S)
+        try:
+            return list(client.get_children("/"))
+        finally:
+            client.stop()
+            client.close()
 
     # -- what brokers say --------------------------------------------------------------------------
 
@@ -146,7 +169,7 @@ def isr(capsys: pytest.CaptureFixture[str]) -> Isr:
     return Isr(capsys)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def compose() -> Iterator[Compose]:
     """Up, every container healthy; down afterwards, with its volumes."""
     made = Compose()
@@ -154,7 +177,7 @@ def compose() -> Iterator[Compose]:
         made("up", "-d", "--no-build")
         for service in ("zookeeper", "broker-1", "broker-2", "broker-3"):
             eventually(lambda service=service: _is_healthy(made.container(service)))
-        with Lookout(parse_address(f"127.0.0.1:{PORTS['ZOOKEEPER_PORT']}")) as made.lookout:
+        with Lookout(parse_address(AT_ZOOKEEPER)) as made.lookout:
             yield made
     finally:
         made("down", "--volumes", "--remove-orphans", "--timeout", "5")

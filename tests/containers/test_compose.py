@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from emulator.runtime.container_site import RUN_LABEL
 from emulator.view.seen import SeenState
-from tests.containers.conftest import OF_PROJECT, Compose, eventually, left_by
+from tests.command import Isr
+from tests.containers.conftest import (
+    AT_ZOOKEEPER,
+    OF_PROJECT,
+    PATIENCE_S,
+    PROJECT,
+    Compose,
+    eventually,
+    left_by,
+)
+from tests.containers.playing import PLAYS, agree_literally, not_held, say_lost
+from tests.live.agreeing import longer
+from tests.sim.shipped_runs import RACE_FREE
+from zk.server import parse_address, wait_until_ready
+from zk.server_container import freeze
 
 pytestmark = pytest.mark.containers
 
+STRUCK = "leader-crash"
 TOPIC = ("topics", "create", "orders", "--bootstrap", "broker-1:9092")
 
 
@@ -44,11 +60,14 @@ def test_every_view_of_every_partition_is_known_and_the_same(compose: Compose) -
 
 
 def test_metrics_have_kafkas_names_and_add_up(compose: Compose) -> None:
-    pages = [compose.metrics(broker) for broker in (1, 2, 3)]
-    led = [page["kafka_server_replicamanager_leadercount"] for page in pages]
-    hosted = [page["kafka_server_replicamanager_partitioncount"] for page in pages]
-    active = [page["kafka_controller_kafkacontroller_activecontrollercount"] for page in pages]
-    assert (sum(led), hosted, sum(active)) == (3, [3, 3, 3], 1)
+    def add_up() -> bool:
+        pages = [compose.metrics(broker) for broker in (1, 2, 3)]
+        led = [page["kafka_server_replicamanager_leadercount"] for page in pages]
+        hosted = [page["kafka_server_replicamanager_partitioncount"] for page in pages]
+        active = [page["kafka_controller_kafkacontroller_activecontrollercount"] for page in pages]
+        return (sum(led), hosted, sum(active)) == (3, [3, 3, 3], 1)
+
+    eventually(add_up)
 
 
 def test_a_controller_that_stands_still_is_replaced_and_resigns_when_it_wakes(
@@ -56,7 +75,7 @@ def test_a_controller_that_stands_still_is_replaced_and_resigns_when_it_wakes(
 ) -> None:
     (before,) = eventually(compose.controllers)
     paused = compose.container(f"broker-{before}")
-    paused.pause()
+    freeze(paused)
     try:
         (after,) = eventually(lambda: [one for one in compose.controllers() if one != before])
         epoch = compose.status(after)["controller_epoch"]
@@ -95,6 +114,7 @@ def test_zookeeper_killed_and_started_again_keeps_every_state(compose: Compose) 
     server.kill()
     server.wait()
     server.start()
+    wait_until_ready(parse_address(AT_ZOOKEEPER), PATIENCE_S * 1000)
     eventually(lambda: len(compose.controllers()) == 1)
     after = _state(compose, "orders-1")
     assert after.leader_epoch >= before.leader_epoch
@@ -103,9 +123,9 @@ def test_zookeeper_killed_and_started_again_keeps_every_state(compose: Compose) 
 
 def test_asked_to_stop_a_broker_hands_its_leaderships_over(compose: Compose) -> None:
     broker = compose.container("broker-1")
-    broker.stop(timeout=30)
+    broker.stop(timeout=PATIENCE_S)
     broker.reload()
-    assert broker.attrs["State"]["ExitCode"] == 0
+    assert broker.attrs["State"]["ExitCode"] == 0, broker.logs(tail=20).decode()
     eventually(lambda: all(_state(compose, f"orders-{n}").leader != 1 for n in range(3)))
     broker.start()
     eventually(lambda: sorted(_isr(compose, "orders-0")) == [1, 2, 3])
@@ -114,10 +134,39 @@ def test_asked_to_stop_a_broker_hands_its_leaderships_over(compose: Compose) -> 
 def test_from_inside_the_environment_its_own_brokers_stand_by(compose: Compose) -> None:
     """`docker compose run lab isr run --target compose`: the network and ZooKeeper of the
     environment; its brokers run again afterwards, and nothing of the run is left at ZooKeeper."""
-    out = compose.lab("isr", "run", "shrink-and-expand", "--target", "compose", "--json")
-    summary = json.loads(out)
+    for _ in range(PLAYS):
+        summary = compose.scenario(STRUCK)
+        if summary["verdict"] == "held":
+            break
+        say_lost(STRUCK, not_held(summary))
     assert summary["verdict"] == "held", summary
+    _as_it_was(compose)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", RACE_FREE)
+def test_a_race_free_one_is_in_the_environment_what_it_is_in_virtual_time(
+    isr: Isr, compose: Compose, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """From the host, literally."""
+    monkeypatch.setenv("COMPOSE_PROJECT_NAME", PROJECT)
+    agree_literally(isr, longer(name, tmp_path / name), "compose", tmp_path)
+    _as_it_was(compose)
+
+
+def test_where_no_environment_runs_it_is_one_line(
+    isr: Isr, compose: Compose, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("COMPOSE_PROJECT_NAME", f"no-{PROJECT}")
+    code, told = isr.fails("run", "min-isr", "--target", "compose", "--out", tmp_path)
+    assert code == 64
+    assert told.startswith("isr: --target compose: no environment runs; docker compose up -d")
+
+
+def _as_it_was(compose: Compose) -> None:
+    """Its brokers run, with their topic; nothing of a run is left."""
     assert left_by(RUN_LABEL, OF_PROJECT) == []
     eventually(lambda: len(compose.controllers()) == 1)
     names = compose.lab("isr", "topics", "list", "--bootstrap", "broker-1:9092")
-    assert "no such topic" not in names
+    assert "orders-0" in names
+    assert [name for name in compose.at_root() if name.startswith("isr-run")] == []

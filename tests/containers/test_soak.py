@@ -74,8 +74,12 @@ def _every_loss_has_a_name(violations: list[dict[str, str]], lost: int, *, cured
     assert not (cured and lost), "with the cures nothing is lost"
 
 
-BAD_ENDS = r"halted: .*|Traceback.*|cannot start: (?!ZooKeeperError: (?:NODE_EXISTS|OPERATION)).*"
-"""A broker that starts while its old session lives, or there is no ZooKeeper, gives up: Kafka."""
+BAD_ENDS = (
+    r"halted: (?!SIGTERM).*|Traceback.*"
+    r"|cannot start: (?!ZooKeeperError: (?:NODE_EXISTS|OPERATION)).*"
+)
+"""A broker that starts while its old session lives, or there is no ZooKeeper, gives up: Kafka. One
+that is told to stop while it starts ends at once."""
 
 
 def _nobody_died_by_itself(run: Path) -> None:

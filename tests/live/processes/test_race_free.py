@@ -7,17 +7,14 @@ were told (4), ISR decisions (5), requests to ZooKeeper by thread (6), what beca
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from emulator.conformance.compare import judge
-from emulator.scenario import shipped
-from tests.live.agreeing import SEEDS, LiveRun, comparable, isr_run, simulated, written
+from tests.live.agreeing import SEEDS, LiveRun, comparable, isr_run, longer, simulated, written
 from tests.sim.shipped_runs import RACE_FREE, scenario
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
@@ -25,29 +22,12 @@ pytestmark = [pytest.mark.live, pytest.mark.slow]
 LONG_US = 25_000_000
 """From here on a play, which takes as long as it says, is one for `make soak`."""
 
-BOOT_US = 10_000_000
-"""Where a broker starts again, the run is longer by this: a process takes seconds to boot on a busy
-machine, and what it leads to is told five seconds later."""
-
 AT_A_TIME = 2
 
 
 def in_time(name: str) -> Any:
     long = scenario(name).duration_us > LONG_US
     return pytest.param(name, marks=pytest.mark.soak) if long else name
-
-
-def longer(name: str, folder: Path) -> Path:
-    """The scenario, with time for who starts again."""
-    text = shipped.shipped()[name].read_text()
-    loaded = scenario(name)
-    starts = any(step.stimulus.name == "start" for step in loaded.steps)
-    until_ms = (loaded.duration_us + BOOT_US * starts) // 1000
-    found, count = re.subn(r"(?m)^run: .*$", f"run: {until_ms}ms", text)
-    assert count == 1
-    folder.mkdir()
-    (folder / f"{name}.yaml").write_text(found)
-    return folder / f"{name}.yaml"
 
 
 @pytest.fixture(scope="module")
