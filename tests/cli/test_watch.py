@@ -37,7 +37,7 @@ from zk.codec import (
 from zk.codec_admin import BrokerInfo, EndPoint, encode_broker
 from zk.kazoo_service import KazooService
 from zk.ops import Create, CreateMode, SetData
-from zk.server import Address, EmbeddedServer, ensure_chroot
+from zk.server import Address, EmbeddedServer, ensure_chroot, wait_until_ready
 
 STATE = paths.topic_partition_state("orders", 0)
 
@@ -204,6 +204,31 @@ def test_watch_prints_what_is_there_and_then_each_change(address: Address, owner
         shrink = json.loads(process.stdout.readline())
         assert shrink["text"] == "ISR shrinks [1,2] → [1] v0→v1"
         assert shrink["facts"]["state"]["isr"] == [1]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.live
+def test_watch_says_that_zookeeper_is_gone_and_goes_on_when_it_is_back(
+    server: EmbeddedServer, address: Address, owner: Owner
+) -> None:
+    command = [sys.executable, "-c", "from emulator.cli import main; main()", "watch", "--json"]
+    with (
+        cluster(address, owner, 1),
+        subprocess.Popen(
+            [*command, "--zookeeper", str(address)], stdout=subprocess.PIPE, text=True
+        ) as process,
+    ):
+        assert process.stdout is not None
+        told = (json.loads(line) for line in process.stdout)
+        assert next(told)["about"] == "controller"
+        server.stop()
+        lost = next(one for one in told if one["about"] == "ZooKeeper")
+        assert (lost["text"], lost["facts"]) == ("the connection is lost", {"up": False})
+        server.launch()
+        wait_until_ready(server.address)
+        back = next(one for one in told if one["about"] == "ZooKeeper")
+        assert (back["text"], back["facts"]) == ("connected", {"up": True})
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE_S) == 0
 
