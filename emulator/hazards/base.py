@@ -62,9 +62,16 @@ def expelled(violation: Violation, events: Sequence[AnyEvent]) -> tuple[IsrUpdat
 
 
 def missing_members(violation: Violation) -> set[int]:
-    """The replicas that a violation says are not in an ISR; none: it says something else."""
-    named, found, _ = violation.text.partition(" of its replicas are not in the ISR")
-    return set(msgspec.json.decode(named, type=list[int])) if found else set()
+    """Whom a violation says to be missing: replicas in an ISR, brokers in metadata, or the broker
+    that it is about."""
+    named, of_isr, _ = violation.text.partition(" of its replicas are not in the ISR")
+    if of_isr:
+        return set(msgspec.json.decode(named, type=list[int]))
+    known, of_metadata, there = violation.text.partition(", there are ")
+    if of_metadata:
+        known_ones = msgspec.json.decode(known.removeprefix("it knows of brokers "), type=list[int])
+        return set(msgspec.json.decode(there, type=list[int])) - set(known_ones)
+    return {violation.broker}
 
 
 def lacks(guard: Guard, at: AnyEvent, events: Sequence[AnyEvent]) -> bool:

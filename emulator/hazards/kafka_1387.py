@@ -28,8 +28,8 @@ class WaitsForItself(Hazard):
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The broker, or whoever is missing in an ISR, waits for what it wrote."""
-        concerned = missing_members(violation) or {violation.broker}
-        return concerned <= _waiting(events)
+        waiting = _waiting(events)
+        return violation.broker in waiting or missing_members(violation) <= waiting
 
 
 def _waiting(events: Sequence[AnyEvent]) -> set[int]:

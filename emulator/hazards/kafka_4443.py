@@ -27,8 +27,7 @@ class UnknownLeader(Hazard):
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """All that are missing were told of a leader that was not in their metadata, and of nothing
         that they did since."""
-        missing = missing_members(violation)
-        return bool(missing) and missing <= _idle(violation.partition, events)
+        return missing_members(violation) <= _idle(violation.partition, events)
 
 
 def _idle(partition: TopicPartition | None, events: Sequence[AnyEvent]) -> set[int]:

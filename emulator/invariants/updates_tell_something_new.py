@@ -21,7 +21,7 @@ class UpdatesTellSomethingNew(Invariant):
         self._live: dict[int, tuple[int, tuple[int, ...]]] = {}
         self._told: dict[int, dict[object, tuple[object, int]]] = {}
         self._copies: set[int] = set()
-        self._deleted: dict[int, int] = {}
+        self._deleted: dict[int, e.ZkTransaction] = {}
         self._changed: dict[int, int] = {}
 
     def on_broker_change(self, event: e.BrokerChange) -> None:
@@ -39,7 +39,7 @@ class UpdatesTellSomethingNew(Invariant):
     def on_zk_transaction(self, event: e.ZkTransaction) -> None:
         for op in event.ops or (event,):
             if op.op == "delete" and (op.path or "").startswith(_NOTIFICATIONS) and not op.code:
-                self._deleted[event.broker] = event.t
+                self._deleted[event.broker] = event
 
     def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
         told = self._told.setdefault(event.broker, {})
@@ -56,5 +56,8 @@ class UpdatesTellSomethingNew(Invariant):
         told.update({s.partition: (s, event.seq) for s in event.states})
 
     def _woken(self, event: e.MetadataCacheUpdated) -> bool:
+        """Sent after the deletion: what the notification itself has it told precedes that."""
         settled = event.t - self._changed.get(event.sender, -SETTLED_US) >= SETTLED_US
-        return settled and event.t - self._deleted.get(event.sender, -SOON_US) < SOON_US
+        deleted = self._deleted.get(event.sender)
+        soon = deleted is not None and event.t - deleted.t < SOON_US
+        return settled and deleted is not None and soon and event.cause > deleted.seq

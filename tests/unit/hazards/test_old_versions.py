@@ -209,7 +209,9 @@ def test_a_request_that_a_new_process_obeys(version: str, name: str) -> None:
 def test_a_broker_that_waits_for_its_own_registration_to_go(version: str, name: str) -> None:
     path = "/brokers/ids/2"
     history = running(version).tell(e.BrokerStarting, 2, version)
-    unregistered = Violation("brokers are registered", "it knows of brokers []", (0, 1), None, 2)
+    unregistered = Violation(
+        "brokers are registered", "it knows of brokers [], there are [1, 2, 3]", (0, 1), None, 2
+    )
     missing = Violation(
         "replicas return to isr", "[2] of its replicas are not in the ISR [1, 3]", (-1, 1), ORDERS
     )
@@ -246,3 +248,23 @@ def test_a_follower_whose_metadata_have_its_leader_has_no_such_excuse() -> None:
     missing = "[2] of its replicas are not in the ISR [1, 3]"
     lacking = Violation("replicas return to isr", missing, (-1, 1), ORDERS)
     assert recognise(lacking, history.events) == ""
+
+
+@pytest.mark.parametrize(("version", "name"), [("1.0", "KAFKA-7414"), ("2.1", "")])
+def test_a_broker_that_ends_itself_as_its_leaders_log_is_shorter(version: str, name: str) -> None:
+    history = running(version)
+    reason = "orders-0: truncation to the leader's 0 is not allowed"
+    history.tell(e.BrokerHalted, 2, reason)
+    gone = Violation("brokers are registered", "it is not registered", (-1, 1), None, 2)
+    unknown = Violation(
+        "brokers are registered", "it knows of brokers [1, 3], there are [1, 2, 3]", (1, 2), None, 1
+    )
+    missing = "[2] of its replicas are not in the ISR [1, 3]"
+    lacking = Violation("replicas return to isr", missing, (-1, 1), ORDERS)
+    for violation in (gone, unknown, lacking):
+        assert recognise(violation, history.events) == name
+    assert recognise(msgspec.structs.replace(gone, broker=3), history.events) == ""
+    fewer = msgspec.structs.replace(unknown, text=unknown.text.replace("[1, 3]", "[1]"))
+    assert recognise(fewer, history.events) == "", "3 did not"
+    assert recognise(gone, history.tell(e.BrokerStarting, 2, version).events) == ""
+    assert recognise(gone, history.tell(e.BrokerHalted, 2, "no log directory").events) == ""

@@ -107,16 +107,21 @@ def dead_and_back(*, told: bool) -> History:
     return at(history.tell(e.BrokerChange, 3, (2,), (), (), (1, 2, 3)), 10_000)
 
 
-def told_twice(versions: tuple[int, int]) -> History:
-    """All of twelve partitions, two times."""
+def told_twice(versions: tuple[int, int], *, told_first: bool = False) -> History:
+    """All of twelve partitions, two times; each time what the deletion of a notification brings
+    about, or what the notification itself does (`told_first`)."""
     history = quiet()
     for version in versions:
-        history.logged(3, "delete", "/isr_change_notification/isr_change_0000000000")
-        states = tuple(
-            PartitionState(TopicPartition("bills", n), 1, 1, 0, REPLICAS, version, REPLICAS)
-            for n in range(12)
-        )
+        names = tuple(TopicPartition("bills", n) for n in range(12))
+        states = tuple(PartitionState(n, 1, 1, 0, REPLICAS, version, REPLICAS) for n in names)
+        if not told_first:
+            history.logged(3, "delete", "/isr_change_notification/isr_change_0000000000")
+        sent = len(history.events)
+        history.tell(e.ControlRequestSent, 3, 1, "UpdateMetadata", names, 1)
+        if told_first:
+            history.logged(3, "delete", "/isr_change_notification/isr_change_0000000000")
         history.tell(e.MetadataCacheUpdated, 1, 3, 1, REPLICAS, states)
+        history.events[-1] = msgspec.structs.replace(history.events[-1], cause=sent)
     return history
 
 
@@ -160,4 +165,9 @@ CASES = [
     Case("leaders are told", moved_away, lambda: shown_deposed(3)),
     Case("the dead are known", lambda: dead_and_back(told=True), lambda: dead_and_back(told=False)),
     Case("updates tell something new", lambda: told_twice((0, 1)), lambda: told_twice((0, 0))),
+    Case(
+        "updates tell something new",
+        lambda: told_twice((0, 0), told_first=True),
+        lambda: told_twice((0, 0)),
+    ),
 ]
