@@ -25,6 +25,8 @@ from emulator.analysis.errors import BadDataset
 from emulator.trace.columns import DATASET_VERSION, PARTITIONED_BY, schema
 
 EVENTS, RUNS = "events", "runs"
+BEGAN, ENDED = ".began", ".ended"
+"""Ends of names in `runs/`, of a run that is written while it goes on."""
 NO_END = "has no end: the run was killed, or still goes on"
 _READERS = 8
 
@@ -119,12 +121,13 @@ def key_of(base: Path, piece: Path) -> RunKey:
 
 def ended_runs(files: Iterable[Path]) -> set[RunKey]:
     """The runs that have come to their end, from files of `runs/`."""
-    found: set[RunKey] = set()
-    for file in files:
-        rows = pq.read_table(file, columns=["kind", *PARTITIONED_BY], partitioning=None)
-        rows = rows.filter(pc.equal(rows["kind"], "run_ended")).to_pylist()
-        found |= {RunKey(*(row[name] for name in PARTITIONED_BY)) for row in rows}
-    return found
+    return set().union(*(_runs_in(file, "run_ended") for file in files))
+
+
+def _runs_in(file: Path, kind: str) -> set[RunKey]:
+    rows = pq.read_table(file, columns=["kind", *PARTITIONED_BY], partitioning=None)
+    of_kind = rows.filter(pc.equal(rows["kind"], kind)).to_pylist()
+    return {RunKey(*(row[name] for name in PARTITIONED_BY)) for row in of_kind}
 
 
 class _Seen(NamedTuple):
@@ -203,16 +206,16 @@ def _sort_in(found: Dataset, file: Path, seen: _Seen | str, version: int) -> Non
 
 
 def _leave_out_without_end(found: Dataset) -> None:
+    """A run's beginning and its pieces, where its end is in no file of all."""
     ended = ended_runs(found.runs)
-    kept: list[Path] = []
-    missing: dict[RunKey, None] = {}
-    for piece in found.events:
-        key = key_of(found.base, piece)
-        if key in ended:
-            kept.append(piece)
-        else:
-            missing[key] = None
-    found.events = kept
+    runs_of = {
+        file: _runs_in(file, "run_began") for file in found.runs if file.stem.endswith(BEGAN)
+    }
+    runs_of |= {piece: {key_of(found.base, piece)} for piece in found.events}
+    endless = {file: runs - ended for file, runs in runs_of.items() if runs - ended}
+    found.events = [file for file in found.events if file not in endless]
+    found.runs = [file for file in found.runs if file not in endless]
+    missing = sorted(set().union(*endless.values()))
     found.problems += [Problem(found.base / EVENTS / k.directory, NO_END) for k in missing]
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from emulator.analysis.arrow import arrow_schema, by_kind, columns_of, table_of
-from emulator.analysis.dataset import EVENTS, RUNS, RunKey
+from emulator.analysis.dataset import BEGAN, ENDED, EVENTS, RUNS, RunKey
 from emulator.analysis.errors import AnalysisError
 from emulator.trace.columns import PARTITIONED_BY, SETTING
 from emulator.trace.rows import RunBegan, RunEnded
@@ -48,7 +48,7 @@ class RunWriter:
         self._written_s = time.monotonic()
         with _told(base):
             self._folder.mkdir(parents=True, exist_ok=True)
-            _write_rows(base, f"{key.file_name}.began", {key: (self.setting, [began])})
+            _write_rows(base, f"{key.file_name}{BEGAN}", {key: (self.setting, [began])})
 
     def __call__(self, event: Any) -> None:
         """Take an event; with many of them at hand, write them."""
@@ -79,9 +79,8 @@ class RunWriter:
         with _told(self.base):
             if self.failure is not None:
                 raise self.failure
-            _write_rows(
-                self.base, f"{self.key.file_name}.ended", {self.key: (self.setting, [ended])}
-            )
+            name = f"{self.key.file_name}{ENDED}"
+            _write_rows(self.base, name, {self.key: (self.setting, [ended])})
 
 
 def write_run(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from emulator.analysis import writer
-from emulator.analysis.dataset import RunKey, ended_runs, open_dataset, pieces
+from emulator.analysis.dataset import RunKey, ended_runs, key_of, open_dataset, pieces
 from emulator.analysis.errors import AnalysisError, BadDataset
 from emulator.analysis.writer import RunWriter, write_piece, write_run
 from emulator.runtime import rows
@@ -76,13 +76,20 @@ def test_a_run_that_was_killed_leaves_readable_data_and_is_known_by_its_missing_
     tmp_path: Path,
 ) -> None:
     recorder = RunWriter(tmp_path, KEY, BEGAN)
+    assert open_dataset(tmp_path, unfinished=True).rows == 1
+    with pytest.raises(BadDataset, match="has no end: the run was killed"):
+        open_dataset(tmp_path)
     for event in story():
         recorder(event)
     recorder.flush()
+    assert open_dataset(tmp_path, unfinished=True).rows == len(story()) + 1
+    write_run(tmp_path, KEY._replace(run="another"), BEGAN, story(), ENDED)
     with pytest.raises(BadDataset, match="has no end: the run was killed"):
         open_dataset(tmp_path)
-    assert [str(problem.path.name) for problem in open_dataset(tmp_path, skip_bad=True).problems]
-    assert open_dataset(tmp_path, unfinished=True).rows == len(story()) + 1
+    found = open_dataset(tmp_path, skip_bad=True)
+    assert [problem.path for problem in found.problems] == [tmp_path / "events" / KEY.directory]
+    assert {key_of(tmp_path, piece).run for piece in found.events} == {"another"}
+    assert len(found.runs) == 1
 
 
 def test_a_piece_that_cannot_be_finished_is_not_there(

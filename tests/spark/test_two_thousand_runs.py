@@ -1,0 +1,69 @@
+"""Two thousand runs, killed half-way and gone on with: the same data set, the same tables."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from emulator.analysis.aggregations import aggregations
+from tests.spark.test_standalone import ISR, ROOT, read_until
+from tests.spark.test_sweep import contents
+
+pytestmark = [pytest.mark.spark, pytest.mark.soak]
+
+SCENARIO = """\
+about: A follower stands still for two seconds while records come.
+topics: {orders: {partitions: [[1, 2, 3]]}}
+workload: [{produce: orders, rate: 5, acks: all, until: 4s}]
+faults: [{at: 1s, pause: {broker: 2}, for: 2s}]
+run: 5s
+"""
+SWEEP = (
+    *("sweep", "pause.yaml", "--seeds", "500", "--profile", "2.6,2.7"),
+    *("--set", "replica.lag.time.max.ms=1000,4000"),
+)
+
+
+def isr(words: Sequence[str], cwd: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([*ISR, *words], cwd=cwd, env=environment, check=True)
+
+
+def kill_half_way(words: Sequence[str], cwd: Path) -> None:
+    """The driver's Python: no line of ours runs after that."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [*ISR, *words], cwd=cwd, env=environment, stderr=subprocess.PIPE, text=True
+    )
+    read_until(process, r"1,\d{3} of 2,000 runs")
+    process.send_signal(signal.SIGKILL)
+    assert process.stderr is not None
+    process.stderr.read()  # until nobody has it open: its JVM has ended too
+    process.stderr.close()
+    assert process.wait() == -signal.SIGKILL
+
+
+def test_killed_half_way_and_resumed_the_tables_are_the_same(tmp_path: Path) -> None:
+    (tmp_path / "pause.yaml").write_text(SCENARIO)
+    isr([*SWEEP, "--out", "whole"], tmp_path)
+    kill_half_way([*SWEEP, "--out", "killed"], tmp_path)
+    assert 100 <= len(list((tmp_path / "killed" / "runs").glob("batch-*.parquet"))) < 200
+    isr([*SWEEP, "--out", "killed", "--resume"], tmp_path)
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+    for name in ("whole", "killed"):
+        isr(["analyze", name, "--out", f"of-{name}"], tmp_path)
+    rows = 0
+    for name in aggregations():
+        one, other = (
+            pq.read_table(tmp_path / of / "tables" / f"{name}.parquet")
+            for of in ("of-whole", "of-killed")
+        )
+        assert one.equals(other), name
+        rows += one.num_rows
+    assert rows > 100
