@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from threading import Event, Thread
 from urllib.parse import unquote, urlparse
 
 import msgspec
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -50,11 +50,23 @@ class Following:
         return kept.trigger(**trigger).start()
 
     def wait(self, query: StreamingQuery) -> None:
-        """Until it ends. AnalysisError."""
-        try:
-            query.awaitTermination()
-        except StreamingQueryException as error:
-            raise self._failure or AnalysisError(f"{self.base}: {why(error)}") from None
+        """Until it ends. AnalysisError. A signal is raised here, and not within a talk to Java,
+        which would be torn off."""
+        over = Event()
+        failed: list[Exception] = []
+
+        def until_it_ends() -> None:
+            try:
+                query.awaitTermination()
+            except Exception as error:  # noqa: BLE001
+                failed.append(error)
+            finally:
+                over.set()
+
+        Thread(target=until_it_ends, name="isr-follow", daemon=True).start()
+        over.wait()
+        if failed:
+            raise self._failure or AnalysisError(f"{self.base}: {why(failed[0])}")
 
     def _take(self, batch: DataFrame, number: int) -> None:
         _write_down(batch, self.out / FILES / f"{number:08}.json")

@@ -98,6 +98,7 @@ def _follow(
     from emulator.analysis import session
     from emulator.analysis.errors import AnalysisError
     from emulator.analysis.follow import Following
+    from emulator.cli.run import orderly_end
 
     if not dataset.is_dir():
         raise AnalysisError(f"{dataset}: there is no such directory")
@@ -106,7 +107,7 @@ def _follow(
     try:
         query = following.start(spark)
         _say(f"following {dataset}; the report is {into / 'report.html'}; Ctrl-C ends it")
-        with suppress(KeyboardInterrupt):
+        with orderly_end(), suppress(KeyboardInterrupt):
             following.wait(query)
         query.stop()
     finally:

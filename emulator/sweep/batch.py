@@ -28,6 +28,9 @@ from emulator.sweep.recording import key_of
 from emulator.trace.rows import RunBegan, RunEnded
 
 EXCEPTION = "an exception"
+CPU_S_MAX = 1200
+"""Of computing, for one run. What comes of it must not depend on the machine: only a loop without
+end takes so long."""
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -80,7 +83,7 @@ def _play(scenario: LoadedScenario, seed: int) -> tuple[RunEnded, list[Any]]:
     """One run. A fault of ours is what came of this run; the sweep goes on."""
     request = Request(scenario=scenario, seed=seed, zookeeper=SIMULATED, recognise=recognise)
     try:
-        with alarm():
+        with alarm(CPU_S_MAX):
             summary, events = perform_in_memory(request)
     except Exception as error:  # noqa: BLE001
         where = traceback.extract_tb(error.__traceback__)[-1]

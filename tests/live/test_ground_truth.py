@@ -40,14 +40,19 @@ def write(broker: int, op: Row) -> Iterator[Write]:
         yield broker, name, re.sub(r"\d{10}$", "", op["path"])  # the number is the server's
 
 
+def parts(row: Row) -> list[Row]:
+    """Of a multi; a file lacks the columns that no row of it needs."""
+    return row.get("zk_transaction_ops") or row.get("ops") or [row]
+
+
 def logged(rows: Iterable[Row]) -> Counter[Write]:
     """What the server applied in a session of a broker's."""
     found = [row for row in rows if row["kind"] == "zk_logged" and row["broker"]]
-    applied = [(row, row["zk_transaction_ops"] or [row]) for row in found]
+    applied = [(row, parts(row)) for row in found]
     return Counter(
         one
         for row, ops in applied
-        if not any(op["op"] == "error" or op["code"] for op in ops)
+        if not any(op["op"] == "error" or op.get("code") for op in ops)
         for op in ops
         for one in write(row["broker"], op)
     )
@@ -62,7 +67,7 @@ def answered(rows: Iterable[Row]) -> Counter[Write]:
 def sent(rows: Iterable[Row]) -> Counter[Write]:
     """What brokers wanted, as it passed on the wire."""
     requests = [row for row in rows if row["kind"] == "zk_request"]
-    each = [(row["broker"], op) for row in requests for op in row["ops"] or [row]]
+    each = [(row["broker"], op) for row in requests for op in parts(row)]
     return Counter(one for broker, op in each for one in write(broker, op))
 
 
@@ -78,8 +83,7 @@ def without(rows: list[Row], kind: str, what: Write) -> list[Row]:
     """One transaction, or one request, is missing."""
 
     def has(row: Row) -> bool:
-        ops = row["zk_transaction_ops"] or row["ops"] or [row]
-        return row["kind"] == kind and any(what in write(row["broker"], op) for op in ops)
+        return row["kind"] == kind and any(what in write(row["broker"], op) for op in parts(row))
 
     first = next(number for number, row in enumerate(rows) if has(row))
     return [*rows[:first], *rows[first + 1 :]]

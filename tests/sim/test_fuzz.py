@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event
 
 import msgspec
 import pytest
@@ -15,7 +16,7 @@ import yaml
 from emulator.broker import partition
 from emulator.cli import execute
 from emulator.explore.shrink import shrink
-from emulator.explore.trial import EVENTS_MAX, Endless, Trial, try_seed, try_world
+from emulator.explore.trial import EVENTS_MAX, Endless, Trial, alarm, try_seed, try_world
 from emulator.explore.worlds import draw_world
 from emulator.hazards.base import recognise
 from emulator.runtime.perform import SIMULATED, Request, perform
@@ -110,6 +111,19 @@ def test_a_run_without_end_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None
     assert [failure.what for failure in failures] == ["a run without end"]
     assert EVENTS_MAX > 100
     assert issubclass(Endless, Exception)
+
+
+def test_a_loop_that_makes_no_events_is_ended_by_what_it_computes_not_by_the_time_it_takes() -> (
+    None
+):
+    def loop() -> None:
+        while True:
+            pass
+
+    with alarm(0.05), pytest.raises(Endless, match=r"no end within 0\.05 s of computing"):
+        loop()
+    with alarm(0.05):
+        assert not Event().wait(0.2)
 
 
 def test_a_world_that_cannot_be_read_is_a_failure_and_no_crash() -> None:
