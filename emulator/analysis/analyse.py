@@ -26,13 +26,20 @@ from emulator.analysis import tables
 from emulator.analysis.aggregations import Aggregation, aggregations
 from emulator.analysis.counted import COLUMNS, counted
 from emulator.analysis.dataset import Dataset
-from emulator.analysis.derived import KEY, RARE_COLUMNS, is_small, of_kinds, rare, sharing
+from emulator.analysis.derived import KEY, RARE_COLUMNS, few, is_small, of_kinds, rare, sharing
 from emulator.analysis.errors import AnalysisError, why
 from emulator.analysis.history import history
 from emulator.analysis.session import interpreted
 
 AT_ONCE = 3
 """One of them may wait for what others begin with."""
+PARTS = {
+    "partitions": ("partition",),
+    "offsets": ("partition",),
+    "states": ("topic", "partition", "zk_version"),
+    "leader_and_isr_state": ("topic", "partition", "replicas"),
+}
+"""What is read of records and of lists of them; of some only how many there are."""
 TABLES, CSV = "tables", "csv"
 OnTable = Callable[[str, int, int], None]
 """Told a table that is done, how many are, and of how many."""
@@ -75,7 +82,7 @@ def analyse_readable(
 @contextmanager
 def kept(spark: SparkSession, dataset: Dataset) -> Iterator[DataFrame]:
     """All rows; what tables are made of is taken from them in two passes, and kept meanwhile."""
-    rows = tables.events(spark, dataset, {*COLUMNS, *RARE_COLUMNS})
+    rows = tables.events(spark, dataset, {*COLUMNS, *RARE_COLUMNS}, PARTS)
     with sharing(rows):
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(lambda derive: derive(rows), (counted, rare)))
@@ -110,8 +117,8 @@ def in_order(table: pa.Table) -> pa.Table:
 
 def runs_of(rows: DataFrame) -> list[dict[str, Any]]:
     """What was run and what came of it, a row per run; no `verdict`: it has no end."""
-    began = of_kinds(rare(rows), "run_began").select(*KEY, "seed", "replay", "traced")
-    ended = of_kinds(rare(rows), "run_ended").select(*KEY, "verdict", "figures", "violations")
+    began = of_kinds(few(rows), "run_began").select(*KEY, "seed", "replay", "traced")
+    ended = of_kinds(few(rows), "run_ended").select(*KEY, "verdict", "figures", "violations")
     found = in_order(began.join(ended, [*KEY], "left").toArrow())
     listed: list[dict[str, Any]] = found.to_pylist()
     return listed

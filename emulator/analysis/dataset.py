@@ -149,7 +149,8 @@ def _look_at(file: Path) -> _Seen | str:
     version = int(said)
     if version > DATASET_VERSION:
         return f"data set version {version}; this isr knows {DATASET_VERSION} and before"
-    return _strange_column(found) or _Seen(version, footer.num_rows, file.stat().st_size)
+    strange = _strange_column(found.serialize().to_pybytes())
+    return strange or _Seen(version, footer.num_rows, file.stat().st_size)
 
 
 def _read_through(file: Path) -> _Seen | str:
@@ -164,9 +165,11 @@ def _read_through(file: Path) -> _Seen | str:
     return seen
 
 
-def _strange_column(found: pa.Schema) -> str:
+@cache
+def _strange_column(schema_: bytes) -> str:
+    """Most files of a data set have the same schema; to look at one takes milliseconds."""
     known = _known()
-    for field in found:
+    for field in pa.ipc.read_schema(pa.py_buffer(schema_)):
         if field.name not in known.names:
             return f"unknown column {field.name}"
         wanted = known.field(field.name).type

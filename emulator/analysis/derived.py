@@ -29,6 +29,14 @@ RARE = (
     "broker_exited", "broker_halted", "stimulus",
 )  # fmt: skip
 """Kinds that tables need row by row; a tenth of a trace, or less."""
+FEW = (
+    "run_began", "run_ended", "stimulus", "broker_starting", "broker_exited", "broker_halted",
+)  # fmt: skip
+"""Of those the kinds of which a run has a handful."""
+FEW_COLUMNS = (
+    "kind", *KEY, "seq", "t", "broker", "do", "arguments", "seed", "settings", "replay", "traced",
+    "verdict", "figures", "violations",
+)  # fmt: skip
 RARE_COLUMNS = (
     "kind", *KEY, "seq", "t", "broker", "op", "path", "version", "code", "zxid", "data",
     "ephemeral", "zk_transaction_ops", "do", "arguments", "topic", "partition", "change",
@@ -103,6 +111,13 @@ def rare(events: DataFrame) -> DataFrame:
     return of_kinds(events, *RARE).select(*RARE_COLUMNS)
 
 
+@shared
+def few(events: DataFrame) -> DataFrame:
+    """The rows of kinds of which a run has a handful: what it was, what came of it, what was done
+    to it, when its brokers began and ended."""
+    return in_one(of_kinds(rare(events), *FEW).select(*FEW_COLUMNS))
+
+
 def in_one(found: DataFrame) -> DataFrame:
     """Where shuffles have one partition, so has what comes out: nothing is shuffled after it."""
     return found.coalesce(1) if is_small(found.sparkSession) else found
@@ -116,7 +131,12 @@ def of_kinds(events: DataFrame, *kinds: str) -> DataFrame:
 def declared(found: DataFrame, ddl: str) -> DataFrame:
     """The columns of a declared schema, in its order and with its types."""
     parts = [part.strip().split(" ", 1) for part in ddl.split(",")]
-    return found.select(*(F.col(name).cast(of).alias(name) for name, of in parts))
+    types = {field.name: field.dataType.simpleString() for field in found.schema}
+
+    def column(name: str, of: str) -> Column:
+        return F.col(name) if types[name] == of else F.col(name).cast(of).alias(name)
+
+    return found.select(*(column(name, of) for name, of in parts))
 
 
 def summed_up(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,14 @@ BINS = 30
 _COLOURS = {"zk": "#2b6cb0", "rpc": "#c05621"}
 _SHADES = ("#bcd4ea", "#6fa3d3", "#2b6cb0", "#173f66")
 _INK = "#222222"
+
+
+def prepare() -> None:
+    """What takes half a second and can be done while something else is waited for."""
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    import_module("matplotlib.pyplot")
 
 
 def label(group: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ table, told apart by `kind`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,9 +21,15 @@ GROUP = ("scenario", "profile", "propagation", "setting")
 RUN = PARTITIONED_BY
 
 
-def events(spark: SparkSession, dataset: Dataset, only: Collection[str] = ()) -> DataFrame:
-    """All rows that can be used; of their columns all, or these."""
-    return read(spark, dataset.base, dataset.events, dataset.runs, only)
+def events(
+    spark: SparkSession,
+    dataset: Dataset,
+    only: Collection[str] = (),
+    parts: Mapping[str, Collection[str]] = {},
+) -> DataFrame:
+    """All rows that can be used; of their columns all, or these, and of some only these parts."""
+    columns = schema_ddl(only, parts)
+    return read(spark, dataset.base, dataset.events, dataset.runs, columns)
 
 
 def read(
@@ -31,10 +37,9 @@ def read(
     base: Path,
     pieces: Sequence[Path],
     runs: Sequence[Path],
-    only: Collection[str] = (),
+    columns: str,
 ) -> DataFrame:
     """The rows of these files; what a file lacks is null."""
-    columns = schema_ddl(only)
     reader = spark.read.schema(columns)
     found = reader.parquet(*map(str, runs)) if runs else spark.createDataFrame([], columns)
     if not pieces:

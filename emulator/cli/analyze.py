@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -62,6 +63,7 @@ def command(
     from emulator.analysis import session
     from emulator.analysis.analyse import analyse_readable, write
     from emulator.analysis.dataset import open_dataset
+    from emulator.analysis.plots import prepare
     from emulator.analysis.report import write_report
 
     into, given = out or dataset / OUT, settings_of(conf)
@@ -73,15 +75,18 @@ def command(
     look = partial(open_dataset, dataset, skip_bad=skip_bad)
     found = look()
     _say(f"{found.rows:,} rows in {len(found.events) + len(found.runs):,} files; Spark starts")
-    spark = session.start(master, {**session.sized(found.rows), **given}, remember=keep_classes)
-    try:
-        found, made = analyse_readable(spark, found, look, _told)
-    finally:
-        spark.stop()
-    for problem in found.problems:
-        print(f"left out: {problem}", file=sys.stderr)
-    write(made, into, csv=csv)
-    page = write_report(made, into, f"Analysis of {dataset.resolve().name}", found.problems)
+    with ThreadPoolExecutor(1) as meanwhile:
+        meanwhile.submit(prepare)
+        spark = session.start(master, {**session.sized(found.rows), **given}, remember=keep_classes)
+        try:
+            found, made = analyse_readable(spark, found, look, _told)
+        finally:
+            stopped = meanwhile.submit(spark.stop)
+        for problem in found.problems:
+            print(f"left out: {problem}", file=sys.stderr)
+        write(made, into, csv=csv)
+        page = write_report(made, into, f"Analysis of {dataset.resolve().name}", found.problems)
+        stopped.result()
     took_s = time.monotonic() - began_s
     if as_json:
         typer.echo(msgspec.json.encode(_json(found, made, page, took_s)))

@@ -10,7 +10,7 @@ Parquet or Spark.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cache
 from typing import get_args
 
@@ -133,10 +133,20 @@ def schema() -> dict[str, Type]:
     return found | dict.fromkeys(PARTITIONED_BY, "string")
 
 
-def schema_ddl(only: Collection[str] = ()) -> str:
-    """The schema for Spark: the whole, or some of its columns."""
+def schema_ddl(only: Collection[str] = (), parts: Mapping[str, Collection[str]] = {}) -> str:
+    """The schema for Spark: the whole, or some of its columns; of some records only some parts."""
     wanted = {name: of for name, of in schema().items() if not only or name in only}
+    wanted |= {name: _part(wanted[name], some) for name, some in parts.items()}
     return ", ".join(f"`{name}` {ddl(of)}" for name, of in wanted.items())
+
+
+def _part(of: Type, names: Collection[str]) -> Type:
+    """Of a record, or of a list of them, the parts of these names."""
+    if isinstance(of, ListOf):
+        return ListOf(_part(of.item, names))
+    assert isinstance(of, Record), of
+    assert {*names} <= {column.name for column in of.columns}, names
+    return Record(tuple(column for column in of.columns if column.name in names))
 
 
 def markdown() -> str:

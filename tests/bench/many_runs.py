@@ -1,16 +1,17 @@
 """Traces at scale: how long a report takes, tables beside a bare scan, a sweep beside one process.
 
 The data set is one simulated run written many times under other names (what Spark reads is the
-same), and one giant run among them, so that skew is there too.
+same), and one giant run among them, so that skew is there too. Beside the clock's seconds stand
+those of the processors, driver and JVM together: what else the machine does moves them less.
 """
 
 from __future__ import annotations
 
 import statistics
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,11 +19,11 @@ from typing import Any
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from emulator.analysis import session, tables
+from emulator.analysis import jvm_archive, session, tables
 from emulator.analysis.aggregations import Aggregation, aggregations
-from emulator.analysis.analyse import analyse, kept, write
+from emulator.analysis.analyse import analyse, kept
 from emulator.analysis.dataset import RunKey, open_dataset
-from emulator.analysis.report import write_report
+from emulator.analysis.history import history
 from emulator.analysis.writer import write_events, write_runs
 from emulator.runtime import rows
 from emulator.runtime.perform import Request, perform_in_memory
@@ -31,59 +32,129 @@ from emulator.scenario.load import load
 from emulator.sweep.batch import play_batch
 from emulator.sweep.grid import BATCH_RUNS, batches, grid_of, points
 from emulator.sweep.spark import prepare, sweep
+from tests.bench import processor
 from tests.bench.figures import Figure
+from tests.bench.hazards import PROGRAM
+from tests.spark.stages import stages
+from zk.server import find_java
 
 EVENTS = 1_000_000
-GROWTH = (1_000_000, 10_000_000, 50_000_000)
-TURNS = 3
+GROWTH = (1_000_000, 5_000_000, 10_000_000)
+FAR = (10_000_000, 50_000_000)
+NOT_LINEAR = 1.25
+TURNS, REPORTS = 5, 3
 SWEPT = 160
+SMALL_RUNS = 2_000
+SMALL_EVENTS = 1_000
+HEAVY = 0.05
+"""Of all processor time: a stage that takes less has nothing to share."""
 
 
-def figures() -> list[Figure]:
+def report_figures() -> list[Figure]:
+    with _data(EVENTS) as (base, scope):
+        return _report(base, scope)
+
+
+def table_figures() -> list[Figure]:
+    with _data(EVENTS) as (base, scope):
+        return list(_each(base, scope))
+
+
+def sweep_figures() -> list[Figure]:
+    with TemporaryDirectory() as folder:
+        return [_sweep(Path(folder))]
+
+
+@contextmanager
+def _data(events: int) -> Iterator[tuple[Path, str]]:
+    """A data set of so many events, for a while, and what to say of it."""
     with TemporaryDirectory() as folder:
         base = Path(folder) / "data"
-        runs = make(base, EVENTS)
-        scope = f"{EVENTS:,} events, {runs} runs, one of them a fifth of all"
-        return [_report(base, scope), *_each(base, scope), _sweep(Path(folder))]
+        runs = make(base, events)
+        yield base, f"{events:,} events, {runs} runs, one of them a fifth of all"
 
 
-def growth_figures() -> list[Figure]:
-    """Seconds per million events, each size held against the smallest."""
+def growth_figures(sizes: Sequence[int] = GROWTH) -> list[Figure]:
+    """Seconds per million events, each size held against the one before."""
     found: list[Figure] = []
-    for events in GROWTH:
-        with TemporaryDirectory() as folder:
-            make(Path(folder), events)
+    for events in sizes:
+        with _data(events) as (base, scope):
+            dataset = open_dataset(base)
             spark = _started(events)
-            began_s = time.monotonic()
-            analyse(spark, open_dataset(Path(folder)))
-            seconds = (time.monotonic() - began_s) * 1e6 / events
+            with _timed() as took, processor.spent(_java(spark)) as used:
+                analyse(spark, dataset)
             spark.stop()
-        first = found[0].value if found else None
-        found.append(
+        millions = events / 1e6
+        before = found[-1].value if found else None
+        found += [
+            Figure(what="all tables", value=took() / millions, unit="s per million", scope=scope),
             Figure(
-                what=f"all tables, {events:,} events",
-                value=seconds,
+                what="all tables, processor time",
+                value=used() / millions,
                 unit="s per million",
-                scope="Spark's start not counted",
-                against="the smallest",
-                of=first,
-            )
-        )
+                scope=f"{scope}; Spark's start not counted",
+                against="the size before",
+                of=before,
+                most=None if before is None else NOT_LINEAR * before,
+            ),
+        ]
+        print(f"{events:,}: {took():.1f} s, processors {used():.1f} s", file=sys.stderr, flush=True)
     return found
 
 
-def make(base: Path, events: int) -> int:
-    """A data set of about so many events; how many runs it has."""
+def skew_figures() -> list[Figure]:
+    """One run with half of all events among thousands of small ones: the largest share that one
+    task has of a stage that takes long."""
+    events = 2 * SMALL_RUNS * SMALL_EVENTS
+    with TemporaryDirectory() as folder:
+        base = Path(folder)
+        make(base, events, small_share=0.5, small_events=SMALL_EVENTS)
+        spark = _started(events)
+        analyse(spark, open_dataset(base))
+        ran = stages(spark)
+        spark.stop()
+    whole_s = sum(sum(stage.cpu_s) for stage in ran)
+    heavy = [stage for stage in ran if sum(stage.cpu_s) > HEAVY * whole_s]
+    share, worst = max((max(stage.cpu_s) / sum(stage.cpu_s), stage) for stage in heavy)
+    last_s = sum(max(stage.cpu_s) for stage in ran)
+    scope = f"{events:,} events in {SMALL_RUNS:,} runs of {SMALL_EVENTS:,} and one of all the rest"
+    return [
+        Figure(
+            what="largest share that one task has of a stage",
+            value=share,
+            unit="",
+            scope=f"{scope}; of {len(heavy)} stages that take {HEAVY:.0%} of all or more; that one "
+            f"has {len(worst.cpu_s)} tasks",
+            most=0.5,
+        ),
+        Figure(
+            what="each stage's longest task, one after the other",
+            value=last_s,
+            unit="s",
+            scope=f"{scope}; {len(ran)} stages",
+            against="processor time of all tasks, s",
+            of=whole_s,
+            most=0.5 * whole_s,
+        ),
+    ]
+
+
+def make(
+    base: Path, events: int, *, small_share: float = 0.8, small_events: int | None = None
+) -> int:
+    """A data set of so many events, a share of them in small runs (whole ones, or the beginning),
+    the rest in one; how many runs it has."""
     scenario = load(shipped.find("shrink-and-expand"))
     summary, trace = perform_in_memory(Request(scenario=scenario, seed=1, zookeeper="simulated"))
     began, ended = rows.began(scenario, 1), rows.ended(summary)
     key = RunKey(scenario.name, "2.6", "zk", "")
-    small = int(0.8 * events / len(trace))
+    beginning = trace[:small_events]
+    small = int(small_share * events / len(beginning))
     keys = [key._replace(run=f"{number:06}") for number in range(small)]
     for one in keys:
-        write_events(base, one, "", trace)
+        write_events(base, one, "", beginning)
     giant = key._replace(run="giant")
-    write_events(base, giant, "", _again(trace, events - small * len(trace)))
+    write_events(base, giant, "", _again(trace, events - small * len(beginning)))
     for number, some in enumerate(_batches([*keys, giant])):
         write_runs(base, f"batch-{number:06}", dict.fromkeys(some, (began, ended)))
     return len(keys) + 1
@@ -108,35 +179,40 @@ def _started(rows_: int) -> SparkSession:
     return session.start("local[2]", session.sized(rows_))
 
 
-def _report(base: Path, scope: str) -> Figure:
-    began_s = time.monotonic()
-    found = open_dataset(base)
-    spark = _started(found.rows)
-    made = analyse(spark, found)
-    out = base.parent / "report"
-    write(made, out, csv=False)
-    write_report(made, out, "bench")
-    seconds = time.monotonic() - began_s
-    spark.stop()
-    return Figure(
-        what="report, Spark's start included", value=seconds, unit="s", scope=scope, most=15
-    )
+def _java(spark: SparkSession) -> int:
+    """The driver's JVM."""
+    return int(spark.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]
+
+
+def _report(base: Path, scope: str) -> list[Figure]:
+    """As a user has it: a process of its own, from its start to its end."""
+    command = [sys.executable, "-c", PROGRAM, "analyze", str(base), "--spark-master", "local[2]"]
+    archive = jvm_archive.place(Path(find_java()))
+    kept_ = "with" if archive.exists() else "without"
+    said = f"{scope}; `isr analyze` in a process of its own, {kept_} an archive of classes"
+    took_s, used_s = min(processor.run(command) for _ in range(REPORTS))
+    return [
+        Figure(what="report", value=took_s, unit="s", scope=f"{said}, best of {REPORTS}", most=15),
+        Figure(what="report, processor time", value=used_s, unit="s", scope="the same, with Java"),
+    ]
 
 
 def _each(base: Path, scope: str) -> Iterator[Figure]:
-    """Each table from the cached rows, beside a bare scan of the files with one groupBy."""
+    """Each table from the kept rows, in turns with a bare scan of the files with one groupBy."""
     found = open_dataset(base)
     spark = _started(found.rows)
-    plain = tables.events(spark, found)
-    bare = _median(lambda: plain.groupBy("kind").count().toArrow())
+    plain = tables.events(spark, found).groupBy("kind").count()
+    plain.toArrow()
     with kept(spark, found) as all_rows:
+        history(all_rows)
         for name, one in aggregations().items():
-            seconds = _median(partial(_collect, one, all_rows))
+            both = [_turn(plain, one, all_rows) for _ in range(TURNS)]
+            bare = statistics.median(scan for scan, _ in both)
             yield Figure(
                 what=f"table {name}",
-                value=seconds,
+                value=statistics.median(table for _, table in both),
                 unit="s",
-                scope=scope,
+                scope=f"{scope}; median of {TURNS} turns",
                 against="a Parquet scan with one groupBy, s",
                 of=bare,
                 most=2 * bare,
@@ -144,17 +220,13 @@ def _each(base: Path, scope: str) -> Iterator[Figure]:
     spark.stop()
 
 
-def _collect(one: Aggregation, rows_: DataFrame) -> object:
-    return one.aggregate(rows_).toArrow()
-
-
-def _median(work: Callable[[], object]) -> float:
-    times = []
-    for _ in range(TURNS):
-        began_s = time.monotonic()
-        work()
-        times.append(time.monotonic() - began_s)
-    return statistics.median(times)
+def _turn(plain: DataFrame, one: Aggregation, rows_: DataFrame) -> tuple[float, float]:
+    """Seconds of a bare scan, and of a table."""
+    with _timed() as scan:
+        plain.toArrow()
+    with _timed() as table:
+        one.aggregate(rows_).toArrow()
+    return scan(), table()
 
 
 def _sweep(folder: Path) -> Figure:

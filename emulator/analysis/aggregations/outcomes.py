@@ -6,7 +6,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, SPREAD_DDL, declared, of_kinds, rare, summed_up
+from emulator.analysis.derived import KEY, SPREAD_DDL, declared, few, of_kinds, summed_up
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -17,7 +17,7 @@ VERDICT = "verdict: "
 
 
 def aggregate(events: DataFrame) -> DataFrame:
-    ended = of_kinds(rare(events), "run_ended")
+    ended = of_kinds(few(events), "run_ended")
     figures = ended.select(*KEY, F.explode("figures").alias("one"))
     said = figures.select(
         *KEY, F.col("one.name").alias("figure"), F.col("one.value").alias("value")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, PARTITION, declared, of_kinds, rare, runs_among
+from emulator.analysis.derived import KEY, PARTITION, declared, few, of_kinds, runs_among
 from emulator.analysis.history import STATES, history
 from emulator.analysis.tables import GROUP
 
@@ -118,7 +118,7 @@ def _settings(events: DataFrame) -> DataFrame:
         "t",
         min_isr.cast("bigint").alias("min_isr"),
     )
-    told = of_kinds(rare(events), "run_began", "stimulus").where(
+    told = of_kinds(few(events), "run_began", "stimulus").where(
         began | F.col("do").isin("create_topic", "topic_config")
     )
     return told.where(min_isr.isNotNull()).groupBy(*KEY).agg(F.collect_list(one).alias("settings"))

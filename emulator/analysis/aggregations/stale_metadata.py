@@ -17,9 +17,9 @@ from emulator.analysis.derived import (
     PARTITION,
     SPREAD_DDL,
     declared,
+    few,
     ms,
     of_kinds,
-    rare,
     runs_among,
     summed_up,
 )
@@ -105,7 +105,7 @@ def _ends_of_processes(events: DataFrame) -> DataFrame:
     """A process that ends, or starts anew, has nothing in its cache: when each broker's did, in
     order (`ends`)."""
     struck = F.get_json_object("arguments", "$.broker").cast("bigint")
-    lives = of_kinds(rare(events), "broker_starting", "broker_exited", "broker_halted", "stimulus")
+    lives = of_kinds(few(events), "broker_starting", "broker_exited", "broker_halted", "stimulus")
     return (
         lives.where((F.col("kind") != "stimulus") | F.col("do").isin(*_DEATHS))
         .groupBy(*KEY, F.coalesce(struck, "broker").alias("broker"))

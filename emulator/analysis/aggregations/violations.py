@@ -6,7 +6,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, declared, of_kinds, rare, runs_among
+from emulator.analysis.derived import KEY, declared, few, of_kinds, runs_among
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -17,7 +17,7 @@ SCHEMA = (
 
 
 def aggregate(events: DataFrame) -> DataFrame:
-    ended = of_kinds(rare(events), "run_ended")
+    ended = of_kinds(few(events), "run_ended")
     every = ended.groupBy(*GROUP).agg(F.count("*").alias("runs_in_all"))
     of_run = (
         ended.select(*KEY, F.explode("violations").alias("one"))
