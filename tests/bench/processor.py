@@ -7,7 +7,7 @@ import resource
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -28,10 +28,11 @@ def run(command: Sequence[str]) -> tuple[float, float]:
     began_s = time.monotonic()
     used: dict[int, float] = {}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as ran:
-        while ran.poll() is None:
+        while ran.returncode is None:
             for pid in _family(ran.pid):
                 used[pid] = max(used.get(pid, 0.0), running_s(pid))
-            time.sleep(LOOK_EVERY_S)
+            with suppress(subprocess.TimeoutExpired):
+                ran.wait(LOOK_EVERY_S)
         took_s = time.monotonic() - began_s
     if ran.returncode:
         raise subprocess.CalledProcessError(ran.returncode, command)
