@@ -82,11 +82,12 @@ class Compose:
 
     def __call__(self, *words: str) -> str:
         """What it printed. Its own progress goes to standard error."""
-        done = self._done(*words)
+        done = self.tried(*words)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def _done(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def tried(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Whatever came of it."""
         return subprocess.run(
             [*self._words, *words],
             cwd=ROOT,
@@ -104,7 +105,7 @@ class Compose:
     def scenario(self, name: str) -> dict[str, Any]:
         """The summary of a run that was started from inside, whatever came of it."""
         words = ("isr", "run", name, "--target", "compose", "--json")
-        done = self._done("run", "--rm", "-T", "lab", *words)
+        done = self.tried("run", "--rm", "-T", "lab", *words)
         assert done.stdout, done.stderr
         summary: dict[str, Any] = json.loads(done.stdout)
         return summary
