@@ -35,7 +35,7 @@ from zk.ops import Create, Delete, GetChildrenNames, Reply, Request
 
 JAVA_MIN = 17
 HOST = "127.0.0.1"
-READY_TIMEOUT_MS = 20_000
+READY_TIMEOUT_MS = 60_000
 
 _JARS = ("zookeeper-[0-9]*", "zookeeper-jute-*", "slf4j-api-*", "log4j-api-*", "log4j-core-*",
          "log4j-slf4j2-impl-*", "metrics-core-*", "snappy-java-*", "audience-annotations-*",
