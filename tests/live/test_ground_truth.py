@@ -90,6 +90,7 @@ def without(rows: list[Row], kind: str, what: Write) -> list[Row]:
 
 
 @pytest.mark.live
+@pytest.mark.slow
 def test_every_traced_write_is_in_the_servers_log_and_the_other_way_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
