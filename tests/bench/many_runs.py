@@ -201,8 +201,12 @@ def _each(base: Path, scope: str) -> Iterator[Figure]:
     """Each table from the kept rows, in turns with a bare scan of the files with one groupBy."""
     found = open_dataset(base)
     spark = _started(found.rows)
-    plain = tables.events(spark, found).groupBy("kind").count()
-    plain.toArrow()
+
+    def plain() -> DataFrame:
+        """A new one each time: of one that has run before, Spark keeps what it shuffled."""
+        return tables.events(spark, found).groupBy("kind").count()
+
+    plain().toArrow()
     with kept(spark, found) as all_rows:
         history(all_rows)
         for name, one in aggregations().items():
@@ -220,10 +224,12 @@ def _each(base: Path, scope: str) -> Iterator[Figure]:
     spark.stop()
 
 
-def _turn(plain: DataFrame, one: Aggregation, rows_: DataFrame) -> tuple[float, float]:
+def _turn(
+    plain: Callable[[], DataFrame], one: Aggregation, rows_: DataFrame
+) -> tuple[float, float]:
     """Seconds of a bare scan, and of a table."""
     with _timed() as scan:
-        plain.toArrow()
+        plain().toArrow()
     with _timed() as table:
         one.aggregate(rows_).toArrow()
     return scan(), table()
