@@ -55,7 +55,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     `registration_version` and `topic_version` those of the JSON that it writes; `send_backoff_ms`
     how long a controller's send thread waits before it tries again; `record_batches`: records that
     come together stand in the log as one (format 2, KIP-98, 0.11); `leaders_in_request`: a follower
-    looks for its new leader in the LeaderAndIsr itself, not in its metadata cache (0.9)."""
+    looks for its new leader in the LeaderAndIsr itself, not in its metadata cache (0.9);
+    `sent_before_rpc`: versions of requests that a broker sends while it writes ISRs itself although
+    its code could ask (an inter.broker.protocol.version of 2.6)."""
 
     name: str
     release: str
@@ -76,6 +78,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     leaders_in_request: bool = False
     serves_from: ServesFrom = "end"
     reads_at_start: tuple[StartRead, ...] = ()
+    sent_before_rpc: MappingProxyType[str, int] = MappingProxyType({})
 
     @property
     def propagation(self) -> Propagation:
@@ -102,11 +105,13 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         taken_out = [known[name] for name, on in switches.items() if not on]
         back = {key: value for guard in taken_out for key, value in guard.removed.items()}
         kept = propagation or self.propagation
+        sent = self.sent_before_rpc if kept == "zk" else {}
         return msgspec.structs.replace(
             self,
             guards=self.guards.union(put_in).difference(taken_out),
             defaults=MappingProxyType({**back, **self.defaults}),
             propagations=(kept, *(p for p in self.propagations if p != kept)),
+            request_versions=MappingProxyType({**self.request_versions, **sent}),
         )
 
 
@@ -127,6 +132,7 @@ _INHERITED = (
     "send_backoff_ms",
     "record_batches",
     "reads_at_start",
+    "sent_before_rpc",
 )
 
 

@@ -12,4 +12,5 @@ PROFILE = after(
     registration_version=5,
     propagations=("rpc", "zk"),
     request_versions={"AlterIsr": 0, "Fetch": 12},
+    sent_before_rpc={"Fetch": 11},
 )

@@ -11,6 +11,7 @@ from emulator.profiles.base import CannotPropagate, profiles
 from emulator.profiles.differences import differences
 from emulator.profiles.guards.base import Guard, guards, number
 from emulator.profiles.guards.isr import LAG_BY_TIME_ONLY, STAY_AT_LOG_END
+from emulator.protocol.wire.api import spoken, version_sent
 
 names = st.sampled_from(list(profiles()))
 
@@ -80,3 +81,12 @@ def test_a_guard_mends_nothing_before_there_was_something_to_mend() -> None:
     guard = Guard("g", "KAFKA-1", "2.6", "x", "y", unneeded_before="2.4")
     has = {release: guard.is_in(release) for release in ("2.3.1", "2.4", "2.5.1", "2.6")}
     assert has == {"2.3.1": True, "2.4": False, "2.5.1": False, "2.6": True}
+
+
+@pytest.mark.parametrize(("propagation", "version"), [("rpc", 12), ("zk", 11)])
+def test_who_writes_isrs_itself_fetches_as_2_6_does(propagation: str, version: int) -> None:
+    """An inter.broker.protocol.version of 2.6: its leaders may not know anything newer yet."""
+    for name in ("2.7", "2.8", "3.3"):
+        running = profiles()[name].altered({}, propagation)
+        assert version_sent(running, "Fetch", 12) == version
+        assert spoken(running)["Fetch"][1] == 12, "it answers newer ones all the same"
