@@ -8,8 +8,8 @@ report's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from emulator.analysis import tables
-from emulator.analysis.aggregations import Aggregation, aggregations
+from emulator.analysis.aggregations import aggregations
 from emulator.analysis.counted import COLUMNS, counted
 from emulator.analysis.dataset import Dataset
 from emulator.analysis.derived import KEY, RARE_COLUMNS, few, is_small, of_kinds, rare, sharing
@@ -59,7 +59,7 @@ def analyse(spark: SparkSession, dataset: Dataset, on_table: OnTable = lambda *_
     """Everything. AnalysisError when a file turns out to be damaged within."""
     try:
         with kept(spark, dataset) as rows:
-            found = _all(rows, on_table)
+            found = _all(spark, rows, on_table)
             return Analysis(found, runs_of(rows), dataset.rows)
     except (PySparkException, Py4JJavaError) as error:
         raise AnalysisError(f"{dataset.base}: {why(error)}") from None
@@ -81,31 +81,39 @@ def analyse_readable(
 
 @contextmanager
 def kept(spark: SparkSession, dataset: Dataset) -> Iterator[DataFrame]:
-    """All rows; what tables are made of is taken from them in two passes, and kept meanwhile."""
+    """All rows; what tables are made of is taken from them when it is asked for, and kept
+    meanwhile."""
     rows = tables.events(spark, dataset, {*COLUMNS, *RARE_COLUMNS}, PARTS)
     with sharing(rows):
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda derive: derive(rows), (counted, rare)))
-        with _many_queries(spark):
-            yield rows
+        yield rows
 
 
-def _all(rows: DataFrame, on_table: OnTable) -> dict[str, pa.Table]:
+def _all(spark: SparkSession, rows: DataFrame, on_table: OnTable) -> dict[str, pa.Table]:
+    """Two passes side by side, and what is made of many rows; then the rest."""
     wanted = aggregations()
-    done: list[str] = []
+    found: dict[str, pa.Table] = {}
 
-    def one(aggregation: Aggregation) -> pa.Table:
-        table = in_order(aggregation.aggregate(rows).toArrow())
-        done.append(aggregation.name)
-        on_table(aggregation.name, len(done), len(wanted))
-        return table
+    def one(name: str) -> None:
+        found[name] = in_order(wanted[name].aggregate(rows).toArrow())
+        on_table(name, len(found), len(wanted))
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        pool.submit(history, rows)
-        return dict(zip(wanted, pool.map(one, wanted.values()), strict=True))
+        passes = [pool.submit(derive, rows) for derive in (counted, rare)]
+        many = [pool.submit(one, name) for name, of in wanted.items() if of.of_many]
+        _await([*passes, *many])
+        with many_queries(spark):
+            rest = [pool.submit(one, name) for name, of in wanted.items() if not of.of_many]
+            _await([pool.submit(history, rows), *rest])
+    return {name: found[name] for name in wanted}
 
 
-def _many_queries(spark: SparkSession) -> AbstractContextManager[None]:
+def _await(all_of: Iterable[Future[Any]]) -> None:
+    for one in all_of:
+        one.result()
+
+
+def many_queries(spark: SparkSession) -> AbstractContextManager[None]:
+    """Meanwhile queries of few rows are not compiled."""
     return interpreted(spark) if is_small(spark) else nullcontext()
 
 

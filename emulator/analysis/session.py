@@ -65,6 +65,7 @@ _SETTINGS: Mapping[str, str] = {
     "spark.sql.files.maxPartitionBytes": "16m",
     "spark.sql.files.openCostInBytes": "64k",
     "spark.sql.parquet.mergeSchema": "false",
+    "spark.sql.parquet.pushdown.inFilterThreshold": "50",
     "spark.python.worker.reuse": "true",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.dataFrameQueryContext.enabled": "false",
@@ -123,7 +124,7 @@ def start(
     check_master(master)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    if master.startswith("local"):
+    if is_local(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     wanted = {**_SETTINGS, **_driver(master), **(settings or {})}
     wanted[_JAVA] += " " + jvm_archive.options(_java(), write=remember)
@@ -137,6 +138,11 @@ def start(
         raise NoSpark(f"--spark-master {master}: {why(error)}") from None
     except Exception as error:  # noqa: BLE001 (py4j's; whatever it is, there is no session)
         raise NoSpark(f"--spark-master {master}: Spark does not start: {_started(error)}") from None
+
+
+def is_local(master: str) -> bool:
+    """All of Spark runs here, and sees what lies here."""
+    return master.startswith("local")
 
 
 def _java() -> Path:
@@ -178,7 +184,7 @@ def cores(spark: SparkSession) -> int:
 def _driver(master: str) -> dict[str, str]:
     """The driver's JVM: quiet, and with a quarter of the machine's memory."""
     found = {_JAVA: _quiet(), "spark.driver.memory": f"{_memory_mb()}m"}
-    if master.startswith("local"):
+    if is_local(master):
         found["spark.sql.shuffle.partitions"] = str(4 * (os.cpu_count() or 1))
         found["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "100000"
     return found

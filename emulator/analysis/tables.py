@@ -11,8 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from emulator.analysis.dataset import EVENTS, Dataset
+from emulator.analysis.dataset import EVENTS, Dataset, key_of
 from emulator.trace.columns import PARTITIONED_BY, schema_ddl
 
 GROUP = ("scenario", "profile", "propagation", "setting")
@@ -45,4 +46,16 @@ def read(
     if not pieces:
         return found
     inside = reader.option("basePath", str(base / EVENTS)).parquet(*map(str, pieces))
-    return found.unionByName(inside)
+    beyond_ascii = any(not "".join(key_of(base, piece)).isascii() for piece in pieces)
+    return found.unionByName(_named_right(inside) if beyond_ascii else inside)
+
+
+def _named_right(rows: DataFrame) -> DataFrame:
+    """Spark takes each byte that a directory's name escapes for a character."""
+    return rows.withColumns(
+        {
+            name: F.decode(F.encode(name, "ISO-8859-1"), "UTF-8")
+            for name in RUN
+            if name in rows.columns
+        }
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -61,10 +60,9 @@ def command(
     Below DIR: report.html, its pictures as PNG, tables/NAME.parquet, and with --csv csv/NAME.csv.
     """
     from emulator.analysis import session
-    from emulator.analysis.analyse import analyse_readable, write
     from emulator.analysis.dataset import open_dataset
-    from emulator.analysis.plots import prepare
-    from emulator.analysis.report import write_report
+    from emulator.analysis.whole import analyse_whole
+    from emulator.cli.run import orderly_end
 
     into, given = out or dataset / OUT, settings_of(conf)
     session.check_master(master)
@@ -72,28 +70,30 @@ def command(
         _follow(dataset, into, master, given, skip_bad=skip_bad, as_json=as_json)
         return
     began_s = time.monotonic()
-    look = partial(open_dataset, dataset, skip_bad=skip_bad)
-    found = look()
-    _say(f"{found.rows:,} rows in {len(found.events) + len(found.runs):,} files; Spark starts")
-    with ThreadPoolExecutor(1) as meanwhile:
-        meanwhile.submit(prepare)
-        spark = session.start(master, {**session.sized(found.rows), **given}, remember=keep_classes)
-        try:
-            found, made = analyse_readable(spark, found, look, _told)
-        finally:
-            stopped = meanwhile.submit(spark.stop)
-        for problem in found.problems:
-            print(f"left out: {problem}", file=sys.stderr)
-        write(made, into, csv=csv)
-        page = write_report(made, into, f"Analysis of {dataset.resolve().name}", found.problems)
-        stopped.result()
+    with orderly_end():
+        left, made, page = analyse_whole(
+            dataset,
+            into,
+            partial(open_dataset, dataset, skip_bad=skip_bad),
+            lambda chosen: session.start(master, {**chosen, **given}, remember=keep_classes),
+            local=session.is_local(master),
+            csv=csv,
+            on_open=_opened,
+            on_table=_told,
+        )
     took_s = time.monotonic() - began_s
+    for problem in left.problems:
+        print(f"left out: {problem}", file=sys.stderr)
     if as_json:
-        typer.echo(msgspec.json.encode(_json(found, made, page, took_s)))
+        typer.echo(msgspec.json.encode(_json(left, made, page, took_s)))
         return
-    typer.echo(f"{len(made.runs):,} runs, {found.rows:,} rows in {took_s:.1f} s")
+    typer.echo(f"{len(made.runs):,} runs, {left.rows:,} rows in {took_s:.1f} s")
     typer.echo(f"tables         {into / 'tables'}")
     typer.echo(f"report         {page}")
+
+
+def _opened(found: Dataset) -> None:
+    _say(f"{found.rows:,} rows in {len(found.events) + len(found.runs):,} files")
 
 
 def _follow(

@@ -11,7 +11,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,8 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from emulator.analysis import jvm_archive, session, tables
 from emulator.analysis.aggregations import Aggregation, aggregations
-from emulator.analysis.analyse import analyse, kept
+from emulator.analysis.analyse import analyse, kept, many_queries
+from emulator.analysis.counted import counted
 from emulator.analysis.dataset import RunKey, open_dataset
+from emulator.analysis.derived import rare
 from emulator.analysis.history import history
 from emulator.analysis.writer import write_events, write_runs
 from emulator.runtime import rows
@@ -208,9 +210,10 @@ def _each(base: Path, scope: str) -> Iterator[Figure]:
 
     plain().toArrow()
     with kept(spark, found) as all_rows:
-        history(all_rows)
+        counted(all_rows), rare(all_rows), history(all_rows)
         for name, one in aggregations().items():
-            both = [_turn(plain, one, all_rows) for _ in range(TURNS)]
+            with nullcontext() if one.of_many else many_queries(spark):
+                both = [_turn(plain, one, all_rows) for _ in range(TURNS)]
             bare = statistics.median(scan for scan, _ in both)
             yield Figure(
                 what=f"table {name}",

@@ -16,12 +16,14 @@ from pyspark.sql import DataFrame
 
 
 class Aggregation(msgspec.Struct, frozen=True):
-    """One table: what it says, its columns, how it is made."""
+    """One table: what it says, its columns, how it is made. `of_many`: from so many rows that its
+    query is worth compiling (`OF_MANY` of its module)."""
 
     name: str
     about: str
     schema: str
     aggregate: Callable[[DataFrame], DataFrame]
+    of_many: bool
 
 
 @cache
@@ -31,5 +33,6 @@ def aggregations() -> dict[str, Aggregation]:
     for info in pkgutil.iter_modules(__path__):
         module = importlib.import_module(f"{__name__}.{info.name}")
         about = " ".join((module.__doc__ or "").split())
-        found[info.name] = Aggregation(info.name, about, module.SCHEMA, module.aggregate)
+        of_many = getattr(module, "OF_MANY", False)
+        found[info.name] = Aggregation(info.name, about, module.SCHEMA, module.aggregate, of_many)
     return found

@@ -24,8 +24,10 @@ _LOGGED = "zk_logged"
 
 def aggregate(events: DataFrame) -> DataFrame:
     logged = F.col("kind") == _LOGGED
+    with_log = F.broadcast(of_kinds(rare(events), _LOGGED).select(*KEY).distinct())
     each = (
         of_kinds(rare(events), _LOGGED, "zk_transaction", "isr_updated")
+        .join(with_log, [*KEY], "left_semi")
         .where(~logged | F.col("path").isNull() | ~F.col("path").startswith("/zookeeper/"))
         .select(*KEY, logged.alias("logged"), F.inline(_told()))
         .groupBy(*KEY, *_IDENTITY)
@@ -33,11 +35,9 @@ def aggregate(events: DataFrame) -> DataFrame:
     )
     of_run = each.groupBy(*KEY).agg(
         F.array(*(_beside(what) for what in (TRANSACTIONS, UPDATES))).alias("all"),
-        F.max("logged").alias("has_log"),
     )
     found = (
-        of_run.where("has_log")
-        .select(*KEY, F.inline("all"))
+        of_run.select(*KEY, F.inline("all"))
         .where("in_both + only_traced + only_logged > 0")
         .groupBy(*GROUP, "what")
         .agg(

@@ -24,6 +24,8 @@ SCHEMA = (
     "worst_run string, runs_with_refusals bigint"
 )
 
+OF_MANY = True
+
 
 def aggregate(events: DataFrame) -> DataFrame:
     ok, records = F.col("other") == 1, F.col("amount")
