@@ -59,5 +59,6 @@ class UpdatesTellSomethingNew(Invariant):
         """Sent after the deletion: what the notification itself has it told precedes that."""
         settled = event.t - self._changed.get(event.sender, -SETTLED_US) >= SETTLED_US
         deleted = self._deleted.get(event.sender)
-        soon = deleted is not None and event.t - deleted.t < SOON_US
-        return settled and deleted is not None and soon and event.cause > deleted.seq
+        if deleted is None or not settled:
+            return False
+        return event.t - deleted.t < SOON_US and event.cause > deleted.seq

@@ -105,13 +105,11 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         taken_out = [known[name] for name, on in switches.items() if not on]
         back = {key: value for guard in taken_out for key, value in guard.removed.items()}
         kept = propagation or self.propagation
-        sent = self.sent_before_rpc if kept == "zk" else {}
         return msgspec.structs.replace(
             self,
             guards=self.guards.union(put_in).difference(taken_out),
             defaults=MappingProxyType({**back, **self.defaults}),
             propagations=(kept, *(p for p in self.propagations if p != kept)),
-            request_versions=MappingProxyType({**self.request_versions, **sent}),
         )
 
 

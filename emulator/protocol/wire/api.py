@@ -94,8 +94,10 @@ def spoken(profile: Profile) -> dict[str, tuple[int, int]]:
 
 
 def version_sent(profile: Profile, name: str, most: int) -> int:
-    """Which version a broker sends: by its own version, not by negotiation (spec §11.2)."""
-    return min(most, profile.request_versions.get(name, most))
+    """Which version a broker sends: by its own version, or the older one whose path of ISR changes
+    it has, not by negotiation (spec §11.2)."""
+    older = profile.sent_before_rpc if profile.propagation == "zk" else {}
+    return min(most, {**profile.request_versions, **older}.get(name, most))
 
 
 def ranges_of(knows: Knows) -> list[Values]:

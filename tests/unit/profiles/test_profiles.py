@@ -89,4 +89,5 @@ def test_who_writes_isrs_itself_fetches_as_2_6_does(propagation: str, version: i
     for name in ("2.7", "2.8", "3.3"):
         running = profiles()[name].altered({}, propagation)
         assert version_sent(running, "Fetch", 12) == version
+        assert version_sent(running.altered({}, "rpc"), "Fetch", 12) == 12, "and back"
         assert spoken(running)["Fetch"][1] == 12, "it answers newer ones all the same"
