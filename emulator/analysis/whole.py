@@ -1,8 +1,9 @@
 """From a data set to its tables and its report: what is done while Spark starts, and while it ends.
 
 Owns that order alone. Spark takes seconds to start, on one core: meanwhile the files are looked at,
-put together if they are small and many, and the pictures' library is loaded; while it ends the
-report is drawn. What is started is stopped, also when a file cannot be read or somebody interrupts.
+and put together if they are small and many. While it works the pictures' library is loaded, while
+it ends the report is drawn. What is started is stopped, also when a file cannot be read or somebody
+interrupts.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def analyse_whole(
             every = look()
             on_open(every)
             read = gathered(every, Path(aside)) if local else every
-            prepare()
+            meanwhile.submit(prepare)
             left, found = analyse_readable(starting.result(), read, look, on_table)
         finally:
             meanwhile.submit(_stop, starting)
