@@ -22,6 +22,7 @@ class MetadataCache:
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
+        self._version = context.profile.request_versions.get("Metadata", 0)
         self._lock = RwLock(context.kernel, "partitionMetadataLock")
         self._partitions: dict[TopicPartition, PartitionState] = {}
         self._told: dict[tuple[str, ...], tuple[PartitionState, ...]] = {}
@@ -95,4 +96,5 @@ class MetadataCache:
             tuple(self._brokers.values()),
             -1 if self.controller_id is None else self.controller_id,
             partitions,
+            self._version,
         )

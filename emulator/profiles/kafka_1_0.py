@@ -19,6 +19,7 @@ PROFILE = after(
     request_versions={
         "LeaderAndIsr": 1,
         "UpdateMetadata": 4,
+        "Metadata": 5,
         "Fetch": 5,
         "ListOffsets": 2,
         "OffsetForLeaderEpoch": 0,

@@ -13,6 +13,7 @@ PROFILE = after(
     request_versions={
         "LeaderAndIsr": 4,
         "UpdateMetadata": 6,
+        "Metadata": 9,
         "StopReplica": 2,
         "ControlledShutdown": 3,
         "Fetch": 11,

@@ -281,11 +281,12 @@ class MetadataRequest(msgspec.Struct, frozen=True):
 
 
 class MetadataResponse(msgspec.Struct, frozen=True):
-    """What this broker's metadata cache says."""
+    """What this broker's metadata cache says. `version` is the newest Metadata that it can."""
 
     brokers: tuple[LiveBroker, ...]
     controller_id: int
     partitions: tuple[PartitionState, ...]
+    version: int
 
 
 class CreateTopicsRequest(msgspec.Struct, frozen=True):

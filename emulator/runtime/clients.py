@@ -31,6 +31,12 @@ METADATA_TIMEOUT_MS = 1_000
 RECONNECT_BACKOFF_MS = 100
 API_TIMEOUT_MS = 60_000
 """default.api.timeout.ms of Kafka's admin client."""
+TOPIC_PROPAGATION_US = 30_000_000
+"""topic.metadata.propagation.max.ms: so long a topic that is not named is believed to be there."""
+RELIABLE_EPOCHS = 9
+"""From this Metadata version on (Kafka 2.4, after KAFKA-9212) a client trusts the leader epochs in
+it (rd_kafka_has_reliable_leader_epochs); an older broker's count as unknown."""
+UNKNOWN_EPOCH = -1
 
 
 class ClientConnection(Protocol):
@@ -71,6 +77,8 @@ class ClusterView:
         self._bootstrap, self._process = bootstrap, process
         self._kernel = bootstrap.kernel
         self.leaders: dict[TopicPartition, LiveBroker] = {}
+        self._epochs: dict[TopicPartition, int] = {}
+        self._topics_since_us: dict[str, int] = {}
         self._taken: MetadataResponse | None = None
         self.controller: LiveBroker | None = None
         self._connections: dict[tuple[str, int], ClientConnection] = {}
@@ -121,9 +129,23 @@ class ClusterView:
         assert isinstance(answer, MetadataResponse)
         where = {b.broker: b for b in answer.brokers}
         self.controller = where.get(answer.controller_id)
+        self._look_for_topics(topics, answer)
         if self._takes(answer):
             self._take(answer, where)
         return True
+
+    def _look_for_topics(self, asked: tuple[str, ...], answer: MetadataResponse) -> None:
+        """The partitions of a topic that is not there any more are forgotten, their leader epochs
+        with them, so that a topic of this name may begin anew; not at once, since who says so may
+        not have heard of it (rd_kafka_topic_set_notexists)."""
+        now, since_us = self._kernel.now, self._topics_since_us
+        told = {state.partition.topic for state in answer.partitions}
+        for topic in told:
+            since_us.setdefault(topic, now)
+        for topic in [t for t in since_us if t not in told and (not asked or t in asked)]:
+            if since_us[topic] + TOPIC_PROPAGATION_US <= now:
+                del since_us[topic]
+                self._epochs = {p: e for p, e in self._epochs.items() if p.topic != topic}
 
     def _takes(self, answer: MetadataResponse) -> bool:
         """Whether it says anything new: a broker that was not updated tells the very same."""
@@ -135,10 +157,21 @@ class ClusterView:
         )
 
     def _take(self, answer: MetadataResponse, where: Mapping[int, LiveBroker]) -> None:
-        states = answer.partitions
-        self.leaders.update({s.partition: where[s.leader] for s in states if s.leader in where})
-        for state in [s for s in states if s.leader not in where]:
-            self.leaders.pop(state.partition, None)
+        """What is older than what is known of a partition is ignored: a broker that was cut off
+        tells of a leader that was (rd_kafka_toppar_leader_update, since librdkafka 2.1). An unknown
+        epoch is believed, and what was known is forgotten: a broker that is not upgraded yet may
+        lead (its issue 4796, since 2.8)."""
+        reliable = answer.version >= RELIABLE_EPOCHS
+        for state in answer.partitions:
+            partition = state.partition
+            epoch = state.leader_epoch if reliable else UNKNOWN_EPOCH
+            if UNKNOWN_EPOCH < epoch < self._epochs.get(partition, UNKNOWN_EPOCH):
+                continue
+            self._epochs[partition] = epoch
+            if state.leader in where:
+                self.leaders[partition] = where[state.leader]
+            else:
+                self.leaders.pop(partition, None)
 
     def forget(self, partition: TopicPartition) -> None:
         """Its leader is another by now, or gone."""

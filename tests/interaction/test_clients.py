@@ -46,7 +46,8 @@ class OneBroker:
         self.process = self.kernel.process("broker-1")
         self.network.listen(BROKER.port, Listener(self.process, 1, self._receive))
         self.bootstrap = Bootstrap(self.kernel, self.network, [BROKER])
-        self.leader = 1
+        self.leader, self.epoch, self.version = 1, 4, 9
+        self.topics = ("orders",)
         self.seen: list[str] = []
         self.held: list[Callable[[], None]] = []
 
@@ -63,8 +64,12 @@ class OneBroker:
                 connection.respond(ApiVersionsResponse())
             case MetadataRequest():
                 self.seen.append(f"{now_ms} metadata")
-                states = tuple(state_of(p, leader=self.leader) for p in (ORDERS_0, ORDERS_1))
-                connection.respond(MetadataResponse((BROKER,), 1, states))
+                states = tuple(
+                    state_of(p, leader=self.leader, epoch=self.epoch)
+                    for p in (ORDERS_0, ORDERS_1)
+                    if p.topic in self.topics
+                )
+                connection.respond(MetadataResponse((BROKER,), 1, states, self.version))
             case ProduceRequest(partitions=(wanted,)):
                 number = "" if wanted.partition == ORDERS_0 else " to 1"
                 self.seen.append(f"{now_ms} produce {wanted.records}{number}")
@@ -107,6 +112,16 @@ class OneBroker:
         self.run_ms(10)
         self.take()
         return producer
+
+    def tells(self, *, leader: int, epoch: int, version: int = 9) -> None:
+        """What it says of its partitions from now on; everybody has asked twice since then."""
+        self.leader, self.epoch, self.version = leader, epoch, version
+        self.run_ms(2500)
+
+    def tells_of(self, *topics: str, for_ms: int) -> None:
+        """It knows these topics and no others, for so long."""
+        self.topics = topics
+        self.run_ms(for_ms)
 
     def run_ms(self, duration_ms: int) -> None:
         self.kernel.run(self.kernel.now + duration_ms * 1000)
@@ -293,6 +308,73 @@ def test_records_wait_while_there_is_no_leader_and_time_out() -> None:
         cluster.run_ms(3000)
         assert cluster.take() == []
         assert [r[1] for r in cluster.results()] == ["MSG_TIMED_OUT"]
+
+
+def test_a_broker_that_was_cut_off_is_not_believed_about_leaders() -> None:
+    """kafka-2.7.2/random-4 at 35 s: who had lost ZooKeeper named a leader that stood still."""
+    with OneBroker(0) as cluster:
+        producer = cluster.producer()
+        cluster.tells(leader=-1, epoch=3)
+        producer.hand_over(1)
+        cluster.run_ms(300)
+        assert [r[1] for r in cluster.results()] == ["ok"], "led by broker 1 since epoch 4"
+
+
+def test_a_leader_of_the_same_epoch_or_a_newer_one_is_believed() -> None:
+    for epoch in (4, 5):
+        with OneBroker(0) as cluster:
+            producer = cluster.producer()
+            cluster.tells(leader=-1, epoch=epoch)
+            producer.hand_over(1)
+            cluster.run_ms(300)
+            assert cluster.results() == []
+            cluster.tells(leader=1, epoch=epoch)
+            assert [r[1] for r in cluster.results()] == ["ok"]
+
+
+def test_brokers_before_2_4_are_believed_whatever_they_say() -> None:
+    """Metadata up to version 8; their leader epochs may be wrong (KAFKA-9212)."""
+    with OneBroker(0) as cluster:
+        cluster.version = 8
+        producer = cluster.producer()
+        cluster.tells(leader=-1, epoch=3, version=8)
+        producer.hand_over(1)
+        cluster.run_ms(300)
+        assert cluster.results() == []
+
+
+def test_in_a_rolling_upgrade_an_older_broker_is_believed_and_the_epoch_forgotten() -> None:
+    """librdkafka's issue 4796."""
+    with OneBroker(0) as cluster:
+        producer = cluster.producer()
+        cluster.tells(leader=-1, epoch=3, version=8)
+        cluster.tells(leader=1, epoch=2)
+        producer.hand_over(1)
+        cluster.run_ms(300)
+        assert [r[1] for r in cluster.results()] == ["ok"]
+
+
+def test_a_topic_that_was_gone_begins_anew_and_so_do_its_epochs() -> None:
+    """rd_kafka_topic_set_notexists: believed half a minute after the topic was first heard of."""
+    with OneBroker(0) as cluster:
+        producer = cluster.producer()
+        cluster.tells_of(for_ms=32_000)
+        cluster.topics = ("orders",)
+        cluster.tells(leader=-1, epoch=0)
+        producer.hand_over(1)
+        cluster.run_ms(300)
+        assert cluster.results() == [], "nobody leads the new one yet"
+
+
+def test_who_has_not_heard_of_a_young_topic_does_not_make_its_epochs_forgotten() -> None:
+    with OneBroker(0) as cluster:
+        producer = cluster.producer()
+        cluster.tells_of("payments", for_ms=20_000)
+        cluster.topics = ("orders",)
+        cluster.tells(leader=-1, epoch=3)
+        producer.hand_over(1)
+        cluster.run_ms(300)
+        assert [r[1] for r in cluster.results()] == ["ok"]
 
 
 def test_a_driver_hands_over_at_its_rate_until_it_is_stopped() -> None:

@@ -101,7 +101,8 @@ class Metadata(Api):
             for t in entity.topics
             for p in t.partitions
         )
-        return MetadataResponse(brokers, getattr(entity, "controller_id", -1), states)
+        controller = getattr(entity, "controller_id", -1)
+        return MetadataResponse(brokers, controller, states, entity.__version__)
 
 
 def _topic(name: str, states: Sequence[PartitionState], live: set[int]) -> Values:

@@ -95,3 +95,10 @@ def test_every_update_is_on_the_trace_with_what_it_changed() -> None:
         (event,) = [e for e in play.sink.events if isinstance(e, events.MetadataCacheUpdated)]
         assert [s.partition for s in event.states] == [ORDERS_0]
         assert (event.removed, event.live_brokers) == ((ORDERS_1,), (1, 2, 3))
+
+
+def test_an_answer_says_which_metadata_a_version_can() -> None:
+    """Its clients believe leader epochs from 9 on."""
+    for profile, version in (("0.8.2", 0), ("1.1", 5), ("2.1", 7), ("2.4", 9), ("2.8", 9)):
+        with Playbook(profile=profile) as play:
+            assert MetadataCache(play.context).metadata(()).version == version

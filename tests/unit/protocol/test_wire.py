@@ -121,7 +121,7 @@ EXCHANGES: list[tuple[Request, Response]] = [
         AlterIsrRequest(2, 99, (AlterIsrPartition(ORDERS, 7, (1, 2), 9),)),
         AlterIsrResponse(NONE, (AlteredIsr(ORDERS, NONE, 1, 7, (1, 2), 10),)),
     ),
-    (MetadataRequest(("orders",)), MetadataResponse(LIVE, 2, (STATE,))),
+    (MetadataRequest(("orders",)), MetadataResponse(LIVE, 2, (STATE,), 9)),
     (
         CreateTopicsRequest("orders", ((1, 2), (2, 3)), (("min.insync.replicas", "2"),)),
         AdminResponse(Errors.TOPIC_ALREADY_EXISTS),

@@ -30,7 +30,7 @@ from emulator.runtime.tcp_network import TcpNetwork
 from emulator.trace.sink import Sink
 from emulator.trace.values import TopicPartition
 
-ANSWER = MetadataResponse((), 7, ())
+ANSWER = MetadataResponse((), 7, (), 9)
 
 
 class Served:
