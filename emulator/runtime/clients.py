@@ -81,6 +81,8 @@ class ClusterView:
         self._topics_since_us: dict[str, int] = {}
         self._taken: MetadataResponse | None = None
         self.controller: LiveBroker | None = None
+        self.settled = self._is_good = False
+        """What was told last was not old, and all partitions in it had leaders."""
         self._connections: dict[tuple[str, int], ClientConnection] = {}
         self._next = 0
         self._failures = 0
@@ -126,13 +128,18 @@ class ClusterView:
             self._failures += 1
             return False
         self._failures = 0
+        self.told(topics, answer)
+        return True
+
+    def told(self, asked: tuple[str, ...], answer: object) -> None:
+        """A broker has answered, whatever the connection."""
         assert isinstance(answer, MetadataResponse)
         where = {b.broker: b for b in answer.brokers}
         self.controller = where.get(answer.controller_id)
-        self._look_for_topics(topics, answer)
+        self._look_for_topics(asked, answer)
         if self._takes(answer):
-            self._take(answer, where)
-        return True
+            self._is_good = self._take(answer, where)
+        self.settled = self._is_good
 
     def _look_for_topics(self, asked: tuple[str, ...], answer: MetadataResponse) -> None:
         """The partitions of a topic that is not there any more are forgotten, their leader epochs
@@ -156,22 +163,25 @@ class ClusterView:
             or answer.brokers != taken.brokers
         )
 
-    def _take(self, answer: MetadataResponse, where: Mapping[int, LiveBroker]) -> None:
+    def _take(self, answer: MetadataResponse, where: Mapping[int, LiveBroker]) -> bool:
         """What is older than what is known of a partition is ignored: a broker that was cut off
         tells of a leader that was (rd_kafka_toppar_leader_update, since librdkafka 2.1). An unknown
         epoch is believed, and what was known is forgotten: a broker that is not upgraded yet may
         lead (its issue 4796, since 2.8)."""
-        reliable = answer.version >= RELIABLE_EPOCHS
+        reliable, is_good = answer.version >= RELIABLE_EPOCHS, True
         for state in answer.partitions:
             partition = state.partition
             epoch = state.leader_epoch if reliable else UNKNOWN_EPOCH
             if UNKNOWN_EPOCH < epoch < self._epochs.get(partition, UNKNOWN_EPOCH):
+                is_good = False
                 continue
             self._epochs[partition] = epoch
             if state.leader in where:
                 self.leaders[partition] = where[state.leader]
             else:
                 self.leaders.pop(partition, None)
+                is_good = False
+        return is_good
 
     def forget(self, partition: TopicPartition) -> None:
         """Its leader is another by now, or gone."""
