@@ -278,6 +278,7 @@ class ReplicaManager:
                     error.name,
                 )
         me = self._context.broker
+        moved = any(hosted.leader_epoch >= 0 for hosted, _ in accepted)
         await self._make_leaders([(p, s) for p, s in accepted if s.leader == me], errors)
         following = [(p, s) for p, s in accepted if s.leader != me]
         await self._make_followers(following, errors, self._leaders_of(request))
@@ -285,6 +286,8 @@ class ReplicaManager:
         self._start_high_watermark_checkpoint()
         assert self.fetchers is not None
         await self.fetchers.shutdown_idle_fetcher_threads()
+        if accepted:
+            await self._context.kernel.checkpoint("roles_moved" if moved else "roles_taken")
         return LeaderAndIsrResponse(Errors.NONE, tuple(errors.items()))
 
     def _leaders_of(self, request: LeaderAndIsrRequest) -> FindsBroker:
@@ -486,6 +489,7 @@ class ReplicaManager:
             if wanted.delete:
                 errors[wanted.partition] = await self._delete(wanted.partition)
             await self.check_and_complete_all(wanted.partition)
+        await self._context.kernel.checkpoint("replicas_stopped")
         return StopReplicaResponse(Errors.NONE, tuple(errors.items()))
 
     def _check_stop(self, wanted: StopReplicaPartition) -> Errors:

@@ -14,6 +14,7 @@ from emulator.controller.context import (
     ReplicaState,
 )
 from emulator.controller.machinery import Machinery
+from emulator.controller.ports import Host
 from emulator.controller.request_batch import ControllerBrokerRequestBatch
 from emulator.model.errors import Errors, KafkaError
 from emulator.trace.values import TopicPartition
@@ -24,7 +25,8 @@ UNKNOWN_BROKER_EPOCH = -1
 class ControlledShutdowns:
     """What the controller does for brokers that announce their end."""
 
-    def __init__(self, machinery: Machinery) -> None:
+    def __init__(self, host: Host, machinery: Machinery) -> None:
+        self._host = host
         self._machinery, self._context = machinery, machinery.context
         self._partitions, self._replicas = machinery.partitions, machinery.replicas
 
@@ -45,9 +47,12 @@ class ControlledShutdowns:
         await self._partitions.handle_state_changes(
             led, PartitionState.ONLINE, self._partitions.controlled_shutdown_strategy
         )
+        if led:
+            await self._host.kernel.checkpoint("leaders_moved")
         await self._machinery.send(lambda batch: self._stop(batch, broker, followed))
         leaving = [PartitionAndReplica(p, broker) for p in followed]
         await self._replicas.handle_state_changes(leaving, ReplicaState.OFFLINE)
+        await self._host.kernel.checkpoint("broker_may_go")
         return tuple(
             p
             for p in self._context.leadership

@@ -90,7 +90,7 @@ class KafkaController:
             force_move=self._trigger_controller_move,
         )
         self.context = self.machinery.context
-        self._shutdowns = ControlledShutdowns(self.machinery)
+        self._shutdowns = ControlledShutdowns(host, self.machinery)
         self._deletions = TopicDeletionManager(self.machinery)
         self._elections = Elections(
             self.machinery,
@@ -363,8 +363,7 @@ class KafkaController:
             self.machinery.partitions.cache(partition, state, why)
 
     async def _on_controller_resignation(self) -> None:
-        """Handlers, timers, send threads and caches go; `/controller` is not deleted here (spec
-        §6.3). Runs at every expiry, also where there is nothing to resign from."""
+        """Handlers, timers, send threads and caches go, at every expiry; no znode (spec §6.3)."""
         epoch = self.context.epoch
         client = self._zk_client.client
         for child_handler in self._child_handlers:
@@ -374,9 +373,10 @@ class KafkaController:
         self.brokers.unwatch_all()
         self._reassignments.resign()
         self._topics.unwatch_all()
-        for task in self._scheduled:
-            task.stop()
-        self._scheduled.clear()
+        while self._scheduled:
+            self._scheduled.pop().stop()
+        if epoch:
+            await self._host.kernel.checkpoint("controller_resign")
         await self.machinery.channels.shutdown()
         self.context.reset()
         if epoch:

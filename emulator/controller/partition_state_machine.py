@@ -298,6 +298,7 @@ class PartitionStateMachine:
         written = await self._zk_client.update_leader_and_isr(
             writes, self._context.epoch, self._context.epoch_zk_version
         )
+        await self._host.kernel.checkpoint("leaders_elected")
         for partition, result in written.finished.items():
             finished.append(self._finish(partition, result, recipients[partition]))
         return finished, written.to_retry

@@ -231,9 +231,13 @@ class ReplicaStateMachine:
         writes = {
             p: isr_without(s, broker, keep_last=keep) for p, s in states.items() if broker in s.isr
         }
+        if writes:
+            await self._host.kernel.checkpoint("leave_isr")
         written = await self._zk_client.update_leader_and_isr(
             writes, self._context.epoch, self._context.epoch_zk_version
         )
+        if writes:
+            await self._host.kernel.checkpoint("left_isr")
         finished = {p: s for p, s in states.items() if p not in writes}
         finished |= {p: r for p, r in written.finished.items() if isinstance(r, LeaderAndIsr)}
         updated = {}

@@ -19,12 +19,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any
 
 from emulator.broker.context import BrokerContext
 from emulator.broker.zookeeper import client_of, era_of
 from emulator.kernel.promise import Promise
-from emulator.kernel.scheduler import Kernel, Lane
+from emulator.kernel.scheduler import Kernel, Lane, Task
 from emulator.model.config import KafkaConfig
 from emulator.model.errors import Errors, KafkaError
 from emulator.profiles.base import profiles
@@ -252,6 +253,14 @@ class Playbook:
         return codec.decode_topic(op.path, op.data)
 
     # -- the stage ---------------------------------------------------------------------------------
+
+    def take(self, **steps_ms: int) -> None:
+        """Who comes to a place of this name, which the core gives it, needs so long there."""
+
+        async def step(name: str, task: Task) -> None:
+            await task.process.kernel.sleep(steps_ms[name] * 1000)
+
+        self.kernel.checkpoints |= {name: partial(step, name) for name in steps_ms}
 
     def say(self, line: str) -> None:
         self.said.append(line)

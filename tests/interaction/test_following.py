@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from emulator.kernel.scheduler import Task
 from emulator.model.batches import Batch
 from emulator.model.errors import Errors
 from emulator.protocol.messages import (
@@ -160,13 +157,26 @@ def test_a_log_without_epochs_is_cut_to_the_high_watermark_and_fetching_begins()
 def starting(profile: str = "2.6", **takes_ms: int) -> Hosting:
     """A broker whose new fetcher threads take so long from step to step."""
 
-    async def step(name: str, task: Task) -> None:
-        await task.process.kernel.sleep(takes_ms[name] * 1000)
-
     play = Hosting(profile=profile)
-    play.kernel.checkpoints |= {name: partial(step, name) for name in takes_ms}
+    play.take(**takes_ms)
     play >> leader_and_isr(state_of(leader=2)) << "follows 2 for orders-0 in epoch 4"
     return play
+
+
+def test_leader_and_isr_is_answered_when_all_that_hangs_on_new_roles_is_done() -> None:
+    with starting(roles_taken=5, roles_moved=9) as play:
+        play << "to 2: Fetch orders-0@0" >> after_ms(5) << "LeaderAndIsr: NONE NONE"
+        play.forget()
+        play >> leader_and_isr(state_of(epoch=5, isr=(1,))) << "leads orders-0 in epoch 5"
+        play >> after_ms(8) >> after_ms(1) << "LeaderAndIsr: NONE NONE"
+
+
+def test_what_changes_no_role_is_answered_at_once() -> None:
+    with starting() as play:
+        play.take(roles_taken=9, roles_moved=9)
+        play.forget()
+        play >> leader_and_isr(state_of(leader=2)) << "ignored: STALE_CONTROLLER_EPOCH"
+        play << "LeaderAndIsr: NONE STALE_CONTROLLER_EPOCH"
 
 
 def test_a_partition_that_is_added_before_its_thread_looks_is_fetched_at_once() -> None:

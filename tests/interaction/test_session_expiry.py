@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from emulator.protocol.messages import ControlledShutdownRequest, ControlledShutdownResponse
 from tests.interaction.controlling import ORDERS_0, Controlling, controller_is, isr_change, led_by
-from tests.interaction.playbook import Incoming, at_once, lost, no_node, ok, reply, session_is
+from tests.interaction.playbook import (
+    Incoming,
+    after_ms,
+    at_once,
+    lost,
+    no_node,
+    ok,
+    reply,
+    session_is,
+)
 from zk.errors import Code
 from zk.ops import SessionState
 
@@ -41,6 +50,19 @@ def test_it_resigns_before_the_new_session_and_registers_and_runs_under_it() -> 
         )
         assert not play.controller.is_active
         assert play.controller.machinery.channels.threads == {}
+
+
+def test_a_resignation_takes_its_time_while_a_session_begins_and_send_threads_run_on() -> None:
+    """The new session waits until the event is being processed, not until it is over
+    (QueuedEvent.awaitProcessing); who registers is an event behind it."""
+    with controlling() as play:
+        play.take(controller_resign=16)
+        play >> EXPIRED << "closeSession" >> after_ms(15)
+        assert play.controller.machinery.channels.threads
+        play >> after_ms(1) << "resigned" << "registers" << "exists /controller W"
+        assert not play.controller.machinery.channels.threads
+        play >> ok() << "getData /controller W" >> controller_is(2)
+        play << "getData /controller W" >> controller_is(2)
 
 
 def test_an_event_that_is_being_processed_ends_before_the_resignation() -> None:

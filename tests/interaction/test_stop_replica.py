@@ -16,7 +16,7 @@ from tests.interaction.hosting import (
     state_of,
     update_metadata,
 )
-from tests.interaction.playbook import Incoming, Playbook, thread
+from tests.interaction.playbook import Incoming, Playbook, after_ms, thread
 
 
 def stop(
@@ -64,6 +64,12 @@ def test_whether_it_is_obeyed_hangs_on_the_leader_epoch(epoch: int, answer: str)
         fetched = play.fetchers.threads[2, 0].partitions
         assert (ORDERS_0 in fetched) is (answer != "NONE")
         assert ORDERS_1 in fetched
+
+
+def test_it_is_answered_when_who_stops_is_done() -> None:
+    with following() as play:
+        play.take(replicas_stopped=8)
+        play >> stop((5, False)) >> after_ms(7) >> after_ms(1) << "StopReplica: NONE NONE"
 
 
 def test_a_partition_that_is_not_hosted_is_stopped_without_error() -> None:

@@ -9,6 +9,7 @@ EXACTLY = {ms: ((0.0, ms * 1000), (1.0, ms * 1000)) for ms in (1, 5, 30, 1000)}
 STEPS = {
     "open": Purpose(EXACTLY[1], (1, EXACTLY[30]), (3, EXACTLY[5])),
     "boot": Purpose(EXACTLY[5], paced=True),
+    "roles": Purpose(EXACTLY[1], (1, EXACTLY[30]), paced=True),
     "speed": Purpose(((0.0, 1000), (1.0, 1000))),
 }
 
@@ -30,6 +31,12 @@ def test_a_slow_boot_slows_its_own_steps_in_proportion_and_cold_code_by_the_root
     assert of(latencies, "boot") == [20]
     assert of(latencies, "open", 4) == [60, 10, 10, 1]
     assert latencies("boot", "broker-2") == 5000, "another process boots at its own pace"
+
+
+def test_cold_code_of_a_paced_row_goes_with_the_boot_and_not_with_its_root() -> None:
+    latencies = Latencies(Chance(1), STEPS)
+    latencies.took_to_boot("broker-1", 4 * USUAL_BOOT_US)
+    assert of(latencies, "roles", 2) == [120, 4]
 
 
 def test_every_row_grows_from_0_to_1_and_every_stage_ends_later_than_the_one_before() -> None:

@@ -1,0 +1,69 @@
+"""What only a search finds is kept as its choices: they replay, and nothing else is needed.
+
+Each folder of `tests/recordings/guided` has a recording that blind seeds do not match, and the
+choices with which `isr conform RECORDING --guided --save choices.json` found it. Where a change
+alters what is drawn (the table's version tells, or the first test) it is to be searched again.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from emulator.conformance.alterations import ALTERATIONS
+from emulator.conformance.choices import Choices, read_choices, replay, script_from
+from emulator.conformance.compare import Examined, Reference
+from emulator.conformance.guided import judge_choices
+from emulator.conformance.player import script_of
+from emulator.conformance.recording import Recording, read_recording
+from emulator.runtime.latency import TABLE
+
+GUIDED = Path(__file__).parents[1] / "recordings" / "guided"
+FOLDERS = [file.parent for file in sorted(GUIDED.glob("*/*/choices.json"))]
+each = pytest.mark.parametrize("folder", FOLDERS, ids=lambda it: f"{it.parent.name}/{it.name}")
+
+
+def chosen(folder: Path) -> Choices:
+    return read_choices(folder / "choices.json")
+
+
+@cache
+def played(folder: Path) -> Recording:
+    """From the choices alone, which hold settings and stimuli, and nothing of what came of them."""
+    choices = chosen(folder)
+    return replay(script_from(choices), choices)[0]
+
+
+@each
+def test_the_choices_of_a_match_replay_to_a_run_that_differs_in_nothing(folder: Path) -> None:
+    examined = Reference(read_recording(folder)).examine(played(folder))
+    assert examined.agrees
+    assert not any(examined.differences.values()), examined.differences
+
+
+@each
+def test_every_choice_is_a_seed_of_a_declared_purpose(folder: Path) -> None:
+    assert {c.purpose for c in chosen(folder).chosen if c.purpose} - {"zk_tick"} <= set(TABLE)
+
+
+@each
+def test_with_one_fact_of_the_recording_altered_that_run_is_no_match(folder: Path) -> None:
+    real = read_recording(folder)
+    kinds = [a for a in ALTERATIONS if a.points <= {1, 3, 4} and a.sites(real)]
+    assert len(kinds) >= 4
+    for kind in kinds:
+        assert not Reference(kind.altered(real, 0)).examine(played(folder)).agrees, kind.name
+
+
+@pytest.mark.slow
+@each
+def test_its_delays_are_inside_over_twenty_reruns_with_other_latencies(folder: Path) -> None:
+    reference = Reference(read_recording(folder))
+
+    def look(_: object, run: Recording) -> Examined:
+        return reference.examine(run)
+
+    verdict, _ = judge_choices(reference, script_of(reference.real), chosen(folder), look, jobs=1)
+    assert verdict.matched
