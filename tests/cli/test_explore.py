@@ -17,7 +17,7 @@ topics: {orders: {partitions: [[1, 2, 3]]}}
 workload: [{produce: orders, rate: 20, from: 2s, until: 3s}]
 run: 9s
 """
-SAID = "seed 0x1f, still, profile 2.6, stay-at-log-end=off, 20 steps from 3s on"
+SAID = "seed 0x20, still, profile 2.6, stay-at-log-end=off, 20 steps from 3s on"
 STANDS = ("--fault", "pause 2 for 3s", "--fault", "pause 3 for 10ms", "--faults", 2)
 
 
@@ -30,7 +30,7 @@ def isr(isr: Isr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Isr:
 
 
 def explored(isr: Isr, *more: object) -> tuple[int, str, str]:
-    options = ("--seed", "0x1f", "--from", "3s", "--schedules", 20)
+    options = ("--seed", "0x20", "--from", "3s", "--schedules", 20)
     return isr("explore", "still.yaml", *options, *more)
 
 
@@ -39,20 +39,20 @@ def test_what_fails_is_a_file_that_replays_and_shrinks(isr: Isr) -> None:
     lines = out.splitlines()
     assert code == 1
     assert lines[0] == SAID
-    assert lines[-1] == "repeat it  isr replay runs/explore/still-0x1f.yaml"
+    assert lines[-1] == "repeat it  isr replay runs/explore/still-0x20.yaml"
     assert any(line.startswith("step") and "pause 2" in line for line in lines)
 
-    code, out, _ = isr("replay", "runs/explore/still-0x1f.yaml", "--width", 120)
+    code, out, _ = isr("replay", "runs/explore/still-0x20.yaml", "--width", 120)
     assert code == 0
     assert "✗" in out
     assert "the same: " in out
-    assert out.splitlines()[-1] == "repeat it  isr replay runs/explore/still-0x1f.yaml"
+    assert out.splitlines()[-1] == "repeat it  isr replay runs/explore/still-0x20.yaml"
 
-    code, out, _ = isr("shrink", "runs/explore/still-0x1f.yaml", "--width", 120)
+    code, out, _ = isr("shrink", "runs/explore/still-0x20.yaml", "--width", 120)
     assert code == 0
     assert "-> 1 faults and choices" in out
-    assert out.splitlines()[-1] == "repeat it  isr replay runs/explore/still-0x1f-small.yaml"
-    code, out, _ = isr("replay", "--json", "runs/explore/still-0x1f-small.yaml")
+    assert out.splitlines()[-1] == "repeat it  isr replay runs/explore/still-0x20-small.yaml"
+    code, out, _ = isr("replay", "--json", "runs/explore/still-0x20-small.yaml")
     told = json.loads(out)
     assert (code, told["same"]) == (0, True)
     assert [fault["do"] for fault in told["faults"]] == ["pause 2"]
@@ -60,7 +60,7 @@ def test_what_fails_is_a_file_that_replays_and_shrinks(isr: Isr) -> None:
 
 def test_a_schedule_that_comes_out_otherwise_is_told(isr: Isr) -> None:
     explored(isr, *STANDS)
-    file = Path("runs/explore/still-0x1f.yaml")
+    file = Path("runs/explore/still-0x20.yaml")
     file.write_text(file.read_text().replace("rate: 20", "rate: 21"), encoding="utf-8")
     code, out, err = isr("replay", file, "--width", 120)
     assert (code, "not the same" in out) == (1, True) or "it was made with another" in err
@@ -81,9 +81,9 @@ def test_everything_is_one_json_object_too(isr: Isr) -> None:
     how = ("--strategy", "exhaustive", "--steps", 3, "--then", "0s")
     code, out, err = explored(isr, *how, "--schedules", 200, "--json")
     told = json.loads(out)
-    assert err.startswith("seed 0x1f")
+    assert err.startswith("seed 0x20")
     assert told["complete"] is True
-    assert told["seed"] == 0x1F
+    assert told["seed"] == 0x20
     assert told["verdict"] == code == 2
     assert told["schedule"] is None
 
@@ -126,7 +126,7 @@ def test_break_stops_at_the_violation_in_the_debugger(
     explored(isr, *STANDS)
     stopped: list[str] = []
     monkeypatch.setattr("pdb.set_trace", lambda: stopped.append("here"))
-    code, _, err = isr("replay", "--break", "runs/explore/still-0x1f.yaml", "--json")
+    code, _, err = isr("replay", "--break", "runs/explore/still-0x20.yaml", "--json")
     assert code == 0
     assert "broken: " in err
     assert stopped
@@ -141,6 +141,6 @@ def test_whoever_quits_the_debugger_breaks_the_replay_off(
         raise BdbQuit
 
     monkeypatch.setattr("pdb.set_trace", quits)
-    code, _, err = isr("replay", "--break", "runs/explore/still-0x1f.yaml")
+    code, _, err = isr("replay", "--break", "runs/explore/still-0x20.yaml")
     assert code == 130
     assert err.splitlines()[-1].startswith("broken: ")
