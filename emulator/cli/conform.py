@@ -94,6 +94,8 @@ class Asked:
     """The options that say how to play and what to tell."""
 
     seeds: int
+    only: tuple[int, ...]
+    """Blind plays of these, instead of the first `seeds`."""
     jobs: int
     zookeeper: str
     budget_s: float
@@ -113,6 +115,10 @@ def command(
         typer.Argument(metavar="RECORDING...", help="Folders with a recording.jsonl."),
     ] = None,
     seeds: Seeds = 20,
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="SEED,...", help="Blind plays of these seeds (see `agree:`)."),
+    ] = None,
     guide: Annotated[
         bool, typer.Option("--guided", help="Search the free choices for a match.")
     ] = False,
@@ -156,6 +162,7 @@ def command(
     """
     asked = Asked(
         seeds,
+        _listed(only),
         jobs,
         _zookeeper(zookeeper),
         _seconds(budget),
@@ -177,6 +184,13 @@ def command(
     raise typer.Exit(MATCHED if matched else NOT_MATCHED)
 
 
+def _listed(text: str | None) -> tuple[int, ...]:
+    try:
+        return () if text is None else tuple(sorted({int(seed) for seed in text.split(",")}))
+    except ValueError:
+        raise UserError(f"--only {text}: seeds, as in 2,30,41") from None
+
+
 def _zookeeper(text: str) -> str:
     if text not in (SIMULATED, EMBEDDED):
         raise UserError(f"--zookeeper {text}: {SIMULATED} or {EMBEDDED}")
@@ -194,7 +208,12 @@ def _check(
     folders: Sequence[str], asked: Asked, *, guide: bool, replayed: Path | None, against: bool
 ) -> None:
     """Options that contradict each other."""
-    simulated_only = {"--guided": guide, "--replay": replayed is not None, "--against": against}
+    simulated_only = {
+        "--only": bool(asked.only),
+        "--guided": guide,
+        "--replay": replayed is not None,
+        "--against": against,
+    }
     given = [option for option, is_given in simulated_only.items() if is_given]
     if len(given) > 1:
         raise UserError(f"{' and '.join(given)}: one of them")
@@ -255,13 +274,13 @@ def _tell(verdict: Verdict, asked: Asked) -> None:
 def _blind(case: Case, asked: Asked) -> Verdict:
     if asked.zookeeper != SIMULATED:
         return _live(case, _rehearse(case, asked), asked)
-    numbers = range(1, asked.seeds + 1)
+    seeds = asked.only or range(1, asked.seeds + 1)
     examined: dict[int, Examined] = {}
-    with BlindLine(case.name, asked.seeds) as line:
-        for seed, seen in player.blind_plays(case.script, numbers, case.look, asked.jobs):
+    with BlindLine(case.name, len(seeds)) as line:
+        for seed, seen in player.blind_plays(case.script, seeds, case.look, asked.jobs):
             examined[seed] = seen
             line(len(examined), sum(run.agrees for run in examined.values()))
-    return conclude(case.reference, [examined[seed] for seed in numbers])
+    return conclude(case.reference, [examined[seed] for seed in seeds])
 
 
 def _rehearse(case: Case, asked: Asked) -> list[int]:

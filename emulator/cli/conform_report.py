@@ -33,8 +33,16 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
         equal = f"{verdict.agreeing_by_point[point]} of {verdict.seeds} equal"
         missed = "" if verdict.points[point] else "   NOT matched"
         yield f"  point {point}  {text:<38}{equal:>18}{missed}"
+    yield from _agreeing(verdict)
     yield from _differences(verdict)
     yield from _delays(verdict.timings)
+
+
+def _agreeing(verdict: Verdict) -> Iterator[str]:
+    """Which runs agree, where it is not all of them; `--only` plays these seeds again."""
+    if 0 < verdict.seeds_agreeing < verdict.seeds:
+        listed = ",".join(run.removeprefix("seed ") for run in verdict.agreeing)
+        yield f"  agree: {listed}"
 
 
 def _differences(verdict: Verdict) -> Iterator[str]:

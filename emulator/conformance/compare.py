@@ -103,7 +103,8 @@ class Verdict:
     recording: str
     matched: bool
     seeds: int
-    seeds_agreeing: int
+    agreeing: tuple[str, ...]
+    """The runs that agree in points 1, 3 and 4."""
     points: dict[int, bool]
     agreeing_by_point: dict[int, int]
     """For each point, how many runs are equal in it whole."""
@@ -113,6 +114,10 @@ class Verdict:
     differences: tuple[Difference, ...]
     """What keeps the recording from being matched, delays aside."""
     timings: tuple[Timing, ...]
+
+    @property
+    def seeds_agreeing(self) -> int:
+        return len(self.agreeing)
 
     @property
     def first_difference(self) -> Difference | None:
@@ -125,6 +130,7 @@ class Verdict:
             "matched": self.matched,
             "seeds": self.seeds,
             "seeds_agreeing": self.seeds_agreeing,
+            "agreeing": list(self.agreeing),
             "points": {str(point): ok for point, ok in self.points.items()},
             "first_difference": first.as_json() if first else None,
             "timings": [timing.as_json() for timing in self.timings],
@@ -214,7 +220,7 @@ def conclude(
         recording=reference.real.name,
         matched=bool(agreeing) and fine,
         seeds=len(examined),
-        seeds_agreeing=len(agreeing),
+        agreeing=tuple(run.run for run in agreeing),
         points={point: not missed[point] for point in _ALL_POINTS},
         agreeing_by_point={point: _count_equal(examined, point) for point in _ALL_POINTS},
         nearest_run=nearest.run,

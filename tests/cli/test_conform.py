@@ -21,7 +21,8 @@ SEEDS = 8
 """So many runs span every delay that was recorded."""
 ALL_POINTS = dict.fromkeys("1234567", True)
 ISSUE_KEYS = {
-    "recording", "matched", "seeds", "seeds_agreeing", "points", "first_difference", "timings",
+    "recording", "matched", "seeds", "seeds_agreeing", "agreeing", "points", "first_difference",
+    "timings",
 }  # fmt: skip
 TIMING_KEYS = {"what", "recorded_ms", "min_ms", "p50_ms", "max_ms", "inside"}
 
@@ -62,6 +63,15 @@ def test_a_matched_recording_ends_with_0_and_says_how_often_each_point_was_met(
     assert [line.split()[:2] for line in lines[1:8]] == [["point", str(n)] for n in range(1, 8)]
     assert all(f" of {SEEDS} equal" in line and "NOT" not in line for line in lines[1:8])
     assert "none outside" in lines[8]
+
+
+def test_the_seeds_that_agree_are_named_and_can_be_played_alone(conform: Conform) -> None:
+    _, out, _ = conform(REAL / "controller-shutdown", "--seeds", 12)
+    agree = next(line.split()[1] for line in out.splitlines() if line.startswith("  agree: "))
+    _, told, _ = conform(REAL / "controller-shutdown", "--only", agree, "--json")
+    verdict = json.loads(told)
+    assert 0 < verdict["seeds"] == verdict["seeds_agreeing"] < 12
+    assert verdict["agreeing"] == [f"seed {seed}" for seed in agree.split(",")]
 
 
 def test_json_is_one_object_for_each_recording_with_the_keys_that_are_promised(
@@ -245,6 +255,9 @@ def test_what_cannot_be_played_is_one_line_and_64(
         ((SHRINK, "--save", "x"), "--save keeps the choices of --guided for one recording"),
         ((SHRINK, "--against"), "--against: at least two recordings of one script"),
         ((SHRINK, SHRINK, "--replay", "x"), "--replay: at most one recording"),
+        ((SHRINK, "--only", "2,some"), "--only 2,some: seeds, as in 2,30,41"),
+        ((SHRINK, "--only", "2", "--guided"), "--only and --guided: one of them"),
+        ((SHRINK, "--only", "2", "--zookeeper", "embedded"), "--only plays in virtual time"),
     ],
 )
 def test_options_that_cannot_be_are_one_line_and_64(

@@ -71,6 +71,7 @@ def test_one_agreeing_run_among_many_is_enough() -> None:
     verdict = judge(real, [wrong, real, wrong])
     assert verdict.matched
     assert (verdict.seeds, verdict.seeds_agreeing) == (3, 1)
+    assert verdict.agreeing == (real.name,)
     assert verdict.agreeing_by_point[1] == 1
     assert verdict.agreeing_by_point[4] == 3
 
@@ -220,7 +221,8 @@ def test_the_verdict_as_json_has_the_fields_that_were_promised() -> None:
     verdict = judge(recorded("flapping"), [altered("flapping", "a lost request", nth=9)])
     told = json.loads(json.dumps(verdict.as_json()))
     assert list(told) == [
-        "recording", "matched", "seeds", "seeds_agreeing", "points", "first_difference", "timings",
+        "recording", "matched", "seeds", "seeds_agreeing", "agreeing", "points", "first_difference",
+        "timings",
     ]  # fmt: skip
     assert list(told["points"]) == ["1", "2", "3", "4", "5", "6", "7"]
     assert set(told["first_difference"]) == {"point", "key", "entry", "before", "real", "run"}

@@ -19,7 +19,7 @@ def verdict(agreeing: int, *timings: Timing, missed: int | None = None) -> Verdi
         recording="r",
         matched=missed is None and all(timing.inside for timing in timings),
         seeds=60,
-        seeds_agreeing=agreeing,
+        agreeing=tuple(f"seed {seed}" for seed in range(agreeing)),
         points={point: point != missed for point in POINTS},
         agreeing_by_point=dict.fromkeys(POINTS, agreeing),
         nearest_run="seed 1",
