@@ -1,4 +1,4 @@
-"""`make fidelity`: plays every recording of one version, and writes docs/fidelity.md.
+"""`make fidelity`: plays every recording, and writes docs/fidelity.md.
 
 The folder given holds `kafka-<version>/<recording>/`, and perhaps, of scripts that were recorded
 several times, `repeats/kafka-<version>/<script>/<n>/`. The page is written again after each
@@ -32,36 +32,46 @@ NOT_TO_BE_MATCHED = ("shrink-storm",)
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fidelity", description=__doc__)
     parser.add_argument("recordings", type=Path, help="folder with kafka-<version>/<recording>/")
-    parser.add_argument("--version", default="2.6.3")
-    parser.add_argument("--seeds", type=int, default=60)
-    parser.add_argument("--budget", type=float, default=120.0, metavar="SECONDS")
+    parser.add_argument("--versions", nargs="*", default=["0.8.2.2", "1.0.2", "2.6.3", "2.7.2"])
+    parser.add_argument("--seeds", type=int, default=20, help="blind plays of each recording")
+    parser.add_argument(
+        "--most", type=int, default=1280, help="blind plays of one that so many do not match"
+    )
+    parser.add_argument("--budget", type=float, default=60.0, metavar="SECONDS")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", nargs="*", default=[], help="recordings by name")
     parser.add_argument("--into", type=Path, default=ROOT / "docs" / "fidelity.md")
     asked = parser.parse_args()
+    at_commit = commit()
     rows: list[Row] = []
     scripts: list[tuple[str, Near]] = []
 
     def write() -> None:
         scope = Scope(
-            asked.seeds, asked.budget, asked.jobs, latency.VERSION, commit(), os.getloadavg()[1]
+            asked.seeds,
+            asked.most,
+            asked.budget,
+            asked.jobs,
+            latency.VERSION,
+            at_commit,
+            os.getloadavg()[1],
         )
         kept = section_of(asked.into.read_text()) if asked.into.exists() else ""
         asked.into.write_text(page(scope, rows, scripts) + kept)
 
-    single = asked.recordings / f"kafka-{asked.version}"
-    repeats = asked.recordings / "repeats" / f"kafka-{asked.version}"
-    for folder in folders(single, asked.only):
-        if folder.name not in NOT_TO_BE_MATCHED:
-            rows.append(held(folder, folder.name, asked, search=False))
-            write()
-    for script in folders(repeats, asked.only):
-        reals = folders(script, [])
-        told(f"{script.name}: against {len(reals)} real runs")
-        scripts.append((script.name, together(reals, asked)))
-        for real in reals:
-            rows.append(held(real, f"{script.name}/{real.name}", asked, search=True))
-            write()
+    for version in asked.versions:
+        for folder in folders(asked.recordings / f"kafka-{version}", asked.only):
+            if folder.name not in NOT_TO_BE_MATCHED:
+                rows.append(held(folder, f"{version} {folder.name}", asked, repeated=False))
+                write()
+    for version in asked.versions:
+        for script in folders(asked.recordings / "repeats" / f"kafka-{version}", asked.only):
+            reals, name = folders(script, []), f"{version} {script.name}"
+            told(f"{name}: against {len(reals)} real runs")
+            scripts.append((name, together(reals, asked)))
+            for real in reals:
+                rows.append(held(real, f"{name}/{real.name}", asked, repeated=True))
+                write()
     return 0
 
 
@@ -82,25 +92,37 @@ def told(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def held(folder: Path, name: str, asked: argparse.Namespace, *, search: bool) -> Row:
-    """One recording under blind seeds, and searched for where these do not match it."""
+def held(folder: Path, name: str, asked: argparse.Namespace, *, repeated: bool) -> Row:
+    """One recording under blind seeds, and searched for where these do not match it. One run of
+    several of a script is no more than one throw of the dice: few seeds, and always a search."""
     reference = Reference(replace(read_recording(folder), name=name))
     script = player.script_of(reference.real)
-    verdict = blind(reference, script, asked)
+    verdict = blind(reference, script, asked, asked.seeds if repeated else asked.most)
     found = None
-    if search or not verdict.matched:
+    if repeated or not verdict.matched:
         found = searched(reference, script, asked)
     told(f"{name}: {verdict.seeds_agreeing} of {verdict.seeds} agree, matched: {verdict.matched}")
     return Row(name, verdict, found)
 
 
-def blind(reference: Reference, script: player.Script, asked: argparse.Namespace) -> Verdict:
+def blind(
+    reference: Reference, script: player.Script, asked: argparse.Namespace, most: int
+) -> Verdict:
+    """Under `seeds` of them; while these do not match it, under twice as many, up to `most`."""
+
     def look(_: int, run: Recording) -> Examined:
         return reference.examine(run)
 
-    seeds = range(1, asked.seeds + 1)
-    seen = dict(player.blind_plays(script, seeds, look, asked.jobs))
-    return conclude(reference, [seen[seed] for seed in seeds])
+    examined: list[Examined] = []
+    until = asked.seeds
+    while True:
+        seeds = range(len(examined) + 1, until + 1)
+        seen = dict(player.blind_plays(script, seeds, look, asked.jobs))
+        examined += (seen[seed] for seed in seeds)
+        verdict = conclude(reference, examined)
+        if verdict.matched or until >= most:
+            return verdict
+        until = min(2 * until, most)
 
 
 def searched(reference: Reference, script: player.Script, asked: argparse.Namespace) -> Guided:

@@ -7,7 +7,7 @@ from emulator.conformance.compare import Difference, Timing, Verdict
 from emulator.conformance.distance import Distance, Medians
 from tests.fidelity.table import Row, Scope, page
 
-SCOPE = Scope(seeds=60, budget_s=120, jobs=2, latencies=8, commit="abc1234", load=1.2)
+SCOPE = Scope(seeds=60, most=1280, budget_s=120, jobs=2, latencies=8, commit="abc1234", load=1.2)
 POINTS = range(1, 8)
 INSIDE = Timing("orders-0 v1: decision to state write", 4, 1, 2, 6, inside=True)
 OUTSIDE = Timing("election 1", 900, None, None, None, inside=False)
