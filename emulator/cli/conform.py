@@ -14,7 +14,7 @@ import typer
 
 from emulator.cli.conform_progress import BlindLine, GuidedLine
 from emulator.cli.conform_report import (
-    choices_lines,
+    chosen_line,
     distance_lines,
     guided_lines,
     play_lines,
@@ -39,7 +39,7 @@ from emulator.conformance.choices import (
     write_choices,
 )
 from emulator.conformance.compare import Examined, Reference, Verdict, conclude
-from emulator.conformance.guided import Guided, guided, judge_choices
+from emulator.conformance.guided import Guided, guided, judge_choices, names_of
 from emulator.conformance.portfolio import Budget
 from emulator.conformance.recording import (
     BadRecording,
@@ -335,10 +335,11 @@ def _replay(file: Path, cases: Sequence[Case], asked: Asked) -> bool:
     with _users_mistakes(str(file)):
         choices: Choices = read_choices(file)
         script = script_from(choices, asked.chosen)
-    run, _ = replay(script, choices)
-    if asked.write is not None:
-        write_recording(run, asked.write / Path(choices.recording).name / "match")
-    asked.tell(choices_lines(choices, run))
+    for name, run in zip(names_of(choices), choices.runs, strict=True):
+        played, _ = replay(script, run)
+        if asked.write is not None:
+            write_recording(played, asked.write / Path(choices.recording).name / name)
+        asked.tell(iter([chosen_line(choices, run, played)]))
     if not cases:
         return True
     case = cases[0]

@@ -50,8 +50,9 @@ class GuidedLine(_Line):
         return self
 
     def __call__(self, progress: Progress) -> None:
+        agree = f", {progress.agreeing} agree, {progress.missing} parts missing"
         self.show(
             f"{progress.seconds:.0f} s, search {progress.searches}, stretch reached"
             f" {progress.stretch} of {progress.stretches}, {progress.total} draws,"
-            f" {progress.draws_per_second:.0f} per second"
+            f" {progress.draws_per_second:.0f} per second{agree if progress.agreeing else ''}"
         )

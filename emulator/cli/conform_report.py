@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from emulator.conformance.against import Near
-from emulator.conformance.choices import RERUNS, Choices
+from emulator.conformance.choices import RERUNS, Choices, ChosenRun
 from emulator.conformance.compare import Difference, Examined, Timing, Verdict
 from emulator.conformance.distance import NEAR_ENOUGH
-from emulator.conformance.guided import Guided
+from emulator.conformance.guided import Guided, names_of
 from emulator.conformance.recording import Recording
 
 POINTS = {
@@ -143,28 +143,31 @@ def _delay(timing: Timing) -> str:
 def guided_lines(result: Guided) -> Iterator[str]:
     """What a search found or not, its draws, every choice."""
     progress, choices = result.progress, result.choices
-    how = "a match" if result.found else "no match"
+    of = "" if len(choices.runs) == 1 else f" by {len(choices.runs)} runs"
+    how = f"a match{of}" if result.found else "no match"
     yield (
         f"{choices.recording}: {how} after {progress.seconds:.1f} s, {progress.searches} searches,"
         f" {progress.total} draws ({progress.draws_per_second:.0f} per second)"
     )
     if result.found:
         yield (
-            f"  its delays are judged over it and {RERUNS} reruns with other latencies,"
+            f"  its delays are judged with {RERUNS} reruns with other latencies,"
             f" of which {result.reruns_agreeing} agree"
         )
-    yield f"  latencies of version {choices.latencies}, base seed {choices.seed}"
+    yield f"  latencies of version {choices.latencies}"
     yield "  draws per stretch  " + "  ".join(f"{s}: {n}" for s, n in choices.draws.items())
-    for chosen in choices.chosen:
-        of = " ".join(part for part in (chosen.actor, chosen.purpose) if part) or "all"
-        yield f"  choice  stretch {chosen.stretch:>3}  {of:<58}  seed {chosen.seed:#018x}"
+    for name, run in zip(names_of(choices), choices.runs, strict=True):
+        yield f"  {name}, base seed {run.seed}"
+        for chosen in run.chosen:
+            which = " ".join(part for part in (chosen.actor, chosen.purpose) if part) or "all"
+            yield f"  choice  stretch {chosen.stretch:>3}  {which:<58}  seed {chosen.seed:#018x}"
 
 
-def choices_lines(choices: Choices, run: Recording) -> Iterator[str]:
+def chosen_line(choices: Choices, run: ChosenRun, played: Recording) -> str:
     """What was played from a file of choices."""
-    yield (
-        f"{choices.recording}: {len(choices.chosen)} choices, base seed {choices.seed}: played,"
-        f" {len(run.events)} facts, {len(run.results)} results of producers"
+    return (
+        f"{choices.recording}: {len(run.chosen)} choices, base seed {run.seed}: played,"
+        f" {len(played.events)} facts, {len(played.results)} results of producers"
     )
 
 

@@ -1,4 +1,4 @@
-"""The choices of a guided match, as a file from which anybody plays the same run again.
+"""The choices of a guided match, as a file from which anybody plays the same runs again.
 
 It holds what is given (settings and stimuli of the recording), the seeds that were chosen, and the
 version of the declared latencies that they choose from; of what the real cluster did it holds
@@ -9,7 +9,7 @@ found.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -53,29 +53,36 @@ class ChosenStream(msgspec.Struct, frozen=True, array_like=True):
     seed: int
 
 
-class Choices(msgspec.Struct, frozen=True):
-    """All that a replay needs. `draws` (for each stretch, how many it took) it does not."""
+class ChosenRun(msgspec.Struct, frozen=True):
+    """One run: the seed of all that is not chosen, and what is."""
 
-    recording: str
-    latencies: int
     seed: int
     chosen: tuple[ChosenStream, ...]
-    draws: dict[str, int]
-    settings: Fact
-    stimuli: tuple[Fact, ...]
 
     @property
     def by_stream(self) -> dict[Choice, int]:
         return {(c.stretch, c.actor, c.purpose): c.seed for c in self.chosen}
 
 
-def choices_of(
-    real: Recording, seed: int, chosen: Mapping[Choice, int], draws: dict[str, int]
-) -> Choices:
+class Choices(msgspec.Struct, frozen=True):
+    """All that a replay needs. `draws` (for each stretch, how many the search took) it does not."""
+
+    recording: str
+    latencies: int
+    runs: tuple[ChosenRun, ...]
+    draws: dict[str, int]
+    settings: Fact
+    stimuli: tuple[Fact, ...]
+
+
+def chosen_run(seed: int, chosen: Mapping[Choice, int]) -> ChosenRun:
+    return ChosenRun(seed, tuple(ChosenStream(*key, chosen[key]) for key in sorted(chosen)))
+
+
+def choices_of(real: Recording, runs: Iterable[ChosenRun], draws: dict[str, int]) -> Choices:
     bare = given(real)
-    rows = tuple(ChosenStream(*key, chosen[key]) for key in sorted(chosen))
     stimuli = tuple(bare.events)
-    return Choices(real.name, latency.VERSION, seed, rows, draws, bare.settings, stimuli)
+    return Choices(real.name, latency.VERSION, tuple(runs), draws, bare.settings, stimuli)
 
 
 def given(real: Recording) -> Recording:
@@ -124,11 +131,11 @@ class Noted(dict[Choice, int]):
         return super().get(key, default)
 
 
-def replay(script: Script, choices: Choices) -> tuple[Recording, list[Choice]]:
+def replay(script: Script, run: ChosenRun) -> tuple[Recording, list[Choice]]:
     """The run that was chosen, and the streams that it drew from."""
     sink = Sink()
-    world = SimulatedWorld(script.scenario, choices.seed, sink, choices.by_stream)
-    noted = Noted(choices.by_stream)
+    world = SimulatedWorld(script.scenario, run.seed, sink, run.by_stream)
+    noted = Noted(run.by_stream)
     world.chance.choices = noted
     try:
         with rare_collections():
@@ -138,8 +145,8 @@ def replay(script: Script, choices: Choices) -> tuple[Recording, list[Choice]]:
     return export(sink.events, script.settings, "the choices"), list(noted.asked)
 
 
-def with_other_latencies(choices: Choices, asked: list[Choice], nth: int) -> dict[Choice, int]:
+def with_other_latencies(run: ChosenRun, asked: list[Choice], nth: int) -> dict[Choice, int]:
     """The choices of the nth rerun: every stream of a latency has another seed."""
-    seeds = Stream(mix(choices.seed ^ mix(nth)))
+    seeds = Stream(mix(run.seed ^ mix(nth)))
     others = {key: seeds.bits() for key in asked if key[2] in _LATENCIES}
-    return {**choices.by_stream, **others}
+    return {**run.by_stream, **others}

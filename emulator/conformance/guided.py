@@ -1,8 +1,8 @@
 """A guided match from the search to its verdict.
 
-The run of a match is judged as every run is; its delays are judged over it and twenty reruns of its
-choices with other latencies, each played from choices alone. Owns that order of things. This module
-must not know how one searches.
+The runs of a match are judged as all runs are; its delays are judged over them and twenty reruns
+of their choices with other latencies, each played from choices alone. Owns that order of things.
+This module must not know how one searches.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import TypeVar
 from emulator.conformance.choices import (
     RERUNS,
     Choices,
+    ChosenRun,
     choices_of,
+    chosen_run,
     replay,
     with_other_latencies,
 )
@@ -33,7 +35,8 @@ Look = Callable[[object, Recording], T]
 
 @dataclass(frozen=True)
 class Guided:
-    """What came of a guided search. Without a match `choices` are those of the furthest run."""
+    """What came of a guided search. Without a match `choices` are those of the runs that agree, or
+    of the furthest one."""
 
     found: bool
     choices: Choices
@@ -52,9 +55,9 @@ def guided(
     goal = goal_of(script, reference)
     result = Portfolio(goal, budget, on_progress).run()
     choices = _chosen(reference.real, goal, result)
-    reruns = RERUNS if result.found else 0
+    reruns = RERUNS if result.matched else 0
     verdict, agreeing = judge_choices(reference, script, choices, look, budget.jobs, reruns)
-    return Guided(result.found is not None, choices, verdict, result.progress, agreeing)
+    return Guided(result.matched, choices, verdict, result.progress, agreeing)
 
 
 def judge_choices(
@@ -65,26 +68,37 @@ def judge_choices(
     jobs: int,
     reruns: int = RERUNS,
 ) -> tuple[Verdict, int]:
-    """The verdict over the run of these choices and its reruns, and how many of these agree."""
-    _, asked = replay(script, choices)
+    """The verdict over the runs of these choices and their reruns, which they share out; and how
+    many of the reruns agree."""
+    runs = choices.runs
+    asked = [replay(script, run)[1] for run in runs] if reruns else []
+    names = [*names_of(choices), *(f"rerun-{nth:02}" for nth in range(1, reruns + 1))]
 
-    def play(nth: int) -> Examined:
-        chosen = with_other_latencies(choices, asked, nth) if nth else choices.by_stream
-        name = f"rerun-{nth:02}" if nth else "match"
-        return look(name, replace(simulate(script, choices.seed, chosen), name=name))
+    def play(number: int) -> Examined:
+        of, nth = number % len(runs), max(0, number - len(runs) + 1)
+        chosen = with_other_latencies(runs[of], asked[of], nth) if nth else runs[of].by_stream
+        played = simulate(script, runs[of].seed, chosen)
+        return look(names[number], replace(played, name=names[number]))
 
-    examined = [
-        run for _, run in sorted(in_children(range(reruns + 1), play, jobs), key=itemgetter(0))
-    ]
-    return conclude(reference, examined), sum(run.agrees for run in examined[1:])
+    examined = [run for _, run in sorted(in_children(range(len(names)), play, jobs), key=_first)]
+    return conclude(reference, examined), sum(run.agrees for run in examined[len(runs) :])
+
+
+_first = itemgetter(0)
+
+
+def names_of(choices: Choices) -> list[str]:
+    """What the runs of a match are called."""
+    many = len(choices.runs) > 1
+    return [f"match-{n}" if many else "match" for n, _ in enumerate(choices.runs, 1)]
 
 
 def _chosen(real: Recording, goal: Goal, result: Result) -> Choices:
-    best = result.found or result.nearest
-    seed, chosen = (best.seed, best.choices) if best else (1, {})
-    by_leg = result.progress.of_search.get(result.search, result.progress.draws)
-    draws = {_stretches(goal.legs[leg].stretches): n for leg, n in sorted(by_leg.items())}
-    return choices_of(real, seed, chosen, draws)
+    best = result.found or (result.nearest,)
+    runs = [chosen_run(one.seed, one.choices) if one else ChosenRun(1, ()) for one in best]
+    by_leg = sorted(result.progress.draws.items())
+    draws = {_stretches(goal.legs[leg].stretches): n for leg, n in by_leg}
+    return choices_of(real, runs, draws)
 
 
 def _stretches(group: range) -> str:

@@ -1,28 +1,34 @@
 """A run that is still going, judged: what is wrong first, and how much is right.
 
-Beside the judgement of prefixes in points 1 to 6 there are the stalls of point 7 here (how often a
-producer was told nothing for long), the delays, and a score by which two runs that both went wrong
-can be told apart. Reads the real side once, and of the run each fact once: a `Partial` grows with
-it. This module must not know who asks, or when.
+In what the cluster agreed on (points 1, 3 and 4) a run must be right at every moment. Of the rest
+each part need be right in one run of several: a `Partial` may be asked to look at one such part,
+that no run had yet. A score tells two runs apart that both went wrong. Reads the real side once,
+and of the run each fact once: a `Partial` grows with it. This module must not know who asks, or
+when.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import pairwise
+from typing import TypeAlias
 
 from emulator.conformance.compare import TOLERANCE_MS, first_unequal
 from emulator.conformance.delays import StopWatch, delays_of
 from emulator.conformance.points import PRODUCED, StateWrite, Timed
 from emulator.conformance.prefix import GRACE_MS, HARD, SOFT, Disagreement, Prefix, RealCourse
-from emulator.conformance.producers import STALL_MS
+from emulator.conformance.producers import STALL_MS, STALLS
 from emulator.conformance.recording import ProduceResult, Recording
 
+Part: TypeAlias = tuple[int, str]
+"""A point and a key of it, or `DELAYS` and the name of a delay."""
+
+DELAYS = 0
 NEVER_MS = 1 << 62
-_DELAYS, _STATES = 0, 1
+_STATES = 1
 _SCORED = (1, 5)
 """States and decisions: what tells best how near a run is."""
 
@@ -35,15 +41,6 @@ class Contradiction:
     score: int
 
 
-@dataclass(frozen=True)
-class FirstStall:
-    """When a producer was told nothing for long for the first time, and what it had been told."""
-
-    since_ms: int
-    until_ms: int
-    count: int
-
-
 class RealSide:
     """The real recording, read for this."""
 
@@ -51,45 +48,30 @@ class RealSide:
         self.course = RealCourse(real)
         self.acknowledged = Acknowledged()
         self.acknowledged.grow(real.results)
-        self.first_stalls = dict(self.acknowledged.first_stalls())
         self.delays = delays_of(real, {})
 
 
 class Partial:
     """A run on its way beside the real recording."""
 
-    def __init__(self, real: RealSide, *, counts: bool = False) -> None:
-        """`counts`: a producer that stalls for the first time must have come as far as in reality.
-        No judge asks for that, but it tells at once what a leader had when it was stopped; what it
-        does when it goes on, which is decided by this, comes many seconds later."""
-        self.real, self._counts = real, counts
+    def __init__(self, real: RealSide, wanted: Part | None = None) -> None:
+        """`wanted`: the part that must be right besides."""
+        self.real, self._wanted = real, wanted
         self._prefix = Prefix(real.course)
         self._acknowledged = Acknowledged()
         self._stop_watch = StopWatch()
         self._states_seen: Counter[str] = Counter()
-        self._delays_seen = 0
-        self._delay: tuple[str, int] | None = None
-        """The first that is too far from the recorded one."""
 
     def grow(self, piece: Recording) -> None:
         """What the run has shown since."""
         self._prefix.run.grow(piece)
         self._acknowledged.grow(piece.results)
         self._stop_watch.go_on(piece)
-        delays = self._stop_watch.out
-        if self._delay is None:
-            self._delay = next(self._too_far(islice(delays.items(), self._delays_seen, None)), None)
-        self._delays_seen = len(delays)
 
     def contradiction(self, until_ms: int, stopping: Collection[int] = ()) -> Contradiction | None:
-        """In anything, by then; these brokers are about to be stopped."""
-        found = (
-            self._prefix.disagreement(until_ms, HARD, stopping)
-            or self._prefix.disagreement(until_ms, SOFT)
-            or self._stalls(until_ms)
-            or (self._counted(until_ms) if self._counts else None)
-            or self._delays(until_ms)
-        )
+        """By then; these brokers are about to be stopped."""
+        agreed = self._prefix.disagreement(until_ms, HARD, stopping)
+        found = agreed or (self._in_part(*self._wanted, until_ms) if self._wanted else None)
         return Contradiction(found, self.score(until_ms)) if found else None
 
     def wrong_state(self) -> Contradiction | None:
@@ -115,39 +97,28 @@ class Partial:
                 total += 2 * alike - len(theirs)
         return total
 
-    def _stalls(self, until_ms: int) -> Disagreement | None:
+    def _in_part(self, point: int, key: str, until_ms: int) -> Disagreement | None:
+        if point in SOFT:
+            return self._prefix.in_lane(point, key, until_ms)
+        return self._delay(key, until_ms) if point == DELAYS else self._stalls(key, until_ms)
+
+    def _stalls(self, key: str, until_ms: int) -> Disagreement | None:
         """Other stalls than in reality, all through the grace: one may be about to end."""
-        real, run = self.real.acknowledged, self._acknowledged
-        for lane in sorted(real.times.keys() | run.times.keys()):
-            ours, theirs = (
-                [side.stalls(lane, ms) for ms in (until_ms - GRACE_MS, until_ms)]
-                for side in (real, run)
-            )
-            if set(ours).isdisjoint(theirs):
-                return Disagreement(until_ms, PRODUCED, lane, ours[1], theirs[1])
+        lane, moments = key.removesuffix(STALLS), (until_ms - GRACE_MS, until_ms)
+        ours, theirs = (
+            [side.stalls(lane, ms) for ms in moments]
+            for side in (self.real.acknowledged, self._acknowledged)
+        )
+        if set(ours).isdisjoint(theirs):
+            return Disagreement(until_ms, PRODUCED, key, ours[1], theirs[1])
         return None
 
-    def _counted(self, until_ms: int) -> Disagreement | None:
-        """Too many records acknowledged before a first stall, or still too few after the grace."""
-        for lane, stall in self.real.first_stalls.items():
-            if stall.since_ms < until_ms <= stall.until_ms:
-                ours = self._acknowledged.count(lane, until_ms)
-                too_few = ours < stall.count and until_ms - stall.since_ms > GRACE_MS
-                if ours > stall.count or too_few:
-                    return Disagreement(until_ms, PRODUCED, lane, stall.count, ours)
-        return None
-
-    def _too_far(self, delays: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
-        """Delays so far from the recorded ones that reruns would not come near them."""
-        for what, ms in delays:
-            if abs(ms - self.real.delays.get(what, ms)) > TOLERANCE_MS:
-                yield what, ms
-
-    def _delays(self, until_ms: int) -> Disagreement | None:
-        if self._delay is None:
+    def _delay(self, what: str, until_ms: int) -> Disagreement | None:
+        """So far from the recorded one that it would not count as equal."""
+        real, run = self.real.delays.get(what), self._stop_watch.out.get(what)
+        if real is None or run is None or abs(run - real) <= TOLERANCE_MS:
             return None
-        what, ms = self._delay
-        return Disagreement(until_ms, _DELAYS, what, self.real.delays[what], ms)
+        return Disagreement(until_ms, DELAYS, what, real, run)
 
 
 def _wrong_state(key: str, real: list[Timed], run: Timed) -> Disagreement | None:
@@ -179,17 +150,6 @@ class Acknowledged:
             ends += _ends_of_stalls(times[-2:])
         else:
             ends[:] = _ends_of_stalls(times)
-
-    def count(self, lane: str, until_ms: int) -> int:
-        """How many were acknowledged by then."""
-        return bisect_left(self.times.get(lane, []), until_ms)
-
-    def first_stalls(self) -> Iterator[tuple[str, FirstStall]]:
-        for lane, times in sorted(self.times.items()):
-            for count, (t, later) in enumerate(pairwise(times), 1):
-                if later - t > STALL_MS:
-                    yield lane, FirstStall(t, later, count)
-                    break
 
     def stalls(self, lane: str, until_ms: int) -> int:
         """How many there were by then, with one that may still go on."""

@@ -1,4 +1,9 @@
-"""Several guided searches side by side and one after the other, until one finds or time is up.
+"""Several guided searches side by side and one after the other, until what they found is a match,
+or time is up.
+
+Each finds a run that agrees in points 1, 3 and 4; a match is a set of such runs in which each other
+part is equal in one. As soon as there is a run, every second search wants one of the parts that are
+missing besides.
 
 How long a search takes varies tenfold with its seed, so each gets a number of draws and then gives
 way to the next: mostly few, now and then more (Luby's sequence, which is never much worse than
@@ -13,12 +18,14 @@ import selectors
 import struct
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from emulator.conformance.compare import Verdict, conclude
 from emulator.conformance.draws import NOWHERE
 from emulator.conformance.forks import Child
+from emulator.conformance.partial import DELAYS, Part
 from emulator.conformance.search import Found, Goal, Missed, Search
 from emulator.conformance.walk import Leg
 from emulator.runtime.collector import rare_collections
@@ -26,21 +33,24 @@ from emulator.runtime.collector import rare_collections
 DRAWS_PER_SEARCH = 120
 """Of a short search; longer ones get 2, 4, 8 ... times as many."""
 _TOLD_EVERY_S = 0.2
-_DRAW = struct.Struct("<IHB")
-"""Which search, which leg, and whether the draw got through; written at once, so never torn."""
+_DRAW = struct.Struct("<HB")
+"""Which leg, and whether the draw got through; written at once, so never torn."""
 
 
 @dataclass
 class Progress:
-    """Where a portfolio is. Draws are counted by leg, over all its searches and of each."""
+    """Where a portfolio is. Draws are counted by leg, over all its searches."""
 
     legs: list[Leg]
     seconds: float = 0.0
     searches: int = 0
     draws: Counter[int] = field(default_factory=Counter)
-    of_search: dict[int, Counter[int]] = field(default_factory=dict)
     furthest: int = 0
     """How many legs a run got through."""
+    agreeing: int = 0
+    """How many runs were found."""
+    missing: int = 0
+    """How many parts are equal in none of them."""
 
     @property
     def total(self) -> int:
@@ -59,9 +69,8 @@ class Progress:
     def stretches(self) -> int:
         return self.legs[-1].stretches[-1]
 
-    def drawn(self, search: int, leg: int, through: int) -> None:
+    def drawn(self, leg: int, through: int) -> None:
         self.draws[leg] += 1
-        self.of_search.setdefault(search, Counter())[leg] += 1
         self.furthest = max(self.furthest, leg + through)
 
 
@@ -70,13 +79,13 @@ OnProgress: TypeAlias = Callable[[Progress], object]
 
 @dataclass(frozen=True)
 class Result:
-    """What came of it: a match, or how far the furthest search came (None: nowhere)."""
+    """What came of it: runs that are a match or a part of one, and how far the furthest search came
+    that found none (None: nowhere)."""
 
-    found: Found | None
+    matched: bool
+    found: tuple[Found, ...]
     nearest: Missed | None
     progress: Progress
-    search: int
-    """The number of the search that found the match."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +104,24 @@ def luby(n: int) -> int:
     return 1 << (k - 1) if n == (1 << k) - 1 else luby(n - (1 << (k - 1)) + 1)
 
 
+def missing_in(verdict: Verdict) -> list[Part]:
+    """Of runs that agree, the parts in which none is equal, and the delays that none spans."""
+    parts = [(difference.point, difference.key) for difference in verdict.differences]
+    return [*parts, *((DELAYS, timing.what) for timing in verdict.timings if not timing.inside)]
+
+
+def _differing(run: Found) -> int:
+    return sum(map(len, run.examined.differences.values()))
+
+
 class Portfolio:
     """The searches of one goal."""
 
     def __init__(self, goal: Goal, budget: Budget, on_progress: OnProgress) -> None:
         self._goal, self._budget, self._on_progress = goal, budget, on_progress
-        self._running: dict[int, tuple[int, Child]] = {}
+        self._running: dict[int, Child] = {}
+        self._found: list[Found] = []
+        self._missing: list[Part] = []
         self._nearest: Missed | None = None
         self._told_s = 0.0
         self._began_s = time.monotonic()
@@ -112,7 +133,7 @@ class Portfolio:
         try:
             return self._run()
         finally:
-            for _, child in self._running.values():
+            for child in self._running.values():
                 child.end()
             os.close(self._draws)
             os.close(self._writes)
@@ -121,15 +142,39 @@ class Portfolio:
         until_s = self._began_s + self._budget.seconds
         while (left_s := until_s - time.monotonic()) > 0 and self._start():
             for reads in self._wait(left_s):
-                number, child = self._running.pop(reads)
+                child = self._running.pop(reads)
                 outcome = child.result()
                 child.end()
-                if isinstance(outcome, Found):
-                    self._count()
-                    return Result(outcome, None, self.progress, number)
-                self._missed(outcome)
+                if self._is_matched_by(outcome):
+                    return self._result(matched=True)
+        return self._result(matched=False)
+
+    def _is_matched_by(self, outcome: Found | Missed) -> bool:
+        """What was found so far, this included."""
+        if isinstance(outcome, Missed):
+            self._missed(outcome)
+            return False
+        self._found.append(outcome)
+        verdict = self._verdict(self._found)
+        self._missing = missing_in(verdict)
+        self.progress.agreeing, self.progress.missing = len(self._found), len(self._missing)
+        return verdict.matched
+
+    def _verdict(self, found: Sequence[Found]) -> Verdict:
+        return conclude(self._goal.reference, [run.examined for run in found])
+
+    def _result(self, *, matched: bool) -> Result:
         self._count()
-        return Result(None, self._nearest, self.progress, 0)
+        return Result(matched, tuple(self._needed()), self._nearest, self.progress)
+
+    def _needed(self) -> list[Found]:
+        """Without those runs that the others do as well without."""
+        needed, missing = self._found, len(self._missing)
+        for run in sorted(self._found, key=_differing, reverse=True):
+            others = [one for one in needed if one is not run]
+            if others and len(missing_in(self._verdict(others))) == missing:
+                needed = others
+        return needed
 
     def _start(self) -> int:
         """Start searches where there is room; how many run."""
@@ -138,18 +183,24 @@ class Portfolio:
             progress.searches += 1
             number = progress.searches
             child = Child(lambda number=number: self._search(number))  # type: ignore[misc]
-            self._running[child.reads] = number, child
+            self._running[child.reads] = child
         return len(self._running)
 
     def _search(self, number: int) -> Found | Missed:
         """In the child. The number of the search is its seed."""
 
         def on_draw(leg: int, through: bool) -> None:  # noqa: FBT001
-            os.write(self._writes, _DRAW.pack(number, leg, through))
+            os.write(self._writes, _DRAW.pack(leg, through))
 
         limit = self._budget.draws_per_search * luby(number)
         with rare_collections():
-            return Search(self._goal, number, limit, on_draw).run()
+            return Search(self._goal, number, limit, on_draw, self._wanted(number)).run()
+
+    def _wanted(self, number: int) -> Part | None:
+        """The missing parts in turns."""
+        if number % 2 or not self._missing:
+            return None
+        return self._missing[number // 2 % len(self._missing)]
 
     def _missed(self, outcome: Missed) -> None:
         score = self._nearest.score if self._nearest else NOWHERE
@@ -169,8 +220,8 @@ class Portfolio:
         """Take note of what was drawn."""
         try:
             while data := os.read(self._draws, _DRAW.size * 1024):
-                for search, leg, through in _DRAW.iter_unpack(data):
-                    self.progress.drawn(search, leg, through)
+                for leg, through in _DRAW.iter_unpack(data):
+                    self.progress.drawn(leg, through)
         except BlockingIOError:
             pass
         now_s = time.monotonic()

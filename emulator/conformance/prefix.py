@@ -9,7 +9,7 @@ This module must not know how the search goes on: it names time, point and key.
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import zip_longest
 from operator import itemgetter
@@ -93,23 +93,27 @@ class Prefix:
         """The earliest contradiction among entries before `until_ms` (points: HARD or SOFT). What
         a broker that is `stopping` then had written in reality gets no grace: it would come after
         its pause, or never."""
-        found = (one for point in points for one in self._in_point(point, until_ms, stopping))
-        return min(found, key=lambda d: (d.at_ms, d.point, d.key), default=None)
+        lanes = ((point, key) for point in points for key in self._keys(point))
+        found = (self.in_lane(point, key, until_ms, stopping) for point, key in lanes)
+        return min(filter(None, found), key=lambda d: (d.at_ms, d.point, d.key), default=None)
 
-    def _in_point(
-        self, point: int, until_ms: int, stopping: Collection[int]
-    ) -> Iterator[Disagreement]:
-        ours, theirs = self.real.lanes[point], self.run.lanes[point]
-        for key in sorted(ours.keys() | theirs.keys()):
-            real, run = ours.get(key, []), theirs.get(key, [])
-            cut = _cut(real, until_ms), _cut(run, until_ms)
-            if self._alike.get((point, key), (0, 0)) == cut:
-                continue
-            found = _first_disagreement(point, key, real[: cut[0]], run[: cut[1]])
-            if found is None:
-                self._alike[point, key] = cut
-            elif _is_missed(found, stopping) or _counts(found, real, run, until_ms):
-                yield found
+    def in_lane(
+        self, point: int, key: str, until_ms: int, stopping: Collection[int] = ()
+    ) -> Disagreement | None:
+        """The contradiction of one lane, if any."""
+        real, run = self.real.lanes[point].get(key, []), self.run.lanes[point].get(key, [])
+        cut = _cut(real, until_ms), _cut(run, until_ms)
+        if self._alike.get((point, key), (0, 0)) == cut:
+            return None
+        found = _first_disagreement(point, key, real[: cut[0]], run[: cut[1]])
+        if found is None:
+            self._alike[point, key] = cut
+        elif _is_missed(found, stopping) or _counts(found, real, run, until_ms):
+            return found
+        return None
+
+    def _keys(self, point: int) -> list[str]:
+        return sorted(self.real.lanes[point].keys() | self.run.lanes[point].keys())
 
 
 def prefix_disagreement(

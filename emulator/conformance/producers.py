@@ -14,6 +14,8 @@ Tally: TypeAlias = dict[str, int]
 """How many results of each kind, or how many stalls, in the order first seen."""
 
 STALL_MS = 1500
+STALLS = " stalls"
+"""Ends the key of how often a lane was told nothing."""
 _FEW_ACKNOWLEDGED = 20
 _SHARE_ACKNOWLEDGED = 0.05
 
@@ -23,7 +25,7 @@ def tallies_of(recording: Recording, stalls: dict[str, list[int]]) -> dict[str, 
     for result in recording.results:
         tally = out.setdefault(result.producer, {})
         tally[result.result] = tally.get(result.result, 0) + 1
-    return out | {f"{lane} stalls": {"stalls": len(gaps)} for lane, gaps in stalls.items()}
+    return out | {f"{lane}{STALLS}": {"stalls": len(gaps)} for lane, gaps in stalls.items()}
 
 
 def stalls_of(recording: Recording) -> dict[str, list[int]]:

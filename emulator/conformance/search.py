@@ -1,4 +1,5 @@
-"""One guided search: seeds for each leg under which a run agrees with the recording.
+"""One guided search: seeds for each leg under which a run agrees with the recording in what the
+cluster agreed on (points 1, 3 and 4), and perhaps in one part more.
 
 A run that has come to the end of a leg is a process; each draw of the next leg is played in a fork
 of it, and goes on from there by forking again: a chain of processes, one per leg. A contradiction
@@ -15,10 +16,10 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from emulator.conformance.compare import Reference
+from emulator.conformance.compare import Examined, Reference
 from emulator.conformance.draws import NOWHERE, PATIENCE, Draw, Score, Tried, back_from
 from emulator.conformance.forks import in_child
-from emulator.conformance.partial import RealSide
+from emulator.conformance.partial import Part, RealSide
 from emulator.conformance.phases import Phases, fitted, phases_of
 from emulator.conformance.player import Script
 from emulator.conformance.prefix import Disagreement
@@ -26,8 +27,7 @@ from emulator.conformance.walk import Leg, Walk, legs_of
 from emulator.kernel.rng import Choice, Stream, mix
 
 FREE_EVERY = 4
-"""Every so many searches one trusts no fit of phases (what stands alone may be late by chance), and
-asks nothing that the judge does not ask."""
+"""Every so many searches one trusts no fit of phases (what stands alone may be late by chance)."""
 
 LEGS_AT_LENGTH = 6
 """A long search may spend all its draws on so many legs."""
@@ -54,10 +54,11 @@ def goal_of(script: Script, reference: Reference) -> Goal:
 
 @dataclass(frozen=True)
 class Found:
-    """A run that agrees in everything, by its choices."""
+    """A run that agrees in points 1, 3 and 4, by its choices, and what else it is equal in."""
 
     seed: int
     choices: dict[Choice, int]
+    examined: Examined
 
 
 @dataclass(frozen=True)
@@ -121,12 +122,12 @@ class Search:
     seed: int
     limit: int
     on_draw: OnDraw
+    wanted: Part | None = None
     memory: Memory = field(default_factory=Memory)
 
     def run(self) -> Found | Missed:
         goal = self.goal
-        counts = bool(self.seed % FREE_EVERY)
-        walk = Walk(goal.script, goal.real, goal.legs, self.seed, counts=counts)
+        walk = Walk(goal.script, goal.real, goal.legs, self.seed, self.wanted)
         outcome = self._explore(walk)
         return outcome if isinstance(outcome, Found) else self._missed()
 
@@ -197,27 +198,22 @@ class Search:
         self.on_draw(number, contradiction is None)
         if contradiction is not None:
             found = contradiction.found
-            wrong = (found.point, found.key, *_sides(found))
+            wrong = (found.point, found.key, found.real, found.run)
             score = (number, contradiction.score)
             return _Stopped(score, wrong, f"broker-{broker_named(found)}", walk.asked())
         self.memory.best[number], self.memory.asked[number] = draw, walk.asked()
         return self._explore(walk)
 
     def _arrived(self, walk: Walk) -> _Outcome:
-        """The end: the whole run is judged once more, producers' results included."""
+        """The end: the whole run is judged once more, in everything."""
         examined = self.goal.reference.examine(walk.whole())
-        if any(examined.differences.values()):
+        if not examined.agrees:
             self.memory.came((walk.taken, 0), walk.choices)
             return self._back(self._blamed(walk.taken), (walk.taken, 0), "")
-        return Found(self.seed, walk.choices)
+        return Found(self.seed, walk.choices, examined)
 
     def _back(self, to: int, score: Score, party: str) -> _Back:
         return _Back(to, score, party, self.memory)
-
-
-def _sides(found: Disagreement) -> tuple[Hashable, ...]:
-    """What each side has there. Delays differ in every draw: all of them go wrong in one way."""
-    return (found.real, found.run) if found.point else ()
 
 
 def stopped_after(legs: Sequence[Leg], number: int) -> int | None:

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from emulator.conformance.choices import Noted
 from emulator.conformance.export import export
-from emulator.conformance.partial import Contradiction, Partial, RealSide
+from emulator.conformance.partial import Contradiction, Part, Partial, RealSide
 from emulator.conformance.player import Script
 from emulator.conformance.points import AGREED
 from emulator.conformance.prefix import GRACE_MS
@@ -117,7 +117,12 @@ class Walk:
     """A run on its way through the recording."""
 
     def __init__(
-        self, script: Script, real: RealSide, legs: list[Leg], seed: int, *, counts: bool = False
+        self,
+        script: Script,
+        real: RealSide,
+        legs: list[Leg],
+        seed: int,
+        wanted: Part | None = None,
     ) -> None:
         self.script, self.legs, self.seed = script, legs, seed
         self.choices: dict[Choice, int] = {}
@@ -127,7 +132,7 @@ class Walk:
         self._sink.listen(self._see)
         self._exported = 0
         self._needed: list[events.Stimulus] = []
-        self._partial = Partial(real, counts=counts)
+        self._partial = Partial(real, wanted)
 
     @property
     def over(self) -> bool:

@@ -71,7 +71,7 @@ def _head(scope: Scope) -> Iterator[str]:
 
 def _matches(rows: Sequence[Row]) -> Iterator[str]:
     yield from ("", "## Recordings", "")
-    yield "| recording | blind seeds that agree | matched by | draws, seconds |"
+    yield "| recording | blind seeds that agree | matched by | draws, seconds, runs of the match |"
     yield "|---|--:|---|--:|"
     for row in rows:
         blind = f"{row.blind.seeds_agreeing} of {row.blind.seeds}"
@@ -91,7 +91,8 @@ def _how(row: Row) -> str:
 def _effort(guided: Guided | None) -> str:
     if guided is None:
         return ""
-    return f"{guided.progress.total}, {guided.progress.seconds:.0f} s"
+    runs = f", {len(guided.choices.runs)} runs" if guided.found else ""
+    return f"{guided.progress.total}, {guided.progress.seconds:.0f} s{runs}"
 
 
 def _reasons(row: Row) -> Iterator[str]:
