@@ -65,6 +65,10 @@ Seeds = Annotated[
         help="Blind plays of each; live: at most so many, rehearsed in virtual time.",
     ),
 ]
+Only = Annotated[
+    str | None,
+    typer.Option(metavar="SEED,...", help="Blind plays of these seeds alone (see `agree:`)."),
+]
 Write = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Write each emulated run to DIR/RECORDING/SEED.")
 ]
@@ -115,10 +119,7 @@ def command(
         typer.Argument(metavar="RECORDING...", help="Folders with a recording.jsonl."),
     ] = None,
     seeds: Seeds = 20,
-    only: Annotated[
-        str | None,
-        typer.Option(metavar="SEED,...", help="Blind plays of these seeds (see `agree:`)."),
-    ] = None,
+    only: Only = None,
     guide: Annotated[
         bool, typer.Option("--guided", help="Search the free choices for a match.")
     ] = False,

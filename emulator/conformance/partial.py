@@ -13,7 +13,7 @@ from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import TypeAlias
 
 from emulator.conformance.compare import TOLERANCE_MS, first_unequal
@@ -54,9 +54,10 @@ class RealSide:
 class Partial:
     """A run on its way beside the real recording."""
 
-    def __init__(self, real: RealSide, wanted: Part | None = None) -> None:
-        """`wanted`: the part that must be right besides."""
-        self.real, self._wanted = real, wanted
+    def __init__(self, real: RealSide) -> None:
+        self.real = real
+        self.wanted: Part | None = None
+        """The part that must be right besides."""
         self._prefix = Prefix(real.course)
         self._acknowledged = Acknowledged()
         self._stop_watch = StopWatch()
@@ -71,7 +72,7 @@ class Partial:
     def contradiction(self, until_ms: int, stopping: Collection[int] = ()) -> Contradiction | None:
         """By then; these brokers are about to be stopped."""
         agreed = self._prefix.disagreement(until_ms, HARD, stopping)
-        found = agreed or (self._in_part(*self._wanted, until_ms) if self._wanted else None)
+        found = agreed or (self._in_part(*self.wanted, until_ms) if self.wanted else None)
         return Contradiction(found, self.score(until_ms)) if found else None
 
     def wrong_state(self) -> Contradiction | None:
@@ -96,6 +97,16 @@ class Partial:
                 alike = first_unequal([entry for _, entry in real.get(key, [])], theirs)
                 total += 2 * alike - len(theirs)
         return total
+
+    def wrong_since_ms(self, part: Part) -> int:
+        """Of a run that is over: when a part that is not equal first was not."""
+        point, key = part
+        if point in SOFT and (found := self._prefix.in_lane(point, key, NEVER_MS)):
+            return found.at_ms
+        lane = key.removesuffix(STALLS)
+        stalls = (self.real.acknowledged.ends(lane), self._acknowledged.ends(lane))
+        apart = (pair for pair in zip_longest(*stalls) if not _same_stall(*pair))
+        return min((t for pair in apart for t in pair if t is not None), default=0)
 
     def _in_part(self, point: int, key: str, until_ms: int) -> Disagreement | None:
         if point in SOFT:
@@ -131,6 +142,10 @@ def _wrong_state(key: str, real: list[Timed], run: Timed) -> Disagreement | None
     return Disagreement(t, _STATES, key, ours, entry)
 
 
+def _same_stall(real_ms: int | None, run_ms: int | None) -> bool:
+    return real_ms is not None and run_ms is not None and abs(real_ms - run_ms) <= STALL_MS
+
+
 class Acknowledged:
     """By producer and partition, when records were acknowledged, and when a stall ended."""
 
@@ -150,6 +165,10 @@ class Acknowledged:
             ends += _ends_of_stalls(times[-2:])
         else:
             ends[:] = _ends_of_stalls(times)
+
+    def ends(self, lane: str) -> list[int]:
+        """When each stall was over."""
+        return self._ends.get(lane, [])
 
     def stalls(self, lane: str, until_ms: int) -> int:
         """How many there were by then, with one that may still go on."""

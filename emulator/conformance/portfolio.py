@@ -22,11 +22,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from emulator.conformance.compare import Verdict, conclude
+from emulator.conformance.compare import Reference, Verdict, conclude
 from emulator.conformance.draws import NOWHERE
 from emulator.conformance.forks import Child
 from emulator.conformance.partial import DELAYS, Part
-from emulator.conformance.search import Found, Goal, Missed, Search
+from emulator.conformance.search import Ended, Found, Goal, Search
 from emulator.conformance.walk import Leg
 from emulator.runtime.collector import rare_collections
 
@@ -84,7 +84,7 @@ class Result:
 
     matched: bool
     found: tuple[Found, ...]
-    nearest: Missed | None
+    nearest: Ended | None
     progress: Progress
 
 
@@ -110,8 +110,19 @@ def missing_in(verdict: Verdict) -> list[Part]:
     return [*parts, *((DELAYS, timing.what) for timing in verdict.timings if not timing.inside)]
 
 
-def _differing(run: Found) -> int:
-    return sum(map(len, run.examined.differences.values()))
+def needed(reference: Reference, found: Sequence[Found]) -> list[Found]:
+    """Without those runs but for which the others lack no more; first to go is who differs most."""
+    kept = list(found)
+    lacking = len(missing_in(_verdict(reference, kept))) if kept else 0
+    for run in sorted(found, key=lambda one: len(one.parts), reverse=True):
+        others = [one for one in kept if one is not run]
+        if others and len(missing_in(_verdict(reference, others))) == lacking:
+            kept = others
+    return kept
+
+
+def _verdict(reference: Reference, found: Sequence[Found]) -> Verdict:
+    return conclude(reference, [run.examined for run in found])
 
 
 class Portfolio:
@@ -122,7 +133,7 @@ class Portfolio:
         self._running: dict[int, Child] = {}
         self._found: list[Found] = []
         self._missing: list[Part] = []
-        self._nearest: Missed | None = None
+        self._nearest: Ended | None = None
         self._told_s = 0.0
         self._began_s = time.monotonic()
         self.progress = Progress(goal.legs)
@@ -143,38 +154,27 @@ class Portfolio:
         while (left_s := until_s - time.monotonic()) > 0 and self._start():
             for reads in self._wait(left_s):
                 child = self._running.pop(reads)
-                outcome = child.result()
+                ended = child.result()
                 child.end()
-                if self._is_matched_by(outcome):
+                if self._is_matched_by(ended):
                     return self._result(matched=True)
         return self._result(matched=False)
 
-    def _is_matched_by(self, outcome: Found | Missed) -> bool:
+    def _is_matched_by(self, ended: Ended) -> bool:
         """What was found so far, this included."""
-        if isinstance(outcome, Missed):
-            self._missed(outcome)
+        if not ended.found:
+            self._missed(ended)
             return False
-        self._found.append(outcome)
-        verdict = self._verdict(self._found)
+        self._found += ended.found
+        verdict = _verdict(self._goal.reference, self._found)
         self._missing = missing_in(verdict)
         self.progress.agreeing, self.progress.missing = len(self._found), len(self._missing)
         return verdict.matched
 
-    def _verdict(self, found: Sequence[Found]) -> Verdict:
-        return conclude(self._goal.reference, [run.examined for run in found])
-
     def _result(self, *, matched: bool) -> Result:
         self._count()
-        return Result(matched, tuple(self._needed()), self._nearest, self.progress)
-
-    def _needed(self) -> list[Found]:
-        """Without those runs that the others do as well without."""
-        needed, missing = self._found, len(self._missing)
-        for run in sorted(self._found, key=_differing, reverse=True):
-            others = [one for one in needed if one is not run]
-            if others and len(missing_in(self._verdict(others))) == missing:
-                needed = others
-        return needed
+        found = tuple(needed(self._goal.reference, self._found))
+        return Result(matched, found, self._nearest, self.progress)
 
     def _start(self) -> int:
         """Start searches where there is room; how many run."""
@@ -186,26 +186,21 @@ class Portfolio:
             self._running[child.reads] = child
         return len(self._running)
 
-    def _search(self, number: int) -> Found | Missed:
+    def _search(self, number: int) -> Ended:
         """In the child. The number of the search is its seed."""
 
         def on_draw(leg: int, through: bool) -> None:  # noqa: FBT001
             os.write(self._writes, _DRAW.pack(leg, through))
 
         limit = self._budget.draws_per_search * luby(number)
+        missing = self._missing if self._found else None
         with rare_collections():
-            return Search(self._goal, number, limit, on_draw, self._wanted(number)).run()
+            return Search(self._goal, number, limit, on_draw, missing).run()
 
-    def _wanted(self, number: int) -> Part | None:
-        """The missing parts in turns."""
-        if number % 2 or not self._missing:
-            return None
-        return self._missing[number // 2 % len(self._missing)]
-
-    def _missed(self, outcome: Missed) -> None:
+    def _missed(self, ended: Ended) -> None:
         score = self._nearest.score if self._nearest else NOWHERE
-        if outcome.score > score:
-            self._nearest = outcome
+        if ended.score > score:
+            self._nearest = ended
 
     def _wait(self, left_s: float) -> list[int]:
         """Searches that are over; sees to the count of draws meanwhile."""

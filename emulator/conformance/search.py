@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, TypeAlias
 
 from emulator.conformance.compare import Examined, Reference
 from emulator.conformance.draws import NOWHERE, PATIENCE, Draw, Score, Tried, back_from
 from emulator.conformance.forks import in_child
-from emulator.conformance.partial import Part, RealSide
+from emulator.conformance.partial import DELAYS, Part, RealSide
 from emulator.conformance.phases import Phases, fitted, phases_of
 from emulator.conformance.player import Script
 from emulator.conformance.prefix import Disagreement
@@ -60,11 +61,18 @@ class Found:
     choices: dict[Choice, int]
     examined: Examined
 
+    @property
+    def parts(self) -> set[Part]:
+        """What it is not equal in."""
+        differences = chain.from_iterable(self.examined.differences.values())
+        return {(difference.point, difference.key) for difference in differences}
+
 
 @dataclass(frozen=True)
-class Missed:
-    """The search gave up: how far it came, and under which choices."""
+class Ended:
+    """The search is over: what it found, and how far it came, and under which choices."""
 
+    found: tuple[Found, ...]
     seed: int
     score: Score
     choices: dict[Choice, int]
@@ -90,7 +98,7 @@ class _Back:
     memory: Memory
 
 
-_Outcome: TypeAlias = Found | _Stopped | _Back
+_Outcome: TypeAlias = _Stopped | _Back
 
 
 @dataclass
@@ -108,6 +116,9 @@ class Memory:
     """By leg, how often it was left since runs last came further from there."""
     furthest: tuple[Score, dict[Choice, int]] = (NOWHERE, {})
     """How far a run came at all, and under which choices."""
+    found: list[Found] = field(default_factory=list)
+    wanted: Part | None = None
+    """What a run must have besides what all must."""
 
     def came(self, score: Score, choices: dict[Choice, int]) -> None:
         if score > self.furthest[0]:
@@ -116,26 +127,26 @@ class Memory:
 
 @dataclass
 class Search:
-    """One search from the boot on, with a number of draws to spend."""
+    """One search from the boot on, with a number of draws to spend. After a run that agrees it
+    wants one of the parts that are still missing, and goes back to where that went wrong."""
 
     goal: Goal
     seed: int
     limit: int
     on_draw: OnDraw
-    wanted: Part | None = None
+    missing: Collection[Part] | None = None
+    """The parts that no run had yet that was found before (None: there was no run)."""
     memory: Memory = field(default_factory=Memory)
 
-    def run(self) -> Found | Missed:
+    def run(self) -> Ended:
         goal = self.goal
-        walk = Walk(goal.script, goal.real, goal.legs, self.seed, self.wanted)
-        outcome = self._explore(walk)
-        return outcome if isinstance(outcome, Found) else self._missed()
-
-    def _missed(self) -> Missed:
+        walk = Walk(goal.script, goal.real, goal.legs, self.seed)
+        self.memory.wanted = self._delay()
+        self._explore(walk)
         score, choices = self.memory.furthest
-        return Missed(self.seed, score, choices)
+        return Ended(tuple(self.memory.found), self.seed, score, choices)
 
-    def _explore(self, walk: Walk) -> _Outcome:
+    def _explore(self, walk: Walk) -> _Back:
         """From a walk at the end of a leg: find draws for the rest."""
         if walk.over:
             return self._arrived(walk)
@@ -147,8 +158,6 @@ class Search:
             draw = tried.next_draw(self._stream())
             outcome = in_child(lambda draw=draw: self._draw(walk, draw))  # type: ignore[misc]
             match outcome:
-                case Found():
-                    return outcome
                 case _Stopped(score, wrong, party, asked):
                     self.memory.came(score, {**walk.choices, **draw})
                     tried.learn(draw, score, wrong, party, asked)
@@ -194,6 +203,7 @@ class Search:
     def _draw(self, walk: Walk, draw: Draw) -> _Outcome:
         """In a child: play one leg, and all that follows."""
         number = walk.taken
+        walk.want(self.memory.wanted)
         contradiction = walk.go_on(draw)
         self.on_draw(number, contradiction is None)
         if contradiction is not None:
@@ -204,16 +214,42 @@ class Search:
         self.memory.best[number], self.memory.asked[number] = draw, walk.asked()
         return self._explore(walk)
 
-    def _arrived(self, walk: Walk) -> _Outcome:
+    def _arrived(self, walk: Walk) -> _Back:
         """The end: the whole run is judged once more, in everything."""
-        examined = self.goal.reference.examine(walk.whole())
+        number, examined = walk.taken, self.goal.reference.examine(walk.whole())
         if not examined.agrees:
-            self.memory.came((walk.taken, 0), walk.choices)
-            return self._back(self._blamed(walk.taken), (walk.taken, 0), "")
-        return Found(self.seed, walk.choices, examined)
+            self.memory.came((number, 0), walk.choices)
+            return self._back(self._blamed(number), (number, 0), "")
+        self.memory.found.append(Found(self.seed, walk.choices, examined))
+        missing = still_missing(self.missing, self.memory.found)
+        if not missing:
+            return self._back(-1, (number, 0), "")
+        self.memory.wanted = wanted = missing[self._stream().below(len(missing))]
+        return self._back(self._decided(walk.leg_of(wanted)), (number, 0), "")
+
+    def _delay(self) -> Part | None:
+        """Where delays are all that is missing, every second search wants one from the start."""
+        missing = sorted(self.missing or ())
+        if self.seed % 2 or not missing or missing[-1][0] != DELAYS:
+            return None
+        return missing[self._stream().below(len(missing))]
+
+    def _decided(self, shown: int) -> int:
+        """In which leg that was decided which shows in this one: there, the leg before, or when
+        its brokers were last stopped."""
+        stream, stopped = self._stream(), stopped_after(self.goal.legs, shown)
+        if stopped is not None and stream.below(2):
+            return stopped
+        return max(0, shown - stream.below(2))
 
     def _back(self, to: int, score: Score, party: str) -> _Back:
         return _Back(to, score, party, self.memory)
+
+
+def still_missing(before: Collection[Part] | None, found: Sequence[Found]) -> list[Part]:
+    """What no run is equal in: none that was found before (None: there was none), none of these."""
+    missing = set(found[0].parts if before is None else before)
+    return sorted(missing.intersection(*(run.parts for run in found)))
 
 
 def stopped_after(legs: Sequence[Leg], number: int) -> int | None:

@@ -116,14 +116,7 @@ def _writes_state(event: events.ZkTransaction) -> bool:
 class Walk:
     """A run on its way through the recording."""
 
-    def __init__(
-        self,
-        script: Script,
-        real: RealSide,
-        legs: list[Leg],
-        seed: int,
-        wanted: Part | None = None,
-    ) -> None:
+    def __init__(self, script: Script, real: RealSide, legs: list[Leg], seed: int) -> None:
         self.script, self.legs, self.seed = script, legs, seed
         self.choices: dict[Choice, int] = {}
         self.taken = 0
@@ -132,7 +125,7 @@ class Walk:
         self._sink.listen(self._see)
         self._exported = 0
         self._needed: list[events.Stimulus] = []
-        self._partial = Partial(real, wanted)
+        self._partial = Partial(real)
 
     @property
     def over(self) -> bool:
@@ -154,6 +147,15 @@ class Walk:
             return contradicted.contradiction
         self.taken += 1
         return None
+
+    def want(self, part: Part | None) -> None:
+        """From now on this part must be right too."""
+        self._partial.wanted = part
+
+    def leg_of(self, part: Part) -> int:
+        """Of a run that is over: in which leg a part that is not equal first was not."""
+        ms = self._partial.wrong_since_ms(part)
+        return next((n for n, leg in enumerate(self.legs) if ms < leg.moments[-1]), self.taken - 1)
 
     def asked(self) -> list[Choice]:
         """The streams of the last leg."""

@@ -63,8 +63,8 @@ def _head(scope: Scope) -> Iterator[str]:
         f" and as long as these do not match it twice as many, up to {scope.most} ({scope.seeds}"
         " for a script that was recorded several times); where these do not either, and for every"
         f" run of such a script, a guided search of at most {scope.budget_s:.0f} s with"
-        f" {scope.jobs} processes (load of the machine at the end: {scope.load:.0f}). *Matched* is what the judge says"
-        " (`isr conform`); *agree*: in points 1, 3 and 4 together.",
+        f" {scope.jobs} processes (load of the machine at the end: {scope.load:.0f}). *Matched* is"
+        " what the judge says (`isr conform`); *agree*: in points 1, 3 and 4 together.",
         WIDTH,
     )
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from emulator.conformance.alterations import ALTERATIONS, Alteration
-from emulator.conformance.choices import choices_of, replay, write_choices
-from emulator.conformance.compare import Examined, Reference
-from emulator.conformance.guided import Guided, guided
+from emulator.conformance.choices import choices_of, chosen_run, replay, write_choices
+from emulator.conformance.compare import Examined, Reference, conclude
+from emulator.conformance.guided import Guided, guided, names_of
 from emulator.conformance.player import script_of
 from emulator.conformance.portfolio import Budget, Portfolio, Result
 from emulator.conformance.recording import Recording, read_recording
@@ -53,9 +53,15 @@ def match() -> Guided:
     return guided(reference, script_of(recorded()), BUDGET, look, lambda _: None)
 
 
-def test_it_finds_a_run_that_agrees_in_everything() -> None:
+def test_it_finds_runs_that_are_a_match_and_none_that_is_not_needed() -> None:
     assert match().found
     assert match().verdict.matched
+    reference = Reference(recorded())
+    runs = [replay(script_of(recorded()), run)[0] for run in match().choices.runs]
+    examined = [reference.examine(run) for run in runs]
+    assert conclude(reference, examined).matched
+    for run in examined if len(examined) > 1 else []:
+        assert not conclude(reference, [one for one in examined if one is not run]).matched
 
 
 def test_how_many_draws_each_stretch_took_is_told() -> None:
@@ -66,7 +72,8 @@ def test_how_many_draws_each_stretch_took_is_told() -> None:
 
 
 def test_every_choice_is_a_seed_of_a_declared_purpose() -> None:
-    purposes = {c.purpose for c in match().choices.chosen if c.purpose}
+    chosen = [c for run in match().choices.runs for c in run.chosen]
+    purposes = {c.purpose for c in chosen if c.purpose}
     assert purposes - {"zk_tick"} <= set(TABLE)
 
 
@@ -80,23 +87,25 @@ def test_its_choices_replay_alone_in_a_process_that_never_saw_the_recording(
     )
     command = [sys.executable, "-c", script]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    (written,) = tmp_path.glob("played/*/*/recording.jsonl")
-    alone = read_recording(written.parent)
-    here, _ = replay(script_of(recorded()), match().choices)
-    assert json.dumps(alone.events) == json.dumps(here.events)
-    assert alone.results == here.results
-    assert Reference(recorded()).examine(alone).agrees
+    written = sorted(tmp_path.glob("played/*/*/recording.jsonl"))
+    assert [file.parent.name for file in written] == names_of(match().choices)
+    for file, run in zip(written, match().choices.runs, strict=True):
+        alone = read_recording(file.parent)
+        here, _ = replay(script_of(recorded()), run)
+        assert json.dumps(alone.events) == json.dumps(here.events)
+        assert alone.results == here.results
+        assert Reference(recorded()).examine(alone).agrees
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("alteration", ALTERED, ids=lambda kind: kind.name)
 def test_the_same_search_finds_nothing_where_one_fact_is_altered(alteration: Alteration) -> None:
-    assert searched(alteration.altered(recorded(), 1)).found is None
+    assert searched(alteration.altered(recorded(), 1)).found == ()
 
 
 def test_choices_hold_what_a_search_without_a_match_came_to() -> None:
     altered = ALTERED[0].altered(recorded(), 0)
     result = searched(altered)
     assert result.nearest is not None
-    kept = choices_of(altered, result.nearest.seed, result.nearest.choices, {})
-    assert kept.by_stream == result.nearest.choices
+    kept = choices_of(altered, [chosen_run(result.nearest.seed, result.nearest.choices)], {})
+    assert kept.runs[0].by_stream == result.nearest.choices

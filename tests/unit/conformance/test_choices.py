@@ -9,6 +9,7 @@ from emulator.conformance.choices import (
     BadChoices,
     Choices,
     choices_of,
+    chosen_run,
     read_choices,
     script_from,
     with_other_latencies,
@@ -29,13 +30,14 @@ def real() -> Recording:
 
 @pytest.fixture
 def choices(real: Recording) -> Choices:
-    return choices_of(real, 9, CHOSEN, {"0": 1, "3-4": 20})
+    runs = [chosen_run(9, CHOSEN), chosen_run(10, {})]
+    return choices_of(real, runs, {"0": 1, "3-4": 20})
 
 
 def test_written_and_read_it_is_the_same(choices: Choices, tmp_path: Path) -> None:
     write_choices(choices, tmp_path / "choices.json")
     assert read_choices(tmp_path / "choices.json") == choices
-    assert choices.by_stream == CHOSEN
+    assert [run.by_stream for run in choices.runs] == [CHOSEN, {}]
 
 
 def test_it_holds_settings_and_stimuli_and_nothing_of_what_happened(
@@ -73,7 +75,7 @@ def test_a_rerun_redraws_latencies_and_nothing_else(choices: Choices) -> None:
     redrawn = ["net_request", "net_response", "net_connect", "zk_request", "zk_reply", "zk_watch"]
     assert set(redrawn) <= set(TABLE)
     asked = [(3, "broker-1", purpose) for purpose in (*kept, *redrawn)]
-    once, twice = (with_other_latencies(choices, asked, nth) for nth in (1, 2))
+    once, twice = (with_other_latencies(choices.runs[0], asked, nth) for nth in (1, 2))
     assert {key[2] for key in once if once[key] != CHOSEN.get(key)} == set(redrawn)
     assert all(once[3, "broker-1", purpose] != twice[3, "broker-1", purpose] for purpose in redrawn)
     assert json.loads(json.dumps(choices.draws)) == {"0": 1, "3-4": 20}

@@ -11,7 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.conformance.compare import TOLERANCE_MS
-from emulator.conformance.partial import Acknowledged, Partial, RealSide
+from emulator.conformance.partial import DELAYS, Acknowledged, Part, Partial, RealSide
+from emulator.conformance.points import PRODUCED
+from emulator.conformance.prefix import GRACE_MS, SOFT
+from emulator.conformance.producers import STALLS
 from emulator.conformance.recording import Fact, ProduceResult, Recording, read_recording
 from emulator.conformance.znodes import partition_of_state
 
@@ -30,6 +33,15 @@ def real_side(folder: Path) -> RealSide:
     return RealSide(recorded(folder))
 
 
+@cache
+def parts_of(folder: Path) -> list[Part]:
+    """All that a run may be asked to be equal in besides."""
+    real = real_side(folder)
+    lanes = [(point, key) for point in SOFT for key in real.course.lanes[point]]
+    stalls = [(PRODUCED, f"{lane}{STALLS}") for lane in real.acknowledged.times]
+    return [*lanes, *stalls, *((DELAYS, what) for what in real.delays)]
+
+
 def piece(of: Recording, since_ms: int, until_ms: int) -> Recording:
     events = [e for e in of.events if since_ms <= e["t"] < until_ms]
     results = [r for r in of.results if since_ms <= r.t < until_ms]
@@ -39,14 +51,16 @@ def piece(of: Recording, since_ms: int, until_ms: int) -> Recording:
 @given(
     folder=st.sampled_from(PLAYED),
     cuts=st.lists(st.integers(-9000, 48_000), min_size=1, max_size=30, unique=True),
-    counts=st.booleans(),
+    nth=st.integers(0, 1000),
     stopping=st.sets(st.integers(1, 3)),
 )
 @settings(derandomize=True, deadline=None, max_examples=80)
 def test_reality_itself_is_right_at_every_moment(
-    folder: Path, cuts: list[int], counts: bool, stopping: set[int]
+    folder: Path, cuts: list[int], nth: int, stopping: set[int]
 ) -> None:
-    partial = Partial(real_side(folder), counts=counts)
+    partial = Partial(real_side(folder))
+    wanted = parts_of(folder)
+    partial.wanted = wanted[nth % len(wanted)]
     since_ms = -1_000_000
     for until_ms in sorted(cuts):
         partial.grow(piece(recorded(folder), since_ms, until_ms))
@@ -59,14 +73,50 @@ def late(events: list[Fact], kind: str, by_ms: int) -> list[Fact]:
     return [{**e, "t": e["t"] + by_ms} if e["kind"] == kind else e for e in events]
 
 
-def test_a_delay_that_no_rerun_would_come_near_is_a_contradiction() -> None:
+def test_a_delay_that_is_wanted_must_be_near_the_recorded_one_and_others_need_not() -> None:
     real = recorded(PLAYED[0])
     partial = Partial(real_side(PLAYED[0]))
     partial.grow(replace(real, events=late(real.events, "update_metadata", TOLERANCE_MS + 51)))
+    wanted = next(part for part in parts_of(PLAYED[0]) if "to metadata of broker" in part[1])
+    assert partial.contradiction(5000) is None
+    partial.wanted = wanted
     contradiction = partial.contradiction(5000)
     assert contradiction is not None
-    assert contradiction.found.point == 0
-    assert "to metadata of broker" in contradiction.found.key
+    assert (contradiction.found.point, contradiction.found.key) == wanted
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_race_that_is_lost_is_a_contradiction_only_where_it_is_wanted(wanted: bool) -> None:
+    real = recorded(PLAYED[0])
+    lost = next(e for e in real.events if e["kind"] == "expand")
+    partial = Partial(real_side(PLAYED[0]))
+    partial.grow(replace(real, events=[e for e in real.events if e is not lost]))
+    part = (5, f"broker {lost['broker']} {lost['topic']}-{lost['partition']}")
+    partial.wanted = part if wanted else None
+    contradiction = partial.contradiction(lost["t"] + GRACE_MS + 1)
+    assert (contradiction is not None) == wanted
+    assert abs(partial.wrong_since_ms(part) - lost["t"]) <= 1
+
+
+def stalling(*ends_ms: int) -> Recording:
+    """A record every 100 ms but in the two seconds before each of these times."""
+    times = (t for t in range(0, 20_000, 100) if not any(e - 2000 < t < e for e in ends_ms))
+    results = [ProduceResult(t, "o", "1", 0, "ok") for t in times]
+    return Recording({"kafka": "2.6.3"}, [], results)
+
+
+@pytest.mark.parametrize(
+    ("ends_ms", "since_ms"),
+    [((4000,), 9000), ((4000, 9000, 14_000), 14_000), ((9000,), 4000), ((6000, 9000), 4000)],
+)
+def test_a_stall_more_or_less_is_wrong_since_the_first_that_only_one_side_has(
+    ends_ms: tuple[int, ...], since_ms: int
+) -> None:
+    partial = Partial(RealSide(stalling(4000, 9000)))
+    partial.wanted = part = (PRODUCED, f"o-0 acks=1{STALLS}")
+    partial.grow(stalling(*ends_ms))
+    assert partial.contradiction(since_ms - 600) is None or since_ms == 4000
+    assert partial.wrong_since_ms(part) == since_ms
 
 
 def test_a_state_that_reality_wrote_otherwise_is_wrong_when_it_is_written() -> None:
@@ -92,33 +142,3 @@ def test_a_stall_counts_as_soon_as_it_is_one(until_ms: int, stalls: int) -> None
         acknowledged.grow([ProduceResult(t, "o", "1", 0, "ok")])
     acknowledged.grow([ProduceResult(5000, "o", "1", 0, "ok")])
     assert acknowledged.stalls("o-0 acks=1", until_ms) == stalls
-
-
-STALLS_AT_MS = 1000
-
-
-def stalling(counted: int) -> Recording:
-    """`counted` records are acknowledged, ten each second; then nothing for two seconds."""
-    acknowledged = [STALLS_AT_MS + 100 * (k - 9) for k in range(counted)]
-    results = [ProduceResult(t, "o", "1", 0, "ok") for t in [*acknowledged, 4000]]
-    return Recording({"kafka": "2.6.3"}, [], results)
-
-
-@pytest.mark.parametrize(
-    ("counted", "until_ms", "wrong"),
-    [
-        (10, STALLS_AT_MS + 260, False),
-        (11, STALLS_AT_MS + 260, True),
-        (9, STALLS_AT_MS + 240, False),  # The last one may still come.
-        (9, STALLS_AT_MS + 260, True),
-        (11, 4001, False),  # It is over, and the judge never asks.
-    ],
-)
-def test_a_producer_stalls_after_as_many_records_as_in_reality(
-    counted: int, until_ms: int, wrong: bool
-) -> None:
-    real = RealSide(stalling(10))
-    for counts in (True, False):
-        partial = Partial(real, counts=counts)
-        partial.grow(piece(stalling(counted), -1000, until_ms))
-        assert (partial.contradiction(until_ms) is not None) == (counts and wrong)

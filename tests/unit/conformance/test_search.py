@@ -1,8 +1,12 @@
-"""Where a guided search goes back to."""
+"""Where a guided search goes back to, and what it goes on for."""
 
 from __future__ import annotations
 
-from emulator.conformance.search import stopped_after
+import pytest
+
+from emulator.conformance.compare import Difference, Examined
+from emulator.conformance.partial import Part
+from emulator.conformance.search import Found, still_missing, stopped_after
 from emulator.conformance.walk import Leg
 
 
@@ -25,3 +29,27 @@ def test_before_a_first_disturbance_nobody_was_stopped() -> None:
 
 def test_at_the_end_there_is_no_stimulus() -> None:
     assert stopped_after(LEGS, len(LEGS)) is None
+
+
+def lacking(*parts: Part) -> Found:
+    differences = {5: tuple(Difference(*part, 0, (), (), ()) for part in parts)}
+    return Found(1, {}, Examined("seed 1", differences, {}))
+
+
+A, B, C = (5, "a"), (5, "b"), (5, "c")
+
+
+@pytest.mark.parametrize(
+    ("before", "found", "missing"),
+    [
+        (None, [lacking(A, B)], [A, B]),
+        (None, [lacking(A, B), lacking(B, C)], [B]),
+        ([B, C], [lacking(A, B)], [B]),
+        ([C], [lacking(A, B)], []),
+        ([], [lacking(A)], []),
+    ],
+)
+def test_what_is_still_missing_is_what_no_run_has_of_this_search_or_before(
+    before: list[Part] | None, found: list[Found], missing: list[Part]
+) -> None:
+    assert still_missing(before, found) == missing
