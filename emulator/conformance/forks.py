@@ -67,16 +67,23 @@ class Child:
 
     def end(self) -> None:
         """End it, and all that it has forked, if it still runs."""
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGTERM)
-        os.close(self.reads)
-        os.waitpid(self.pid, 0)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGTERM)
+            os.close(self.reads)
+            os.waitpid(self.pid, 0)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def in_child(work: Callable[[], B]) -> B:
-    """The result of `work`, done in a copy of this process."""
+    """The result of `work`, done in a copy of this process. Whoever is told to end meanwhile ends
+    that copy first: signals wait until it is known here."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     child = Child(work)
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         result: B = child.result()
         return result
     finally:

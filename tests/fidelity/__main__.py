@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument(
         "--most", type=int, default=1280, help="blind plays of one that so many do not match"
     )
-    parser.add_argument("--budget", type=float, default=60.0, metavar="SECONDS")
+    parser.add_argument("--budget", type=float, default=90.0, metavar="SECONDS")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", nargs="*", default=[], help="recordings by name")
     parser.add_argument("--into", type=Path, default=ROOT / "docs" / "fidelity.md")
@@ -93,36 +93,37 @@ def told(text: str) -> None:
 
 
 def held(folder: Path, name: str, asked: argparse.Namespace, *, repeated: bool) -> Row:
-    """One recording under blind seeds, and searched for where these do not match it. One run of
-    several of a script is no more than one throw of the dice: few seeds, and always a search."""
+    """One recording under blind seeds, searched for where these do not match it, and where that
+    finds nothing under more seeds. One run of several of a script is no more than one throw of the
+    dice: few seeds, and always a search."""
     reference = Reference(replace(read_recording(folder), name=name))
     script = player.script_of(reference.real)
-    verdict = blind(reference, script, asked, asked.seeds if repeated else asked.most)
+    examined: list[Examined] = []
+    verdict = blind(reference, script, examined, asked.seeds, asked.jobs)
     found = None
     if repeated or not verdict.matched:
         found = searched(reference, script, asked)
+    while not (repeated or verdict.matched or (found and found.verdict.matched)):
+        if len(examined) >= asked.most:
+            break
+        until = min(2 * len(examined), asked.most)
+        verdict = blind(reference, script, examined, until, asked.jobs)
     told(f"{name}: {verdict.seeds_agreeing} of {verdict.seeds} agree, matched: {verdict.matched}")
     return Row(name, verdict, found)
 
 
 def blind(
-    reference: Reference, script: player.Script, asked: argparse.Namespace, most: int
+    reference: Reference, script: player.Script, examined: list[Examined], until: int, jobs: int
 ) -> Verdict:
-    """Under `seeds` of them; while these do not match it, under twice as many, up to `most`."""
+    """Of the seeds examined before and the next ones; these are examined with them afterwards."""
 
     def look(_: int, run: Recording) -> Examined:
         return reference.examine(run)
 
-    examined: list[Examined] = []
-    until = asked.seeds
-    while True:
-        seeds = range(len(examined) + 1, until + 1)
-        seen = dict(player.blind_plays(script, seeds, look, asked.jobs))
-        examined += (seen[seed] for seed in seeds)
-        verdict = conclude(reference, examined)
-        if verdict.matched or until >= most:
-            return verdict
-        until = min(2 * until, most)
+    seeds = range(len(examined) + 1, until + 1)
+    seen = dict(player.blind_plays(script, seeds, look, jobs))
+    examined += (seen[seed] for seed in seeds)
+    return conclude(reference, examined)
 
 
 def searched(reference: Reference, script: player.Script, asked: argparse.Namespace) -> Guided:

@@ -59,12 +59,12 @@ def _head(scope: Scope) -> Iterator[str]:
     yield ""
     yield from wrap(
         f"Made by `make fidelity` from plays of ours in virtual time, at commit {scope.commit} with"
-        f" latencies of version {scope.latencies}: {scope.seeds} blind seeds for each recording,"
-        f" and as long as these do not match it twice as many, up to {scope.most} ({scope.seeds}"
-        " for a script that was recorded several times); where these do not either, and for every"
-        f" run of such a script, a guided search of at most {scope.budget_s:.0f} s with"
-        f" {scope.jobs} processes (load of the machine at the end: {scope.load:.0f}). *Matched* is"
-        " what the judge says (`isr conform`); *agree*: in points 1, 3 and 4 together.",
+        f" latencies of version {scope.latencies}: {scope.seeds} blind seeds for each recording;"
+        " where these do not match it, and for every run of a script that was recorded several"
+        f" times, a guided search of at most {scope.budget_s:.0f} s with {scope.jobs} processes;"
+        " where that finds no match of a recording that is alone, twice as many seeds, again and"
+        f" again, up to {scope.most} (load of the machine at the end: {scope.load:.0f}). *Matched*"
+        " is what the judge says (`isr conform`); *agree*: in points 1, 3 and 4 together.",
         WIDTH,
     )
 

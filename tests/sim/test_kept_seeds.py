@@ -16,6 +16,7 @@ import pytest
 from emulator.conformance.alterations import ALTERATIONS
 from emulator.conformance.compare import Reference, conclude
 from emulator.conformance.player import blind_plays, script_of
+from emulator.conformance.points import PRODUCED
 from emulator.conformance.recording import Recording, read_recording
 
 BLIND = Path(__file__).parents[1] / "recordings" / "blind"
@@ -42,8 +43,9 @@ def test_the_seeds_that_are_kept_agree_and_match_the_recording(folder: Path) -> 
 
 @each
 def test_with_one_fact_of_the_recording_altered_they_are_no_match(folder: Path) -> None:
+    """But what producers were told: one record more of a kind that was told is no other tally."""
     real = read_recording(folder)
-    kinds = [alteration for alteration in ALTERATIONS if alteration.sites(real)]
+    kinds = [kind for kind in ALTERATIONS if PRODUCED not in kind.points and kind.sites(real)]
     assert len(kinds) >= 12
     unnoticed = []
     for kind in kinds:

@@ -71,7 +71,9 @@ def test_who_stops_asking_leaves_no_child() -> None:
     results.close()  # type: ignore[attr-defined]
 
 
-def test_ending_a_child_ends_its_children(tmp_path: object) -> None:
+@pytest.mark.parametrize("nth", range(20))
+def test_ending_a_child_ends_its_children(nth: int) -> None:
+    """At any moment: also just when one of them has been forked."""
     reads, writes = os.pipe()
 
     def grandchild() -> None:
