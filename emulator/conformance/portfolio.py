@@ -2,8 +2,8 @@
 or time is up.
 
 Each finds a run that agrees in points 1, 3 and 4; a match is a set of such runs in which each other
-part is equal in one. As soon as there is a run, every second search wants one of the parts that are
-missing besides.
+part is equal in one. A search is told what is missing when it starts, and goes on for it from a run
+that it has found.
 
 How long a search takes varies tenfold with its seed, so each gets a number of draws and then gives
 way to the next: mostly few, now and then more (Luby's sequence, which is never much worse than

@@ -208,7 +208,7 @@ class Search:
         self.on_draw(number, contradiction is None)
         if contradiction is not None:
             found = contradiction.found
-            wrong = (found.point, found.key, found.real, found.run)
+            wrong = (found.point, found.key, *_sides(found))
             score = (number, contradiction.score)
             return _Stopped(score, wrong, f"broker-{broker_named(found)}", walk.asked())
         self.memory.best[number], self.memory.asked[number] = draw, walk.asked()
@@ -244,6 +244,11 @@ class Search:
 
     def _back(self, to: int, score: Score, party: str) -> _Back:
         return _Back(to, score, party, self.memory)
+
+
+def _sides(found: Disagreement) -> tuple[Hashable, ...]:
+    """What each side has there. Delays differ in every draw: all of them go wrong in one way."""
+    return () if found.point == DELAYS else (found.real, found.run)
 
 
 def still_missing(before: Collection[Part] | None, found: Sequence[Found]) -> list[Part]:
