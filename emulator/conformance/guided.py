@@ -7,7 +7,7 @@ This module must not know how one searches.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TypeVar
@@ -26,7 +26,7 @@ from emulator.conformance.forks import in_children
 from emulator.conformance.player import Script, simulate
 from emulator.conformance.portfolio import Budget, OnProgress, Portfolio, Progress, Result
 from emulator.conformance.recording import Recording
-from emulator.conformance.search import Goal, goal_of
+from emulator.conformance.search import Ended, Found, Goal, goal_of
 
 T = TypeVar("T")
 Look = Callable[[object, Recording], T]
@@ -53,7 +53,15 @@ def guided(
     on_progress: OnProgress,
 ) -> Guided:
     goal = goal_of(script, reference)
-    result = Portfolio(goal, budget, on_progress).run()
+
+    def examine(_: object, run: Recording) -> Examined:
+        return reference.examine(run)
+
+    def spans_delays(found: Sequence[Found]) -> bool:
+        choices = choices_of(reference.real, map(_run_of, found), {})
+        return judge_choices(reference, script, choices, examine, budget.jobs)[0].matched
+
+    result = Portfolio(goal, budget, on_progress, spans_delays).run()
     choices = _chosen(reference.real, goal, result)
     reruns = RERUNS if result.matched else 0
     verdict, agreeing = judge_choices(reference, script, choices, look, budget.jobs, reruns)
@@ -95,10 +103,14 @@ def names_of(choices: Choices) -> list[str]:
 
 def _chosen(real: Recording, goal: Goal, result: Result) -> Choices:
     best = result.found or (result.nearest,)
-    runs = [chosen_run(one.seed, one.choices) if one else ChosenRun(1, ()) for one in best]
+    runs = [_run_of(one) if one else ChosenRun(1, ()) for one in best]
     by_leg = sorted(result.progress.draws.items())
     draws = {_stretches(goal.legs[leg].stretches): n for leg, n in by_leg}
     return choices_of(real, runs, draws)
+
+
+def _run_of(one: Found | Ended) -> ChosenRun:
+    return chosen_run(one.seed, one.choices)
 
 
 def _stretches(group: range) -> str:

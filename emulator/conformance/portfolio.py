@@ -128,8 +128,16 @@ def _verdict(reference: Reference, found: Sequence[Found]) -> Verdict:
 class Portfolio:
     """The searches of one goal."""
 
-    def __init__(self, goal: Goal, budget: Budget, on_progress: OnProgress) -> None:
+    def __init__(
+        self,
+        goal: Goal,
+        budget: Budget,
+        on_progress: OnProgress,
+        spans_delays: Callable[[Sequence[Found]], bool] = lambda _: False,
+    ) -> None:
+        """`spans_delays`: asked of runs that lack nothing but delays, which reruns may have."""
         self._goal, self._budget, self._on_progress = goal, budget, on_progress
+        self._spans_delays = spans_delays
         self._running: dict[int, Child] = {}
         self._found: list[Found] = []
         self._missing: list[Part] = []
@@ -169,6 +177,8 @@ class Portfolio:
         verdict = _verdict(self._goal.reference, self._found)
         self._missing = missing_in(verdict)
         self.progress.agreeing, self.progress.missing = len(self._found), len(self._missing)
+        if {point for point, _ in self._missing} == {DELAYS}:
+            return self._spans_delays(needed(self._goal.reference, self._found))
         return verdict.matched
 
     def _result(self, *, matched: bool) -> Result:
