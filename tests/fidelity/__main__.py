@@ -108,8 +108,9 @@ def held(folder: Path, name: str, asked: argparse.Namespace, *, repeated: bool) 
             break
         until = min(2 * len(examined), asked.most)
         verdict = blind(reference, script, examined, until, asked.jobs)
-    told(f"{name}: {verdict.seeds_agreeing} of {verdict.seeds} agree, matched: {verdict.matched}")
-    return Row(name, verdict, found)
+    row = Row(name, verdict, found)
+    told(f"{name}: {verdict.seeds_agreeing} of {verdict.seeds} agree, matched: {row.matched}")
+    return row
 
 
 def blind(
