@@ -91,7 +91,7 @@ def _how(row: Row) -> str:
 def _effort(guided: Guided | None) -> str:
     if guided is None:
         return ""
-    runs = f", {len(guided.choices.runs)} runs" if guided.found else ""
+    runs = f", {len(guided.choices.runs)}" if guided.found else ""
     return f"{guided.progress.total}, {guided.progress.seconds:.0f} s{runs}"
 
 
