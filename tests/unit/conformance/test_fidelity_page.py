@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from emulator.conformance.against import Near
+from emulator.conformance.choices import Choices, ChosenRun
 from emulator.conformance.compare import Difference, Timing, Verdict
 from emulator.conformance.distance import Distance, Medians
+from emulator.conformance.guided import Guided
+from emulator.conformance.portfolio import Progress
 from tests.fidelity.table import Row, Scope, page
 
 SCOPE = Scope(seeds=60, most=1280, budget_s=120, jobs=2, latencies=8, commit="abc1234", load=1.2)
@@ -50,6 +53,27 @@ def test_what_is_not_matched_is_named_with_its_reason() -> None:
     ) in text
     assert "- `late`: 9 of 60 runs agree; 1 of 2 delays outside, as election 1." in text
     assert "| election 1 | 900 | - | - | - **outside** |" in text
+
+
+def searched(*seeds: int, found: bool) -> Guided:
+    progress = Progress([], seconds=9.6)
+    progress.draws.update({0: 30, 1: 11})
+    runs = tuple(ChosenRun(seed, ()) for seed in seeds)
+    choices = Choices("r", 8, runs, {}, {}, ())
+    missed = None if found else 5
+    return Guided(found, choices, verdict(len(seeds), INSIDE, missed=missed), progress, 7)
+
+
+def test_what_a_search_took_is_told_and_by_how_many_runs_it_is_a_match() -> None:
+    text = page(SCOPE, [Row("raced", verdict(0, missed=4), searched(7, 14, found=True))], [])
+    assert "| raced | 0 of 60 | guided | 41, 10 s, 2 |" in text
+    assert "Not matched" not in text
+
+
+def test_where_a_search_finds_nothing_more_seeds_may() -> None:
+    text = page(SCOPE, [Row("raced", verdict(92, INSIDE), searched(1, found=False))], [])
+    assert "| raced | 92 of 60 | blind seeds | 41, 10 s |" in text
+    assert "Not matched" not in text
 
 
 def test_several_runs_of_one_script_have_ratios_and_a_p_value() -> None:
