@@ -36,8 +36,9 @@ _LATENCIES = frozenset(f"net_{step}" for step in ("connect", "request", "respons
 how long a client waits before it connects again, work at a broker, and what goes first when a
 process is resumed."""
 
-_OUTCOMES = ("returned", "sent", "controller")
-"""Fields of stimuli that tell what came of them."""
+_OUTCOMES = ("returned", "controller")
+"""Fields of stimuli that tell what came of them. How many records a producer `sent` is none: it was
+told to send so many, and one that hung sends no more."""
 
 
 class BadChoices(Exception):

@@ -21,7 +21,8 @@ def play(seed: int, *lost: Difference) -> Examined:
 
 
 def verdict(agreeing: int, *lost: Difference) -> Verdict:
-    return Verdict("x", not lost, 2, agreeing, {}, {}, "seed 1", {}, lost, ())
+    runs = tuple(f"seed {seed}" for seed in range(1, agreeing + 1))
+    return Verdict("x", not lost, 2, runs, {}, {}, "seed 1", {}, lost, ())
 
 
 WATCHED = differs(6, "broker 1 start-up", ("exists /a", "exists /b"), ("exists /b", "exists /a"))
