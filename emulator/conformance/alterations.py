@@ -13,13 +13,11 @@ from typing import TypeAlias
 
 import msgspec
 
+from emulator.conformance.points import DELAYS
 from emulator.conformance.recording import Fact, ProduceResult, Recording
 from emulator.conformance.znodes import NOTIFICATIONS, decode_state, partition_of_state
 
 Sites: TypeAlias = list[int]
-
-DELAYS = 0
-"""Stands for the delays among `points`."""
 
 
 @dataclass(frozen=True)

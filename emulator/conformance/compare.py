@@ -10,6 +10,7 @@ once of the real recording and examines runs one by one, perhaps in several proc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from statistics import median_low
 
 from emulator.conformance.delays import Delays, delays_of
@@ -21,6 +22,7 @@ from emulator.conformance.points import (
     PRODUCED,
     Entry,
     Lens,
+    Part,
     all_keys,
     entries_of,
     lens_of,
@@ -91,6 +93,12 @@ class Examined:
     @property
     def agrees(self) -> bool:
         return self.distance == 0
+
+    @property
+    def lacking(self) -> frozenset[Part]:
+        """What it is not equal in."""
+        differences = chain.from_iterable(self.differences.values())
+        return frozenset((difference.point, difference.key) for difference in differences)
 
     @property
     def distance(self) -> int:

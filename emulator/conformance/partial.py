@@ -14,19 +14,14 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
-from typing import TypeAlias
 
 from emulator.conformance.compare import TOLERANCE_MS, first_unequal
 from emulator.conformance.delays import StopWatch, delays_of
-from emulator.conformance.points import PRODUCED, StateWrite, Timed
+from emulator.conformance.points import DELAYS, PRODUCED, Part, StateWrite, Timed
 from emulator.conformance.prefix import GRACE_MS, HARD, SOFT, Disagreement, Prefix, RealCourse
 from emulator.conformance.producers import STALL_MS, STALLS
 from emulator.conformance.recording import ProduceResult, Recording
 
-Part: TypeAlias = tuple[int, str]
-"""A point and a key of it, or `DELAYS` and the name of a delay."""
-
-DELAYS = 0
 NEVER_MS = 1 << 62
 _STATES = 1
 _SCORED = (1, 5)

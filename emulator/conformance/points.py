@@ -28,6 +28,12 @@ Entry: TypeAlias = Hashable
 Timed: TypeAlias = tuple[int, Entry]
 Lanes: TypeAlias = dict[str, list[Timed]]
 
+Part: TypeAlias = tuple[int, str]
+"""A point and a key of it, or `DELAYS` and the name of a delay."""
+
+DELAYS = 0
+"""Stands for delays where others are numbers of points."""
+
 EVER = -(2**62)
 """Before every recording: the ZooKeeper requests are compared from the first one on."""
 

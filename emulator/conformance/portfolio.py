@@ -25,7 +25,7 @@ from typing import TypeAlias
 from emulator.conformance.compare import Reference, Verdict, conclude
 from emulator.conformance.draws import NOWHERE
 from emulator.conformance.forks import Child
-from emulator.conformance.partial import DELAYS, Part
+from emulator.conformance.points import DELAYS, Part
 from emulator.conformance.search import Ended, Found, Goal, Search
 from emulator.conformance.walk import Leg
 from emulator.runtime.collector import rare_collections
@@ -114,7 +114,7 @@ def needed(reference: Reference, found: Sequence[Found]) -> list[Found]:
     """Without those runs but for which the others lack no more; first to go is who differs most."""
     kept = list(found)
     lacking = len(missing_in(_verdict(reference, kept))) if kept else 0
-    for run in sorted(found, key=lambda one: len(one.parts), reverse=True):
+    for run in sorted(found, key=lambda one: len(one.examined.lacking), reverse=True):
         others = [one for one in kept if one is not run]
         if others and len(missing_in(_verdict(reference, others))) == lacking:
             kept = others

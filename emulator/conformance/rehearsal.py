@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from emulator.conformance.compare import Examined
+from emulator.conformance.points import DELAYS, Part
 
 REHEARSALS = 60
 """Simulated plays before the first live one, at most."""
@@ -18,16 +19,13 @@ REHEARSALS = 60
 AT_ONCE = 10
 """After so many it is asked whether they are enough."""
 
-DELAYS = 0
-"""Stands for delays where others are numbers of points."""
-
 DelaysApart = Callable[[Examined], Iterable[str]]
 
 
 def are_enough(rehearsed: Mapping[int, Examined], wanted: int, delays_apart: DelaysApart) -> bool:
     """There are as many plays as are wanted, and one of them would do alone."""
     return len(rehearsed) >= wanted and any(
-        not _lacking(run) and not any(True for _ in delays_apart(run)) for run in rehearsed.values()
+        not run.lacking and not any(True for _ in delays_apart(run)) for run in rehearsed.values()
     )
 
 
@@ -38,12 +36,12 @@ def nearest_first(
     differ in (a recording is matched by several runs together). `delays_apart` tells in which
     delays a run alone does not do."""
     left = {
-        seed: _lacking(run) | {(DELAYS, name) for name in delays_apart(run)}
+        seed: run.lacking | {(DELAYS, name) for name in delays_apart(run)}
         for seed, run in rehearsed.items()
     }
     order = sorted(left, key=lambda seed: (rehearsed[seed].distance, len(left[seed]), seed))
     chosen: list[int] = []
-    missed: frozenset[tuple[int, str]] | None = None
+    missed: frozenset[Part] | None = None
     while order and len(chosen) < wanted:
         lacking = missed
         best = min(
@@ -58,11 +56,3 @@ def nearest_first(
         chosen.append(best)
         missed = left[best] if missed is None else missed & left[best]
     return chosen
-
-
-def _lacking(run: Examined) -> frozenset[tuple[int, str]]:
-    return frozenset(
-        (point, difference.key)
-        for point, differences in run.differences.items()
-        for difference in differences
-    )

@@ -14,15 +14,15 @@ import json
 import re
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, TypeAlias
 
 from emulator.conformance.compare import Examined, Reference
 from emulator.conformance.draws import NOWHERE, PATIENCE, Draw, Score, Tried, back_from
 from emulator.conformance.forks import in_child
-from emulator.conformance.partial import DELAYS, Part, RealSide
+from emulator.conformance.partial import RealSide
 from emulator.conformance.phases import Phases, fitted, phases_of
 from emulator.conformance.player import Script
+from emulator.conformance.points import DELAYS, Part
 from emulator.conformance.prefix import Disagreement
 from emulator.conformance.walk import Leg, Walk, legs_of
 from emulator.kernel.rng import Choice, Stream, mix
@@ -55,17 +55,11 @@ def goal_of(script: Script, reference: Reference) -> Goal:
 
 @dataclass(frozen=True)
 class Found:
-    """A run that agrees in points 1, 3 and 4, by its choices, and what else it is equal in."""
+    """A run that agrees in points 1, 3 and 4, by its choices."""
 
     seed: int
     choices: dict[Choice, int]
     examined: Examined
-
-    @property
-    def parts(self) -> set[Part]:
-        """What it is not equal in."""
-        differences = chain.from_iterable(self.examined.differences.values())
-        return {(difference.point, difference.key) for difference in differences}
 
 
 @dataclass(frozen=True)
@@ -253,8 +247,8 @@ def _sides(found: Disagreement) -> tuple[Hashable, ...]:
 
 def still_missing(before: Collection[Part] | None, found: Sequence[Found]) -> list[Part]:
     """What no run is equal in: none that was found before (None: there was none), none of these."""
-    missing = set(found[0].parts if before is None else before)
-    return sorted(missing.intersection(*(run.parts for run in found)))
+    missing = found[0].examined.lacking if before is None else frozenset(before)
+    return sorted(missing.intersection(*(run.examined.lacking for run in found)))
 
 
 def stopped_after(legs: Sequence[Leg], number: int) -> int | None:

@@ -15,9 +15,9 @@ from itertools import pairwise
 
 from emulator.conformance.choices import Noted
 from emulator.conformance.export import export
-from emulator.conformance.partial import Contradiction, Part, Partial, RealSide
+from emulator.conformance.partial import Contradiction, Partial, RealSide
 from emulator.conformance.player import Script
-from emulator.conformance.points import AGREED
+from emulator.conformance.points import AGREED, Part
 from emulator.conformance.prefix import GRACE_MS
 from emulator.conformance.recording import Recording
 from emulator.kernel.rng import Choice

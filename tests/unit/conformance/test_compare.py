@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from emulator.conformance.alterations import ALTERATIONS, DELAYS, IGNORED, Alteration
+from emulator.conformance.alterations import ALTERATIONS, IGNORED, Alteration
 from emulator.conformance.compare import Reference, Verdict, conclude, judge
-from emulator.conformance.points import StateWrite
+from emulator.conformance.points import DELAYS, StateWrite
 from emulator.conformance.recording import ProduceResult, Recording, read_recording
 from tests.unit.conformance.failure_free import FAILURE_FREE, FOLDER
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.conformance.compare import TOLERANCE_MS
-from emulator.conformance.partial import DELAYS, Acknowledged, Part, Partial, RealSide
-from emulator.conformance.points import PRODUCED
+from emulator.conformance.partial import Acknowledged, Partial, RealSide
+from emulator.conformance.points import DELAYS, PRODUCED, Part
 from emulator.conformance.prefix import GRACE_MS, SOFT
 from emulator.conformance.producers import STALLS
 from emulator.conformance.recording import Fact, ProduceResult, Recording, read_recording

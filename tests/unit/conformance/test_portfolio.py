@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.conformance.compare import Difference, Examined, Reference, conclude
-from emulator.conformance.partial import DELAYS
+from emulator.conformance.points import DELAYS
 from emulator.conformance.portfolio import luby, missing_in, needed
 from emulator.conformance.recording import read_recording
 from emulator.conformance.search import Found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from emulator.conformance.compare import Difference, Examined
-from emulator.conformance.partial import Part
+from emulator.conformance.points import Part
 from emulator.conformance.search import Found, still_missing, stopped_after
 from emulator.conformance.walk import Leg
 
