@@ -19,7 +19,7 @@ export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo test test-quick test-live test-slow test-spark test-containers test-kafka test-shared check check-format check-lint \
-        check-types check-imports check-house format compiled fidelity fidelity-kafka paths pages hazards bench mutants soak lock clean
+        check-types check-imports check-house format fidelity fidelity-kafka paths pages hazards bench mutants soak lock clean
 
 help: ## This list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | \
@@ -80,36 +80,32 @@ check-imports: setup
 	.venv/bin/lint-imports --no-logo --cache-dir .venv/cache/import-linter
 
 check-house: setup
-	$(PYTEST) -q tests/test_house.py tests/test_mutants.py::test_every_mutant_of_the_list_still_fits_its_file
+	$(PYTEST) -q tests/test_house.py
 
 format: setup ## Format, and repair what the linter can
 	.venv/bin/ruff format
 	.venv/bin/ruff check --fix
 
-compiled: setup ## Compile the modules that are hot: half the time, the same traces
-	$(PYTHON_BIN) -m emulator.compiled
-
 fidelity: setup ## Play all recordings, and write docs/fidelity.md
-	$(PYTHON_BIN) -m tests.fidelity $(RECORDINGS) $(ARGS)
+	$(PYTHON_BIN) -m tools.fidelity $(RECORDINGS) $(ARGS)
 
 fidelity-kafka: setup ## Record the shipped scenarios on real Kafka, in real time; its section of that page
-	$(PYTHON_BIN) -m tests.fidelity.shipped $(ARGS)
+	$(PYTHON_BIN) -m tools.fidelity.shipped $(ARGS)
 
 paths: setup ## Measure both propagation paths, and write the tables of docs/zk-vs-rpc.md
-	$(PYTHON_BIN) -m tests.paths $(RECORDINGS) $(ARGS)
+	$(PYTHON_BIN) -m tools.paths $(RECORDINGS) $(ARGS)
 
 pages: setup ## Run what pages of docs/ show, and fill in what it prints
-	$(PYTHON_BIN) -m tests.pages $(ARGS)
+	$(PYTHON_BIN) -m tools.pages $(ARGS)
 
 hazards: setup ## Play the hazard catalogue, and write docs/hazards.md
-	$(PYTHON_BIN) -m tests.hazards $(ARGS)
+	$(PYTHON_BIN) -m tools.documents.hazard_catalogue $(ARGS)
 
-bench: setup ## Measure, and print ratios (with compiled modules where that works)
-	-$(PYTHON_BIN) -m emulator.compiled
-	$(PYTHON_BIN) -m tests.bench $(ARGS)
+bench: setup ## Measure, and print ratios
+	$(PYTHON_BIN) -m tools.bench $(ARGS)
 
 mutants: setup ## Break one rule at a time: each must be noticed
-	$(PYTHON_BIN) -m tests.mutants --jobs $(JOBS) $(ARGS)
+	$(PYTHON_BIN) -m tools.mutants.__main__ --jobs $(JOBS) $(ARGS)
 
 soak: setup ## The long tests
 	$(PYTEST) -m "soak and not containers" $(ARGS) $(OR_NONE)

@@ -2,15 +2,12 @@
 
 A shell that starts `make test` in the background has SIGINT ignored, nohup has SIGHUP, and who was
 started so hands it on to all its children: those that a test ends by it would not notice. Here both
-are as in the foreground. And all run what is written, whatever was compiled (ADR 9): a test may
-replace any part of anything, and mutants change it.
+are as in the foreground.
 """
 
 from __future__ import annotations
 
-import os
 import signal
 
-os.environ["ISR_COMPILED"] = "0"
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

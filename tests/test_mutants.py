@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants import (
-    LIST,
-    ROOT,
+from tools.mutants.__main__ import (
     Mutation,
     Outcome,
     Unusable,
@@ -124,7 +122,8 @@ def test_a_list_that_cannot_be_used(text: str, complaint: str, tmp_path: Path) -
 def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
     """Ctrl-C while a mutant runs: the copies are removed, and its processes ended."""
     program = (
-        "import os, signal, sys, threading; from pathlib import Path; from tests import mutants\n"
+        "import os, signal, sys, threading; from pathlib import Path\n"
+        "from tools.mutants import __main__ as mutants\n"
         "root = Path(sys.argv[1]); (root / 'emulator').mkdir(parents=True)\n"
         "(root / 'emulator' / '__init__.py').write_text('x = 1')\n"
         "wait = 'import emulator, os, signal; emulator.x == 1 or (os.kill(%d, signal.SIGINT), "
@@ -155,14 +154,3 @@ def test_seeds_are_tried_by_isr_fuzz() -> None:
 def test_one_of_tests_command_and_seeds() -> None:
     with pytest.raises(Unusable):
         mutation("both", seeds=7, tests=("tests/test_three.py",))
-
-
-def test_every_mutant_of_the_list_still_fits_its_file() -> None:
-    """Each old text stands once where the list says, and what comes of it is still Python."""
-    wrong = []
-    for one in read_mutations(LIST):
-        try:
-            compile(apply(one, (ROOT / one.file).read_text()), one.file, "exec")
-        except (OSError, SyntaxError, Unusable) as error:
-            wrong.append(f"{one.name}: {error}")
-    assert wrong == []

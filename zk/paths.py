@@ -1,7 +1,7 @@
 """Kafka's znode paths: where everything lives, and what a path says about its contents.
 
 Names follow Kafka's ZNode objects in snake_case (`ZkData.scala@2.6.3`). Owns nothing but strings;
-payloads are in `zk.codec`. A path parser answers None when the path is not of its kind.
+payloads are in `zk.client.codec`. A path parser answers None when the path is not of its kind.
 """
 
 from __future__ import annotations

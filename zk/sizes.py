@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from zk.jute import encode_request, frame
 from zk.ops import (
     Check,
     Create,
@@ -24,6 +23,7 @@ from zk.ops import (
     Sync,
 )
 from zk.paths import CONTROLLER_EPOCH
+from zk.real.jute import encode_request, frame
 
 _READS: dict[str, Callable[[str], Request]] = {
     "getData": GetData,

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from emulator.analysis import jvm_archive
 from emulator.analysis.errors import NoSpark, why
-from zk.server import JavaNotFound, find_java
+from zk.real.server import JavaNotFound, find_java
 
 LOCAL = "local[*]"
 ANSWER_S = 5.0

@@ -17,12 +17,6 @@ from typing import Any
 import typer
 import typer.main
 
-from emulator import compiled
-
-AS_WRITTEN = (["explore"], ["replay"], ["shrink"])
-"""Commands that look where threads stand and what is called back: compiled code does not show it,
-and a schedule must mean the same everywhere."""
-
 
 def isr() -> None:
     """Kafka's ZooKeeper-era replication control plane, emulated.
@@ -50,7 +44,7 @@ def build(named: str | None = None) -> typer.Typer:
     if there is one: what the others import takes a second."""
     app = typer.Typer(name="isr", add_completion=False, rich_markup_mode=None)
     app.callback()(isr)
-    for name, module in (_commands(named) or _commands()).items():
+    for name, module in _commands(named).items():
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
         else:
@@ -59,19 +53,15 @@ def build(named: str | None = None) -> typer.Typer:
 
 
 def _commands(named: str | None = None) -> dict[str, Any]:
-    found = {}
-    for info in pkgutil.iter_modules(__path__):
-        name = info.name.strip("_").replace("_", "-")
-        if named in (None, name):
-            module = importlib.import_module(f"{__name__}.{info.name}")
-            if hasattr(module, "app") or hasattr(module, "command"):
-                found[name] = module
-    return found
+    names = {m.name.strip("_").replace("_", "-"): m.name for m in pkgutil.iter_modules(__path__)}
+    names.pop("parts")
+    only = [named] if named in names else sorted(names)
+    return {name: importlib.import_module(f"{__name__}.{names[name]}") for name in only}
 
 
 def execute(arguments: Sequence[str]) -> int:
     """Run one command line; the exit code."""
-    from emulator.cli import errors
+    from emulator.cli.parts import errors
 
     try:
         command = typer.main.get_command(build(next(iter(arguments), None)))
@@ -83,7 +73,5 @@ def execute(arguments: Sequence[str]) -> int:
 
 
 def main() -> None:
-    """The console script: what is imported from here on may be compiled."""
-    if sys.argv[1:2] not in AS_WRITTEN:
-        compiled.use()
+    """The console script."""
     sys.exit(execute(sys.argv[1:]))

@@ -62,7 +62,7 @@ def command(
     from emulator.analysis import session
     from emulator.analysis.dataset import open_dataset
     from emulator.analysis.whole import analyse_whole
-    from emulator.cli.run import orderly_end
+    from emulator.cli.parts.options import orderly_end
 
     into, given = out or dataset / OUT, settings_of(conf)
     session.check_master(master)
@@ -103,7 +103,7 @@ def _follow(
     from emulator.analysis import session
     from emulator.analysis.errors import AnalysisError
     from emulator.analysis.follow import Following
-    from emulator.cli.run import orderly_end
+    from emulator.cli.parts.options import orderly_end
 
     if not dataset.is_dir():
         raise AnalysisError(f"{dataset}: there is no such directory")

@@ -10,15 +10,15 @@ from typing import Annotated
 
 import typer
 
-from emulator.cli.run import GuardOption, ProfileOption, PropagationOption, chosen_version
-from emulator.model.config import BadSetting, KafkaConfig
-from emulator.profiles.base import Profile
-from emulator.runtime.broker_process import BrokerOptions, BrokerProcess, check_profile
-from emulator.runtime.stored_logs import claim
+from emulator.cli.parts.options import GuardOption, ProfileOption, PropagationOption, chosen_version
+from emulator.kafka.model.config import BadSetting, KafkaConfig
+from emulator.kafka.profiles.base import Profile
 from emulator.scenario.errors import UserError
 from emulator.scenario.settings import overrides
 from emulator.scenario.version import read_version
-from zk.server import parse_address
+from emulator.worlds.processes.broker_process import BrokerOptions, BrokerProcess, check_profile
+from emulator.worlds.processes.stored_logs import claim
+from zk.real.server import parse_address
 
 Page = Annotated[
     str | None,

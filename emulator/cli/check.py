@@ -9,12 +9,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from emulator.cli.run_report import print_violations
-from emulator.hazards.base import recognise
+from emulator.cli.parts.run_report import print_violations
 from emulator.invariants.base import Invariant, check, invariants
-from emulator.runtime.metrics import Violated
-from emulator.runtime.perform import violated
-from emulator.runtime.run_directory import RUN_HELP, find_run
+from emulator.invariants.known.base import recognise
+from emulator.runs.perform import violated
+from emulator.runs.run_directory import RUN_HELP, find_run
+from emulator.runs.summary import Violated
 from emulator.scenario.errors import UserError
 from emulator.view.stored import NoRun, StoredRun, open_run
 

@@ -12,14 +12,14 @@ import msgspec
 import typer
 from rich.console import Console
 
-from emulator.cli.compare_progress import PlaysBar
-from emulator.cli.compare_report import page_of, report
-from emulator.cli.compare_sides import Both, Given, Own
-from emulator.cli.run import orderly_end, seed_of, width_of
-from emulator.cli.target import SIMULATED
-from emulator.explore.side_by_side import Asked, Keep, plays
-from emulator.runtime.comparison import SAMPLES, Compared, Measured, curve, figures
-from emulator.runtime.run_directory import make_directory, pretty
+from emulator.cli.parts.compare_progress import PlaysBar
+from emulator.cli.parts.compare_report import page_of, report
+from emulator.cli.parts.compare_sides import Both, Given, Own
+from emulator.cli.parts.options import orderly_end, seed_of, width_of
+from emulator.cli.parts.target import SIMULATED
+from emulator.runs.comparison import SAMPLES, Compared, Measured, curve, figures
+from emulator.runs.run_directory import make_directory, pretty
+from emulator.runs.side_by_side import Asked, Keep, plays
 from emulator.scenario.errors import UserError
 from emulator.view.compare_page import render_comparison
 from emulator.view.stored import open_run
@@ -137,7 +137,7 @@ def command(
 def _keeping(parquet: Path | None, began: datetime) -> Keep | None:
     if parquet is None:
         return None
-    from emulator.sweep.recording import keep_side
+    from emulator.analysis.sweep.recording import keep_side
 
     return partial(keep_side, parquet, f"{began:%Y%m%dT%H%M%S}")
 

@@ -12,16 +12,16 @@ from typing import Annotated
 import msgspec
 import typer
 
-from emulator.cli.conform_progress import BlindLine, GuidedLine
-from emulator.cli.conform_report import (
+from emulator.cli.parts.conform_progress import BlindLine, GuidedLine
+from emulator.cli.parts.conform_report import (
     chosen_line,
     distance_lines,
     guided_lines,
     play_lines,
     verdict_lines,
 )
-from emulator.cli.errors import writing
-from emulator.cli.run import (
+from emulator.cli.parts.errors import writing
+from emulator.cli.parts.options import (
     GuardOption,
     ProfileOption,
     PropagationOption,
@@ -29,8 +29,20 @@ from emulator.cli.run import (
     orderly_end,
 )
 from emulator.conformance import player
-from emulator.conformance.against import Near, near
-from emulator.conformance.choices import (
+from emulator.conformance.actions import CannotPlay
+from emulator.conformance.compare import Examined, Reference, Verdict, conclude
+from emulator.conformance.recording import (
+    BadRecording,
+    Recording,
+    read_recording,
+    write_recording,
+)
+from emulator.conformance.repeatability import Near, near
+from emulator.runs.play import SIMULATED
+from emulator.scenario.errors import UserError
+from emulator.scenario.units import BadDuration, duration_us
+from emulator.scenario.version import Chosen
+from emulator.search.guided.choices import (
     BadChoices,
     Choices,
     read_choices,
@@ -38,21 +50,9 @@ from emulator.conformance.choices import (
     script_from,
     write_choices,
 )
-from emulator.conformance.compare import Examined, Reference, Verdict, conclude
-from emulator.conformance.guided import Guided, guided, judge_choices, names_of
-from emulator.conformance.portfolio import Budget
-from emulator.conformance.recording import (
-    BadRecording,
-    Recording,
-    read_recording,
-    write_recording,
-)
-from emulator.conformance.rehearsal import AT_ONCE, REHEARSALS, are_enough, nearest_first
-from emulator.conformance.stimuli import CannotPlay
-from emulator.runtime.play import SIMULATED
-from emulator.scenario.errors import UserError
-from emulator.scenario.units import BadDuration, duration_us
-from emulator.scenario.version import Chosen
+from emulator.search.guided.guided import Guided, guided, judge_choices, names_of
+from emulator.search.guided.preselection import AT_ONCE, REHEARSALS, are_enough, nearest_first
+from emulator.search.guided.restarts import Budget
 
 MATCHED, NOT_MATCHED = 0, 1
 EMBEDDED = "embedded"

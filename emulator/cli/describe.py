@@ -8,14 +8,14 @@ import msgspec
 import typer
 from rich.console import Console
 
-from emulator.runtime.run_directory import RUN_HELP, find_run
+from emulator.runs.run_directory import RUN_HELP, find_run
 from emulator.scenario.errors import UserError
-from emulator.view import asked
-from emulator.view.derive import Derived, derive
+from emulator.trace.state.snapshot import snapshot
+from emulator.trace.state.timeline import Derived, derive
+from emulator.view import selectors as asked
 from emulator.view.describe import as_json as description_json
 from emulator.view.describe import describe
 from emulator.view.describe_text import render_description
-from emulator.view.snapshot import snapshot
 from emulator.view.stored import NoRun, StoredRun, open_run
 
 

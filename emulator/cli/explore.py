@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 import typer
 
-from emulator.cli.explore_async_isr import MODEL, explore_async_isr
-from emulator.cli.progress_line import ProgressLine
-from emulator.cli.run import (
+from emulator.cli.parts.async_isr import MODEL, explore_async_isr
+from emulator.cli.parts.options import (
     GuardOption,
     ProfileOption,
     PropagationOption,
@@ -18,16 +17,17 @@ from emulator.cli.run import (
     orderly_end,
     seed_of,
 )
-from emulator.cli.schedules import keep_schedule, said, schedule_json, tell_schedule
-from emulator.explore.schedule import Schedule, schedule_of
-from emulator.explore.searching import Asked, Tally, as_schedule, search
-from emulator.explore.smaller import Shrinking
-from emulator.explore.sometimes import SOMETIMES, never
-from emulator.explore.stage import FOREVER_US, Stage, read_strike
+from emulator.cli.parts.progress_line import ProgressLine
+from emulator.cli.parts.schedules import keep_schedule, said, schedule_json, tell_schedule
 from emulator.scenario.errors import UserError, instead_of
 from emulator.scenario.load import load
 from emulator.scenario.shipped import find
 from emulator.scenario.units import BadDuration, duration_us
+from emulator.search.schedules.coverage_goals import SOMETIMES, never
+from emulator.search.schedules.schedule import Schedule, schedule_of
+from emulator.search.schedules.search import Asked, Tally, as_schedule, search
+from emulator.search.schedules.shrink import Shrinking
+from emulator.search.schedules.warm_cluster import FOREVER_US, Stage, read_strike
 
 CLEAN, FOUND, UNKNOWN = 0, 1, 2
 OUT = Path("runs/explore")

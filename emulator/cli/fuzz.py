@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from emulator.cli.progress_line import ProgressLine
-from emulator.cli.run import (
+from emulator.cli.parts.options import (
     GuardOption,
     ProfileOption,
     PropagationOption,
@@ -19,13 +18,14 @@ from emulator.cli.run import (
     orderly_end,
     seed_of,
 )
-from emulator.explore.canary import Canary, play_canaries
-from emulator.explore.fuzz import Tally, trials
-from emulator.explore.kept import keep, replay_command
-from emulator.explore.trial import Failure, Keep, Trial
+from emulator.cli.parts.progress_line import ProgressLine
 from emulator.scenario.errors import UserError
 from emulator.scenario.units import BadDuration, duration_us
 from emulator.scenario.version import Chosen, read_version
+from emulator.search.fuzz.fuzz import Tally, trials
+from emulator.search.fuzz.repro import keep, replay_command
+from emulator.search.fuzz.self_check import Canary, play_canaries
+from emulator.search.fuzz.trial import Failure, Keep, Trial
 
 CLEAN, FAILED, UNKNOWN = 0, 1, 2
 FAILURES_SHOWN = 6
@@ -115,7 +115,7 @@ def _tell_canaries(sung: tuple[Canary, ...]) -> None:
 def _keeping(parquet: Path | None, chosen: Chosen) -> Keep | None:
     if parquet is None:
         return None
-    from emulator.sweep.recording import keep_random
+    from emulator.analysis.sweep.recording import keep_random
 
     return partial(keep_random, parquet, chosen)
 

@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from emulator.cli.run import orderly_end, performing
-from emulator.cli.run_progress import ProgressLine
-from emulator.hazards.catalogue.entry import Entry, catalogue, find
-from emulator.hazards.catalogue.reproduce import Side, marks, play_side, span_us, stimuli_of
-from emulator.hazards.catalogue.state import Seen, seen
-from emulator.runtime.metrics import Violated
-from emulator.runtime.perform import SIMULATED, violated
+from emulator.cli.parts.options import orderly_end, performing
+from emulator.cli.parts.run_progress import ProgressLine
+from emulator.hazards.entry import Entry, catalogue, find
+from emulator.hazards.reproduce import Side, marks, play_side, span_us, stimuli_of
+from emulator.hazards.state import Seen, seen
+from emulator.runs.perform import SIMULATED, violated
+from emulator.runs.summary import Violated
 from emulator.scenario.errors import UserError
 
 EMBEDDED = "embedded"
@@ -145,7 +145,7 @@ def _lanes(console: Console, side: Side, width: int | None) -> None:
 
 def _violations(console: Console, side: Side) -> None:
     """Each invariant once, as it was seen first; expectations that were not held."""
-    from emulator.cli.run_report import print_violations
+    from emulator.cli.parts.run_report import print_violations
 
     first: dict[str, Violated] = {}
     for one in side.wanted:

@@ -11,8 +11,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from emulator.cli.play_table import Table
-from emulator.cli.run import (
+from emulator.cli.parts.options import (
     GuardOption,
     ProfileOption,
     PropagationOption,
@@ -20,7 +19,8 @@ from emulator.cli.run import (
     seed_of,
     width_of,
 )
-from emulator.runtime.by_hand import ByHand
+from emulator.cli.parts.play_session import Table
+from emulator.runs.by_hand import ByHand
 from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import load

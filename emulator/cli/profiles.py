@@ -9,10 +9,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from emulator.cli.run import width_of
-from emulator.profiles.base import Profile, profiles
-from emulator.profiles.differences import differences, features
-from emulator.profiles.guards.base import Guard, guards
+from emulator.cli.parts.options import width_of
+from emulator.kafka.profiles.base import Profile, profiles
+from emulator.kafka.profiles.differences import differences, features
+from emulator.kafka.profiles.guards.base import Guard, guards
 from emulator.scenario.errors import UserError
 from emulator.scenario.version import unknown_profile
 

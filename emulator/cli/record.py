@@ -12,19 +12,19 @@ import msgspec
 import typer
 from rich.console import Console
 
-from emulator.cli.run import AsJson, orderly_end, performing, width_of
-from emulator.cli.run_report import EXIT_CODES, report
+from emulator.cli.parts.options import AsJson, orderly_end, performing, width_of
+from emulator.cli.parts.run_report import EXIT_CODES, report
 from emulator.forensics.record import profile_of, record
-from emulator.hazards.base import recognise
-from emulator.runtime.perform import Request
-from emulator.runtime.real_kafka.cluster import RealCluster
-from emulator.runtime.real_kafka.possible import check_possible
-from emulator.runtime.real_kafka.release import Release, check_version, find_release
+from emulator.invariants.known.base import recognise
+from emulator.runs.perform import Request
 from emulator.scenario import shipped
 from emulator.scenario.load import LoadedScenario, load
 from emulator.scenario.units import show_us
 from emulator.scenario.version import Chosen
-from zk.server import find_java
+from emulator.worlds.real_kafka.cluster import RealCluster
+from emulator.worlds.real_kafka.possible import check_possible
+from emulator.worlds.real_kafka.release import Release, check_version, find_release
+from zk.real.server import find_java
 
 PLAIN_EVERY_S = 5.0
 LIVE_EVERY_S = 0.2

@@ -11,12 +11,11 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from emulator.cli.run import announcement, orderly_end, performing
-from emulator.cli.run_progress import ProgressLine
-from emulator.cli.schedules import replay_schedule
-from emulator.cli.trace_difference import difference_json, difference_lines
-from emulator.explore.schedule import SUFFIXES
-from emulator.runtime.repetition import (
+from emulator.cli.parts.options import announcement, orderly_end, performing
+from emulator.cli.parts.run_progress import ProgressLine
+from emulator.cli.parts.schedules import replay_schedule
+from emulator.cli.parts.trace_difference import difference_json, difference_lines
+from emulator.runs.replay import (
     About,
     Again,
     about_run,
@@ -24,7 +23,8 @@ from emulator.runtime.repetition import (
     play_again,
     request_of,
 )
-from emulator.runtime.run_directory import RUN_HELP, find_run
+from emulator.runs.run_directory import RUN_HELP, find_run
+from emulator.search.schedules.schedule import SUFFIXES
 
 NAMES = ("recorded", "replayed")
 SAME, DIFFERS = 0, 1

@@ -16,7 +16,7 @@ from emulator.cli.show import write_page
 from emulator.forensics.diagnoses.base import Diagnosed
 from emulator.forensics.findings import Findings, Moment, Stale, Stuck, find
 from emulator.forensics.imported import Imported, read_import
-from emulator.runtime.run_directory import RUN_HELP, find_run
+from emulator.runs.run_directory import RUN_HELP, find_run
 from emulator.scenario.errors import UserError
 from emulator.trace.events import AnyEvent, Stimulus
 from emulator.view.report_page import Found, ReportPage, Section, render_report

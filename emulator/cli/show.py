@@ -9,11 +9,11 @@ import msgspec
 import typer
 from rich.console import Console
 
-from emulator.cli.errors import writing
-from emulator.runtime.run_directory import RUN_HELP, find_run
+from emulator.cli.parts.errors import writing
+from emulator.runs.run_directory import RUN_HELP, find_run
 from emulator.scenario.errors import UserError
-from emulator.view import asked
-from emulator.view.derive import derive
+from emulator.trace.state.timeline import derive
+from emulator.view import selectors as asked
 from emulator.view.lanes import Lanes, render_lanes
 from emulator.view.stored import NoRun, StoredRun, open_run
 

@@ -9,8 +9,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from emulator.cli.run import orderly_end
-from emulator.cli.schedules import (
+from emulator.cli.parts.options import orderly_end
+from emulator.cli.parts.schedules import (
     keep_schedule,
     said,
     schedule_json,
@@ -18,10 +18,10 @@ from emulator.cli.schedules import (
     tell_lanes,
     tell_schedule,
 )
-from emulator.explore.schedule import Schedule, read_schedule
-from emulator.explore.searching import broken_of
-from emulator.explore.smaller import Shrinking
-from emulator.explore.stage import Stage
+from emulator.search.schedules.schedule import Schedule, read_schedule
+from emulator.search.schedules.search import broken_of
+from emulator.search.schedules.shrink import Shrinking
+from emulator.search.schedules.warm_cluster import Stage
 
 
 def command(

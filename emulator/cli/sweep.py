@@ -11,14 +11,14 @@ import msgspec
 import typer
 
 from emulator.cli.analyze import SparkConf, SparkMaster, settings_of
-from emulator.cli.run import GuardOption, orderly_end, seed_of
+from emulator.cli.parts.options import GuardOption, orderly_end, seed_of
 from emulator.scenario import shipped
 from emulator.scenario.document import read_text
 from emulator.scenario.errors import UserError
 
 if TYPE_CHECKING:
-    from emulator.sweep.grid import Grid
-    from emulator.sweep.spark import Progress
+    from emulator.analysis.sweep.grid import Grid
+    from emulator.analysis.sweep.spark import Progress
 
 PLAIN_EVERY_S = 5.0
 FIRST_SEED = "1"
@@ -85,7 +85,7 @@ def _grid(
     seeds: int,
     traces: str,
 ) -> Grid:
-    from emulator.sweep.grid import TRACES, grid_of, points
+    from emulator.analysis.sweep.grid import TRACES, grid_of, points
 
     if traces not in TRACES:
         raise UserError(f"--traces {traces}: {', '.join(TRACES)}")
@@ -104,7 +104,7 @@ def _sweep(
     grid: Grid, out: Path, master: str, conf: dict[str, str], *, resume: bool, quiet: bool
 ) -> Progress:
     from emulator.analysis import session
-    from emulator.sweep.spark import prepare, sweep
+    from emulator.analysis.sweep.spark import prepare, sweep
 
     session.check_master(master)
     left = prepare(grid, out, resume=resume)

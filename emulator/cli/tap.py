@@ -12,15 +12,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from emulator.cli.run import orderly_end, width_of
+from emulator.cli.parts.options import orderly_end, width_of
 from emulator.scenario.errors import UserError
 from emulator.scenario.units import BadDuration, duration_us, show_us
 from zk.errors import Code
 from zk.ops import Create, GetChildren, GetData, Multi, Op, Request, SetData, Sync, name_of
 from zk.ops import Exists as ZkExists
-from zk.server import HOST, Address, parse_address, wait_until_ready
-from zk.tally import Summary, Tally, kind_of
-from zk.tap import Tap, Taps
+from zk.real.latency_stats import Summary, Tally, kind_of
+from zk.real.server import HOST, Address, parse_address, wait_until_ready
+from zk.real.tap import Tap, Taps
 
 OPTIONS = {
     "epilog": "Ctrl-C (or SIGTERM) ends it with a summary, exit code 0. 64: nobody answers at"

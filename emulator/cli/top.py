@@ -11,9 +11,9 @@ import typer
 
 from emulator.cli.tap import listen_at, with_host
 from emulator.scenario.errors import UserError
-from emulator.view.look import Look, views
-from emulator.view.watching import Lookout
-from zk.server import HOST, parse_address, wait_until_ready
+from emulator.view.live.top_model import Look, views
+from emulator.view.live.watch import Lookout
+from zk.real.server import HOST, parse_address, wait_until_ready
 
 OPTIONS = {
     "epilog": "Keys: arrows choose a partition, f filters, space freezes, q ends. Exit code 64:"
@@ -54,7 +54,7 @@ def command(
         if as_json:
             typer.echo(msgspec.json.encode(_as_json(_whole(lookout))))
             return
-        from emulator.view.top import Top
+        from emulator.view.live.screen import Top
 
         Top(lookout.look).run()
 

@@ -11,10 +11,10 @@ import msgspec
 import typer
 
 from emulator.cli.broker import host_and_port
-from emulator.model.errors import Errors
-from emulator.protocol.messages import AdminResponse, CreateTopicsRequest, DeleteTopicsRequest
-from emulator.runtime.plain_client import Unreachable, ask_controller, metadata
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.protocol.messages import AdminResponse, CreateTopicsRequest, DeleteTopicsRequest
 from emulator.scenario.errors import UserError
+from emulator.worlds.clients.blocking_client import Unreachable, ask_controller, metadata
 
 app = typer.Typer(
     help="Create, list and delete topics of brokers that run as processes (isr broker)."

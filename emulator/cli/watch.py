@@ -9,11 +9,11 @@ from typing import Annotated
 import msgspec
 import typer
 
-from emulator.cli.run import orderly_end
+from emulator.cli.parts.options import orderly_end
 from emulator.cli.tap import us_of, with_host
-from emulator.view.seen import Change, Seen, changes
-from emulator.view.watching import Link, Watching
-from zk.server import HOST, parse_address, wait_until_ready
+from emulator.view.live.watch import Link, Watching
+from emulator.view.live.zookeeper_view import Change, Seen, changes
+from zk.real.server import HOST, parse_address, wait_until_ready
 
 OPTIONS = {"epilog": "Ctrl-C (or SIGTERM) ends it, exit code 0. 64: nobody answers at --zookeeper."}
 READY_MS = 5_000

@@ -8,10 +8,10 @@ import msgspec
 import typer
 from rich.console import Console
 
-from emulator.runtime.run_directory import RUN_HELP, find_run
+from emulator.runs.run_directory import RUN_HELP, find_run
 from emulator.scenario.errors import UserError
-from emulator.view import asked
-from emulator.view.derive import derive
+from emulator.trace.state.timeline import derive
+from emulator.view import selectors as asked
 from emulator.view.stored import NoRun, open_run
 from emulator.view.why import NoSuchChange, tell_why
 from emulator.view.why import as_json as story_json

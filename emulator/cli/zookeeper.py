@@ -17,12 +17,12 @@ import msgspec
 import typer
 from rich.console import Console
 
-from emulator.cli.run import orderly_end
-from emulator.cli.zookeeper_log import Log, Wanted, as_json_line, read_run_log, table
-from emulator.runtime.run_directory import RUN_HELP, find_run
+from emulator.cli.parts.options import orderly_end
+from emulator.cli.parts.zookeeper_log import Log, Wanted, as_json_line, read_run_log, table
+from emulator.runs.run_directory import RUN_HELP, find_run
 from emulator.scenario.errors import UserError
 from emulator.scenario.units import BadDuration, duration_us
-from zk.server import EmbeddedServer, StartFailed
+from zk.real.server import EmbeddedServer, StartFailed
 
 UNFOLDED = 1000
 """Columns where the output is no terminal: one line per transaction, for grep."""
@@ -177,7 +177,7 @@ def log(
 
 
 def _keep(run: str, found: Log, parquet: Path) -> None:
-    from emulator.sweep.stored import add_log
+    from emulator.analysis.sweep.stored import add_log
 
     key = add_log(find_run(run), parquet, found.entries, found.owners)
     typer.echo(f"{len(found.entries):,} transactions of {key.scenario}/{key.run} in {parquet}")

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from emulator.conformance.points import DELAYS
+from emulator.conformance.criteria import DELAYS
 from emulator.conformance.recording import Fact, ProduceResult, Recording
 from emulator.conformance.znodes import NOTIFICATIONS, decode_state, partition_of_state
 

@@ -13,8 +13,7 @@ from functools import cached_property
 from itertools import chain
 from statistics import median_low
 
-from emulator.conformance.delays import Delays, delays_of
-from emulator.conformance.points import (
+from emulator.conformance.criteria import (
     AGREED,
     BY_KEY,
     EVER,
@@ -27,6 +26,7 @@ from emulator.conformance.points import (
     entries_of,
     lens_of,
 )
+from emulator.conformance.delays import Delays, delays_of
 from emulator.conformance.producers import Tally, periods_ms, same_tally, stalls_of, tallies_of
 from emulator.conformance.recording import Recording
 

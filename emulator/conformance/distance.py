@@ -14,7 +14,7 @@ from itertools import combinations, product
 from statistics import fmean, median
 from typing import TypeAlias, TypeVar
 
-from emulator.conformance.points import POINTS, PRODUCED, Lens, entries_of, lens_of
+from emulator.conformance.criteria import POINTS, PRODUCED, Lens, entries_of, lens_of
 from emulator.conformance.producers import Tally, same_tally, stalls_of, tallies_of
 from emulator.conformance.recording import Recording
 from emulator.kernel.rng import definition_shuffles

@@ -15,7 +15,8 @@ import msgspec
 
 from emulator.conformance.recording import Fact, ProduceResult, Recording
 from emulator.trace import events
-from emulator.trace.events import AnyEvent, Event
+from emulator.trace.event import Event
+from emulator.trace.events import AnyEvent
 from emulator.trace.values import LoggedOp, PartitionState, TopicPartition
 
 _TIMESTAMP = re.compile(r'"timestamp":"\d+"')

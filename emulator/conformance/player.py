@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from emulator.conformance.actions import AS_RECORDED, scenario_of
 from emulator.conformance.export import export
-from emulator.conformance.forks import in_children
 from emulator.conformance.recording import Fact, Recording
-from emulator.conformance.stimuli import AS_RECORDED, scenario_of
 from emulator.kernel.rng import Choice
-from emulator.runtime.collector import rare_collections
-from emulator.runtime.play import SIMULATED, PlayOptions, Run, play
-from emulator.runtime.simulated import SimulatedWorld
+from emulator.runs.forks import in_children
+from emulator.runs.play import SIMULATED, PlayOptions, Run, play
 from emulator.scenario.schema import Scenario
 from emulator.scenario.version import Chosen
 from emulator.trace.sink import Sink
+from emulator.worlds.gc_tuning import rare_collections
+from emulator.worlds.simulated import SimulatedWorld
 
 T = TypeVar("T")
 

@@ -17,7 +17,8 @@ import msgspec
 from emulator.forensics.causes import Causes
 from emulator.forensics.lines import Line
 from emulator.trace import events as e
-from emulator.trace.events import AnyEvent, Event
+from emulator.trace.event import Event
+from emulator.trace.events import AnyEvent
 from emulator.trace.values import PartitionState, TopicPartition
 
 Meaning = Callable[["Account", "re.Match[str]"], object]

@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
-from emulator.runtime.zk_observer import TracingObserver, broker_of
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.values import TopicPartition
-from zk.codec import decode_isr_change
-from zk.txnlog import Entry
+from emulator.worlds.zk_observer import TracingObserver, broker_of
+from zk.client.codec import decode_isr_change
+from zk.real.txnlog import Entry
 
 DONE, ASKED, APPLIED, SAID, TOLD = range(5)
 

@@ -18,18 +18,18 @@ from emulator.forensics.clocks import ZOOKEEPER, Clocks, estimate
 from emulator.forensics.named import states_named
 from emulator.forensics.reading import Reading, read_folder
 from emulator.forensics.record import profile_of
-from emulator.hazards.base import recognise
-from emulator.runtime.perform import Performed, Rehearsal, Request
-from emulator.runtime.play import Outcome
-from emulator.runtime.real_kafka.release import numbers_of
-from emulator.runtime.run_directory import pretty
+from emulator.invariants.known.base import recognise
+from emulator.runs.perform import Performed, Rehearsal, Request
+from emulator.runs.play import Outcome
+from emulator.runs.run_directory import pretty
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Boot, ZooKeeperSettings
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from zk.jute import Malformed
-from zk.txnlog import Entry, read_file
+from emulator.worlds.real_kafka.release import numbers_of
+from zk.real.jute import Malformed
+from zk.real.txnlog import Entry, read_file
 
 IMPORT = "import.json"
 NAME = "import"

@@ -29,18 +29,18 @@ from emulator.forensics.assemble import (
     assemble,
 )
 from emulator.forensics.reading import Reading, read_folder
-from emulator.profiles.base import profiles
-from emulator.runtime.perform import Interrupted, Performed, PlayFailed, Rehearsal, Request
-from emulator.runtime.play import Outcome
-from emulator.runtime.real_kafka.cluster import Noted, Notes, RealCluster
-from emulator.runtime.real_kafka.release import Release, numbers_of
-from emulator.runtime.zk_observer import TracingObserver
+from emulator.kafka.profiles.base import profiles
+from emulator.runs.perform import Interrupted, Performed, PlayFailed, Rehearsal, Request
+from emulator.runs.play import Outcome
 from emulator.scenario.schema import Scenario
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.values import TopicPartition
+from emulator.worlds.real_kafka.cluster import Noted, Notes, RealCluster
+from emulator.worlds.real_kafka.release import Release, numbers_of
+from emulator.worlds.zk_observer import TracingObserver
 from zk.ops import Multi
-from zk.txnlog import read_log
+from zk.real.txnlog import read_log
 
 OnProgress = Callable[[int, RealCluster], object]
 _BROKER_FILES = ("data", "broker.out")

@@ -1,1 +1,1 @@
-"""What Kafka itself gets wrong, one file each: how to know it when an invariant has broken."""
+"""Kafka's own failures: one YAML file each, played without its cure and with it."""

@@ -10,17 +10,16 @@ that was stored are the same.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import ClassVar
 
 import msgspec
 
-from emulator.invariants.facts import Facts
+from emulator.registry import classes_of
 from emulator.trace.events import AnyEvent
 from emulator.trace.handlers import Dispatch, Handler
+from emulator.trace.state.beliefs import Facts
 from emulator.trace.values import TopicPartition
 
 CHAIN_MAX = 12
@@ -89,10 +88,7 @@ def name_of(kind: type[Invariant]) -> str:
 @cache
 def invariants() -> dict[str, type[Invariant]]:
     """All invariants by name; found by a scan of this package."""
-    package = importlib.import_module("emulator.invariants")
-    for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
-        importlib.import_module(f"{package.__name__}.{module}")
-    kinds = {name_of(kind): kind for kind in Invariant.__subclasses__()}
+    kinds = {name_of(kind): kind for kind in classes_of("emulator.invariants", Invariant)}
     return dict(sorted(kinds.items()))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from emulator.invariants.base import Invariant
 from emulator.trace import events as e
-from emulator.trace.logs import missing
-from emulator.trace.partitions import Partition, State
+from emulator.trace.state.logs import missing
+from emulator.trace.state.partitions import Partition, State
 from emulator.trace.values import TopicPartition
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from emulator.invariants.base import Invariant
 from emulator.trace import events as e
-from emulator.trace.partitions import Partition, State
+from emulator.trace.state.partitions import Partition, State
 from emulator.trace.values import TopicPartition
 
 _TOPIC = re.compile(r"/brokers/topics/([^/]+)")

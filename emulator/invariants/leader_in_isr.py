@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from emulator.invariants.base import Invariant
-from emulator.trace.partitions import Partition, State
+from emulator.trace.state.partitions import Partition, State
 
 
 class LeaderInIsr(Invariant):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from emulator.invariants.base import Invariant
 from emulator.trace import events as e
-from emulator.trace.partitions import Partition, State
+from emulator.trace.state.partitions import Partition, State
 from emulator.trace.values import TopicPartition
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from emulator.invariants.base import Invariant
 from emulator.trace import events as e
-from emulator.trace.partitions import Partition, State, elects
+from emulator.trace.state.partitions import Partition, State, elects
 
 CONTROLLER_EPOCH = "/controller_epoch"
 

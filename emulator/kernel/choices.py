@@ -14,8 +14,7 @@ from functools import partial
 from heapq import heapify, heappop
 from typing import Protocol
 
-from emulator.kernel.action import Action
-from emulator.kernel.scheduler import NEVER, Clock, Kernel, Runnable, WakeUp
+from emulator.kernel.scheduler import NEVER, Action, Clock, Kernel, Runnable, WakeUp
 from emulator.trace.sink import Sink
 
 WINDOW_US = 20_000

@@ -13,8 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from emulator.kernel.action import Action
-from emulator.kernel.scheduler import SUSPEND, Kernel, Runnable, Task
+from emulator.kernel.scheduler import SUSPEND, Action, Kernel, Runnable, Task
 from emulator.trace import events
 
 At = Literal["request", "answer", "zookeeper", "zookeeper_reply", "watch", "checkpoint"]

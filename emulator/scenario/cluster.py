@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from emulator.faults.admin import CreateTopic
-from emulator.profiles.base import CannotPropagate
+from emulator.kafka.profiles.base import CannotPropagate
+from emulator.scenario.actions.admin import CreateTopic
 from emulator.scenario.document import Item
 from emulator.scenario.errors import instead_of
 from emulator.scenario.schema import Boot, Settings, Step, ZooKeeperSettings

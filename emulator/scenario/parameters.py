@@ -14,7 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from emulator.faults.base import Stimulus, names_of, stimuli
+from emulator.scenario.actions.base import Stimulus, names_of, stimuli
 from emulator.scenario.cluster import Cluster, read_assignment
 from emulator.scenario.document import Item
 from emulator.scenario.errors import ScenarioError, instead_of

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
-from emulator.faults.base import Stimulus
-from emulator.profiles.base import Profile, profiles
+from emulator.kafka.profiles.base import Profile, profiles
+from emulator.scenario.actions.base import Stimulus
 
 Settings = dict[str, str]
 """Kafka's names to values as text, as a server.properties file has them."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from emulator.broker.topic_rules import check_topic_settings
-from emulator.model.config import (
+from emulator.kafka.broker.topic_rules import check_topic_settings
+from emulator.kafka.model.config import (
     DERIVED,
     DYNAMIC_BROKER_PROPERTIES,
     TOPIC_PROPERTIES,
@@ -18,8 +18,8 @@ from emulator.model.config import (
     KafkaConfig,
     property_names,
 )
-from emulator.model.errors import KafkaError
-from emulator.profiles.base import Profile
+from emulator.kafka.model.errors import KafkaError
+from emulator.kafka.profiles.base import Profile
 from emulator.scenario.document import Item
 from emulator.scenario.errors import UserError, instead_of
 from emulator.scenario.schema import Settings

@@ -7,8 +7,8 @@ business (`healed`); a producer ends with a `produce_stop`. No other stimulus is
 
 from __future__ import annotations
 
-from emulator.faults.base import Stimulus, stimuli
-from emulator.faults.clients import Produce, ProduceStop
+from emulator.scenario.actions.base import Stimulus, stimuli
+from emulator.scenario.actions.clients import Produce, ProduceStop
 from emulator.scenario.cluster import Cluster
 from emulator.scenario.document import Item
 from emulator.scenario.errors import instead_of

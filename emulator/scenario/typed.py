@@ -15,7 +15,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from emulator.faults.base import Stimulus, stimuli
+from emulator.scenario.actions.base import Stimulus, stimuli
 from emulator.scenario.cluster import Cluster
 from emulator.scenario.document import read_document
 from emulator.scenario.errors import ScenarioError, UserError, instead_of

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from emulator.profiles.base import CannotPropagate, Profile, profiles
-from emulator.profiles.guards.base import guards
+from emulator.kafka.profiles.base import CannotPropagate, Profile, profiles
+from emulator.kafka.profiles.guards.base import guards
 from emulator.scenario.document import Item
 from emulator.scenario.errors import UserError, instead_of
 

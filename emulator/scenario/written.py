@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from emulator.faults.base import Stimulus
+from emulator.scenario.actions.base import Stimulus
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Settings, Step
 

@@ -19,25 +19,26 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from emulator.broker.partition import Partition
-from emulator.faults.admin import CreateTopic
-from emulator.faults.base import Stimulus
-from emulator.faults.clients import Send
-from emulator.faults.hold import Hold, Release
 from emulator.invariants.base import Monitor
+from emulator.kafka.broker.partition import Partition
+from emulator.kafka.node import Broker
 from emulator.kernel.holds import At
-from emulator.node import Broker
-from emulator.runtime.live import LiveWorld
-from emulator.runtime.play import SIMULATED, Run, World
-from emulator.runtime.simulated import SimulatedWorld
+from emulator.runs.play import SIMULATED, Run, World
+from emulator.scenario.actions.admin import CreateTopic
+from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.clients import Send
+from emulator.scenario.actions.hold import Hold, Release
 from emulator.scenario.schema import Boot, Scenario, ZooKeeperSettings
 from emulator.scenario.typed import cluster_of, read_typed
 from emulator.trace import events
 from emulator.trace.events import AnyEvent
 from emulator.trace.sink import Sink
 from emulator.trace.values import TopicPartition
-from zk import codec, paths
-from zk.codec import LeaderIsrAndControllerEpoch
+from emulator.worlds.live import LiveWorld
+from emulator.worlds.simulated import SimulatedWorld
+from zk import paths
+from zk.client import codec
+from zk.client.codec import LeaderIsrAndControllerEpoch
 
 E = TypeVar("E")
 FIRST = TopicPartition("orders", 0)
@@ -200,7 +201,7 @@ class Cluster:
         peer: int | None = None,
         thread: str = "",
     ) -> Held:
-        """Let the next that comes to this place of `broker` stand there (emulator.faults.hold)."""
+        """Let the next that comes to this place of `broker` stand there (scenario.actions.hold)."""
         hold = Hold(broker, at, of, which, peer, thread)
         held = Held(self, hold)
         self.do(hold)

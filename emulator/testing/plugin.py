@@ -115,8 +115,8 @@ def _names(given: str | Iterable[str]) -> frozenset[str]:
 
 def _judge(cluster: Cluster, expected: frozenset[str], tolerated: frozenset[str]) -> None:
     """What is broken is told with its facts; what Kafka itself gets wrong there, by name."""
-    from emulator.hazards.base import recognise
-    from emulator.runtime.perform import violated
+    from emulator.invariants.known.base import recognise
+    from emulator.runs.perform import violated
     from emulator.view.chains import Teller, headline
 
     found = cluster.monitor.violations

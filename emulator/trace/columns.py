@@ -17,7 +17,8 @@ from typing import get_args
 import msgspec
 from msgspec import inspect
 
-from emulator.trace.events import AnyEvent, Event
+from emulator.trace.event import Event
+from emulator.trace.events import AnyEvent
 from emulator.trace.rows import ROWS
 from emulator.trace.values import TopicPartition
 

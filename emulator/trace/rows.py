@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
-from emulator.trace.events import Event
+from emulator.trace.event import Event
 from emulator.trace.values import LoggedOp
 
 

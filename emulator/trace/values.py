@@ -1,6 +1,6 @@
 """Values that events carry: partitions, partition states, requests on the wire.
 
-Small and frozen, without behaviour; a TopicPartition is the same one that `zk.codec` decodes.
+Small and frozen, without behaviour; TopicPartition is the one that `zk.client.codec` decodes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from zk.codec import TopicPartition
+from zk.client.codec import TopicPartition
 
 __all__ = [
     "EpochRun",

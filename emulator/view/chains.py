@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from emulator.trace.events import AnyEvent
-from emulator.view.derive import derive
+from emulator.trace.state.timeline import derive
 from emulator.view.telling import Scene, scene
 from emulator.view.wording import tell
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
+from emulator.trace.state.snapshot import DOWN, FOLLOWER, LEADER, Fetcher, Member, Snapshot, State
 from emulator.trace.values import TopicPartition
-from emulator.view.snapshot import DOWN, FOLLOWER, LEADER, Fetcher, Member, Snapshot, State
 
 COMPARED = ("leader", "leader_epoch", "controller_epoch", "zk_version", "replicas", "isr", "osr")
 

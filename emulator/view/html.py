@@ -20,9 +20,9 @@ import msgspec
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.reader import Header
+from emulator.trace.state.actions import faults
+from emulator.trace.state.timeline import Derived, Known, derive
 from emulator.trace.values import TopicPartition
-from emulator.view.derive import Derived, Known, derive
-from emulator.view.stimuli import faults
 from emulator.view.telling import (
     CLIENTS,
     CONTROLLER,

@@ -22,12 +22,12 @@ from emulator.trace.events import (
     BrokerStarting,
     Stimulus,
 )
+from emulator.trace.state.actions import faults
+from emulator.trace.state.actions import lane_of as stimulus_lane
+from emulator.trace.state.timeline import Derived, derive
 from emulator.trace.values import TopicPartition
 from emulator.view.canvas import Canvas, wrapped
-from emulator.view.derive import Derived, derive
 from emulator.view.rows import Cell, Choice, Row, lanes_of, rows
-from emulator.view.stimuli import faults
-from emulator.view.stimuli import lane_of as stimulus_lane
 from emulator.view.telling import CLIENTS, CONTROLLER, ZOOKEEPER
 
 STYLES = {

@@ -16,8 +16,8 @@ import msgspec
 
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
+from emulator.trace.state.timeline import Derived
 from emulator.trace.values import TopicPartition
-from emulator.view.derive import Derived
 from emulator.view.telling import (
     CLIENTS,
     CONTROLLER,

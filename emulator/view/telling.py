@@ -15,14 +15,14 @@ import msgspec
 
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.values import TopicPartition
-from emulator.view.derive import (
+from emulator.trace.state.timeline import (
     Derived,
     applied_ops,
     is_fenced,
     notified_partitions,
     state_partition,
 )
+from emulator.trace.values import TopicPartition
 
 CONTROLLER, ZOOKEEPER, CLIENTS = "controller", "zookeeper", "clients"
 BAD_VERSION = -103

@@ -16,10 +16,10 @@ import msgspec
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.reader import Header
+from emulator.trace.state.actions import faults
+from emulator.trace.state.timeline import Attempt, Derived, Known, Notification, StateWrite, span_at
 from emulator.trace.values import TopicPartition
-from emulator.view.because import Because, because
-from emulator.view.derive import Attempt, Derived, Known, Notification, StateWrite, span_at
-from emulator.view.stimuli import faults
+from emulator.view.cause_chain import Because, because
 
 TICK_MS, QUIET_MS, AT_LAST_MS = 2_500, 5_000, 60_000
 """ReplicaManager.scala@2.6.3 isrChangePropagation period, IsrChangePropagationBlackOut,

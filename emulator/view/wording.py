@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
+from emulator.trace.state import actions as stimuli
+from emulator.trace.state.timeline import applied_ops, notified_partitions, state_partition
 from emulator.trace.values import LoggedOp, PartitionState, TopicPartition
-from emulator.view import stimuli
-from emulator.view.derive import applied_ops, notified_partitions, state_partition
 from emulator.view.telling import (
     BAD_VERSION,
     CLIENTS,

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from emulator.runtime import play as the_real_one
-from emulator.runtime.play import Outcome, PlayOptions
+from emulator.runs import play as the_real_one
+from emulator.runs.play import Outcome, PlayOptions
 from emulator.trace.sink import Sink
 from tests.unit.scenario.story import Story
 

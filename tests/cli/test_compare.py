@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from emulator.runtime import play as plays
-from emulator.runtime.comparison import Load, Measured, Variant, figures
+from emulator.runs import play as plays
+from emulator.runs.comparison import Load, Measured, Variant, figures
 from emulator.scenario.load import loads
 from emulator.view.stored import open_run
 from tests import command
@@ -162,9 +162,9 @@ def test_ctrl_c_leaves_what_both_sides_had_played(
             raise KeyboardInterrupt
         return real(*arguments)
 
-    monkeypatch.setattr("emulator.runtime.comparison.play", play)
-    monkeypatch.setattr("emulator.runtime.play.play", play)
-    monkeypatch.setattr("emulator.explore.side_by_side.in_children", _here)
+    monkeypatch.setattr("emulator.runs.comparison.play", play)
+    monkeypatch.setattr("emulator.runs.play.play", play)
+    monkeypatch.setattr("emulator.runs.side_by_side.in_children", _here)
     code, found, _ = isr.compare(*LAGS, "--seed", "7", "--seeds", "3", "--quiet")
     assert code == 2
     assert (found["broken_off"], found["seeds"]) == (True, 1)

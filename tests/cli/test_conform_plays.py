@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.cli.conform_report import play_lines
+from emulator.cli.parts.conform_report import play_lines
 from emulator.conformance.compare import Difference, Examined, Verdict
 
 Lane = tuple[str, ...]

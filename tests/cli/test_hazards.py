@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from emulator import cli
-from emulator.hazards.catalogue.entry import catalogue, find, read_entry
+from emulator.hazards.entry import catalogue, find, read_entry
 from emulator.scenario.errors import UserError
 
 FIRST = next(iter(catalogue()))

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from emulator import cli
-from emulator.profiles.base import profiles
-from emulator.profiles.guards.base import guards
+from emulator.kafka.profiles.base import profiles
+from emulator.kafka.profiles.guards.base import guards
 
 
 def said(capsys: Any, *arguments: str) -> str:

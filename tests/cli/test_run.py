@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from emulator.kernel.scheduler import TaskFailed
-from emulator.runtime import run_directory
-from emulator.runtime.play import DidNotComeUp
+from emulator.runs import run_directory
 from emulator.trace.reader import read_events, read_header
+from emulator.worlds.errors import DidNotComeUp
 from tests import command
 from tests.cli.fake_play import Play, ended, raising, shrink_and_expand, telling
 from tests.unit.scenario.story import Story
-from zk.server import NotReady, StartFailed
+from zk.real.server import NotReady, StartFailed
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIO = """\
@@ -49,7 +49,7 @@ class Isr(command.Isr):
         self.playing(telling(shrink_and_expand()))
 
     def playing(self, play: Play) -> Isr:
-        self.monkeypatch.setattr("emulator.runtime.play.play", play)
+        self.monkeypatch.setattr("emulator.runs.play.play", play)
         return self
 
 
@@ -167,7 +167,7 @@ def test_a_seed_is_drawn_where_none_is_given(isr: Isr) -> None:
 def test_a_progress_line_is_told_even_where_there_is_no_terminal(
     isr: Isr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("emulator.cli.run_progress.PLAIN_EVERY_S", -1.0)
+    monkeypatch.setattr("emulator.cli.parts.run_progress.PLAIN_EVERY_S", -1.0)
     _, _, err = isr("run", "tried.yaml")
     assert "17.0 s  0 under-replicated  2 ISR changes  1 notification  0 conflicts" in err
     assert isr("run", "tried.yaml", "--quiet")[2] == ""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cli import run_check
+from emulator.cli.parts import run_check
 from tests.cli.test_replay import SCENARIO
 from tests.command import Isr
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from emulator import cli
-from emulator.runtime.run_directory import RUNS, RunDirectory
+from emulator.runs.run_directory import RUNS, RunDirectory
 from emulator.trace.reader import Header
 from tests.unit.view.traces import Script
 

@@ -17,7 +17,7 @@ import pytest
 
 from emulator import cli
 from tests.live.zk.owner import PATIENCE_S
-from zk.server import Address, EmbeddedServer, ensure_chroot, parse_address
+from zk.real.server import Address, EmbeddedServer, ensure_chroot, parse_address
 
 COMMAND = [sys.executable, "-c", "from emulator.cli import main; main()"]
 

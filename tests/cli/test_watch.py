@@ -20,12 +20,12 @@ from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 
-from emulator.view.asked_brokers import AskedBrokers, Told
+from emulator.view.live.metadata_query import AskedBrokers, Told
 from tests.command import Isr
 from tests.live.leftovers import nothing_stays
 from tests.live.zk.owner import PATIENCE_S, Owner, connect
 from zk import paths
-from zk.codec import (
+from zk.client.codec import (
     ControllerZNode,
     LeaderAndIsr,
     LeaderIsrAndControllerEpoch,
@@ -34,10 +34,10 @@ from zk.codec import (
     encode_state,
     encode_topic,
 )
-from zk.codec_admin import BrokerInfo, EndPoint, encode_broker
-from zk.kazoo_service import KazooService
+from zk.client.codec_admin import BrokerInfo, EndPoint, encode_broker
 from zk.ops import Create, CreateMode, SetData
-from zk.server import Address, EmbeddedServer, ensure_chroot, wait_until_ready
+from zk.real.kazoo_service import KazooService
+from zk.real.server import Address, EmbeddedServer, ensure_chroot, wait_until_ready
 
 STATE = paths.topic_partition_state("orders", 0)
 

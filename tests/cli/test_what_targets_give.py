@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cli.run import check_playable
-from emulator.faults.base import stimuli
-from emulator.runtime.real_kafka.possible import check_possible
+from emulator.cli.parts.options import check_playable
+from emulator.scenario.actions.base import stimuli
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario, load
+from emulator.worlds.real_kafka.possible import check_possible
 from tests.command import Isr
 
 ROOT = Path(__file__).resolve().parents[2]

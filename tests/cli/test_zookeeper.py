@@ -29,7 +29,7 @@ from tests.unit.zk.written_log import (
     record,
     set_data,
 )
-from zk.server import parse_address, require_session_timeout
+from zk.real.server import parse_address, require_session_timeout
 
 ROOT = Path(__file__).resolve().parents[2]
 ONE, TWO, NOBODY = 0x1000_0000_0001, 0x1000_0000_0002, -5

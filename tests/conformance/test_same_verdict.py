@@ -16,8 +16,8 @@ import pytest
 from emulator import cli
 from emulator.conformance.alterations import ALTERATIONS, IGNORED, Alteration
 from emulator.conformance.compare import Verdict, judge
+from emulator.conformance.criteria import EVER
 from emulator.conformance.distance import distance
-from emulator.conformance.points import EVER
 from emulator.conformance.recording import read_recording, write_recording
 
 SHARED = Path(__file__).parents[3] / "shared"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from emulator.runtime.play import PlayOptions, play
+from emulator.runs.play import PlayOptions, play
 from emulator.scenario.load import loads
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent

@@ -46,8 +46,8 @@ from zk.ops import (
     SetData,
     Sync,
 )
-from zk.server import EmbeddedServer
-from zk.tap import Taps
+from zk.real.server import EmbeddedServer
+from zk.real.tap import Taps
 
 pytestmark = pytest.mark.live
 

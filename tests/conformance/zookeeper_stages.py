@@ -17,9 +17,8 @@ import msgspec
 
 from tests.live.zk.owner import PATIENCE_S, Owner, start_unwatched
 from tests.unit.zk.virtual_lane import VirtualClock, VirtualLane
-from zk.client_times import ClientTimes
-from zk.ensemble import Ensemble
-from zk.kazoo_service import KazooService
+from zk.client.client_times import ClientTimes
+from zk.model.ensemble import Ensemble
 from zk.ops import (
     Create,
     CreateMode,
@@ -33,9 +32,10 @@ from zk.ops import (
     Transaction,
     WatchedEvent,
 )
-from zk.server import EmbeddedServer
-from zk.tap import Taps
-from zk.txnlog import LogTail
+from zk.real.kazoo_service import KazooService
+from zk.real.server import EmbeddedServer
+from zk.real.tap import Taps
+from zk.real.txnlog import LogTail
 from zk.wire import Session
 
 CLIENTS = ("a", "b", "c")

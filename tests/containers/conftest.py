@@ -19,10 +19,10 @@ import pytest
 import tenacity
 from kazoo.client import KazooClient
 
-from emulator.view.watching import Lookout
+from emulator.view.live.watch import Lookout
 from tests.command import Isr
-from zk.server import parse_address, reserve
-from zk.server_container import LABEL, engine
+from zk.real.server import parse_address, reserve
+from zk.real.server_container import LABEL, engine
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = f"isrtest{os.getpid()}"

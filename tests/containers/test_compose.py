@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.runtime.container_site import RUN_LABEL
-from emulator.view.seen import SeenState
+from emulator.view.live.zookeeper_view import SeenState
+from emulator.worlds.processes.container_site import RUN_LABEL
 from tests.command import Isr
 from tests.containers.conftest import (
     AT_ZOOKEEPER,
@@ -22,8 +22,8 @@ from tests.containers.conftest import (
 from tests.containers.playing import PLAYS, agree_literally, not_held, say_lost
 from tests.live.agreeing import longer
 from tests.sim.shipped_runs import RACE_FREE
-from zk.server import parse_address, wait_until_ready
-from zk.server_container import freeze
+from zk.real.server import parse_address, wait_until_ready
+from zk.real.server_container import freeze
 
 pytestmark = pytest.mark.containers
 

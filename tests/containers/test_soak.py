@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from emulator.explore.long_world import draw_long_world
-from emulator.profiles.base import profiles
-from emulator.profiles.guards.base import guards
-from emulator.runtime.possible import is_possible
-from emulator.runtime.process_cluster import HarmlessToDisks
+from emulator.kafka.profiles.base import profiles
+from emulator.kafka.profiles.guards.base import guards
+from emulator.scenario.capabilities import is_possible
+from emulator.search.fuzz.long_world import draw_long_world
+from emulator.worlds.processes.cluster import HarmlessToDisks
 from tests.command import Isr
 from tests.containers.conftest import left_by
 

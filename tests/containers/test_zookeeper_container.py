@@ -15,7 +15,7 @@ import pytest
 from tests.command import Isr
 from tests.containers.conftest import eventually
 from tests.containers.playing import PLAYS, say_lost
-from zk.server import (
+from zk.real.server import (
     Address,
     StartFailed,
     ensure_chroot,
@@ -23,12 +23,12 @@ from zk.server import (
     require_session_timeout,
     wait_until_ready,
 )
-from zk.server_container import LABEL, SERVES_TIMEOUT_MS, ContainerServer, engine
+from zk.real.server_container import LABEL, SERVES_TIMEOUT_MS, ContainerServer, engine
 
 pytestmark = pytest.mark.containers
 
 CHILD = """
-from zk.server_container import ContainerServer
+from zk.real.server_container import ContainerServer
 with ContainerServer():
     print("up", flush=True)
     input()

@@ -10,31 +10,16 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-CORE = tuple(
-    f"emulator/{room}"
-    for room in (
-        "trace/",
-        "kernel/",
-        "model/",
-        "profiles/",
-        "protocol/",
-        "broker/",
-        "controller/",
-        "node.py",
-        "faults/",
-        "invariants/",
-    )
-)
-# All of zk is core but the parts that do input and output.
-ZK_IO = (
-    "zk/kazoo",
-    "zk/link_watch",
-    "zk/gate",
-    "zk/server",
-    "zk/txnlog",
-    "zk/tap",
-    "zk/proxy",
-    "zk/expiry",
+CORE = (
+    "emulator/trace/",
+    "emulator/kernel/",
+    "emulator/kafka/",
+    "emulator/scenario/actions/",
+    "emulator/invariants/",
+    "zk/client/",
+    "zk/model/",
+    "zk/scala/",
+    "zk/paths.py",
 )
 # Names of one word which mean something else as well: a fault, a topic's operation.
 GENERIC_NAMES = frozenset({"latency", "reassignment"})
@@ -80,9 +65,7 @@ class Source:
 
     @property
     def is_core(self) -> bool:
-        return self.path.startswith(CORE) or (
-            self.path.startswith("zk/") and not self.path.startswith(ZK_IO)
-        )
+        return self.path.startswith(CORE)
 
 
 class House:
@@ -93,7 +76,7 @@ class House:
         self.python = [
             Source(path, text or "")
             for path, text in sorted(files.items())
-            if path.endswith(".py") and path.startswith(("emulator/", "zk/", "tests/"))
+            if path.endswith(".py") and path.startswith(("emulator/", "zk/", "tests/", "tools/"))
         ]
         self.product = [source for source in self.python if source.is_product]
         self.core = [source for source in self.python if source.is_core]
@@ -106,7 +89,7 @@ class House:
             stem = pure.name.partition(".")[0]
             if pure.match("scenarios/*.yaml") or pure.match("emulator/hazards/catalogue/*.yaml"):
                 names[stem] = path
-            elif pure.match("emulator/hazards/*.py") and stem not in ("__init__", "base"):
+            elif pure.match("emulator/invariants/known/*.py") and stem not in ("__init__", "base"):
                 names[stem] = names[stem.replace("_", "-")] = path
                 names[stem.replace("_", "-").upper()] = path
             elif path.startswith("tests/recordings/") and len(pure.parts) > 3:

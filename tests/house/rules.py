@@ -7,7 +7,6 @@ what the core may not import, which is shown with the line that does it.
 import ast
 import io
 import re
-import statistics
 import tokenize
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -15,31 +14,13 @@ from pathlib import PurePosixPath
 from tests.house.files import House, Source
 from tests.house.set_iterations import SetIterations
 
-FUNCTION_LINES_MAX = 70
-FUNCTION_LINES_MEDIAN = 8
-FUNCTION_LINES_P90 = 30
-FILE_LINES_MAX = 600
-COLUMNS_MAX = 100
-HEAD_LINES = range(3, 16)
-
 NOT_IN_THE_CORE = frozenset(
     ("asyncio", "threading", "time", "random", "secrets", "uuid", "socket", "kazoo", "pyspark")
 )
 RANDOM_HOME = "emulator/kernel/rng.py"
-KAZOO_HOME = "zk/kazoo_wire.py"
+KAZOO_HOME = "zk/real/kazoo_wire.py"
 
-# Rooms of many small files that register themselves: a sentence at the head is enough.
-ONE_FILE_EACH = (
-    "emulator/faults/",
-    "emulator/invariants/",
-    "emulator/hazards/",
-    "emulator/profiles/",
-    "emulator/analysis/aggregations/",
-    "emulator/cli/",
-)
-
-
-GUARDS, HAZARDS = "emulator/profiles/guards/", "emulator/hazards/"
+GUARDS, HAZARDS = "emulator/kafka/profiles/guards/", "emulator/invariants/known/"
 
 # Put together so that this file does not hold them.
 REGISTRY_HOSTS = tuple(
@@ -59,51 +40,13 @@ REGISTRY_HOSTS = tuple(
 MACHINE_PATH = re.compile(r"(?<![\w.$})/*-])/(?:root|work)(?![\w-])")
 
 
-# --- size and shape -------------------------------------------------------------------------------
-
-
-def functions_are_short(house: House) -> Iterator[str]:
-    for source in house.python:
-        for node, lines in source.functions():
-            if lines > FUNCTION_LINES_MAX:
-                yield source.at(
-                    node, f"{node.name} has {lines} lines, {FUNCTION_LINES_MAX} at most"
-                )
-
-
-def functions_are_short_on_the_whole(house: House) -> Iterator[str]:
-    lengths = sorted(lines for source in house.product for _, lines in source.functions())
-    if len(lengths) < 2:
-        return
-    median, p90 = statistics.median(lengths), lengths[len(lengths) * 9 // 10]
-    if median > FUNCTION_LINES_MEDIAN:
-        yield f"emulator, zk: median function {median} lines, {FUNCTION_LINES_MEDIAN} at most"
-    if p90 > FUNCTION_LINES_P90:
-        yield f"emulator, zk: 90th percentile {p90} lines, {FUNCTION_LINES_P90} at most"
-
-
-def files_are_short(house: House) -> Iterator[str]:
-    for source in house.python:
-        if len(source.lines) > FILE_LINES_MAX:
-            yield source.at(len(source.lines), f"lines in one file, {FILE_LINES_MAX} at most")
-
-
-def lines_fit(house: House) -> Iterator[str]:
-    for source in house.python:
-        for number, line in enumerate(source.lines, 1):
-            if len(line) > COLUMNS_MAX:
-                yield source.at(number, f"{len(line)} columns, {COLUMNS_MAX} at most")
+# --- names ----------------------------------------------------------------------------------------
 
 
 def modules_say_what_they_own(house: House) -> Iterator[str]:
     for source in house.python:
-        head = ast.get_docstring(source.tree, clean=True)
-        if not head:
+        if not ast.get_docstring(source.tree, clean=True):
             yield source.at(1, "no docstring at the head of the module")
-        elif source.is_product and not source.path.startswith(ONE_FILE_EACH):
-            lines = len(head.splitlines())
-            if lines not in HEAD_LINES and not source.path.endswith("__init__.py"):
-                yield source.at(1, f"{lines} lines at the head: 3 to 15 say what it owns, and not")
 
 
 def modules_have_names_of_their_own(house: House) -> Iterator[str]:

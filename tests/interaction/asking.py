@@ -5,8 +5,8 @@ The leader is broker 1, its controller broker 2; what it has asked for waits for
 
 from __future__ import annotations
 
-from emulator.model.errors import Errors
-from emulator.protocol.messages import AlteredIsr, AlterIsrResponse
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.protocol.messages import AlteredIsr, AlterIsrResponse
 from emulator.trace.values import TopicPartition
 from tests.interaction.hosting import (
     ORDERS_0,

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from emulator.controller.context import PartitionAndReplica, PartitionState, ReplicaState
-from emulator.controller.controller import KafkaController
-from emulator.protocol.messages import LiveBroker
+from emulator.kafka.controller.context import PartitionAndReplica, PartitionState, ReplicaState
+from emulator.kafka.controller.controller import KafkaController
+from emulator.kafka.protocol.messages import LiveBroker
 from emulator.trace.values import TopicPartition
 from tests.interaction.playbook import ME, Incoming, Playbook, data, watch
-from zk import codec, codec_admin, paths
-from zk.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch, ReplicaAssignment
-from zk.codec_admin import BrokerInfo, EndPoint
+from zk import paths
+from zk.client import codec, codec_admin
+from zk.client.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch, ReplicaAssignment
+from zk.client.codec_admin import BrokerInfo, EndPoint
 from zk.ops import EventType
 
 EPOCH, EPOCH_VERSION = 7, 3

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from emulator.broker.alter_isr_manager import RpcAlterIsrManager
-from emulator.broker.controller_channel import BrokerToControllerChannelManager
-from emulator.broker.fetch_session import FullFetch
-from emulator.broker.fetcher import ReplicaFetcherManager
-from emulator.broker.log_dir_failure import LogDirFailureHandler
-from emulator.broker.log_dirs import Disk
-from emulator.broker.log_manager import LogManager
-from emulator.broker.metadata_cache import MetadataCache
-from emulator.broker.out_of_range import OutOfRange
-from emulator.broker.partition import Partition
-from emulator.broker.quota import ReplicationQuotaManager
-from emulator.broker.replica_manager import ReplicaManager
-from emulator.model.errors import KafkaError
-from emulator.protocol.messages import (
+from emulator.kafka.broker.alter_isr_manager import RpcAlterIsrManager
+from emulator.kafka.broker.controller_channel import BrokerToControllerChannelManager
+from emulator.kafka.broker.fetch_session import FullFetch
+from emulator.kafka.broker.fetcher import ReplicaFetcherManager
+from emulator.kafka.broker.log_dir_failure import LogDirFailureHandler
+from emulator.kafka.broker.log_dirs import Disk
+from emulator.kafka.broker.log_manager import LogManager
+from emulator.kafka.broker.metadata_cache import MetadataCache
+from emulator.kafka.broker.out_of_range import OutOfRange
+from emulator.kafka.broker.partition import Partition
+from emulator.kafka.broker.quota import ReplicationQuotaManager
+from emulator.kafka.broker.replica_manager import ReplicaManager
+from emulator.kafka.model.errors import KafkaError
+from emulator.kafka.protocol.messages import (
     FetchedPartition,
     FetchPartition,
     FetchRequest,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from emulator.protocol.messages import (
+from emulator.kafka.protocol.messages import (
     AlterIsrRequest,
     FetchRequest,
     LeaderAndIsrRequest,
@@ -18,7 +18,8 @@ from emulator.protocol.messages import (
 )
 from emulator.trace import events
 from emulator.trace.values import PartitionState
-from zk import codec, paths
+from zk import paths
+from zk.client import codec
 from zk.ops import Check, Create, CreateMode, Delete, Exists, GetChildren, GetData, Multi, SetData
 
 _KINDS = {

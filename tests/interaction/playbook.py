@@ -22,14 +22,12 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
-from emulator.broker.context import BrokerContext
-from emulator.broker.zookeeper import client_of, era_of
-from emulator.kernel.promise import Promise
-from emulator.kernel.scheduler import Kernel, Lane, Task
-from emulator.model.config import KafkaConfig
-from emulator.model.errors import Errors, KafkaError
-from emulator.profiles.base import profiles
-from emulator.protocol.messages import (
+from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.broker.zookeeper import client_of, era_of
+from emulator.kafka.model.config import KafkaConfig
+from emulator.kafka.model.errors import Errors, KafkaError
+from emulator.kafka.profiles.base import profiles
+from emulator.kafka.protocol.messages import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     Request,
@@ -38,13 +36,15 @@ from emulator.protocol.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from emulator.protocol.transport import Disconnected
+from emulator.kafka.protocol.transport import Disconnected
+from emulator.kernel.scheduler import Kernel, Lane, Task
+from emulator.kernel.sync import Promise
 from emulator.trace.sink import Sink
 from tests.interaction.lines import line_of_event, line_of_message, line_of_request
-from zk import codec
-from zk.codec import ReplicaAssignment
+from zk.client import codec
+from zk.client.codec import ReplicaAssignment
+from zk.client.kafka_zk_client import KafkaZkClient
 from zk.errors import Code, ControllerMoved, ZooKeeperError
-from zk.kafka_zk_client import KafkaZkClient
 from zk.ops import (
     Create,
     EventType,
@@ -122,7 +122,7 @@ class ScriptedZooKeeper:
 
 
 class ScriptedConnection:
-    """emulator.protocol.transport.Connection: every request is said. Control requests are answered
+    """kafka.protocol.transport.Connection: every request is said. Control requests are answered
     without error unless the other end was made silent; others wait for the script."""
 
     def __init__(self, network: ScriptedNetwork, broker: int) -> None:
@@ -163,7 +163,7 @@ def _answer_to(request: Request) -> Any:
 
 
 class ScriptedNetwork:
-    """emulator.protocol.transport.Network; broker n listens on port 9090 + n."""
+    """emulator.kafka.protocol.transport.Network; broker n listens on port 9090 + n."""
 
     def __init__(self, kernel: Kernel, say: Callable[[str], None]) -> None:
         self.kernel, self.say = kernel, say

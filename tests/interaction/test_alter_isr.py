@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.model.errors import Errors
+from emulator.kafka.model.errors import Errors
 from tests.interaction.asking import (
     ASKS,
     ASKS_TO_SHRINK,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from emulator.model.errors import Errors
-from emulator.protocol.messages import AlterIsrPartition, AlterIsrRequest, AlterIsrResponse
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.protocol.messages import AlterIsrPartition, AlterIsrRequest, AlterIsrResponse
 from emulator.trace.values import TopicPartition
 from tests.interaction.controlling import (
     FENCE,
@@ -27,7 +27,7 @@ from tests.interaction.playbook import (
     multi_ok,
     session_is,
 )
-from zk.codec import LeaderIsrAndControllerEpoch, ReplicaAssignment
+from zk.client.codec import LeaderIsrAndControllerEpoch, ReplicaAssignment
 from zk.errors import Code
 from zk.ops import SessionState
 

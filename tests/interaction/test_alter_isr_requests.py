@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.model.errors import Errors
+from emulator.kafka.model.errors import Errors
 from emulator.trace.values import TopicPartition
 from tests.interaction.asking import (
     ASKS,

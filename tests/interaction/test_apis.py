@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from emulator.broker.admin import AdminManager
-from emulator.broker.apis import KafkaApis
-from emulator.broker.request_handlers import RequestHandlerPool
-from emulator.model.errors import Errors
-from emulator.protocol.messages import (
+from emulator.kafka.broker.admin import AdminManager
+from emulator.kafka.broker.apis import KafkaApis
+from emulator.kafka.broker.request_handlers import RequestHandlerPool
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.protocol.messages import (
     AlterConfigsRequest,
     AlterIsrPartition,
     AlterIsrRequest,
@@ -30,7 +30,7 @@ from emulator.protocol.messages import (
     Request,
     UpdateMetadataRequest,
 )
-from emulator.protocol.messages import EpochQuery as Query
+from emulator.kafka.protocol.messages import EpochQuery as Query
 from tests.interaction.controlling import registration
 from tests.interaction.hosting import CONTROLLER_EPOCH, LIVE, ORDERS_0, ORDERS_1, Hosting, state_of
 from tests.interaction.playbook import (
@@ -44,15 +44,15 @@ from tests.interaction.playbook import (
     ok,
     reply,
 )
-from zk import codec
-from zk.codec import ReplicaAssignment
+from zk.client import codec
+from zk.client.codec import ReplicaAssignment
 from zk.errors import Code
 
 BROKER_EPOCH = 50
 
 
 class Answers:
-    """emulator.protocol.transport.ServerConnection: answers come out as lines."""
+    """emulator.kafka.protocol.transport.ServerConnection: answers come out as lines."""
 
     client = "client"
 

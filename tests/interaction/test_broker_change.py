@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.controller.context import PartitionState
+from emulator.kafka.controller.context import PartitionState
 from tests.interaction.controlling import (
     CHANGED,
     CHILDREN,

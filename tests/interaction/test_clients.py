@@ -8,10 +8,9 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from emulator.kernel.scheduler import Kernel, Process
-from emulator.model.batches import Batch
-from emulator.model.errors import Errors
-from emulator.protocol.messages import (
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.model.offset_log import Batch
+from emulator.kafka.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     FetchedPartition,
@@ -24,13 +23,14 @@ from emulator.protocol.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from emulator.protocol.transport import Disconnected, ServerConnection
-from emulator.runtime.clients import Bootstrap, Consumer
-from emulator.runtime.network import Listener, MemoryConnection, MemoryNetwork
-from emulator.runtime.producer import FIXED, Producer, ProducerSettings, record_batch_size
+from emulator.kafka.protocol.transport import Disconnected, ServerConnection
+from emulator.kernel.scheduler import Kernel, Process
 from emulator.trace import events
 from emulator.trace.sink import Sink
 from emulator.trace.values import TopicPartition
+from emulator.worlds.clients.clients import Bootstrap, Consumer
+from emulator.worlds.clients.producer import FIXED, Producer, ProducerSettings, record_batch_size
+from emulator.worlds.network.memory import Listener, MemoryConnection, MemoryNetwork
 from tests.interaction.hosting import ORDERS_0, ORDERS_1, state_of
 
 BROKER = LiveBroker(1, "host", 9092)

@@ -3,9 +3,9 @@ and in which order (spec §6.12, §6.13)."""
 
 from __future__ import annotations
 
-from emulator.controller.context import PartitionState
-from emulator.model.errors import Errors
-from emulator.protocol.messages import ElectionResults, ElectionType
+from emulator.kafka.controller.context import PartitionState
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.protocol.messages import ElectionResults, ElectionType
 from emulator.trace.values import TopicPartition
 from tests.interaction.controlling import (
     CHANGED,
@@ -27,8 +27,8 @@ from tests.interaction.playbook import (
     ok,
     watch,
 )
-from zk import codec, codec_admin
-from zk.codec import ReplicaAssignment
+from zk.client import codec, codec_admin
+from zk.client.codec import ReplicaAssignment
 from zk.errors import Code
 
 ELECTION = "/admin/preferred_replica_election"

@@ -3,7 +3,7 @@ it leaves (spec §2.5, §2.6, §6.1, §6.9)."""
 
 from __future__ import annotations
 
-from emulator.protocol.messages import ControlledShutdownRequest, ControlledShutdownResponse
+from emulator.kafka.protocol.messages import ControlledShutdownRequest, ControlledShutdownResponse
 from tests.interaction.controlling import (
     CHILDREN,
     CREATED,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from emulator.model.batches import Batch
-from emulator.model.errors import Errors
-from emulator.protocol.messages import (
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.model.offset_log import Batch
+from emulator.kafka.protocol.messages import (
     EpochEndOffset,
     FetchedPartition,
     FetchResponse,

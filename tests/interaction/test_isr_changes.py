@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.kernel.promise import Promise
+from emulator.kernel.sync import Promise
 from tests.interaction.hosting import (
     ORDERS_1,
     Hosting,

@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.model.offset_log import Batch
+from emulator.kafka.protocol.messages import FetchedPartition, FetchResponse, MetadataRequest
+from emulator.kafka.protocol.transport import Disconnected, ServerConnection
 from emulator.kernel.rng import Stream
 from emulator.kernel.scheduler import Kernel, TaskFailed
-from emulator.model.batches import Batch
-from emulator.model.errors import Errors
-from emulator.protocol.messages import FetchedPartition, FetchResponse, MetadataRequest
-from emulator.protocol.transport import Disconnected, ServerConnection
-from emulator.runtime.breaks import Break
-from emulator.runtime.links import Manners
-from emulator.runtime.network import Listener, MemoryConnection, MemoryNetwork
 from emulator.trace.sink import Sink
+from emulator.worlds.network.links import Manners
+from emulator.worlds.network.memory import Break, Listener, MemoryConnection, MemoryNetwork
 from tests.interaction.hosting import ORDERS_0
 
 PORT = 9092

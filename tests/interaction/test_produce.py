@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.protocol.messages import LiveBroker
+from emulator.kafka.protocol.messages import LiveBroker
 from tests.interaction.hosting import (
     ORDERS_1,
     Hosting,

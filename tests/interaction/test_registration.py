@@ -21,7 +21,7 @@ from tests.interaction.playbook import (
     thread,
     watch,
 )
-from zk.codec_admin import BrokerInfo, EndPoint
+from zk.client.codec_admin import BrokerInfo, EndPoint
 from zk.errors import Code
 from zk.ops import GetChildren, GetData, Reply, SessionState, SetData
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.broker.fetch_session import CachedPartition, FetchSession
-from emulator.protocol.messages import FetchPartition
+from emulator.kafka.broker.fetch_session import CachedPartition, FetchSession
+from emulator.kafka.protocol.messages import FetchPartition
 from tests.interaction.hosting import ORDERS_0, Hosting, leading
 
 

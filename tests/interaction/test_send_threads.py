@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from emulator.model.errors import Errors
-from emulator.protocol.messages import UpdateMetadataResponse
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.protocol.messages import UpdateMetadataResponse
 from emulator.trace import events
 from tests.interaction.controlling import ORDERS_0, ORDERS_1, Controlling, led_by
 from tests.interaction.playbook import after_ms, answers, breaks, thread

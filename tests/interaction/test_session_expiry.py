@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from emulator.protocol.messages import ControlledShutdownRequest, ControlledShutdownResponse
+from emulator.kafka.protocol.messages import ControlledShutdownRequest, ControlledShutdownResponse
 from tests.interaction.controlling import ORDERS_0, Controlling, controller_is, isr_change, led_by
 from tests.interaction.playbook import (
     Incoming,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.protocol.messages import StopReplicaPartition, StopReplicaRequest
+from emulator.kafka.protocol.messages import StopReplicaPartition, StopReplicaRequest
 from tests.interaction.hosting import (
     ORDERS_0,
     ORDERS_1,

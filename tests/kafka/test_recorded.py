@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cli.conform_report import verdict_lines
+from emulator.cli.parts.conform_report import verdict_lines
 from emulator.conformance.compare import Examined, Reference, Verdict, conclude
 from emulator.conformance.player import script_of, simulate
 from emulator.conformance.recording import read_recording

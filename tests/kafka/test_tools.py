@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from emulator.runtime.real_kafka.release import find_release
+from emulator.worlds.real_kafka.release import find_release
 from tests.live.processes.cluster import Brokers, three_brokers
-from zk.server import find_java
+from zk.real.server import find_java
 
 pytestmark = pytest.mark.kafka
 

@@ -18,7 +18,7 @@ from typing import Any
 from emulator.conformance.compare import judge
 from emulator.conformance.export import export
 from emulator.conformance.recording import Recording
-from emulator.runtime.play import PlayOptions, play
+from emulator.runs.play import PlayOptions, play
 from emulator.scenario import shipped
 from emulator.scenario.load import load
 from emulator.trace.events import AnyEvent, IsrChangeNotified

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.runtime.play import PlayOptions, play
+from emulator.runs.play import PlayOptions, play
 from emulator.scenario.load import load
 from emulator.trace import events
 from emulator.trace.sink import Sink

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from emulator.conformance.compare import judge
-from emulator.runtime.play import PlayOptions
+from emulator.runs.play import PlayOptions
 from emulator.trace.events import (
     AnyEvent,
     BrokerExited,
@@ -48,7 +48,7 @@ from tests.live.agreeing import (
 from tests.sim.shipped_runs import NAMES, RACE_FREE, played, scenario
 from zk import paths
 from zk.ops import Transaction
-from zk.txnlog import read_log
+from zk.real.txnlog import read_log
 
 pytestmark = pytest.mark.live
 

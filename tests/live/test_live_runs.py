@@ -19,7 +19,7 @@ from kazoo.security import make_acl
 from emulator.trace.reader import read_events
 from tests.command import Isr
 from tests.live.leftovers import children, gone, nothing_stays
-from zk.server import EmbeddedServer
+from zk.real.server import EmbeddedServer
 
 pytestmark = pytest.mark.live
 

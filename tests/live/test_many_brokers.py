@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.bench.figures import show
-from tests.bench.many_brokers import BROKERS, LATE_MS, play
 from tests.live.leftovers import nothing_stays
+from tools.bench.figures import show
+from tools.bench.many_brokers import BROKERS, LATE_MS, play
 
 pytestmark = pytest.mark.live
 

@@ -21,7 +21,7 @@ import tenacity
 
 from tests.command import Isr
 from tests.live.zk.owner import PATIENCE_S
-from zk.server import EmbeddedServer, reserve
+from zk.real.server import EmbeddedServer, reserve
 
 pytestmark = pytest.mark.live
 MAIN = [sys.executable, "-c", "from emulator.cli import main; main()"]

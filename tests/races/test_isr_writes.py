@@ -8,7 +8,8 @@ import pytest
 
 from emulator.testing.cluster import FIRST, Cluster
 from emulator.trace import events as e
-from zk import codec, paths
+from zk import paths
+from zk.client import codec
 
 STATE = paths.topic_partition_state("orders", 0)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 TRY = """\
 import sys
-from emulator.explore.trial import try_seed
+from emulator.search.fuzz.trial import try_seed
 for seed in sys.argv[1:]:
     trial = try_seed(int(seed), digest=True)
     print(seed, trial.digest, *[f"{one.what}: {one.text!r}" for one in trial.ours])

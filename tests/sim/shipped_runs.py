@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from emulator.profiles.base import profiles
-from emulator.runtime.play import Outcome, PlayOptions, play
+from emulator.kafka.profiles.base import profiles
+from emulator.runs.play import Outcome, PlayOptions, play
 from emulator.scenario import shipped
 from emulator.scenario.expectations.base import Finding, Judge
 from emulator.scenario.load import LoadedScenario, load
-from emulator.scenario.observed import Observed
 from emulator.trace.sink import Sink
+from emulator.trace.state import Observed
 from emulator.trace.values import TopicPartition
 
 NAMES = tuple(shipped.shipped())

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.faults.base import Stimulus
-from emulator.faults.clients import Send
-from emulator.faults.life import Kill, Start
-from emulator.faults.link import CutLink, HealLink
-from emulator.faults.pause import Pause, Resume
-from emulator.runtime.by_hand import ByHand, NotDone
-from emulator.runtime.play import PlayOptions, play
+from emulator.runs.by_hand import ByHand, NotDone
+from emulator.runs.play import PlayOptions, play
+from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.clients import Send
+from emulator.scenario.actions.life import Kill, Start
+from emulator.scenario.actions.link import CutLink, HealLink
+from emulator.scenario.actions.pause import Pause, Resume
 from emulator.scenario.load import loads
 from emulator.scenario.written import write_scenario
 from emulator.trace.sink import Sink

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from emulator.cli import execute
-from emulator.explore import trial
-from emulator.explore.canary import canaries, play_canaries
 from emulator.invariants.base import invariants
 from emulator.invariants.committed_records_survive import CommittedRecordsSurvive
+from emulator.search.fuzz import trial
+from emulator.search.fuzz.self_check import canaries, play_canaries
 
 
 def test_each_is_noticed_with_all_that_it_breaks() -> None:

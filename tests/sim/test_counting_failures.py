@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.scenario.observed import Observed
 from emulator.testing.cluster import SETTINGS, Cluster, scenario_of
 from emulator.trace import events as e
+from emulator.trace.state import Observed
 
 CONTROLLER = 9
 SETTLED_MS = 5_000

@@ -8,12 +8,12 @@ from typing import Literal
 import msgspec
 import pytest
 
-from emulator.faults.base import Stimulus
-from emulator.faults.drop_connection import DropConnection
-from emulator.faults.expire_session import ExpireSession
-from emulator.hazards.base import recognise
 from emulator.invariants.base import Monitor, Violation
-from emulator.runtime.play import PlayOptions, play
+from emulator.invariants.known.base import recognise
+from emulator.runs.play import PlayOptions, play
+from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.drop_connection import DropConnection
+from emulator.scenario.actions.expire_session import ExpireSession
 from emulator.scenario.load import loads
 from emulator.scenario.schema import Scenario, Step
 from emulator.trace import events as e

@@ -7,9 +7,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from emulator.faults.base import Stimulus
-from emulator.faults.life import Start
-from emulator.runtime.play import PlayOptions
+from emulator.runs.play import PlayOptions
+from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.life import Start
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Step
 from tests.sim.shipped_runs import NAMES, Played, played, scenario, without_faults

@@ -8,21 +8,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from emulator.conformance.forks import in_child
-from emulator.explore.schedule import Choice, Schedule, Strike, schedule_of
-from emulator.explore.searching import Asked, Tally, as_schedule, search
-from emulator.explore.smaller import Shrinking, fewer
-from emulator.explore.sometimes import SOMETIMES, never
-from emulator.explore.stage import FOREVER_US, Played, Stage, digest_of, read_strike
-from emulator.explore.stages import Stages
-from emulator.explore.strategies import AsItComes, AsWritten, AtRandom, ByPriority
 from emulator.kernel.rng import Stream
-from emulator.runtime.play import Run
-from emulator.runtime.simulated import SimulatedWorld
+from emulator.runs.forks import in_child
+from emulator.runs.play import Run
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import loads
 from emulator.scenario.version import Chosen
+from emulator.search.schedules.coverage_goals import SOMETIMES, never
+from emulator.search.schedules.schedule import Choice, Schedule, Strike, schedule_of
+from emulator.search.schedules.search import Asked, Tally, as_schedule, search
+from emulator.search.schedules.shrink import Shrinking, fewer
+from emulator.search.schedules.strategies import AsItComes, AsWritten, AtRandom, ByPriority
+from emulator.search.schedules.warm_cluster import FOREVER_US, Played, Stage, digest_of, read_strike
+from emulator.search.schedules.warm_pool import Stages
 from emulator.trace.sink import Sink
+from emulator.worlds.simulated import SimulatedWorld
 
 STANDS_STILL = """\
 cluster: {brokers: 3, config: {replica.lag.time.max.ms: 2000, zookeeper.session.timeout.ms: 3000}}
@@ -214,7 +214,7 @@ def test_schedules_side_by_side_in_one_fork_come_out_as_each_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Where a fork is dear another stage is made after each child: 1 + 2 + 3 schedules."""
-    monkeypatch.setattr("emulator.explore.stages.FORK_S", 100)
+    monkeypatch.setattr("emulator.search.schedules.warm_pool.FORK_S", 100)
     stages, menu = Stages(Stage(schedule())), STANDS[:1]
 
     def play(stage: Stage, seed: int) -> Played:

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import pytest
 
-from emulator.explore.schedule import Schedule, schedule_of
-from emulator.explore.searching import Asked, Tally, as_schedule, search
-from emulator.explore.smaller import Shrinking
-from emulator.explore.stage import Stage
 from emulator.scenario.load import loads
 from emulator.scenario.version import Chosen
+from emulator.search.schedules.schedule import Schedule, schedule_of
+from emulator.search.schedules.search import Asked, Tally, as_schedule, search
+from emulator.search.schedules.shrink import Shrinking
+from emulator.search.schedules.warm_cluster import Stage
 
 AFTER_US = 100_000
 

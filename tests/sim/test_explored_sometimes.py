@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.explore.schedule import schedule_of
-from emulator.explore.searching import Asked, Tally, search
-from emulator.explore.stage import Stage, read_strike
 from emulator.scenario.load import loads
 from emulator.scenario.version import Chosen
+from emulator.search.schedules.schedule import schedule_of
+from emulator.search.schedules.search import Asked, Tally, search
+from emulator.search.schedules.warm_cluster import Stage, read_strike
 
 TWO_LEADERS = """\
 cluster:

@@ -13,14 +13,14 @@ import msgspec
 import pytest
 import yaml
 
-from emulator.broker import partition
 from emulator.cli import execute
-from emulator.explore.shrink import shrink
-from emulator.explore.trial import EVENTS_MAX, Endless, Trial, alarm, try_seed, try_world
-from emulator.explore.worlds import draw_world
-from emulator.hazards.base import recognise
-from emulator.runtime.perform import SIMULATED, Request, perform
+from emulator.invariants.known.base import recognise
+from emulator.kafka.broker import partition
+from emulator.runs.perform import SIMULATED, Request, perform
 from emulator.scenario.load import loads
+from emulator.search.fuzz.shrink import shrink
+from emulator.search.fuzz.trial import EVENTS_MAX, Endless, Trial, alarm, try_seed, try_world
+from emulator.search.fuzz.worlds import draw_world
 from tests.sim.other_process import digests_elsewhere
 
 SOME, SEEDS = 8, 24
@@ -106,7 +106,7 @@ def test_ctrl_c_leaves_a_readable_result(tmp_path: Path) -> None:
 
 
 def test_a_run_without_end_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emulator.explore.trial.EVENTS_MAX", 100)
+    monkeypatch.setattr("emulator.search.fuzz.trial.EVENTS_MAX", 100)
     failures = try_seed(0).ours
     assert [failure.what for failure in failures] == ["a run without end"]
     assert EVENTS_MAX > 100

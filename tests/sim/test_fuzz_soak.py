@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from emulator.invariants.base import Monitor
-from emulator.runtime.play import PlayOptions, play
+from emulator.runs.play import PlayOptions, play
 from emulator.scenario.load import loads
 from emulator.trace import events as e
 from emulator.trace.sink import Sink

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from emulator.conformance.alterations import ALTERATIONS, Alteration
-from emulator.conformance.choices import choices_of, chosen_run, replay, write_choices
 from emulator.conformance.compare import Examined, Reference, conclude
-from emulator.conformance.guided import Guided, guided, names_of
 from emulator.conformance.player import script_of
-from emulator.conformance.portfolio import Budget, Portfolio, Result
 from emulator.conformance.recording import Recording, read_recording
-from emulator.conformance.search import goal_of
-from emulator.runtime.latency import TABLE
+from emulator.search.guided.choices import choices_of, chosen_run, replay, write_choices
+from emulator.search.guided.guided import Guided, guided, names_of
+from emulator.search.guided.restarts import Budget, Portfolio, Result
+from emulator.search.guided.search import goal_of
+from emulator.worlds.latency import TABLE
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests/recordings/kafka-2.6.3/min-isr-pauses"

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.hazards.catalogue.entry import Entry, catalogue
-from emulator.hazards.catalogue.minimal import needless
-from emulator.hazards.catalogue.reproduce import play_in_memory
+from emulator.hazards.entry import Entry, catalogue
+from emulator.hazards.minimal import needless
+from emulator.hazards.reproduce import play_in_memory
 
 ENTRIES = list(catalogue().values())
 

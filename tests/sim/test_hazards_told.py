@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages.transcripts import alike, commands, output_of
+from tools.pages.transcripts import alike, commands, output_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "hazards-told.md"
 TOLD = list(commands(PAGE.read_text(encoding="utf-8")))

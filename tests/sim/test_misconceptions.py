@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages.transcripts import alike, commands, filled, output_of
+from tools.pages.transcripts import alike, commands, filled, output_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "misconceptions.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from emulator.hazards.base import recognise
 from emulator.invariants.base import check
-from emulator.runtime.play import PlayOptions, play
+from emulator.invariants.known.base import recognise
+from emulator.runs.play import PlayOptions, play
 from emulator.scenario.load import loads
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Any, TypeVar
 
-from emulator.runtime.play import Run
-from emulator.runtime.simulated import SimulatedWorld
+from emulator.runs.play import Run
 from emulator.scenario.load import loads
 from emulator.trace import events as e
 from emulator.trace.sink import Sink
+from emulator.worlds.simulated import SimulatedWorld
 from zk.errors import Code
 
 CLUSTER = """\

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from emulator.conformance.actions import scenario_of
 from emulator.conformance.compare import judge
 from emulator.conformance.export import export
 from emulator.conformance.recording import Recording, read_recording
-from emulator.conformance.stimuli import scenario_of
-from emulator.runtime.play import Run
-from emulator.runtime.simulated import SimulatedWorld
+from emulator.runs.play import Run
 from emulator.trace.sink import Sink
+from emulator.worlds.simulated import SimulatedWorld
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "kafka-2.6.3"
 SEEDS = 4

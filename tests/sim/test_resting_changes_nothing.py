@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from emulator.broker.fetcher import ReplicaFetcherThread
-from emulator.broker.partition import Partition
-from emulator.runtime.play import Run
-from emulator.runtime.simulated import SimulatedWorld
+from emulator.kafka.broker.fetcher import ReplicaFetcherThread
+from emulator.kafka.broker.partition import Partition
+from emulator.runs.play import Run
 from emulator.scenario.load import loads
 from emulator.trace import events
 from emulator.trace.sink import Sink
+from emulator.worlds.simulated import SimulatedWorld
 
 CLUSTER = """\
 cluster: {brokers: 4, config: {replica.lag.time.max.ms: 3000, replica.fetch.min.bytes: %d}}

@@ -3,7 +3,7 @@ and leaders that ask, at the same time. What comes of it is expected in the ship
 
 from __future__ import annotations
 
-from emulator.runtime.play import PlayOptions, play
+from emulator.runs.play import PlayOptions, play
 from emulator.trace import events
 from emulator.trace.sink import Sink
 from tests.sim.shipped_runs import scenario

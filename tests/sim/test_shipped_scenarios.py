@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from emulator.runtime.play import PlayOptions
+from emulator.runs.play import PlayOptions
 from tests.sim.shipped_runs import NAMES, RACE_FREE, Played, played, scenario, without_faults
 
 SEEDS = range(5)

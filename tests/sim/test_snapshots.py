@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
+from emulator.conformance.actions import scenario_of
 from emulator.conformance.recording import read_recording
-from emulator.conformance.stimuli import scenario_of
-from emulator.node import Broker
-from emulator.runtime.play import Run
-from emulator.runtime.simulated import SimulatedWorld
+from emulator.kafka.node import Broker
+from emulator.runs.play import Run
 from emulator.scenario.load import loads
 from emulator.scenario.schema import Scenario
 from emulator.trace.sink import Sink
+from emulator.trace.state.snapshot import DOWN, LEADER, OFFLINE, Member, Snapshot, State, snapshot
 from emulator.trace.values import PartitionState, TopicPartition
-from emulator.view.snapshot import DOWN, LEADER, OFFLINE, Member, Snapshot, State, snapshot
+from emulator.worlds.simulated import SimulatedWorld
 from tests.sim.shipped_runs import scenario
 from zk import paths as zk_paths
-from zk.codec import decode_state
-from zk.tree import Tree
+from zk.client.codec import decode_state
+from zk.model.tree import Tree
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "kafka-2.6.3"
 RECORDED = (

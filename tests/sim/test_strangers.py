@@ -8,13 +8,13 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from emulator.profiles.base import profiles
-from emulator.protocol.messages import MetadataRequest, MetadataResponse, Request
-from emulator.protocol.wire.api import spoken
-from emulator.protocol.wire.errors import Malformed
-from emulator.protocol.wire.frames import arrived
+from emulator.kafka.profiles.base import profiles
+from emulator.kafka.protocol.messages import MetadataRequest, MetadataResponse, Request
 from emulator.testing.cluster import Cluster, scenario_of
-from tests.unit.protocol.test_wire import FRAMES, STRIKES, garbled
+from emulator.worlds.wire.api import spoken
+from emulator.worlds.wire.errors import Malformed
+from emulator.worlds.wire.frames import arrived
+from tests.unit.worlds.test_wire import FRAMES, STRIKES, garbled
 
 KNOWS = spoken(profiles()["2.6"])
 ASKED = st.tuples(

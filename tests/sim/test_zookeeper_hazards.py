@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from emulator.hazards.base import recognise
 from emulator.invariants.base import Monitor
-from emulator.runtime.play import PlayOptions, play
+from emulator.invariants.known.base import recognise
+from emulator.runs.play import PlayOptions, play
 from emulator.scenario.load import loads
 from emulator.trace import events as e
 from emulator.trace.sink import Sink

@@ -11,7 +11,7 @@ from hashlib import sha256
 
 import msgspec
 
-from emulator.runtime.play import PlayOptions, play
+from emulator.runs.play import PlayOptions, play
 from emulator.trace.sink import Sink
 from tests.sim.shipped_runs import scenario
 

@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from emulator.analysis.dataset import RunKey
-from emulator.runtime import rows
+from emulator.runs import dataset_rows as rows
 from emulator.scenario.load import loads
 from emulator.trace import events as e
 from emulator.trace.rows import Figure, RunEnded, Violated, ZkLogged

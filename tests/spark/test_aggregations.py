@@ -16,11 +16,11 @@ from emulator.analysis import tables
 from emulator.analysis.aggregations import aggregations
 from emulator.analysis.dataset import RunKey, open_dataset
 from emulator.analysis.writer import write_run
-from emulator.explore.trial import Played, try_seed
-from emulator.runtime import rows
-from emulator.runtime.perform import Request, perform_in_memory
+from emulator.runs import dataset_rows as rows
+from emulator.runs.perform import Request, perform_in_memory
 from emulator.scenario import shipped
 from emulator.scenario.load import load
+from emulator.search.fuzz.trial import Played, try_seed
 from tests.spark.reading import Row, Run
 from tests.spark.reference import TABLES
 from tests.spark.stories import runs

@@ -24,7 +24,7 @@ from emulator.analysis.follow import Following, known_files
 from emulator.analysis.history import history
 from emulator.analysis.report import write_report
 from emulator.analysis.writer import RunWriter, write_run
-from emulator.runtime import rows
+from emulator.runs import dataset_rows as rows
 from emulator.scenario.load import loads
 from emulator.trace.rows import Figure
 from tests.unit.analysis.test_dataset import damage

@@ -19,7 +19,7 @@ from emulator.analysis import tables
 from emulator.analysis.aggregations import aggregations
 from emulator.analysis.dataset import RunKey, open_dataset
 from emulator.analysis.writer import write_run
-from emulator.runtime import rows
+from emulator.runs import dataset_rows as rows
 from emulator.scenario.load import loads
 from emulator.trace import events as e
 from emulator.trace.rows import Figure, RunEnded, ZkLogged

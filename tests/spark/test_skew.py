@@ -13,8 +13,8 @@ from emulator.analysis import writer
 from emulator.analysis.analyse import kept
 from emulator.analysis.dataset import RunKey, open_dataset
 from emulator.analysis.history import history
-from emulator.runtime import rows
-from emulator.runtime.perform import Request, perform_in_memory
+from emulator.runs import dataset_rows as rows
+from emulator.runs.perform import Request, perform_in_memory
 from emulator.scenario.load import loads
 from tests.spark.stages import stages
 

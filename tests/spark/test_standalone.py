@@ -16,8 +16,8 @@ import pyspark
 import pytest
 
 from emulator.analysis.dataset import open_dataset
-from emulator.sweep.batch import play_batch
-from emulator.sweep.grid import Grid, batches, grid_of, points
+from emulator.analysis.sweep.batch import play_batch
+from emulator.analysis.sweep.grid import Grid, batches, grid_of, points
 from tests.spark.test_sweep import SCENARIO, contents
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak]

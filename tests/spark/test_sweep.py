@@ -13,9 +13,9 @@ from pyspark import SparkContext, TaskContext
 from pyspark.sql import SparkSession
 
 from emulator.analysis.dataset import open_dataset, pieces
-from emulator.sweep.batch import Done, play_batch
-from emulator.sweep.grid import Batch, Grid, batches, grid_of, points
-from emulator.sweep.spark import Progress, prepare, sweep
+from emulator.analysis.sweep.batch import Done, play_batch
+from emulator.analysis.sweep.grid import Batch, Grid, batches, grid_of, points
+from emulator.analysis.sweep.spark import Progress, prepare, sweep
 
 pytestmark = pytest.mark.spark
 

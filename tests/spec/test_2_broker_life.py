@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.faults.life import Crash, Kill, Start, Terminate
-from emulator.faults.link import CutLink, CutZookeeperLink, HealZookeeperLink
-from emulator.faults.log_dir import FailLogDir, RepairLogDir
-from emulator.faults.pause import Pause, Resume
+from emulator.scenario.actions.life import Crash, Kill, Start, Terminate
+from emulator.scenario.actions.link import CutLink, CutZookeeperLink, HealZookeeperLink
+from emulator.scenario.actions.log_dir import FailLogDir, RepairLogDir
+from emulator.scenario.actions.pause import Pause, Resume
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
 from tests.spec.emulated import ORDERS_0, Emulated

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.faults.life import Kill, Start
+from emulator.scenario.actions.life import Kill, Start
 from emulator.trace import events
 from tests.interaction.controlling import (
     CHANGED,
@@ -36,7 +36,7 @@ from tests.interaction.playbook import (
     watch,
 )
 from tests.spec.emulated import Emulated
-from zk.codec_admin import BrokerInfo, EndPoint, encode_broker
+from zk.client.codec_admin import BrokerInfo, EndPoint, encode_broker
 from zk.errors import Code
 from zk.ops import SessionState, SetData
 

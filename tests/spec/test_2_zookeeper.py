@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from emulator.faults.admin import CreateTopic
-from emulator.faults.link import CutZookeeperLink, HealZookeeperLink
-from emulator.faults.pause import Pause, Resume
-from emulator.runtime.play import Run
+from emulator.runs.play import Run
+from emulator.scenario.actions.admin import CreateTopic
+from emulator.scenario.actions.link import CutZookeeperLink, HealZookeeperLink
+from emulator.scenario.actions.pause import Pause, Resume
 from emulator.trace import events
 from tests.spec.emulated import ORDERS_0, Emulated
 from zk import paths

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.faults.clients import Produce
-from emulator.faults.pause import Pause
-from emulator.kernel.promise import Promise
-from emulator.profiles.base import profiles
+from emulator.kafka.profiles.base import profiles
+from emulator.kernel.sync import Promise
+from emulator.scenario.actions.clients import Produce
+from emulator.scenario.actions.pause import Pause
 from tests.interaction.hosting import fetch, leader_and_isr, leading, shrink_pass, state_of
 from tests.interaction.playbook import after_ms, ok, thread
 from tests.spec.emulated import LAG_MS, Emulated

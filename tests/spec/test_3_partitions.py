@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from emulator.faults.clients import Consume, Produce, ProduceStop
-from emulator.faults.pause import Pause, Resume
-from emulator.faults.slow import SlowFollower
+from emulator.scenario.actions.clients import Consume, Produce, ProduceStop
+from emulator.scenario.actions.pause import Pause, Resume
+from emulator.scenario.actions.slow import SlowFollower
 from emulator.trace import events
 from tests.spec.emulated import LAG_MS, ORDERS_0, Emulated
 

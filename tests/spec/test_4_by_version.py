@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.faults.clients import Produce
-from emulator.faults.pause import Pause
+from emulator.scenario.actions.clients import Produce
+from emulator.scenario.actions.pause import Pause
 from emulator.trace import events
 from tests.interaction.hosting import (
     LIVE,

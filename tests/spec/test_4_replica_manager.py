@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.faults.clients import Produce
-from emulator.faults.pause import Pause, Resume
 from emulator.kernel.scheduler import Task
+from emulator.scenario.actions.clients import Produce
+from emulator.scenario.actions.pause import Pause, Resume
 from emulator.trace import events
 from tests.spec.emulated import LAG_MS, ORDERS_0, Emulated
 

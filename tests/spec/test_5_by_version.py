@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.model.errors import Errors
-from emulator.protocol.messages import (
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.protocol.messages import (
     FetchRequest,
     ListOffsetsRequest,
     ListOffsetsResponse,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise, permutations
 
-from emulator.faults.admin import BrokerConfig, TopicConfig
-from emulator.faults.clients import Produce
-from emulator.faults.life import Kill, Start
-from emulator.faults.link import CutLink, HealLink
-from emulator.faults.pause import Pause, Resume
-from emulator.faults.slow import SlowFollower
+from emulator.scenario.actions.admin import BrokerConfig, TopicConfig
+from emulator.scenario.actions.clients import Produce
+from emulator.scenario.actions.life import Kill, Start
+from emulator.scenario.actions.link import CutLink, HealLink
+from emulator.scenario.actions.pause import Pause, Resume
+from emulator.scenario.actions.slow import SlowFollower
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
 from tests.spec.emulated import LAG_MS, ORDERS_0, Emulated

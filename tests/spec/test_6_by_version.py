@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.controller.rebalance import partitions_to_rebalance
-from emulator.controller.replica_state_machine import isr_without
-from emulator.faults.life import Kill, Start
-from emulator.protocol.messages import StopReplicaRequest
+from emulator.kafka.controller.rebalance import partitions_to_rebalance
+from emulator.kafka.controller.replica_state_machine import isr_without
+from emulator.kafka.protocol.messages import StopReplicaRequest
+from emulator.scenario.actions.life import Kill, Start
 from emulator.testing.cluster import FIRST
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
@@ -17,8 +17,8 @@ from tests.interaction.playbook import after_ms, children, ok
 from tests.interaction.test_broker_change import BROKERS_CHANGED, IDS, lists_brokers
 from tests.interaction.test_send_threads import tell
 from tests.spec.emulated import Emulated
-from tests.unit.controller.test_rebalance import cluster as rebalancing
-from zk.codec import LeaderAndIsr
+from tests.unit.kafka.controller.test_rebalance import cluster as rebalancing
+from zk.client.codec import LeaderAndIsr
 
 
 def without(guard: str, profile: str = "2.6") -> dict[str, object]:

@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from emulator.faults.admin import (
+from emulator.scenario.actions.admin import (
     AddPartitions,
     CreateTopic,
     DeleteTopic,
@@ -16,9 +16,9 @@ from emulator.faults.admin import (
     TopicConfig,
     UncleanElection,
 )
-from emulator.faults.life import Kill, Start
-from emulator.faults.link import CutLink, HealLink
-from emulator.faults.pause import Pause, Resume
+from emulator.scenario.actions.life import Kill, Start
+from emulator.scenario.actions.link import CutLink, HealLink
+from emulator.scenario.actions.pause import Pause, Resume
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
 from tests.spec.emulated import ORDERS_0, Emulated

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 
-from emulator.faults.admin import CreateTopic
-from emulator.faults.clients import Produce
-from emulator.faults.life import Kill, Terminate
-from emulator.faults.link import CutLink, HealLink
-from emulator.faults.pause import Pause, Resume
+from emulator.scenario.actions.admin import CreateTopic
+from emulator.scenario.actions.clients import Produce
+from emulator.scenario.actions.life import Kill, Terminate
+from emulator.scenario.actions.link import CutLink, HealLink
+from emulator.scenario.actions.pause import Pause, Resume
 from emulator.trace import events
 from tests.spec.emulated import LAG_MS, ORDERS_0, Emulated
 

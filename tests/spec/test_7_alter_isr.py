@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from emulator.faults.admin import Reassign
-from emulator.faults.clients import Produce
-from emulator.faults.life import Kill, Start, Terminate
-from emulator.faults.pause import Pause, Resume
-from emulator.hazards.base import recognise
 from emulator.invariants.base import check
+from emulator.invariants.known.base import recognise
+from emulator.scenario.actions.admin import Reassign
+from emulator.scenario.actions.clients import Produce
+from emulator.scenario.actions.life import Kill, Start, Terminate
+from emulator.scenario.actions.pause import Pause, Resume
 from emulator.trace import events
 from tests.spec.emulated import Emulated
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from emulator.model.errors import Errors
+from emulator.kafka.model.errors import Errors
 from tests.interaction.asking import (
     ASKS,
     EXPANSION,

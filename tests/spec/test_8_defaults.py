@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.faults.admin import CreateTopic
-from emulator.faults.link import CutLink
-from emulator.model.config import KafkaConfig
-from emulator.profiles.base import Profile, profiles
-from emulator.profiles.guards.base import number
+from emulator.kafka.model.config import KafkaConfig
+from emulator.kafka.profiles.base import Profile, profiles
+from emulator.kafka.profiles.guards.base import number
+from emulator.scenario.actions.admin import CreateTopic
+from emulator.scenario.actions.link import CutLink
 from emulator.trace import events
 from tests.spec.emulated import Emulated
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from emulator.profiles.base import Profile, profiles
-from emulator.profiles.guards.base import guards, number
+from emulator.kafka.profiles.base import Profile, profiles
+from emulator.kafka.profiles.guards.base import guards, number
 
 GUARDS = [
     ("0.8.1", "ISR expansion only for assigned replicas (KAFKA-1097)", "only-the-assigned-join"),

@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from emulator.hazards.catalogue.entry import Entry, catalogue
-from emulator.hazards.catalogue.reproduce import play_in_memory
-from emulator.profiles.base import Profile, profiles
-from emulator.profiles.guards.base import Guard, guards
+from emulator.hazards.entry import Entry, catalogue
+from emulator.hazards.reproduce import play_in_memory
+from emulator.kafka.profiles.base import Profile, profiles
+from emulator.kafka.profiles.guards.base import Guard, guards
 
 HELD_BY = {
     "acks-are-all-or-one": "test_4_by_version:test_3_6_acks_above_1_existed_only_in_0_8_x",

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.profiles.base import profiles
-from emulator.profiles.guards.base import guards
+from emulator.kafka.profiles.base import profiles
+from emulator.kafka.profiles.guards.base import guards
 from tests.spec.test_8_defaults import LINES
 from tests.spec.test_9_chronology import REST
 

@@ -6,13 +6,13 @@ the table's heading. They use Spark's own functions only: no Python per row.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from functools import cache
 
 import msgspec
 from pyspark.sql import DataFrame
+
+from emulator.registry import modules_of
 
 
 class Aggregation(msgspec.Struct, frozen=True):
@@ -29,10 +29,10 @@ class Aggregation(msgspec.Struct, frozen=True):
 @cache
 def aggregations() -> dict[str, Aggregation]:
     """All of them by name."""
-    found: dict[str, Aggregation] = {}
-    for info in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{info.name}")
+    tables = {}
+    for module in modules_of(__name__):
+        name = module.__name__.rpartition(".")[2]
         about = " ".join((module.__doc__ or "").split())
         of_many = getattr(module, "OF_MANY", False)
-        found[info.name] = Aggregation(info.name, about, module.SCHEMA, module.aggregate, of_many)
-    return found
+        tables[name] = Aggregation(name, about, module.SCHEMA, module.aggregate, of_many)
+    return tables

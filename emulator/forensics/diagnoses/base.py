@@ -7,14 +7,13 @@ clusters log. Nothing else knows its name.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import ClassVar
 
 import msgspec
 
+from emulator.registry import classes_of
 from emulator.trace.events import AnyEvent
 from emulator.trace.handlers import Dispatch
 from emulator.trace.values import TopicPartition
@@ -53,10 +52,8 @@ class Diagnosis:
 @cache
 def diagnoses() -> tuple[Diagnosis, ...]:
     """All of them; found by a scan of this package."""
-    package = importlib.import_module("emulator.forensics.diagnoses")
-    for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
-        importlib.import_module(f"{package.__name__}.{module}")
-    return tuple(sorted((kind() for kind in Diagnosis.__subclasses__()), key=lambda d: d.name))
+    kinds = classes_of("emulator.forensics.diagnoses", Diagnosis)
+    return tuple(sorted((kind() for kind in kinds), key=lambda d: d.name))
 
 
 def hear(events: Sequence[AnyEvent], *listeners: object) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from emulator.forensics.diagnoses.base import Diagnosed, Diagnosis, hear
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.partitions import Partition, Partitions, State
+from emulator.trace.state.partitions import Partition, Partitions, State
 from emulator.trace.values import TopicPartition
 
 PATIENCE_US = 75_000_000

@@ -14,7 +14,7 @@ from emulator.forensics.diagnoses.base import Diagnosed, Diagnosis
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.handlers import Dispatch
-from emulator.trace.partitions import Partitions
+from emulator.trace.state.partitions import Partitions
 from emulator.trace.values import TopicPartition
 
 

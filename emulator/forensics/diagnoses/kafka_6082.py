@@ -13,7 +13,7 @@ import msgspec
 from emulator.forensics.diagnoses.base import Diagnosed, Diagnosis, hear
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.partitions import Partition, Partitions, State
+from emulator.trace.state.partitions import Partition, Partitions, State
 from emulator.trace.values import TopicPartition
 
 SURE_AFTER_US = 100_000

@@ -8,20 +8,19 @@ name. It must answer *not held* or *unknown* for a run in which nothing is done 
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, ClassVar
 
 import msgspec
 
+from emulator.registry import classes_of
 from emulator.scenario.errors import UserError
 from emulator.scenario.expectations.forms import Form, compiled, matched
-from emulator.scenario.observed import Observed
 from emulator.scenario.schema import Expectation
 from emulator.trace.events import AnyEvent
 from emulator.trace.handlers import Dispatch, Handler
+from emulator.trace.state import Observed
 
 UNSEEN = "what the logs hold was not seen"
 
@@ -62,12 +61,8 @@ class Check:
 @cache
 def checks() -> dict[str, type[Check]]:
     """All kinds by name; found by a scan of this package."""
-    package = importlib.import_module("emulator.scenario.expectations")
-    names = [module.name for module in pkgutil.iter_modules(package.__path__)]
-    for name in names:
-        importlib.import_module(f"{package.__name__}.{name}")
-    found = {kind.__module__.rpartition(".")[2]: kind for kind in Check.__subclasses__()}
-    return {name: found[name] for name in names if name in found}
+    kinds = classes_of("emulator.scenario.expectations", Check)
+    return dict(sorted((kind.__module__.rpartition(".")[2], kind) for kind in kinds))
 
 
 @cache

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from emulator.invariants.base import Monitor, Violation
-from emulator.invariants.facts import Facts
 from emulator.scenario.expectations.base import Check, Finding
-from emulator.scenario.observed import Observed
 from emulator.trace import events as e
+from emulator.trace.state import Observed
+from emulator.trace.state.beliefs import Facts
 
 
 class Converges(Check):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from emulator.scenario.expectations.base import UNSEEN, Check, Finding
 from emulator.scenario.expectations.forms import Amount
-from emulator.scenario.observed import Observed
+from emulator.trace.state import Observed
 
 COUNTERS: dict[str, Callable[[Observed], int]] = {
     "notifications": lambda o: o.counts.notifications,

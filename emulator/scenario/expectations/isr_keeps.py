@@ -7,9 +7,9 @@ left the ISR; not held when it left; unknown when it was never behind for so lon
 from __future__ import annotations
 
 from emulator.scenario.expectations.base import Check, Finding
-from emulator.scenario.observed.lateness import Lateness
 from emulator.scenario.units import show_us
 from emulator.trace import events as e
+from emulator.trace.state.lateness import Lateness
 from emulator.trace.values import TopicPartition
 
 

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from emulator.protocol.messages import CreateTopicsRequest, MetadataResponse
-from emulator.runtime.local_processes import LocalBroker
-from emulator.runtime.plain_client import Unreachable, ask_controller, metadata
+from emulator.kafka.protocol.messages import CreateTopicsRequest, MetadataResponse
 from emulator.trace.values import PartitionState, TopicPartition
-from zk.server import EmbeddedServer, reserve
+from emulator.worlds.clients.blocking_client import Unreachable, ask_controller, metadata
+from emulator.worlds.processes.local_brokers import LocalBroker
+from zk.real.server import EmbeddedServer, reserve
 
 T = TypeVar("T")
 PATIENCE_S = 60.0

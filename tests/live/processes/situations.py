@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from emulator.protocol.messages import (
+from emulator.kafka.protocol.messages import (
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,
     ProducePartition,
     ProduceRequest,
     ProduceResponse,
 )
-from emulator.protocol.wire.records import filled
-from emulator.runtime.local_processes import LocalBroker
-from emulator.runtime.plain_client import ask, ask_controller
 from emulator.trace import events
 from emulator.trace.reader import read_events
 from emulator.trace.values import PartitionState, TopicPartition
+from emulator.worlds.clients.blocking_client import ask, ask_controller
+from emulator.worlds.processes.local_brokers import LocalBroker
+from emulator.worlds.wire.records import filled
 from tests.live.processes.cluster import Brokers
 
 

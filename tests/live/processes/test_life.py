@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from emulator.protocol.messages import (
+from emulator.kafka.protocol.messages import (
     ProducedPartition,
     ProducePartition,
     ProduceRequest,
     ProduceResponse,
 )
-from emulator.protocol.wire.records import filled
-from emulator.runtime.local_processes import LocalBroker
-from emulator.runtime.plain_client import ask
 from emulator.trace import events
 from emulator.trace.reader import read_events
 from emulator.trace.values import TopicPartition
+from emulator.worlds.clients.blocking_client import ask
+from emulator.worlds.processes.local_brokers import LocalBroker
+from emulator.worlds.wire.records import filled
 from tests.live.processes.cluster import Brokers, three_brokers
-from zk.server import reserve, wait_until_ready
+from zk.real.server import reserve, wait_until_ready
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 SHORT_SESSION = "zookeeper.session.timeout.ms=2000"

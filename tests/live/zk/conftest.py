@@ -15,9 +15,9 @@ import msgspec
 import pytest
 
 from tests.live.zk.owner import PATIENCE_S, QUICK, TICK_MS, Deaf, Owner
-from zk.kazoo_service import KazooService
-from zk.server import Address, EmbeddedServer, ensure_chroot
-from zk.tap import Tap, Taps
+from zk.real.kazoo_service import KazooService
+from zk.real.server import Address, EmbeddedServer, ensure_chroot
+from zk.real.tap import Tap, Taps
 
 _chroots = itertools.count()
 

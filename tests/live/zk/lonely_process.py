@@ -10,9 +10,9 @@ import sys
 import threading
 
 from tests.live.zk.owner import QUICK, Owner, connect
-from zk.kazoo_service import KazooService
 from zk.ops import Create, CreateMode, GetData, SessionState, WatchedEvent
-from zk.server import parse_address
+from zk.real.kazoo_service import KazooService
+from zk.real.server import parse_address
 
 
 class Speaker(Owner):

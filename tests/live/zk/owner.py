@@ -6,12 +6,12 @@ import queue
 import time
 from collections.abc import Callable
 
-from zk.client_times import ClientTimes
+from zk.client.client_times import ClientTimes
 from zk.errors import Code
-from zk.kazoo_service import KazooService
-from zk.kazoo_wire import KazooSession
 from zk.ops import Reply, Request, SessionState, WatchedEvent
-from zk.server import EmbeddedServer
+from zk.real.kazoo_service import KazooService
+from zk.real.kazoo_wire import KazooSession
+from zk.real.server import EmbeddedServer
 from zk.wire import Session, Timer
 
 PATIENCE_S = 15.0

@@ -22,8 +22,6 @@ from tests.live.zk.owner import (
     start_unwatched,
 )
 from zk.errors import Code
-from zk.kazoo_service import KazooService
-from zk.kazoo_wire import KazooSession, _Entry
 from zk.ops import (
     Create,
     CreateMode,
@@ -38,8 +36,10 @@ from zk.ops import (
     Sync,
     WatchedEvent,
 )
-from zk.server import Address, EmbeddedServer, SessionTimeoutClamped
-from zk.tap import Tap
+from zk.real.kazoo_service import KazooService
+from zk.real.kazoo_wire import KazooSession, _Entry
+from zk.real.server import Address, EmbeddedServer, SessionTimeoutClamped
+from zk.real.tap import Tap
 
 pytestmark = pytest.mark.live
 

@@ -16,8 +16,6 @@ from typing import Protocol
 import pytest
 
 from tests.live.zk.owner import PATIENCE_S, T_MS, TICK_MS, Owner, connect
-from zk.kazoo_service import KazooService
-from zk.kazoo_wire import KazooSession
 from zk.ops import (
     Create,
     CreateMode,
@@ -29,7 +27,9 @@ from zk.ops import (
     SetData,
     WatchedEvent,
 )
-from zk.server import Address
+from zk.real.kazoo_service import KazooService
+from zk.real.kazoo_wire import KazooSession
+from zk.real.server import Address
 
 pytestmark = pytest.mark.live
 

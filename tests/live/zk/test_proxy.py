@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.live.zk.owner import PATIENCE_S
-from zk.proxy import Proxies, Proxy
-from zk.server import Address, AddressInUse
+from zk.real.proxy import Proxies, Proxy
+from zk.real.server import Address, AddressInUse
 from zk.wire import Way
 
 pytestmark = pytest.mark.live

@@ -10,7 +10,6 @@ import pytest
 
 from tests.live.zk.owner import QUICK, Owner, another_session, connect
 from zk.errors import Code
-from zk.kazoo_service import KazooService
 from zk.ops import (
     Check,
     Create,
@@ -26,7 +25,8 @@ from zk.ops import (
     SetData,
     Sync,
 )
-from zk.server import Address, EmbeddedServer
+from zk.real.kazoo_service import KazooService
+from zk.real.server import Address, EmbeddedServer
 
 pytestmark = pytest.mark.live
 

@@ -19,7 +19,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_acl
 
-from zk.server import (
+from zk.real.server import (
     Address,
     AddressInUse,
     EmbeddedServer,
@@ -178,7 +178,7 @@ def test_what_answers_is_no_zookeeper() -> None:
 OWNER = """
 import os, select, sys, threading
 from pathlib import Path
-from zk.server import EmbeddedServer
+from zk.real.server import EmbeddedServer
 
 server = EmbeddedServer(Path(sys.argv[1]))
 thread = threading.Thread(target=server.start)

@@ -13,7 +13,6 @@ import pytest
 
 from tests.live.zk.owner import PATIENCE_S, Owner, connect
 from zk.errors import Code
-from zk.kazoo_service import KazooService
 from zk.ops import (
     Check,
     Create,
@@ -25,8 +24,9 @@ from zk.ops import (
     SessionState,
     SetData,
 )
-from zk.server import Address, EmbeddedServer, four_letter_word
-from zk.tap import Taps, Way
+from zk.real.kazoo_service import KazooService
+from zk.real.server import Address, EmbeddedServer, four_letter_word
+from zk.real.tap import Taps, Way
 
 pytestmark = pytest.mark.live
 

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.live.zk.owner import QUICK, Owner, connect, start_unwatched
-from zk.jute import Malformed
-from zk.kazoo_service import KazooService
 from zk.ops import (
     Check,
     Create,
@@ -23,8 +21,10 @@ from zk.ops import (
     SetData,
     Transaction,
 )
-from zk.server import EmbeddedServer, class_path, find_java
-from zk.txnlog import Entry, read_file, read_log
+from zk.real.jute import Malformed
+from zk.real.kazoo_service import KazooService
+from zk.real.server import EmbeddedServer, class_path, find_java
+from zk.real.txnlog import Entry, read_file, read_log
 
 pytestmark = pytest.mark.live
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import inspect
 
 from emulator.trace.columns import KINDS, columns_by_kind
-from emulator.trace.events import Event
+from emulator.trace.event import Event
 
 _NUMBERS = st.integers(-(2**63), 2**63 - 1)
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -12,7 +12,7 @@ import pytest
 
 from emulator.analysis import session
 from emulator.analysis.errors import NoSpark
-from zk.server import find_java
+from zk.real.server import find_java
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from emulator.analysis import writer
 from emulator.analysis.dataset import RunKey, ended_runs, key_of, open_dataset, pieces
 from emulator.analysis.errors import AnalysisError, BadDataset
 from emulator.analysis.writer import RunWriter, write_piece, write_run
-from emulator.runtime import rows
+from emulator.runs import dataset_rows as rows
 from emulator.scenario.load import loads
 from emulator.trace.columns import DATASET_VERSION, schema
 from tests.unit.analysis.random_events import EVENTS, row

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from emulator.conformance.alterations import ALTERATIONS, IGNORED, Alteration
 from emulator.conformance.compare import Reference, Verdict, conclude, judge
-from emulator.conformance.points import DELAYS, StateWrite
+from emulator.conformance.criteria import DELAYS, StateWrite
 from emulator.conformance.recording import ProduceResult, Recording, read_recording
 from tests.unit.conformance.failure_free import FAILURE_FREE, FOLDER
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from emulator.conformance.actions import scenario_of
 from emulator.conformance.export import export
 from emulator.conformance.recording import Recording
-from emulator.conformance.stimuli import scenario_of
 from emulator.trace import events
 from emulator.trace.events import AnyEvent
 from emulator.trace.values import TopicPartition

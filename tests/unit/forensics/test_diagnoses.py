@@ -10,8 +10,8 @@ import pytest
 from emulator.forensics.diagnoses.base import Diagnosed, diagnose, diagnoses
 from emulator.forensics.diagnoses.kafka_1367 import PATIENCE_US
 from emulator.forensics.diagnoses.kafka_6082 import SURE_AFTER_US
-from emulator.hazards.catalogue.entry import catalogue, find
-from emulator.hazards.catalogue.reproduce import play_in_memory
+from emulator.hazards.entry import catalogue, find
+from emulator.hazards.reproduce import play_in_memory
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 

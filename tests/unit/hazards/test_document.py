@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from emulator.hazards.catalogue.document import document
-from emulator.hazards.catalogue.entry import catalogue
-from emulator.hazards.catalogue.state import seen
+from emulator.hazards.entry import catalogue
+from emulator.hazards.state import seen
+from tools.documents.hazards import document
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "hazards.md"
 

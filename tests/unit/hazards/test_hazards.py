@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.hazards.base import hazards, recognise
 from emulator.invariants.base import Violation, invariants
+from emulator.invariants.known.base import hazards, recognise
 from emulator.trace import events as e
 from emulator.trace.values import PartitionState
 from tests.unit.invariants.history import ORDERS, STATE, History, violations

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from emulator.hazards.catalogue.entry import Cure, Entry, catalogue
-from emulator.hazards.catalogue.reproduce import play_in_memory
+from emulator.hazards.entry import Cure, Entry, catalogue
+from emulator.hazards.reproduce import play_in_memory
 
 SHORT = min(catalogue().values(), key=lambda entry: entry.scenario().duration_us)
 

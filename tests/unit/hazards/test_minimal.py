@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from emulator.hazards.catalogue.entry import Entry, catalogue, read_entry
-from emulator.hazards.catalogue.minimal import Schedule, needless, shortest
-from emulator.hazards.catalogue.state import seen
+from emulator.hazards.entry import Entry, catalogue, read_entry
+from emulator.hazards.minimal import Schedule, needless, shortest
+from emulator.hazards.state import seen
 
 MORE = "{at: 1s, slow_disk: {broker: 3, ms_per_append: 1}}"
 ONE_STEP = next(entry for entry in catalogue().values() if len(Schedule(entry).places) == 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from emulator.hazards.base import recognise
 from emulator.invariants.base import Violation
+from emulator.invariants.known.base import recognise
 from emulator.trace import events as e
 from emulator.trace.values import Lagging, PartitionState
 from tests.unit.invariants.history import ORDERS, REPLICAS, History, violations

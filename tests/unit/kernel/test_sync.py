@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.kernel.promise import Promise
 from emulator.kernel.scheduler import TaskFailed
-from emulator.kernel.sync import Condition, Monitor, Queue, RwLock, Semaphore
+from emulator.kernel.sync import Condition, Monitor, Promise, Queue, RwLock, Semaphore
 from emulator.trace import events
 from tests.unit.kernel.stage import FixedWakeUp, Stage
 

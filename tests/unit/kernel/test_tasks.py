@@ -8,9 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from emulator.kernel.promise import Promise
 from emulator.kernel.scheduler import BASE_MS, TaskFailed
-from emulator.kernel.sync import Queue
+from emulator.kernel.sync import Promise, Queue
 from emulator.trace import events
 from tests.unit.kernel.stage import FixedWakeUp, Stage
 

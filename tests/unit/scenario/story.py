@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from emulator.scenario.expectations.base import Finding, Judge, parse
-from emulator.scenario.observed import Observed
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
+from emulator.trace.state import Observed
 from emulator.trace.values import Lagging, Offset, PartitionState, TopicPartition
 
 ORDERS = TopicPartition("orders", 0)

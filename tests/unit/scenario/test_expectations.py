@@ -6,8 +6,8 @@ import pytest
 
 from emulator.scenario.errors import UserError
 from emulator.scenario.expectations.base import Judge, checks, forms, parse, verdict
-from emulator.scenario.observed import Observed
 from emulator.trace import events as e
+from emulator.trace.state import Observed
 from tests.unit.scenario.story import ORDERS, Story, judged, observe
 from tests.unit.view.recorded import recorded
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.faults import admin, clients, drop_connection, link, pause, stop_zookeeper
-from emulator.faults.base import stimuli
 from emulator.scenario import shipped
+from emulator.scenario.actions import admin, clients, drop_connection, link, pause, stop_zookeeper
+from emulator.scenario.actions.base import stimuli
 from emulator.scenario.errors import ScenarioError, UserError
 from emulator.scenario.load import LoadedScenario, load, loads
 from emulator.scenario.schema import Step

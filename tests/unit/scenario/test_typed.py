@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.faults.admin import (
+from emulator.scenario.actions.admin import (
     AddPartitions,
     BrokerConfig,
     CreateTopic,
@@ -12,12 +12,12 @@ from emulator.faults.admin import (
     Reassign,
     TopicConfig,
 )
-from emulator.faults.base import Stimulus, stimuli
-from emulator.faults.clients import Consume, Produce, ProduceStop, Send
-from emulator.faults.life import Crash, Kill, Start, Terminate
-from emulator.faults.link import CutLink, DelayLink, HealLink
-from emulator.faults.pause import Pause, Resume
-from emulator.faults.slow import SlowDisk, SlowFollower
+from emulator.scenario.actions.base import Stimulus, stimuli
+from emulator.scenario.actions.clients import Consume, Produce, ProduceStop, Send
+from emulator.scenario.actions.life import Crash, Kill, Start, Terminate
+from emulator.scenario.actions.link import CutLink, DelayLink, HealLink
+from emulator.scenario.actions.pause import Pause, Resume
+from emulator.scenario.actions.slow import SlowDisk, SlowFollower
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario, loads
 from emulator.scenario.schema import Step

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from emulator.faults.life import Start
-from emulator.profiles.guards.isr import JOIN_PAST_EPOCH_START, STAY_AT_LOG_END
+from emulator.kafka.profiles.guards.isr import JOIN_PAST_EPOCH_START, STAY_AT_LOG_END
+from emulator.scenario.actions.life import Start
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario, loads
 from emulator.scenario.version import Chosen

@@ -4,15 +4,16 @@ from pathlib import Path
 from typing import get_args
 
 from emulator.trace import events
-from emulator.trace.events import AnyEvent, Event
-from emulator.trace.vocabulary import markdown
+from emulator.trace.event import Event
+from emulator.trace.events import AnyEvent
+from tools.documents.trace import markdown
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "trace.md"
 
 
 def test_the_document_is_made_from_the_events() -> None:
     said = DOCUMENT.read_text()
-    assert said.rstrip() == markdown().rstrip(), "run: python -m emulator.trace.vocabulary"
+    assert said.rstrip() == markdown().rstrip(), "run: python -m tools.documents.trace"
 
 
 def test_every_kind_of_event_is_in_the_union_that_readers_decode() -> None:

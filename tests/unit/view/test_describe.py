@@ -9,10 +9,10 @@ from typing import Any
 from rich.console import Console
 
 from emulator.trace import events as e
+from emulator.trace.state.snapshot import Snapshot
 from emulator.trace.values import LoggedOp, Offset, PartitionState, TopicPartition
 from emulator.view.describe import Description, describe
 from emulator.view.describe_text import IN_FULL, render_description
-from emulator.view.snapshot import Snapshot
 from tests.unit.view.traces import P0, STATE, Script
 
 REPLICAS = (1, 2, 3)

@@ -9,10 +9,10 @@ import msgspec
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 
-from emulator.view.look import Look
-from emulator.view.seen import SeenPartition, SeenState
-from emulator.view.top import Top
-from tests.unit.view.test_seen import look
+from emulator.view.live.screen import Top
+from emulator.view.live.top_model import Look
+from emulator.view.live.zookeeper_view import SeenPartition, SeenState
+from tests.unit.view.test_zookeeper_view import look
 
 
 class Screen:

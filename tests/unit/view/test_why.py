@@ -8,11 +8,11 @@ import json
 import pytest
 from rich.console import Console
 
-from emulator.profiles.guards.base import guards as guards_by_name
+from emulator.kafka.profiles.guards.base import guards as guards_by_name
 from emulator.trace import events as e
 from emulator.trace.reader import Header
+from emulator.trace.state.timeline import derive
 from emulator.trace.values import Lagging, LoggedOp, TopicPartition
-from emulator.view.derive import derive
 from emulator.view.telling import scene
 from emulator.view.why import (
     BY_TIME_ONLY,

@@ -11,6 +11,7 @@ import pytest
 
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
+from emulator.trace.state.timeline import derive
 from emulator.trace.values import (
     EpochRun,
     Lagging,
@@ -21,7 +22,6 @@ from emulator.trace.values import (
     WireOp,
 )
 from emulator.view import wording
-from emulator.view.derive import derive
 from emulator.view.telling import Level, fields_of, partitions_of, scene
 from emulator.view.wording import tell, versions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from zk.server import Address, BadAddress, parse_address
+from zk.real.server import Address, BadAddress, parse_address
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zk import codec
-from zk.codec import (
+from zk.client import codec
+from zk.client.codec import (
     ControllerZNode,
     LeaderAndIsr,
     LeaderIsrAndControllerEpoch,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from zk import codec_admin as codec
-from zk.codec import TopicPartition
-from zk.codec_admin import BrokerInfo, ConfigChange, EndPoint, LogDirEvent
+from zk.client import codec_admin as codec
+from zk.client.codec import TopicPartition
+from zk.client.codec_admin import BrokerInfo, ConfigChange, EndPoint, LogDirEvent
 from zk.errors import MalformedZNode
 
 PLAIN = EndPoint("PLAINTEXT", "PLAINTEXT", "h1", 9092)

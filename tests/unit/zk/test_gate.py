@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from zk.gate import Gate
+from zk.real.pause_gate import Gate
 
 
 class Waiting:

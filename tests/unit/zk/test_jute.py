@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zk import jute
 from zk.errors import Code
 from zk.ops import (
     Check,
@@ -28,6 +27,7 @@ from zk.ops import (
     Stat,
     Sync,
 )
+from zk.real import jute
 
 paths = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20).map(lambda name: "/" + name)
 data = st.none() | st.binary(max_size=40)

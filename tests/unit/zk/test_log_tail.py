@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.zk.written_log import HEAD, PADDING, create, error, log, record, set_data
-from zk.txnlog import Entry, LogTail, read_log
+from zk.real.txnlog import Entry, LogTail, read_log
 
 SESSION = 0x1000
 SIZES = (0, 10, 16_000, 16_384, 40_000, 200_000, 1)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.unit.zk.virtual_lane import VirtualLane
 from tests.unit.zk.world import Client, World
 from zk import paths
-from zk.codec import ReplicaAssignment, encode_topic
-from zk.mirror import PARENTS, SINGLE, Mirror
+from zk.client.codec import ReplicaAssignment, encode_topic
 from zk.ops import Create, Delete, GetChildren, GetData, SetData
+from zk.real.mirror import PARENTS, SINGLE, Mirror
 
 SESSION_MS = 3000
 NOTIFICATION = paths.isr_change_notification_sequence("0000000001")

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zk import codec
-from zk.codec import TopicPartition
-from zk.java_hash import hash_set_order, java_hash, signed
-from zk.scala_order import (
+from zk.client import codec
+from zk.client.codec import TopicPartition
+from zk.scala.java_hash import hash_set_order, java_hash, signed
+from zk.scala.scala_order import (
     immutable_order,
     partition_and_replica_hash,
     small_table_else_trie,

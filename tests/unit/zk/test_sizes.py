@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from emulator.broker.context import describe
+from emulator.kafka.broker.context import describe
 from tests.unit.zk.test_jute import requests
-from zk.jute import encode_request, frame
 from zk.ops import Check, Multi, Request, SetData
 from zk.paths import CONTROLLER_EPOCH
+from zk.real.jute import encode_request, frame
 from zk.sizes import request_bytes
 
 

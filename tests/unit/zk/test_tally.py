@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from zk.errors import Code
 from zk.ops import Check, Create, GetData, Multi, SetData
 from zk.patterns import pattern_of
-from zk.tally import Tally, Times, kind_of
+from zk.real.latency_stats import Tally, Times, kind_of
 
 CHANGES = "/isr_change_notification"
 STATE = "/brokers/topics/<topic>/partitions/<n>/state"

@@ -8,6 +8,7 @@ import copy
 import pytest
 
 from zk.errors import Code
+from zk.model.tree import Tree
 from zk.ops import (
     Check,
     Create,
@@ -26,7 +27,6 @@ from zk.ops import (
     Sync,
     WatchedEvent,
 )
-from zk.tree import Tree
 
 ALICE, BOB = 1, 2
 EPHEMERAL, SEQUENTIAL = CreateMode.EPHEMERAL, CreateMode.PERSISTENT_SEQUENTIAL

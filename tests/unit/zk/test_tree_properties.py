@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zk.errors import Code
+from zk.model.tree import Tree, parent_of
 from zk.ops import (
     Check,
     Create,
@@ -20,7 +21,6 @@ from zk.ops import (
     Request,
     SetData,
 )
-from zk.tree import Tree, parent_of
 
 SESSIONS = (1, 2, 3)
 PATHS = ["/a", "/b", "/a/x", "/a/y", "/a/x/1", "/b/z"]

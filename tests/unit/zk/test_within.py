@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zk.ops import Transaction
-from zk.txnlog import Entry, within
+from zk.real.txnlog import Entry, within
 
 
 def entries(*transactions: Transaction) -> list[Entry]:

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.unit.zk.virtual_lane import VirtualClock, VirtualLane
-from zk.ensemble import Ensemble
 from zk.errors import Code
-from zk.model_client import ModelSession
+from zk.model.ensemble import Ensemble
+from zk.model.model_client import ModelSession
 from zk.ops import Multi, Reply, Request, SessionState, Transaction, WatchedEvent, name_of
 
 HALF_MS = {

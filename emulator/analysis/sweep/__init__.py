@@ -1,0 +1,1 @@
+"""Grids of runs on Spark executors, and runs into data sets."""

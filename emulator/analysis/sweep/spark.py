@@ -1,0 +1,160 @@
+"""A grid on Spark executors: given out, watched, broken off, gone on with.
+
+Owns the driver's side: which batches are still to be played, progress as it is on disk, and an end
+that leaves nothing half-done. What a batch does is `sweep.batch`'s; a task that is tried again or
+twice at once does it again. The data set's folder has one path for the driver and all executors.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from threading import Event, Thread
+
+import msgspec
+from pyspark import SparkContext
+from pyspark.accumulators import Accumulator, AccumulatorParam
+
+from emulator.analysis.errors import AnalysisError, why
+from emulator.analysis.sweep.batch import Done, Work, done, play_batch, violated_runs
+from emulator.analysis.sweep.grid import Batch, Grid, batches
+from emulator.scenario.errors import UserError
+
+MANIFEST = "sweep.json"
+GROUP = "isr-sweep"
+LOOK_EVERY_S = 0.25
+
+
+class Progress(msgspec.Struct):
+    """How far a sweep is; `before` runs were there when it was resumed."""
+
+    runs: int
+    of: int
+    before: int
+    violated: int
+    seconds: float
+
+    @property
+    def per_second(self) -> float:
+        return (self.runs - self.before) / max(self.seconds, 1e-6)
+
+    @property
+    def left_s(self) -> float | None:
+        """None: nothing is known yet."""
+        return (self.of - self.runs) / self.per_second if self.runs > self.before else None
+
+
+OnProgress = Callable[[Progress], None]
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """`sweep.json`: which grid a data set is of."""
+
+    digest: str
+    grid: Grid
+
+
+def prepare(grid: Grid, base: Path, *, resume: bool) -> list[Batch]:
+    """The batches that are left; UserError where the folder is somebody else's."""
+    file = base / MANIFEST
+    mine = Manifest(grid.digest(), grid)
+    if resume and not file.exists():
+        raise UserError(f"--resume: {base} has no {MANIFEST}: no sweep was begun there")
+    if resume:
+        before = msgspec.json.decode(file.read_bytes(), type=Manifest)
+        if before.digest != mine.digest:
+            raise UserError(f"--resume: {file} is of another grid, scenario, or version of isr")
+    elif base.exists() and any(base.iterdir()):
+        raise UserError(f"--out {base}: is not empty; --resume goes on with a sweep")
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(mine), indent=2))
+    except OSError as error:
+        raise UserError(f"--out {base}: {error.strerror}") from None
+    there = done(base)
+    return [batch for batch in batches(grid) if batch.number not in there]
+
+
+def sweep(
+    context: SparkContext,
+    grid: Grid,
+    base: Path,
+    left: list[Batch],
+    on_progress: OnProgress,
+    work: Work = play_batch,
+) -> None:
+    """Play what is left. KeyboardInterrupt cancels the tasks; what is complete stays."""
+    counted = _Counted(grid, base, left)
+    job = _Job(context, partial(_play, work, grid, base), left)
+    try:
+        while not job.over.wait(LOOK_EVERY_S):
+            on_progress(counted.now(job.finished()))
+    except KeyboardInterrupt:
+        context.cancelJobGroup(GROUP)
+        job.over.wait(30)
+        raise
+    if job.failure is not None:
+        raise AnalysisError(f"the sweep failed: {why(job.failure)}; --resume goes on with it")
+    on_progress(counted.now(job.finished()))
+
+
+def _play(work: Work, grid: Grid, base: Path, batch: Batch) -> Done:
+    return work(grid, base, batch)
+
+
+class _Counted:
+    """Runs that are done: those of before, and those of tasks that have ended."""
+
+    def __init__(self, grid: Grid, base: Path, left: list[Batch]) -> None:
+        self.of = grid.runs
+        self.before = grid.runs - sum(len(batch.seeds) for batch in left)
+        self._violated_before = violated_runs(base) if self.before else 0
+        self._began_s = time.monotonic()
+
+    def now(self, finished: list[Done]) -> Progress:
+        runs = self.before + sum(one.runs for one in finished)
+        violated = self._violated_before + sum(one.violated for one in finished)
+        return Progress(runs, self.of, self.before, violated, time.monotonic() - self._began_s)
+
+
+class _Job:
+    """Spark's job, waited for by a thread of its own; an accumulator brings what tasks did."""
+
+    def __init__(
+        self, context: SparkContext, play: Callable[[Batch], Done], left: list[Batch]
+    ) -> None:
+        self.over = Event()
+        self.failure: BaseException | None = None
+        self._context, self._left = context, left
+        self._finished = context.accumulator([], _Appended())
+        self._play = partial(_told, play, self._finished)
+        Thread(target=self._run, name=GROUP, daemon=True).start()
+
+    def finished(self) -> list[Done]:
+        """An attempt that was made twice counts once."""
+        return list({one.number: one for one in self._finished.value}.values())
+
+    def _run(self) -> None:
+        try:
+            if self._left:
+                self._context.setJobGroup(GROUP, "isr sweep", interruptOnCancel=True)
+                rdd = self._context.parallelize(self._left, len(self._left))
+                rdd.foreach(self._play)
+        except BaseException as error:  # noqa: BLE001
+            self.failure = error
+        finally:
+            self.over.set()
+
+
+def _told(play: Callable[[Batch], Done], finished: Accumulator[list[Done]], batch: Batch) -> None:
+    finished.add([play(batch)])
+
+
+class _Appended(AccumulatorParam[list[Done]]):
+    def zero(self, value: list[Done]) -> list[Done]:
+        return []
+
+    def addInPlace(self, value1: list[Done], value2: list[Done]) -> list[Done]:  # noqa: N802
+        return [*value1, *value2]

@@ -1,0 +1,104 @@
+"""A run directory into a data set, afterwards: its trace, and its ZooKeeper server's own log.
+
+Owns reading a stored run back as rows. A run that is in the data set already is left as it is; its
+log goes beside its events. How the log's file is read is `zk.real.txnlog`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from emulator.analysis.dataset import EVENTS, RunKey
+from emulator.analysis.sweep.recording import key_of
+from emulator.analysis.writer import setting_of, write_piece, write_run
+from emulator.runs import dataset_rows as rows
+from emulator.runs.replay import about_run
+from emulator.runs.run_directory import SCENARIO, SUMMARY, TRACE
+from emulator.runs.summary import Summary
+from emulator.scenario.document import read_text
+from emulator.scenario.errors import UserError
+from emulator.scenario.load import loads
+from emulator.scenario.version import Chosen
+from emulator.trace.events import ZkTransaction
+from emulator.trace.reader import read_events
+from emulator.trace.rows import RunBegan, ZkLogged
+from emulator.trace.values import LoggedOp
+from zk.ops import Transaction
+from zk.real.txnlog import Entry
+
+LOG = "zookeeper-log.parquet"
+
+
+def add_log(
+    directory: Path, base: Path, entries: Sequence[Entry], owners: Mapping[int, int]
+) -> RunKey:
+    """The log of a run's server up to the last transaction that the run saw (it closes its sessions
+    when it is over), and the run itself if it is not there. UserError."""
+    directory = directory.resolve()
+    key, began = _described(directory)
+    if not (base / EVENTS / key.directory).exists():
+        _add_run(directory, base, key, began)
+    traced = {
+        event.zxid: event.t
+        for event in read_events(directory / TRACE)
+        if isinstance(event, ZkTransaction)
+    }
+    last = max(traced, default=0)
+    seen = [entry for entry in entries if entry.transaction.zxid <= last]
+    logged = [_row(entry, owners, traced) for entry in seen]
+    if logged:
+        write_piece(base / EVENTS / key.directory / LOG, logged, setting_of(began))
+    return key
+
+
+def _described(directory: Path) -> tuple[RunKey, RunBegan]:
+    about = about_run(directory)
+    file = directory / SCENARIO
+    switches = tuple(f"{name}={state}" for name, state in about.guards.items())
+    chosen = Chosen(about.profile, switches, about.propagation)
+    scenario = loads(read_text(file, str(file)), about.scenario, str(file), about.set, chosen)
+    began = rows.began(
+        scenario, about.seed, zookeeper=about.zookeeper, sets=about.set, replay=about.repeat
+    )
+    return key_of(scenario, directory.name), began
+
+
+def _add_run(directory: Path, base: Path, key: RunKey, began: RunBegan) -> None:
+    file = directory / SUMMARY
+    try:
+        summary = msgspec.json.decode(file.read_bytes(), type=Summary)
+    except (OSError, msgspec.DecodeError):
+        raise UserError(f"{file}: the run has no summary: it was killed") from None
+    write_run(base, key, began, read_events(directory / TRACE), rows.ended(summary))
+
+
+def _row(entry: Entry, owners: Mapping[int, int], traced: Mapping[int, int]) -> ZkLogged:
+    """`t` is the trace's moment of the same transaction, 0 where it has none."""
+    one = entry.transaction
+    return ZkLogged(
+        *(-1, traced.get(one.zxid, 0), owners.get(one.session_id, 0), "", -1),
+        zxid=one.zxid,
+        op=one.op,
+        path=one.path or None,
+        data=_text(one.data),
+        version=one.version,
+        ephemeral=one.ephemeral,
+        zk_transaction_ops=tuple(map(_op, one.ops)),
+        code=one.code or None,
+        timeout_ms=one.timeout_ms or None,
+        removed=one.removed,
+        session_id=one.session_id,
+        logged_ms=entry.at_ms,
+    )
+
+
+def _op(one: Transaction) -> LoggedOp:
+    facts = one.op, one.path or None, _text(one.data), one.version, one.ephemeral
+    return LoggedOp(*facts, one.code or None)
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "replace")

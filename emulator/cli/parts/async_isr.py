@@ -1,0 +1,80 @@
+"""`isr explore async-isr`: every state of asynchronous ISR updates, and the published model's."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import msgspec
+import typer
+
+from emulator.scenario.errors import UserError
+from emulator.scenario.version import Chosen, read_version
+from emulator.search.async_isr import published
+from emulator.search.async_isr.search import Explorer, Result
+from emulator.search.async_isr.steps import Scope, Steps
+
+MODEL = "async-isr"
+PROFILE = "2.7"
+HELD, BROKEN = 0, 1
+
+
+def explore_async_isr(chosen: Chosen, *, as_json: bool) -> int:
+    """Search, and tell; the exit code."""
+    version = read_version({}, chosen if chosen.profile else _with_profile(chosen))
+    profile = version.of(version.profile)
+    if "rpc" not in profile.propagations:
+        raise UserError(f"--profile {profile.name}: has no AlterIsr; 2.7 and later have")
+    scope, began_s = Scope(), time.monotonic()
+    result = Explorer(Steps(scope, profile)).explore(on_progress=_tell)
+    took_s = time.monotonic() - began_s
+    beside = len(published.states(scope, on_progress=_tell)) if result.complete else None
+    if as_json:
+        told = _json(scope, profile.name, result, beside, took_s)
+        typer.echo(msgspec.json.encode(told))
+    else:
+        _report(scope, profile.name, result, beside, took_s)
+    return BROKEN if result.counterexample else HELD
+
+
+def _with_profile(chosen: Chosen) -> Chosen:
+    return msgspec.structs.replace(chosen, profile=PROFILE)
+
+
+def _tell(states: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{states:,} states\x1b[K\r", end="", file=sys.stderr, flush=True)
+
+
+def _report(scope: Scope, profile: str, result: Result, beside: int | None, took_s: float) -> None:
+    typer.echo(
+        f"scope      {scope.replicas} replicas, {scope.versions} versions, "
+        f"{scope.offsets} offsets, rules of {profile}"
+    )
+    whole = "complete" if result.complete else "up to the first counterexample"
+    typer.echo(
+        f"states     {result.states:,}, {result.transitions:,} transitions, depth {result.depth}, "
+        f"{whole}, {took_s:.1f} s"
+    )
+    if beside is not None:
+        typer.echo(f"published  {beside:,} states (AsyncIsr.tla; docs/explore.md says why)")
+    for number, words in enumerate(result.counterexample, 1):
+        typer.echo(f"  {number:>2}  {words}")
+    said = "violated" if result.counterexample else "holds in every state"
+    typer.echo(f"verdict    ValidHighWatermark {said}")
+
+
+def _json(
+    scope: Scope, profile: str, result: Result, beside: int | None, took_s: float
+) -> dict[str, Any]:
+    """`scope`, `profile`, `states`, `transitions`, `depth`, `complete`, `seconds`, `published`
+    (states of the published model; null with a counterexample), `counterexample` (its steps, empty
+    where there is none)."""
+    return {
+        "scope": msgspec.to_builtins(scope),
+        "profile": profile,
+        **msgspec.to_builtins(result),
+        "seconds": round(took_s, 3),
+        "published": beside,
+    }

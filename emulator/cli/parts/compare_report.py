@@ -1,0 +1,159 @@
+"""What `isr compare` shows at its end: both sides' figures, what broke, and where it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from emulator.runs.comparison import Compared, Figures
+from emulator.runs.summary import Quantiles
+from emulator.view.compare_page import Page
+from emulator.view.compare_page import Table as PageTable
+
+TIMES = (
+    ("effective_ms", "decision → effective"),
+    ("controller_ms", "decision → controller's cache"),
+    ("metadata_ms", "decision → a broker's metadata"),
+    ("produce_ms", "record → acknowledged"),
+)
+COUNTS = (
+    ("isr_changes", "ISR changes"),
+    ("rejected_updates", "rejected updates"),
+    ("cas_conflicts", "CAS conflicts"),
+    ("notifications", "notifications"),
+    ("alter_isr_requests", "AlterIsr requests"),
+    ("update_metadata_requests", "UpdateMetadata requests"),
+    ("changes_never_shown", "versions never shown, per broker"),
+    ("changes_not_yet_known", "changes not yet known at the end"),
+    ("sessions_expired", "sessions expired"),
+    ("controller_elections", "controller elections"),
+    ("leader_elections", "leader elections"),
+    ("acknowledged", "records acknowledged"),
+    ("refused", "records refused"),
+    ("lost", "acknowledged records lost"),
+)
+STUCK = "partitions stuck at the end"
+NEWS = frozenset({"rejected updates", "CAS conflicts", "acknowledged records lost", STUCK})
+TIME_HEADS = ("milliseconds", "", "count", "p50", "p95", "p99", "max")
+Row = tuple[str, str, str, str]
+"""What, each side's, and the second over the first."""
+
+
+def report(console: Console, found: Compared, directory: Path) -> None:
+    """The tables, what broke, and the command that makes them again, last."""
+    sides = list(found.paths.items())
+    console.print(_table(TIME_HEADS, _time_rows(sides), 2))
+    console.print()
+    console.print(_table(("", *found.paths, ""), _rows(sides), 1))
+    console.print()
+    for name, side in sides:
+        for line in _troubles(name, side):
+            console.print(Text(line, "bold red"), soft_wrap=True)
+    if found.broken_off:
+        console.print("broken off: these are the seeds that both sides had played")
+    for name, side in sides:
+        if side.run_directory is not None:
+            console.print(f"run of {name:9}  {escape(side.run_directory)}", soft_wrap=True)
+    console.print(f"page and json     {escape(str(directory))}", soft_wrap=True)
+    console.print(f"repeat it         {escape(found.repeat)}", soft_wrap=True)
+
+
+def page_of(found: Compared, curves: Sequence[Mapping[str, Sequence[float]]]) -> Page:
+    """The same for the page; `curves`: of each side its distributions by name."""
+    sides = list(found.paths.items())
+    where = "in virtual time" if found.zookeeper == "simulated" else f"on {found.zookeeper}"
+    names = tuple(found.paths)
+    return Page(
+        title=f"{found.scenario}: {' and '.join(names)}",
+        about=f"{found.seeds} plays of each, {where}, from seed {found.first_seed:#x}: the same"
+        " scenario, seeds and faults through both.",
+        names=names,
+        distributions={
+            words: {side: of[f"{name[:-3]}_us"] for side, of in zip(names, curves, strict=True)}
+            for name, words in TIMES
+        },
+        times=PageTable(TIME_HEADS, list(_time_rows(sides))),
+        rest=PageTable(("", *names, f"{names[1]} to {names[0]}"), list(_rows(sides))),
+        troubles=[line for name, side in sides for line in _troubles(name, side)],
+        repeat=found.repeat,
+    )
+
+
+def _table(heads: Sequence[str], rows: Iterable[tuple[str, ...]], words: int) -> Table:
+    """The first `words` columns are words, the others numbers."""
+    table = Table(box=None, padding=(0, 2), pad_edge=False)
+    for place, head in enumerate(heads):
+        table.add_column(head, justify="left" if place < words else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _time_rows(sides: Sequence[tuple[str, Figures]]) -> Iterator[tuple[str, ...]]:
+    for name, words in TIMES:
+        for place, (side, figures) in enumerate(sides):
+            times: Quantiles = getattr(figures, name)
+            cells = [number(value) for value in (times.p50, times.p95, times.p99, times.max)]
+            yield "" if place else words, side, f"{times.count:,}", *cells
+
+
+def _rows(sides: Sequence[tuple[str, Figures]]) -> Iterator[Row]:
+    """Everything that is one number a side; what is nothing on both is left out, unless that it is
+    nothing is the news."""
+    for row in _every_row(sides):
+        if row[0] in NEWS or any(cell not in ("0", "–") for cell in row[1:3]):
+            yield row
+
+
+def _every_row(sides: Sequence[tuple[str, Figures]]) -> Iterator[Row]:
+    a, b = sides[0][1], sides[1][1]
+    yield _row("plays", a.runs, b.runs)
+    stale = [one.stale_metadata_ms for one in (a, b)]
+    yield _row("metadata stale, ms a play, all brokers", stale[0]["per_run"], stale[1]["per_run"])
+    yield _row("metadata stale, longest, ms", stale[0]["max"], stale[1]["max"])
+    gaps = a.no_acknowledgement_ms_max, b.no_acknowledgement_ms_max
+    yield _row("longest without an acknowledgement, ms", *gaps)
+    for name, words in COUNTS:
+        yield _row(words, a.counts.get(name, 0), b.counts.get(name, 0))
+    yield _row(STUCK, a.stuck_partitions, b.stuck_partitions)
+    for who in ("leader", "controller"):
+        for what in ("writes", "reads", "watches", "bytes"):
+            each = [side.zookeeper[who].per_change[what] for side in (a, b)]
+            yield _row(f"ZooKeeper {what} per ISR change, {who}", *each)
+
+
+def _row(words: str, a: float | None, b: float | None) -> Row:
+    return words, number(a), number(b), ratio(a, b)
+
+
+def ratio(a: float | None, b: float | None) -> str:
+    """How the second compares with the first: `÷ 1,900`, `× 2.5`, or nothing to say."""
+    if not a or not b or a == b:
+        return ""
+    return f"÷ {number(a / b)}" if a > b else f"× {number(b / a)}"
+
+
+def number(value: float | None) -> str:
+    """Three digits that matter."""
+    if value is None:
+        return "–"
+    if value == int(value) or abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def _troubles(name: str, side: Figures) -> Iterator[str]:
+    for partition, count in side.stuck.items():
+        yield f"{name}: {partition} stuck at the end of {count} of {side.runs} plays"
+    for invariant, count in side.broken_invariants.items():
+        yield f"{name}: BROKEN in {count} of {side.runs} plays: {invariant}"
+    for hazard, count in side.hazards.items():
+        yield f"{name}: a hazard of Kafka's in {count} of {side.runs} plays: {hazard}"
+    if side.runs_too_late:
+        late = f"{side.runs_too_late} of {side.runs} plays"
+        yield f"{name}: {late} unknown: the kernel was too late; a quieter machine is needed"

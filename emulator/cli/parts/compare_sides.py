@@ -1,0 +1,155 @@
+"""What `isr compare` sets side by side: both sides of the options, and the command to repeat it.
+
+Owns which versions, paths, settings and guards each side has, and what the sides are called. It
+must not know how they are played.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from emulator.cli.parts.options import announcement, check_playable, words_of
+from emulator.cli.parts.target import SIMULATED
+from emulator.kafka.profiles.base import profiles
+from emulator.runs.comparison import Variant
+from emulator.runs.side_by_side import Asked, Keep
+from emulator.scenario import shipped
+from emulator.scenario.errors import UserError
+from emulator.scenario.load import load
+from emulator.scenario.version import Chosen
+
+BOTH_PATHS = "2.7"
+"""The version that plays both ways of propagation, where the scenario's own has only one."""
+PATHS = ("zk", "rpc")
+
+
+class Both(NamedTuple):
+    """What was said of both sides. `profile`, `propagation`: empty if not named."""
+
+    profile: str
+    propagation: str
+    sets: tuple[str, ...]
+    guards: tuple[str, ...]
+
+
+class Own(NamedTuple):
+    """What one side has, what it shares with the other included. `profile`, `propagation`: empty
+    if not named."""
+
+    profile: str
+    propagation: str
+    sets: tuple[str, ...]
+    guards: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        profile: str | None,
+        propagation: str | None,
+        sets: Sequence[str] | None,
+        guards: Sequence[str] | None,
+        *,
+        both: Both,
+    ) -> Own:
+        """From this side's options, and those of both: its own come last, and win."""
+        return cls(
+            profile or "",
+            propagation or both.propagation,
+            (*both.sets, *(sets or ())),
+            (*both.guards, *(guards or ())),
+        )
+
+
+class Given(NamedTuple):
+    """What both sides have in common."""
+
+    scenario: str
+    seed: int
+    zookeeper: str
+    time_scale: int
+    out: Path
+
+    def sides(self, own: Sequence[Own], both: Both) -> tuple[Variant, Variant]:
+        """Both sides, each known to be playable."""
+        versions = self._versions(own, both)
+        names = _names(versions)
+        a, b = (
+            self._side(name, Chosen(version, of_side.guards, path), of_side.sets)
+            for name, (version, path), of_side in zip(names, versions, own, strict=True)
+        )
+        return a, b
+
+    def _versions(self, own: Sequence[Own], both: Both) -> list[tuple[str, str]]:
+        """(profile, propagation) of each side; empty: the profile's own. Sides that differ in
+        nothing else are both paths of one version."""
+        named = any(one.profile for one in own)
+        if both.profile and named:
+            raise UserError("--profile names the version of both sides, --a and --b one each")
+        scenarios = both.profile or load(shipped.find(self.scenario)).profile
+        if named or own[0] != own[1]:
+            return [(one.profile or scenarios, one.propagation) for one in own]
+        if both.propagation:
+            raise UserError(
+                f"--propagation {both.propagation} for both sides, and nothing else differs: name"
+                " what does (--a, --b, --set-a, --guard-a), or leave it out to compare both paths"
+            )
+        able = both.profile != "" or set(PATHS) <= set(profiles()[scenarios].propagations)
+        return [(scenarios if able else BOTH_PATHS, path) for path in PATHS]
+
+    def _side(self, name: str, chosen: Chosen, sets: tuple[str, ...]) -> Variant:
+        """One side, with the command that plays one seed of it."""
+        loaded = load(shipped.find(self.scenario), sets, chosen)
+        check_playable(loaded, self.zookeeper, self.time_scale)
+
+        def repeat(seed: int) -> str:
+            words = words_of(self.scenario, seed, self.zookeeper, self.time_scale, list(sets))
+            return shlex.join(["isr", "run", *words, *chosen.words(), *self._out()])
+
+        return Variant(name, loaded, sets, repeat)
+
+    def asked(
+        self, sides: tuple[Variant, Variant], number: int, jobs: int, keep: Keep | None
+    ) -> Asked:
+        """All that is to be played."""
+        return Asked(
+            sides=sides,
+            seeds=range(self.seed, self.seed + number),
+            jobs=jobs,
+            zookeeper=self.zookeeper,
+            time_scale=self.time_scale,
+            base=self.out,
+            keep=keep,
+        )
+
+    def announced(self, sides: tuple[Variant, Variant], number: int) -> str:
+        """The first line: the seed, before anything can go wrong."""
+        scenario, names = sides[0].scenario, " and ".join(side.name for side in sides)
+        words = f"{scenario.name}: {names}, {number} each"
+        return announcement(words, self.seed, self.zookeeper, scenario.duration_us)
+
+    def repeat(self, options: Mapping[str, object]) -> str:
+        """The command that makes the same comparison."""
+        words = ["isr", "compare", self.scenario, "--seed", f"{self.seed:#x}"]
+        if self.zookeeper != SIMULATED:
+            words += ["--zookeeper", self.zookeeper]
+        if self.time_scale != 1:
+            words += ["--time-scale", str(self.time_scale)]
+        for option, value in options.items():
+            for one in value if isinstance(value, list) else [value]:
+                words += [] if one is None else [option, str(one)]
+        return shlex.join([*words, *self._out()])
+
+    def _out(self) -> list[str]:
+        return [] if self.out == Path("runs") else ["--out", str(self.out)]
+
+
+def _names(versions: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """What tells the sides apart: the path, the version, or just that there are two."""
+    for part in (1, 0):
+        one, other = (version[part] for version in versions)
+        if one and other and one != other:
+            return one, other
+    return "a", "b"

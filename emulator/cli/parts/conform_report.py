@@ -1,0 +1,184 @@
+"""What `isr conform` says of one recording: the seven points, the first difference, the delays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from emulator.conformance.compare import Difference, Examined, Timing, Verdict
+from emulator.conformance.distance import NEAR_ENOUGH
+from emulator.conformance.recording import Recording
+from emulator.conformance.repeatability import Near
+from emulator.search.guided.choices import RERUNS, Choices, ChosenRun
+from emulator.search.guided.guided import Guided, names_of
+
+POINTS = {
+    1: "state znodes and who wrote them",
+    2: "notifications and their deletion",
+    3: "controllers, registrations, sessions",
+    4: "control requests at each broker",
+    5: "decisions of leaders, truncations",
+    6: "ZooKeeper requests by thread",
+    7: "what producers were told",
+}
+_COLUMNS = 64
+
+
+def verdict_lines(verdict: Verdict) -> Iterator[str]:
+    """All of it, line by line."""
+    word = "matched" if verdict.matched else "NOT matched"
+    agree = f"{verdict.seeds_agreeing} of {verdict.seeds} agree in points 1, 3 and 4"
+    yield f"{verdict.recording}: {word}; {agree}"
+    for point, text in POINTS.items():
+        equal = f"{verdict.agreeing_by_point[point]} of {verdict.seeds} equal"
+        missed = "" if verdict.points[point] else "   NOT matched"
+        yield f"  point {point}  {text:<38}{equal:>18}{missed}"
+    yield from _agreeing(verdict)
+    yield from _differences(verdict)
+    yield from _delays(verdict.timings)
+
+
+def _agreeing(verdict: Verdict) -> Iterator[str]:
+    """Which runs agree, where it is not all of them; `--only` plays these seeds again."""
+    if 0 < verdict.seeds_agreeing < verdict.seeds:
+        listed = ",".join(run.removeprefix("seed ") for run in verdict.agreeing)
+        yield f"  agree: {listed}"
+
+
+def _differences(verdict: Verdict) -> Iterator[str]:
+    found = [d for d in verdict.nearest_differences.values() if d is not None]
+    if not found:
+        return
+    yield f"  nearest: {verdict.nearest_run}, which first differs in each point at"
+    for difference in found:
+        yield from _difference(difference)
+
+
+def _difference(difference: Difference) -> Iterator[str]:
+    yield f"    point {difference.point}, {difference.key}, entry {difference.entry}"
+    for side in ("before", "real", "run"):
+        entries: Sequence[object] = getattr(difference, side)
+        label = "both" if side == "before" else side
+        for text in [said(entry) for entry in entries] or ["(nothing)"] * (side != "before"):
+            yield f"      {label:<6}{text}"
+            label = ""
+
+
+def play_lines(plays: Sequence[Examined], verdict: Verdict) -> Iterator[str]:
+    """Of live plays each one, with the races that it lost: what came out otherwise than recorded.
+    Where the recording is not matched, what none of them won."""
+    yield f"{verdict.recording}: {len(plays)} live plays"
+    for number, run in enumerate(plays, 1):
+        lost = [
+            f"{difference.key} (point {point})"
+            for point, differences in run.differences.items()
+            for difference in differences
+        ]
+        word = "agrees" if run.agrees else "does not agree"
+        races = f"lost: {', '.join(lost)}" if lost else "lost none"
+        yield f"  play {number}, {run.run}: {word}; {races}"
+    if verdict.differences:
+        of = "that agrees" if verdict.seeds_agreeing else "(the nearest is shown)"
+        yield f"  lost by every play {of}"
+        for difference in verdict.differences:
+            yield from _difference(difference)
+            yield f"      {_race(difference)}"
+
+
+def _race(difference: Difference) -> str:
+    """What kind of race it was, as far as the entries tell."""
+    real, run = list(map(said, difference.real)), list(map(said, difference.run))
+    if not run:
+        return "the recorded cluster has it, our play has not"
+    if not real:
+        return "our play has it, the recorded cluster has not"
+    if sorted(real) == sorted(run):
+        return "the same, in another order"
+    if real[0] in run:
+        return "our play has something more before it"
+    if run[0] in real:
+        return "our play leaves something out before it"
+    return "something else happened first"
+
+
+def said(entry: Any) -> str:
+    """An entry of a lane in one line: the fields that it has."""
+    if isinstance(entry, str):
+        return entry
+    names: tuple[str, ...] = getattr(entry, "_fields", ())
+    if not names:
+        return " ".join(map(str, entry)) if isinstance(entry, tuple) else str(entry)
+    shown = ((name, getattr(entry, name)) for name in names)
+    return "  ".join(
+        str(value) if name in ("kind", "op", "said", "path") else f"{name} {_short(value)}"
+        for name, value in shown
+        if value is not None and value != ()
+    )
+
+
+def _short(value: object) -> str:
+    if isinstance(value, tuple) and value and isinstance(value[0], tuple):
+        return ", ".join(_short(part) for part in value)
+    return str(value).replace(" ", "")
+
+
+def _delays(timings: Sequence[Timing]) -> Iterator[str]:
+    if not timings:
+        return
+    outside = sum(not timing.inside for timing in timings)
+    head = f"delays, ms: {len(timings)}, {outside or 'none'} outside"
+    yield f"  {head:<{_COLUMNS}}{'recorded':>9}{'min':>8}{'median':>8}{'max':>8}"
+    for timing in timings:
+        yield _delay(timing)
+
+
+def _delay(timing: Timing) -> str:
+    figures = "".join(
+        f"{'-' if ms is None else ms:>8}" for ms in (timing.min_ms, timing.p50_ms, timing.max_ms)
+    )
+    mark = "" if timing.inside else "   OUTSIDE"
+    return f"    {timing.what:<{_COLUMNS - 2}}{timing.recorded_ms:>9}{figures}{mark}"
+
+
+def guided_lines(result: Guided) -> Iterator[str]:
+    """What a search found or not, its draws, every choice."""
+    progress, choices = result.progress, result.choices
+    of = "" if len(choices.runs) == 1 else f" by {len(choices.runs)} runs"
+    how = f"a match{of}" if result.found else "no match"
+    yield (
+        f"{choices.recording}: {how} after {progress.seconds:.1f} s, {progress.searches} searches,"
+        f" {progress.total} draws ({progress.draws_per_second:.0f} per second)"
+    )
+    if result.found:
+        yield (
+            f"  its delays are judged with {RERUNS} reruns with other latencies,"
+            f" of which {result.reruns_agreeing} agree"
+        )
+    yield f"  latencies of version {choices.latencies}"
+    yield "  draws per stretch  " + "  ".join(f"{s}: {n}" for s, n in choices.draws.items())
+    for name, run in zip(names_of(choices), choices.runs, strict=True):
+        yield f"  {name}, base seed {run.seed}"
+        for chosen in run.chosen:
+            which = " ".join(part for part in (chosen.actor, chosen.purpose) if part) or "all"
+            yield f"  choice  stretch {chosen.stretch:>3}  {which:<58}  seed {chosen.seed:#018x}"
+
+
+def chosen_line(choices: Choices, run: ChosenRun, played: Recording) -> str:
+    """What was played from a file of choices."""
+    return (
+        f"{choices.recording}: {len(run.chosen)} choices, base seed {run.seed}: played,"
+        f" {len(played.events)} facts, {len(played.results)} results of producers"
+    )
+
+
+def distance_lines(result: Near) -> Iterator[str]:
+    """Per point, how far real runs are apart, and ours from them."""
+    yield f"{len(result.recordings)} real runs, {result.runs} of ours; median distances"
+    head = f"{'real to real':>14}{'ours to real':>14}{'ratio':>8}"
+    yield f"  {'point':<44}{head}   (at most {NEAR_ENOUGH})"
+    for point, medians in result.distance.points.items():
+        text = f"{point}  {POINTS[int(point)]}" if point.isdigit() else point
+        ratio = "-" if medians.ratio is None else f"{medians.ratio:.2f}"
+        figures = f"{medians.real_to_real:>14.3f}{medians.run_to_real:>14.3f}{ratio:>8}"
+        yield f"  {text:<44}{figures}{'' if medians.near_enough else '   TOO FAR'}"
+    yield f"  can a two-sample test tell them apart? p = {result.distance.p:.3f} (below 0.05: yes)"

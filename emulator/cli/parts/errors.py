@@ -1,0 +1,119 @@
+"""How a command ends when it cannot do what was asked: one line on standard error, an exit code.
+
+64: the user's mistake, or something that the user's machine lacks. 70: a fault of ours (with the
+file that has its traceback) or of the machine (a full disk). Never a traceback on the terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from emulator.kernel.scheduler import TaskFailed
+from emulator.runs.run_directory import RunDirectoryError
+from emulator.scenario.errors import UserError
+
+USER, FAULT, INTERRUPTED, BROKEN_PIPE = 64, 70, 130, 141
+_UsageError: Any = typer.BadParameter.__mro__[2]  # click's own base, wherever typer keeps it
+
+
+@contextmanager
+def writing(file: Path) -> Iterator[None]:
+    """Meanwhile it is the user's mistake if this file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{file}: cannot be written: {error.strerror}") from None
+
+
+class Fault(Exception):
+    """A fault of ours whose traceback is kept already."""
+
+    def __init__(self, cause: BaseException, kept: Path | None) -> None:
+        where = f"; the traceback is in {kept}" if kept else ""
+        super().__init__(f"a fault of ours: {type(cause).__name__}: {one_line(cause)}{where}")
+
+
+def tell(error: BaseException) -> int:
+    """Say what went wrong, in one line; the exit code."""
+    if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
+        return _reader_is_gone()  # rich turns it into a SystemExit
+    if isinstance(error, SystemExit):
+        raise error
+    error = _inner(error)
+    code = exit_code(error)
+    text = _usage(error) if isinstance(error, _UsageError) else one_line(error)
+    if code is None:
+        fault = Fault(error, _keep(error))
+        code, text = FAULT, str(fault)
+    print(f"isr: {text}", file=sys.stderr)
+    return code
+
+
+def exit_code(error: BaseException) -> int | None:
+    """The exit code of an exception that explains itself; None for one that should not be."""
+    from emulator.analysis.errors import AnalysisError
+    from emulator.trace.reader import BadTrace
+    from emulator.view.stored import NoRun
+    from emulator.worlds.errors import DidNotComeUp
+    from emulator.worlds.processes.local_brokers import BrokerEnded
+    from zk.real.server import ServerError, StartFailed
+
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
+        return INTERRUPTED
+    if isinstance(error, Fault | RunDirectoryError | StartFailed | DidNotComeUp | BrokerEnded):
+        return FAULT
+    if isinstance(error, UserError | ServerError | BadTrace | NoRun | AnalysisError | _UsageError):
+        return USER
+    return None
+
+
+def explains_itself(error: BaseException) -> bool:
+    """Is its message all that the user needs?"""
+    return exit_code(_inner(error)) is not None
+
+
+def one_line(error: BaseException) -> str:
+    """An exception's message without line breaks."""
+    text = " ".join(str(error).split())
+    return "interrupted" if isinstance(error, KeyboardInterrupt | typer.Abort) else text
+
+
+def _inner(error: BaseException) -> BaseException:
+    """A kernel task that failed has its error inside."""
+    while isinstance(error, TaskFailed) and exit_code(error.error) is not None:
+        error = error.error
+    return error
+
+
+def _usage(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    hint = f" (see {context.command_path} --help)" if context else ""
+    return " ".join(str(error.format_message()).split()) + hint
+
+
+def _keep(error: BaseException) -> Path | None:
+    """Write the traceback to a temporary file."""
+    text = "".join(traceback.format_exception(error))
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="isr-traceback-", suffix=".txt", delete=False
+        ) as file:
+            file.write(text)
+    except OSError:
+        return None
+    return Path(file.name)
+
+
+def _reader_is_gone() -> int:
+    """Whoever read our output has closed it (`isr ... | head`): nobody is there to be told."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE

@@ -1,0 +1,332 @@
+"""What `isr play` does with a line that was typed, and what it shows after it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+from rich.console import Console
+
+from emulator.cli.parts.errors import writing
+from emulator.runs.by_hand import ByHand, NotDone
+from emulator.runs.perform import SIMULATED, header_of
+from emulator.scenario.actions.base import Stimulus, stimuli
+from emulator.scenario.errors import UserError, instead_of
+from emulator.scenario.load import LoadedScenario
+from emulator.scenario.schema import Settings
+from emulator.scenario.typed import SHORT, cluster_of, read_typed, usage
+from emulator.scenario.units import BadDuration, duration_us, show_us
+from emulator.scenario.written import parameters, write_scenario
+from emulator.trace.events import AnyEvent
+from emulator.trace.state.snapshot import snapshot
+from emulator.trace.state.timeline import Derived, derive
+from emulator.view import selectors as asked
+from emulator.view.describe import describe
+from emulator.view.describe_text import render_description
+from emulator.view.lanes import render_lanes
+from emulator.view.live_lanes import Growing
+from emulator.view.rows import tells_a_story
+from emulator.view.why import NoSuchChange, tell_why
+from emulator.view.why_text import render_why
+
+SLOW_S = 0.5
+
+
+class Quit(Exception):
+    """Enough."""
+
+
+class Table:
+    """Where one sits and plays. A line that cannot be done is a UserError, and changes nothing."""
+
+    def __init__(
+        self,
+        console: Console,
+        hand: ByHand,
+        loaded: LoadedScenario,
+        file: Path,
+        settings: Settings,
+    ) -> None:
+        self.console, self.hand, self.file = console, hand, file
+        self._loaded, self._settings = loaded, settings
+        self._growing = Growing()
+        self._saved = False
+        self._grow()
+
+    # -- lines in ----------------------------------------------------------------------------------
+
+    def converse(self) -> None:
+        """At a terminal: a mistake is told, and the next line asked for."""
+        from emulator.cli.parts.play_prompt import Prompt
+
+        prompt = Prompt(self)
+        for line in prompt.lines():
+            try:
+                self.obey(line)
+            except Quit:
+                return
+            except UserError as error:
+                self.console.print(f"{error}", style="red", markup=False)
+            except KeyboardInterrupt:
+                self.console.print("interrupted; nothing of it has happened", style="red")
+                self._growing.back_to(len(self.hand.events))
+
+    def follow(self, lines: Iterable[str]) -> None:
+        """From standard input: each line is shown, and the first mistake ends it."""
+        for line in lines:
+            if line.strip() and not line.lstrip().startswith("#"):
+                self.console.print(f"{self.prompt}{line.strip()}", style="bold", markup=False)
+                try:
+                    self.obey(line)
+                except Quit:
+                    return
+
+    @property
+    def prompt(self) -> str:
+        """`12.500 s> `"""
+        return f"{self.hand.now_us / 1e6:.3f} s> "
+
+    def obey(self, line: str) -> None:
+        """Do what a line says. Raises UserError, Quit."""
+        try:
+            words = shlex.split(line, comments=True)
+        except ValueError as error:
+            raise UserError(f"{line.strip()}: {error}") from None
+        if not words:
+            return
+        own = self.COMMANDS.get(words[0])
+        if own is not None:
+            own(self, words[1:])
+        elif words[0] in stimuli() or words[0] in SHORT:
+            self._do([read_typed(words, cluster_of(self._loaded, self._done()))])
+        else:
+            near = instead_of(words[0], [*self.COMMANDS, *SHORT, *stimuli()])
+            near = near if near.startswith("did") else "help lists what there is"
+            raise UserError(f"there is no {words[0]}; {near}")
+
+    def _done(self) -> Iterator[Stimulus]:
+        return (step.stimulus for step in self.hand.steps)
+
+    def _do(self, wanted: Sequence[Stimulus]) -> None:
+        try:
+            self.hand.do(*wanted)
+        except NotDone as error:
+            names = ", ".join(one.name for one in wanted)
+            ours = not isinstance(error.__cause__, UserError)
+            raise UserError(f"{names}: a fault of ours: {error}" if ours else f"{error}") from None
+        self._after()
+
+    def _after(self) -> None:
+        self._grow()
+        self._save(self.file)
+        self._saved = True
+
+    def _grow(self) -> None:
+        marked = {one.facts[1]: f"{one.invariant}: {one.text}" for one in self.hand.violations}
+        for text in self._growing.new_lines(self.hand.events, self.console.width, marked):
+            self.console.print(text)
+
+    # -- time --------------------------------------------------------------------------------------
+
+    def _run(self, words: list[str]) -> None:
+        """`run 3s`, `run until 12s`."""
+        until = words[:1] == ["until"]
+        text = " ".join(words[1:] if until else words) or "1s"
+        try:
+            us = duration_us(text) - (self.hand.now_us if until else 0)
+        except BadDuration as error:
+            raise UserError(f"run: {error}") from None
+        if us <= 0:
+            raise UserError(f"run: it is {show_us(self.hand.now_us)} already")
+        try:
+            self.hand.let(us, Meter())
+        except NotDone as error:
+            raise UserError(f"run: a fault of ours, so it has not happened: {error}") from None
+        self._after()
+
+    def _step(self, words: list[str]) -> None:
+        """To the next thing that the lanes tell."""
+        if not self.hand.step(_is_told, Meter()):
+            self.console.print("nothing to tell for a minute", style="dim")
+        self._after()
+
+    def _undo(self, words: list[str]) -> None:
+        act = self.hand.undo()
+        if act is None:
+            raise UserError("undo: nothing has been done")
+        self._growing.back_to(len(self.hand.events))
+        done = ", ".join(_told(one) for one in act.stimuli) or f"time until {show_us(act.at_us)}"
+        self.console.print(f"taken back: {done}; it is {show_us(self.hand.now_us)}", markup=False)
+        self._save(self.file)
+
+    # -- what heals --------------------------------------------------------------------------------
+
+    def _heal(self, words: list[str]) -> None:
+        """What was done and still stands: all of it, or what the words name."""
+        standing = self.hand.standing
+        chosen = [one for one in standing if _is_named(one, words)]
+        if not chosen:
+            known = "; ".join(map(_told, standing)) or "nothing"
+            raise UserError(
+                f"heal {' '.join(words)}".strip() + f": nothing to heal; there is {known}"
+            )
+        self._do([healed for one in chosen if (healed := one.healed()) is not None])
+
+    # -- looking -----------------------------------------------------------------------------------
+
+    def _describe(self, words: list[str]) -> None:
+        """`describe`, `describe orders-0`, `describe fetchers`."""
+        derived = derive(self.hand.events)
+        fetchers = "fetchers" in words
+        names = [word for word in words if word != "fetchers"]
+        only = self._asked(asked.partition, names[0], derived) if names else None
+        at_us = self.hand.up_us + self.hand.now_us
+        found = describe(snapshot(derived.events, at_us), derived.origin_us)
+        self.console.print(render_description(found, only=only, fetchers=fetchers))
+
+    def _why(self, words: list[str]) -> None:
+        """`why` (the last change), `why orders-0@v1`."""
+        derived = derive(self.hand.events)
+        if words:
+            partition, version = self._asked(asked.change, words[0], derived)
+        else:
+            writes = [write for history in derived.zookeeper.values() for write in history]
+            if not writes:
+                raise UserError("why: no partition has a state yet")
+            last = max(writes, key=lambda write: write.seq)
+            partition, version = last.partition, last.version
+        header = header_of(self._loaded, self.hand.seed, SIMULATED)
+        try:
+            story = tell_why(derived, header, partition, version)
+        except NoSuchChange as error:
+            raise UserError(f"{error}") from None
+        self.console.print(render_why(story))
+
+    def _show(self, words: list[str]) -> None:
+        """All lanes, or those of a partition."""
+        only = self._asked(asked.partition, words[0], derive(self.hand.events)) if words else None
+        self.console.print(render_lanes(self.hand.events, partition=only))
+
+    def _asked(self, read: Callable[[str, Derived], Any], text: str, derived: Derived) -> Any:
+        try:
+            return read(text, derived)
+        except asked.NotInRun as error:
+            raise UserError(f"{error}") from None
+
+    # -- the rest ----------------------------------------------------------------------------------
+
+    def _save_as(self, words: list[str]) -> None:
+        """`save`, `save FILE`."""
+        file = Path(words[0]) if words else self.file
+        self._save(file)
+        self.console.print(f"saved in {file}", markup=False)
+
+    def _save(self, file: Path) -> None:
+        again = f"isr run {shlex.quote(str(file))} --zookeeper simulated --seed {self.hand.seed:#x}"
+        text = write_scenario(
+            self._loaded,
+            self.hand.steps,
+            self.hand.now_us,
+            settings=self._settings,
+            head=(f"Played by hand; the same again: {again}",),
+        )
+        aside = file.with_name(f".{file.name}.part")
+        with writing(file):
+            aside.write_text(text, encoding="utf-8")
+            aside.replace(file)
+
+    def leave(self, again: str) -> None:
+        """Say where it is saved, and how it is played again."""
+        if self._saved:
+            self.console.print(f"saved in   {self.file}", markup=False, soft_wrap=True)
+            self.console.print(
+                f"play it    {again} --zookeeper simulated", markup=False, soft_wrap=True
+            )
+
+    def as_json(self) -> dict[str, Any]:
+        """`scenario`, `seed`, `at_ms`, `events`, `file` (null: nothing was done), `acts`: `at_ms`
+        and the stimuli of each."""
+        return {
+            "scenario": self._loaded.name,
+            "seed": self.hand.seed,
+            "at_ms": self.hand.now_us / 1000,
+            "events": len(self.hand.events),
+            "file": str(self.file) if self._saved else None,
+            "acts": [
+                {
+                    "at_ms": act.at_us / 1000,
+                    "stimuli": [msgspec.to_builtins(s) for s in act.stimuli],
+                }
+                for act in self.hand.acts
+            ],
+        }
+
+    def _help(self, words: list[str]) -> None:
+        """What can be typed."""
+        told = {name: _first_line(own.__doc__) for name, own in self.COMMANDS.items()}
+        for name, what in told.items():
+            self.console.print(f"  {name:<12}{what}", markup=False)
+        for short, name in SHORT.items():
+            if short not in stimuli():
+                self.console.print(f"  {short:<12}short for {name}", markup=False)
+        for name in sorted(stimuli()):
+            self.console.print(f"  {usage(name)}", markup=False, style="dim")
+
+    def _quit(self, words: list[str]) -> None:
+        """End. What was typed is saved already."""
+        raise Quit
+
+    COMMANDS: ClassVar[dict[str, Callable[[Table, list[str]], None]]] = {
+        "run": _run,
+        "step": _step,
+        "undo": _undo,
+        "heal": _heal,
+        "describe": _describe,
+        "why": _why,
+        "show": _show,
+        "save": _save_as,
+        "help": _help,
+        "quit": _quit,
+        "exit": _quit,
+    }
+
+
+def _is_told(events: Sequence[AnyEvent]) -> bool:
+    """Would the lanes always have a row for one of these?"""
+    return bool(events) and tells_a_story(derive(events))
+
+
+def _is_named(stimulus: Stimulus, words: list[str]) -> bool:
+    """Every word is its name or one of its parameters: `2`, `1 zookeeper`, `pause`."""
+    values = [str(value) for value in parameters(stimulus).values()]
+    return all(word in (stimulus.name, *values) for word in words)
+
+
+def _told(stimulus: Stimulus) -> str:
+    """`pause 2`."""
+    values = (_word(value) for value in parameters(stimulus).values())
+    return " ".join((stimulus.name, *values))
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0]
+
+
+class Meter:
+    """How far a long stretch of time is, where somebody watches."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def __call__(self, now_us: int) -> None:
+        if sys.stderr.isatty() and time.monotonic() - self._began > SLOW_S:
+            print(f"\r{now_us / 1e6:.1f} s\x1b[K\r", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,149 @@
+"""`isr run --check`: the same run in two processes that hash differently, compared event by event.
+
+Python orders sets of text by a hash that each process draws for itself (PYTHONHASHSEED); memory
+addresses, imports and caches differ too. What depends on any of it shows as a difference. The two
+hash seeds are made from the run's own seed, so that a check repeats as well.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryFile, mkdtemp
+from typing import Any, NamedTuple
+
+import msgspec
+import typer
+from rich.console import Console
+
+import emulator
+from emulator.cli.parts.run_report import EXIT_CODES, report
+from emulator.cli.parts.trace_difference import difference_json, difference_lines
+from emulator.kernel.rng import mix
+from emulator.runs.perform import Performed
+from emulator.runs.run_directory import TRACE
+from emulator.runs.summary import Summary
+from emulator.trace.difference import Compared, compare_traces
+from emulator.trace.reader import read_events
+
+PROGRAM = ("-c", "from emulator.cli import main; main()")
+NAMES = ("first", "second")
+DIFFERS = 1
+TOLD_EVERY_S = 5.0
+_PAUSE_S = 0.05
+
+
+class Checked(NamedTuple):
+    """Two runs that are over; `kept` is the second one's directory where they differ."""
+
+    performed: Performed
+    compared: Compared
+    hash_seeds: tuple[int, int]
+    kept: Path | None
+
+    @property
+    def exit_code(self) -> int:
+        """1 where they differ, else the verdict's."""
+        differs = self.compared.difference is not None
+        return DIFFERS if differs else EXIT_CODES[self.performed.summary.verdict]
+
+    def tell(self, console: Console, repeat: str, *, as_json: bool, quiet: bool) -> None:
+        """The first run as any run, then whether the second is the same."""
+        report(console, self.performed, repeat, quiet=quiet)
+        for line in self._lines():
+            console.print(line, markup=False, soft_wrap=True)
+        if as_json:
+            typer.echo(msgspec.json.encode(self._json()))
+
+    def _lines(self) -> Iterator[str]:
+        seeds = " and ".join(map(str, self.hash_seeds))
+        runs = f"two processes (PYTHONHASHSEED {seeds})"
+        if self.compared.difference is None:
+            yield f"checked        the same {self.compared.events:,} events in {runs}"
+            return
+        yield f"checked        NOT the same in {runs}; the second is in {self.kept}"
+        yield from difference_lines(self.compared, NAMES)
+
+    def _json(self) -> dict[str, Any]:
+        """The summary of the first, with `check`."""
+        summary: dict[str, Any] = msgspec.to_builtins(self.performed.summary)
+        found = difference_json(self.compared, NAMES)
+        kept = str(self.kept) if self.kept else None
+        check = {"hash_seeds": self.hash_seeds, **found, "second_run_directory": kept}
+        return summary | {"check": check}
+
+
+class Twin:
+    """One of the two processes, and what it says."""
+
+    def __init__(self, words: Sequence[str], hash_seed: int, out: Path, files: ExitStack) -> None:
+        ours = str(Path(emulator.__file__).parents[1])
+        path = os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH"))))
+        with ExitStack() as opened:
+            self._said = opened.enter_context(TemporaryFile())
+            self._complaint = opened.enter_context(TemporaryFile())
+            files.enter_context(opened.pop_all())
+        self.process = subprocess.Popen(
+            [sys.executable, *PROGRAM, "run", *words, "--out", str(out), "--json", "--quiet"],
+            env={**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": path},
+            stdout=self._said,
+            stderr=self._complaint,
+        )
+        files.callback(self.process.wait)
+        files.callback(self.process.kill)
+
+    def summary(self) -> Summary:
+        """Of the run that is over. One that failed ends this command as it ended itself."""
+        self._said.seek(0)
+        if said := self._said.read():
+            return msgspec.json.decode(said, type=Summary)
+        self._complaint.seek(0)
+        typer.echo(self._complaint.read().decode(errors="replace").strip(), err=True)
+        raise typer.Exit(self.process.returncode)
+
+
+def check(words: Sequence[str], seed: int, out: Path, *, shown: bool) -> Checked:
+    """Perform `isr run WORDS` twice: once below `out`, once where it is taken away again unless it
+    differs."""
+    seeds = hash_seeds(seed)
+    with ExitStack() as files:
+        scratch = Path(mkdtemp(prefix="isr-check-"))
+        files.callback(lambda: None if kept else shutil.rmtree(scratch, ignore_errors=True))
+        kept: Path | None = None
+        twins = [Twin(words, of, to, files) for of, to in zip(seeds, (out, scratch), strict=True)]
+        _wait([twin.process for twin in twins], shown=shown)
+        first, second = (twin.summary() for twin in twins)
+        traces = [Path(summary.run_directory) / TRACE for summary in (first, second)]
+        compared = compare_traces(*traces)
+        if compared.difference is not None:
+            kept = Path(second.run_directory)
+        performed = Performed(traces[0].parent, first, list(read_events(traces[0])))
+        return Checked(performed, compared, seeds, kept)
+
+
+def hash_seeds(seed: int) -> tuple[int, int]:
+    """Two values of PYTHONHASHSEED, never the same."""
+    first = mix(seed) >> 32
+    return first, first ^ (1 + (mix(seed + 1) >> 33))
+
+
+def _wait(processes: list[subprocess.Popen[bytes]], *, shown: bool) -> None:
+    """Until both have ended; how long it has taken so far, in place on a terminal."""
+    began = told = time.monotonic()
+    in_place = sys.stderr.isatty()
+    while any(process.poll() is None for process in processes):
+        now = time.monotonic()
+        if shown and (in_place or now - told > TOLD_EVERY_S):
+            told = now
+            text = f"two processes, {now - began:.1f} s"
+            print(f"\r{text}" if in_place else text, end="" if in_place else "\n", file=sys.stderr)
+            sys.stderr.flush()
+        time.sleep(_PAUSE_S)
+    if shown and in_place:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)

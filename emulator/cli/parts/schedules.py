@@ -1,0 +1,160 @@
+"""What `isr explore`, `isr replay` and `isr shrink` have in common: how a schedule is shown.
+
+Owns the words and the lane table; it decides nothing.
+"""
+
+from __future__ import annotations
+
+import pdb  # noqa: T100
+import sys
+from bdb import BdbQuit
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import typer
+from rich.console import Console
+
+from emulator.cli.parts.errors import writing
+from emulator.invariants.base import Violation
+from emulator.kernel.scheduler import TaskFailed
+from emulator.search.schedules.schedule import Choice, Schedule, read_schedule, written
+from emulator.search.schedules.search import broken_of
+from emulator.search.schedules.warm_cluster import Broken, Played, Stage
+from emulator.view.lanes import render_lanes
+
+BEFORE_US = 500_000
+SAME, DIFFERS = 0, 1
+
+
+def replay_schedule(file: Path, width: int | None, *, stops: bool, as_json: bool) -> int:
+    """Play a schedule again, show it, and say whether it came out as its file says; the exit
+    code."""
+    schedule = read_schedule(file)
+    typer.echo(said(schedule), err=as_json)
+    stage = Stage(schedule, _break if stops else None)
+    try:
+        played = _played(stage)
+        differs = difference(schedule, played)
+        if as_json:
+            typer.echo(msgspec.json.encode(_replay_json(file, played, differs)))
+        else:
+            tell_lanes(stage, played, width)
+            tell_schedule(schedule)
+            tell_broken(played.broken)
+            typer.echo(differs or f"the same: {played.events:,} events, all of them")
+            typer.echo(f"repeat it  isr replay {file}")
+    finally:
+        stage.close()
+    return DIFFERS if differs else SAME
+
+
+def _played(stage: Stage) -> Played:
+    """Whoever quits the debugger breaks it off."""
+    try:
+        return stage.play_as_written()
+    except BdbQuit:
+        raise KeyboardInterrupt from None
+    except TaskFailed as failed:
+        if isinstance(failed.error, BdbQuit):
+            raise KeyboardInterrupt from None
+        raise
+
+
+def difference(schedule: Schedule, played: Played) -> str:
+    """What came out otherwise than the schedule says; empty where nothing did. A file written by
+    hand may say no more than what it violates, or nothing."""
+    broken = [one.found.invariant for one in played.broken]
+    if schedule.violation is not None and schedule.violation.invariant not in broken:
+        return f"not the same: {schedule.violation.invariant} is not broken"
+    if schedule.violation is None and schedule.trace and broken:
+        return f"not the same: {broken[0]} is broken"
+    if schedule.trace and schedule.trace != played.trace:
+        return f"not the same: {schedule.events:,} events then, {played.events:,} now, or others"
+    return ""
+
+
+def _replay_json(file: Path, played: Played, differs: str) -> dict[str, Any]:
+    """`file`, `same`, `difference` (empty where it is the same), `events`, `trace`, `violations`,
+    `faults`, `choices`."""
+    return {
+        "file": str(file),
+        "same": not differs,
+        "difference": differs,
+        "events": played.events,
+        "trace": played.trace,
+        "violations": msgspec.to_builtins(played.broken),
+        "faults": msgspec.to_builtins(played.faults),
+        "choices": msgspec.to_builtins(played.choices),
+    }
+
+
+def _break(violation: Violation) -> None:
+    """In the debugger, where the event that contradicts was emitted; `up` leads to the core."""
+    print(f"broken: {violation.invariant}: {violation.text}", file=sys.stderr)
+    pdb.set_trace()  # noqa: T100
+
+
+def said(schedule: Schedule) -> str:
+    """What is going to be played: the seed first."""
+    words = [f"seed {schedule.seed:#x}", schedule.name, f"profile {schedule.profile}"]
+    words += [f"{name}={state}" for name, state in schedule.guards.items()]
+    return ", ".join([*words, f"{schedule.steps} steps from {schedule.begins} on"])
+
+
+def tell_schedule(schedule: Schedule) -> None:
+    """Its faults and choices, a line each, in their order."""
+    lines = [(s.step, f"step {s.step:>3}  {s.do}{_lasting(s.lasts)}") for s in schedule.faults]
+    lines += [(c.step, f"step {c.step:>3}  {_chosen(c)}") for c in schedule.choices]
+    for _, line in sorted(lines, key=lambda one: one[0]):
+        typer.echo(line)
+
+
+def _chosen(choice: Choice) -> str:
+    late = f"late: {choice.over}; " if choice.over else ""
+    return f"{late}first: {choice.what} ({choice.take + 1} of {choice.of})"
+
+
+def _lasting(lasts: str) -> str:
+    return f" for {lasts}" if lasts else ""
+
+
+def tell_broken(broken: tuple[Broken, ...]) -> None:
+    """Each violation in one line."""
+    for one in broken:
+        hazard = f" [{one.found.hazard}]" if one.found.hazard else ""
+        typer.echo(f"broken     {one.found.invariant}: {one.found.text}{hazard}")
+
+
+def tell_lanes(stage: Stage, played: Played, width: int | None) -> None:
+    """From where the choosing begins to the violation, whose events are marked."""
+    marked: dict[int, str] = {}
+    to_us = played.virtual_us
+    broken = broken_of(stage.schedule, played)
+    if broken is not None:
+        marked = {seq: broken.found.invariant for seq in broken.facts if seq >= 0}
+        last = max(broken.facts)
+        if last >= 0:
+            to_us = stage.events[last].t - stage.up_us + BEFORE_US
+    lanes = render_lanes(
+        stage.events,
+        from_us=max(0, stage.begins_us - BEFORE_US),
+        to_us=to_us,
+        width=width,
+        marked=marked,
+    )
+    Console(width=width, highlight=False).print(lanes)
+
+
+def keep_schedule(schedule: Schedule, file: Path) -> None:
+    """Write it. Raises UserError."""
+    with writing(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(written(schedule), encoding="utf-8")
+
+
+def schedule_json(schedule: Schedule) -> dict[str, Any]:
+    """Without the scenario."""
+    found: dict[str, Any] = msgspec.to_builtins(schedule)
+    found.pop("scenario")
+    return found

@@ -1,0 +1,289 @@
+"""A run's ZooKeeper log for the eye and for programs: sessions by broker, payloads decoded.
+
+Owns how one transaction is told. The file format is `zk.real.txnlog`'s business, payloads are
+`zk.client.codec`'s; the trace is asked only whether the log is whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+from emulator.runs.run_directory import TRACE, RunDirectory, find_run
+from emulator.scenario.errors import UserError
+from emulator.trace.events import ZkTransaction
+from emulator.trace.reader import BadTrace, read_events, read_header
+from zk import paths
+from zk.client import codec, codec_admin
+from zk.errors import Code, MalformedZNode
+from zk.ops import Transaction
+from zk.real.jute import Malformed
+from zk.real.txnlog import Entry, read_log
+
+LOG_FOLDER = "version-2"
+SIMULATED, EMBEDDED = "simulated", "embedded"
+
+
+@dataclass(frozen=True)
+class Log:
+    """All of one server's log, and whose sessions they are. `torn` says what is missing."""
+
+    folder: Path
+    entries: list[Entry]
+    owners: dict[int, int]
+    torn: str = ""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What of a log is asked for."""
+
+    path: str = ""
+    session: int | None = None
+    broker: int | None = None
+
+    def has(self, log: Log, entry: Entry) -> bool:
+        """Does this entry count?"""
+        one = entry.transaction
+        if self.session is not None and one.session_id != self.session:
+            return False
+        if self.broker is not None and log.owners.get(one.session_id) != self.broker:
+            return False
+        return not self.path or any(_below(self.path, path) for path in _paths(one))
+
+
+def _below(prefix: str, path: str) -> bool:
+    """`/a` has `/a` and `/a/b`; `/a_` has `/a_1` as well: a prefix may end within a name."""
+    return path.startswith(prefix)
+
+
+def _paths(one: Transaction) -> Iterator[str]:
+    yield one.path
+    yield from one.removed
+    yield from (op.path for op in one.ops)
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def read_run_log(run: str) -> Log:
+    """The log of a run's own server. UserError: no such run, no log of it here, not readable."""
+    directory = find_run(run)
+    folder = RunDirectory(directory).zookeeper / LOG_FOLDER
+    try:
+        server = read_header(directory / TRACE).zookeeper
+        _require_log(directory, folder, server)
+        entries = list(read_log(folder))
+        last = max(_zxids(directory / TRACE), default=0)
+    except (BadTrace, Malformed) as error:
+        raise UserError(str(error)) from None
+    except OSError as error:
+        raise UserError(f"{error.filename}: {error.strerror}") from None
+    return Log(folder, entries, _owners(entries), _torn(folder, entries, last))
+
+
+def _require_log(directory: Path, folder: Path, server: str) -> None:
+    if server == SIMULATED:
+        raise UserError(f"{directory}: this run was simulated: no server wrote a log")
+    if server != EMBEDDED:
+        raise UserError(f"{directory}: the log of this run is with its server, {server}")
+    if not any(folder.glob("log.*")):
+        raise UserError(f"{folder}: there is no log (the server wrote none, or it was removed)")
+
+
+def _zxids(trace: Path) -> Iterator[int]:
+    return (event.zxid for event in read_events(trace) if isinstance(event, ZkTransaction))
+
+
+def _torn(folder: Path, entries: list[Entry], seen: int) -> str:
+    """A log is read up to its first broken record; the run knows how far it went."""
+    last = entries[-1].transaction.zxid if entries else 0
+    if last >= seen:
+        return ""
+    return f"{folder}: the log is torn: it ends at zxid {last:#x}, the run saw {seen:#x}"
+
+
+def _owners(entries: list[Entry]) -> dict[int, int]:
+    """Session to broker, from the registrations that they created."""
+    owners = {}
+    for entry in entries:
+        for one in (entry.transaction, *entry.transaction.ops):
+            broker = paths.broker_of_path(one.path) if one.op == "create" else None
+            if broker is not None:
+                owners[entry.transaction.session_id] = broker
+    return owners
+
+
+# -- payloads -------------------------------------------------------------------------------------
+
+
+def payload(path: str, data: bytes | None) -> object:
+    """What Kafka keeps in the znode of this path, as plain values; None where nothing is known of
+    it. Raises MalformedZNode."""
+    if data is None:
+        return None
+    decode = next((decode for fits, decode in _CODECS if fits(path)), None)
+    return _plain(decode(path, data)) if decode is not None else None
+
+
+def _plain(value: object) -> object:
+    match value:
+        case codec.LeaderIsrAndControllerEpoch(it, epoch):
+            state = {"leader": it.leader, "leader_epoch": it.leader_epoch, "isr": list(it.isr)}
+            return {**state, "controller_epoch": epoch}
+        case codec.TopicPartition():
+            return str(value)
+        case tuple() | list():
+            return [_plain(one) for one in value]
+        case dict():
+            return {str(_plain(key)): _plain(one) for key, one in value.items()}
+        case msgspec.Struct():
+            return {key: _plain(one) for key, one in msgspec.structs.asdict(value).items() if one}
+    return value
+
+
+_reassignment, _preferred = codec_admin.decode_reassignment, codec.decode_preferred_election
+
+
+def _is(path: str) -> Callable[[str], bool]:
+    return lambda other: other == path
+
+
+def _child_of(parent: str) -> Callable[[str], bool]:
+    return lambda path: paths.parent(path) == parent
+
+
+_CODECS: tuple[tuple[Callable[[str], object], Callable[[str, bytes], object]], ...] = (
+    (paths.partition_of_state_path, lambda path, data: codec.decode_state(path, data, -1)),
+    (paths.topic_of_path, codec.decode_topic),
+    (_child_of(paths.ISR_CHANGE_NOTIFICATION), codec.decode_isr_change),
+    (_child_of(paths.LOG_DIR_EVENT_NOTIFICATION), codec_admin.decode_log_dir_event),
+    (_is(paths.CONTROLLER), lambda path, data: codec.decode_controller(data, path)),
+    (_is(paths.CONTROLLER_EPOCH), lambda path, data: codec.decode_controller_epoch(data, path)),
+    (_is(paths.CLUSTER_ID), lambda path, data: codec_admin.decode_cluster_id(data, path)),
+    (_child_of(paths.BROKER_IDS), codec_admin.decode_broker),
+    (_is(paths.REASSIGN_PARTITIONS), lambda path, data: _reassignment(data, path)),
+    (_is(paths.PREFERRED_REPLICA_ELECTION), lambda path, data: _preferred(data, path)),
+    (_child_of(paths.CONFIG_CHANGES), codec_admin.decode_config_change),
+    (paths.config_entity_of_path, codec_admin.decode_config),
+)
+
+
+# -- telling --------------------------------------------------------------------------------------
+
+
+def as_json_line(log: Log, entry: Entry) -> str:
+    """`zxid`, `at_ms`, `session`, `broker`, `cxid`, `op`, and what that operation has."""
+    one = entry.transaction
+    about: dict[str, object] = {
+        "zxid": one.zxid,
+        "at_ms": entry.at_ms,
+        "session": _hex(one.session_id),
+        "broker": log.owners.get(one.session_id),
+        "cxid": entry.cxid,
+    }
+    return msgspec.json.encode(about | _fields(one)).decode()
+
+
+def _fields(one: Transaction) -> dict[str, Any]:
+    told: dict[str, Any] = {"op": one.op}
+    if one.path:
+        told["path"] = one.path
+    if one.data is not None:
+        told |= {"data": one.data.decode("utf-8", "replace")} | _decoded(one)
+    if one.version is not None:
+        told["version"] = one.version
+    if one.ephemeral:
+        told["ephemeral"] = True
+    if one.code:
+        told |= {"code": one.code, "error": _error(one.code)}
+    if one.timeout_ms:
+        told["timeout_ms"] = one.timeout_ms
+    if one.removed:
+        told["removed"] = list(one.removed)
+    return told | ({"ops": [_fields(op) for op in one.ops]} if one.ops else {})
+
+
+def _decoded(one: Transaction) -> dict[str, object]:
+    try:
+        found = payload(one.path, one.data)
+    except MalformedZNode as error:
+        return {"malformed": str(error)}
+    return {} if found is None else {"payload": found}
+
+
+def table(log: Log, wanted: Wanted) -> Table:
+    """One row per transaction, the parts of a multi below it."""
+    found = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("zxid", "time (UTC)", "session", "operation"):
+        found.add_column(name, no_wrap=True)
+    found.add_column("path", overflow="fold", min_width=24)
+    found.add_column("payload", min_width=20)
+    for entry in log.entries:
+        if wanted.has(log, entry):
+            one = entry.transaction
+            where = (f"{one.zxid:#x}", _clock(entry.at_ms), _whose(log, one.session_id))
+            found.add_row(*map(Text, (*where, *_cells(one))))
+            for op in one.ops:
+                found.add_row("", "", "", *map(Text, _cells(op, "  ")))
+    return found
+
+
+def _cells(one: Transaction, indent: str = "") -> tuple[str, str, str]:
+    name = one.op if not one.ephemeral else f"{one.op} ephemeral"
+    version = "" if one.version is None else f" v{one.version}"
+    return f"{indent}{name}{version}", one.path or " ".join(one.removed), _said(one)
+
+
+def _said(one: Transaction) -> str:
+    if one.op == "error":
+        return _error(one.code)
+    if one.op == "createSession":
+        return f"time-out {one.timeout_ms} ms"
+    told = _decoded(one)
+    if "malformed" in told:
+        return f"{told['malformed']}"
+    if "payload" in told:
+        return _words(told["payload"])
+    return "" if one.data is None else one.data.decode("utf-8", "replace")
+
+
+def _words(value: object) -> str:
+    """`leader 1, isr [1, 3]`: a payload in one line."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_inner(one)}" for key, one in value.items())
+    return ", ".join(map(_inner, value)) if isinstance(value, list) else str(value)
+
+
+def _inner(value: object) -> str:
+    if isinstance(value, dict):
+        return f"({_words(value)})"
+    return f"[{_words(value)}]" if isinstance(value, list) else str(value)
+
+
+def _whose(log: Log, session_id: int) -> str:
+    broker = log.owners.get(session_id)
+    return _hex(session_id) + ("" if broker is None else f" broker {broker}")
+
+
+def _hex(session_id: int) -> str:
+    """As ZooKeeper's own log prints it."""
+    return f"{session_id % (1 << 64):#x}"
+
+
+def _clock(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
+
+
+def _error(code: int) -> str:
+    try:
+        return Code(code).name
+    except ValueError:
+        return str(code)

@@ -1,0 +1,61 @@
+"""Several real runs of one script, and blind runs of ours: are ours as near as they are?
+
+Each real run's stimuli are played equally often, under seeds of their own. Owns these plays; the
+distance and its test are in `distance`. This module must not know what makes runs differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from emulator.conformance.distance import Distance, distance
+from emulator.conformance.player import Script, simulate
+from emulator.conformance.recording import Recording
+from emulator.runs.forks import in_children
+
+
+@dataclass(frozen=True)
+class Near:
+    """The distance of so many runs of ours to so many real ones."""
+
+    recordings: tuple[str, ...]
+    runs: int
+    distance: Distance
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "recordings": list(self.recordings),
+            "runs": self.runs,
+            "near_enough": self.distance.near_enough,
+            "distance": self.distance.as_json(),
+        }
+
+
+OnRun: TypeAlias = Callable[[int, int, Recording], object]
+"""Where it was played: of which script, under which seed, what came of it."""
+
+
+def near(
+    reals: Sequence[Recording],
+    scripts: Sequence[Script],
+    seeds: int,
+    jobs: int,
+    on_played: Callable[[int], object],
+    on_run: OnRun = lambda script, seed, run: None,
+) -> Near:
+    plays = [(nth % len(scripts), nth + 1) for nth in range(seeds * len(scripts))]
+
+    def play(one: tuple[int, int]) -> Recording:
+        script, seed = one
+        run = simulate(scripts[script], seed)
+        on_run(script, seed, run)
+        return run
+
+    runs: dict[int, Recording] = {}
+    for index, run in in_children(plays, play, jobs):
+        runs[index] = run
+        on_played(len(runs))
+    ours = [runs[index] for index in sorted(runs)]
+    return Near(tuple(real.name for real in reals), len(ours), distance(reals, ours))

@@ -1,1 +1,0 @@
-"""Searching: worlds drawn at random, played, judged by invariants, and made small."""

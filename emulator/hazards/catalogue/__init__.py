@@ -1,1 +1,0 @@
-"""The catalogue: hazards as files, played, and what was seen of them."""

@@ -1,0 +1,111 @@
+"""Whether a hazard's schedule is as short as it can be.
+
+Owns what a shorter one is: the scenario with fewer entries of its workload and faults (each with
+what ends it, since healing is not counted). Searched breadth first, all of one length before any
+that is longer. A shorter one counts if the same breaks and nothing else does; and, where it is
+expectations that say what breaks, if the cure still mends it. It knows no hazard by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+
+from emulator.hazards.entry import Entry
+from emulator.hazards.reproduce import play_in_memory
+from emulator.scenario.errors import UserError
+from emulator.scenario.load import loads
+
+SECTIONS = ("workload", "faults")
+PLAYS_MAX = 130
+
+
+class Place(NamedTuple):
+    """One entry of the schedule: the `number`-th of a section."""
+
+    section: str
+    number: int
+
+
+class Shortest(msgspec.Struct, frozen=True):
+    """What a search found: how many entries the shortest schedule has, and how many shorter than
+    the written one were tried. `ended`: that was all of them, up to the shortest."""
+
+    entries: int
+    tried: int
+    ended: bool
+
+    @property
+    def words(self) -> str:
+        """For a table."""
+        return f"{self.entries}" if self.ended else f"{self.entries} …"
+
+
+class Schedule:
+    """The entries of one hazard's scenario, and what is left of it without some of them."""
+
+    def __init__(self, entry: Entry) -> None:
+        self._entry, self._text = entry, entry.scenario().text
+        self._whole: dict[str, Any] = yaml.safe_load(self._text)
+        self._breaks = {one.invariant for one in play_in_memory(entry).violations}
+        self.places = tuple(
+            Place(section, number)
+            for section in SECTIONS
+            for number in range(len(self._whole.get(section, ())))
+        )
+
+    def words(self, place: Place) -> str:
+        """The entry as it is written."""
+        return f"{place.section}[{place.number}]: {self._whole[place.section][place.number]}"
+
+    def shows_it(self, kept: Sequence[Place]) -> bool:
+        """Whether the hazard happens with these entries alone."""
+        entry, text = self._entry, self._less(kept)
+        try:
+            side = play_in_memory(entry, scenario=loads(text, entry.name))
+        except UserError:
+            return False
+        alike = {one.invariant for one in side.violations} <= self._breaks
+        return side.as_wanted and alike and (not side.expectations or self._mended(text))
+
+    def _mended(self, text: str) -> bool:
+        cure, name = self._entry.cure, self._entry.name
+        cured = loads(text, name, sets=cure.sets, chosen=cure.chosen)
+        return play_in_memory(self._entry, cured=True, scenario=cured).as_wanted
+
+    def _less(self, kept: Sequence[Place]) -> str:
+        less = {
+            section: [self._whole[section][n] for s, n in kept if s == section]
+            for section in SECTIONS
+            if section in self._whole
+        }
+        return yaml.safe_dump({**self._whole, **less})
+
+
+def needless(entry: Entry) -> list[str]:
+    """Entries without which it happens all the same: of a schedule that is as small as it can be,
+    none. In words."""
+    schedule = Schedule(entry)
+    places = schedule.places
+    return [
+        schedule.words(gone)
+        for gone in places
+        if schedule.shows_it([place for place in places if place != gone])
+    ]
+
+
+def shortest(entry: Entry, plays_max: int = PLAYS_MAX) -> Shortest:
+    """The length of the shortest schedule, breadth first."""
+    schedule, tried = Schedule(entry), 0
+    for length in range(len(schedule.places)):
+        for kept in combinations(schedule.places, length):
+            if tried >= plays_max:
+                return Shortest(len(schedule.places), tried, ended=False)
+            tried += 1
+            if schedule.shows_it(kept):
+                return Shortest(length, tried, ended=True)
+    return Shortest(len(schedule.places), tried, ended=True)

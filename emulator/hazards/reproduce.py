@@ -1,0 +1,157 @@
+"""A hazard played: without its cure, where it has to break what it says, and with it, where nothing
+may break.
+
+Owns what counts as reproduced and as held. It knows no hazard by name, and prints nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from emulator.hazards.entry import Entry
+from emulator.invariants.base import Violation, check
+from emulator.invariants.known.base import recognise
+from emulator.runs.perform import SIMULATED, OnProgress, Request, perform, perform_in_memory
+from emulator.runs.summary import Judged, Summary
+from emulator.scenario.load import LoadedScenario
+from emulator.scenario.schema import Scenario, Step
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+
+Verdict = Literal["held", "not held", "unknown"]
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One play, judged: safety while it went on, liveness at its end. `wanted`: the violations that
+    speak of the hazard; `expectations`: what the scenario wants of a healthy cluster; `as_wanted`:
+    what has to break broke, or (with the cure) nothing did; `late`: a live kernel ran too late to
+    say."""
+
+    violations: tuple[Violation, ...]
+    wanted: tuple[Violation, ...]
+    expectations: tuple[Judged, ...]
+    as_wanted: bool
+    late: bool
+    wall_ms: int
+    events: Sequence[AnyEvent]
+    directory: Path | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.late:
+            return "unknown"
+        return "held" if self.as_wanted else "not held"
+
+    @property
+    def said(self) -> list[str]:
+        """What is wrong, in words: each invariant once."""
+        broken = {one.invariant: one for one in reversed(self.wanted)}
+        told = [f"{one.invariant}: {one.text}" for one in broken.values()]
+        return told[::-1] + [
+            f"{one.text} ({one.seen})" for one in self.expectations if not one.held
+        ]
+
+
+def _judged(
+    entry: Entry, summary: Summary, events: Sequence[AnyEvent], began_s: float, *, cured: bool
+) -> Side:
+    violations = check(events, liveness=True)
+    expected = [one.held for one in summary.expectations]
+    if cured:
+        wanted = [one for one in violations if one.invariant not in entry.tolerates]
+        as_wanted = not wanted and False not in expected
+    else:
+        wanted = [one for one in violations if one.invariant in entry.violates]
+        broken = {one.invariant for one in wanted}
+        as_wanted = broken == set(entry.violates) and all(held is False for held in expected)
+    return Side(
+        violations=tuple(violations),
+        wanted=tuple(wanted),
+        expectations=tuple(summary.expectations),
+        as_wanted=as_wanted,
+        late=summary.kernel_was_late,
+        wall_ms=int((time.monotonic() - began_s) * 1000),
+        events=events,
+        directory=Path(summary.run_directory) if summary.run_directory else None,
+    )
+
+
+def play_side(
+    entry: Entry,
+    *,
+    cured: bool,
+    zookeeper: str = SIMULATED,
+    base: Path = Path("runs"),
+    on_progress: OnProgress | None = None,
+) -> Side:
+    """Play it as `isr run` does, with a run directory. PlayFailed."""
+    began_s = time.monotonic()
+    scenario = entry.scenario(cured=cured)
+    if cured:
+        scenario = msgspec.structs.replace(scenario, name=f"{entry.name}-cured")
+    request = Request(
+        scenario=scenario,
+        seed=entry.seed,
+        zookeeper=zookeeper,
+        time_scale=1 if zookeeper == SIMULATED else entry.time_scale,
+        sets=entry.cure.sets if cured else (),
+        base=base,
+        recognise=recognise,
+    )
+    performed = perform(request, on_progress)
+    if performed.summary.interrupted:
+        raise KeyboardInterrupt
+    return _judged(entry, performed.summary, performed.events, began_s, cured=cured)
+
+
+def play_in_memory(
+    entry: Entry, *, cured: bool = False, scenario: LoadedScenario | None = None
+) -> Side:
+    """The same in virtual time, with nothing written; `scenario`: another than the entry's own."""
+    began_s = time.monotonic()
+    played = scenario or entry.scenario(cured=cured)
+    request = Request(scenario=played, seed=entry.seed, zookeeper=SIMULATED)
+    summary, events = perform_in_memory(request)
+    return _judged(entry, summary, events, began_s, cured=cured)
+
+
+def stimuli_of(scenario: Scenario) -> list[Step]:
+    """The schedule: what is done once the topics are there."""
+    return [step for step in scenario.steps if not step.stimulus.makes_topic or step.at_us > 0]
+
+
+def marks(side: Side) -> dict[int, str]:
+    """The events that show what broke, with the words: the later fact of each violation; the end of
+    the run for what should have come about and has no fact after the first stimulus."""
+    began_us = _began_us(side)
+    found: dict[int, str] = {}
+    for one in side.wanted:
+        seq = max(one.facts)
+        if seq < 0 or side.events[seq].t < began_us:
+            seq = len(side.events) - 1
+        found.setdefault(seq, f"{one.invariant}: {one.text}")
+    return found
+
+
+def span_us(side: Side, marked: Iterable[int]) -> tuple[int, int]:
+    """From the first stimulus after the topics to the last that is marked: microseconds since the
+    cluster was up."""
+    up_us = _up_us(side)
+    done = [one.t for one in side.events if isinstance(one, e.Stimulus) and one.t > up_us]
+    last = max([*(side.events[seq].t for seq in marked), *done], default=up_us)
+    return _began_us(side) - up_us, last - up_us
+
+
+def _up_us(side: Side) -> int:
+    return next(one.t for one in side.events if isinstance(one, e.Stimulus) and one.do == "up")
+
+
+def _began_us(side: Side) -> int:
+    up_us = _up_us(side)
+    done = [one.t for one in side.events if isinstance(one, e.Stimulus) and one.t > up_us]
+    return min(done, default=up_us)

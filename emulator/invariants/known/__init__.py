@@ -1,0 +1,1 @@
+"""Failures of Kafka itself, recognised behind broken invariants; one file each."""

@@ -1,0 +1,38 @@
+"""KAFKA-12315: a controller that was fenced in the middle of a transition is crippled when it is
+elected again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.invariants.base import Violation
+from emulator.invariants.known.base import Hazard
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+
+_MARK = "IllegalState: the batch is not empty"
+
+
+class Kafka12315(Hazard):
+    """What the transition had gathered stays in its state machine's batch; every later transition
+    of that machine fails until the process ends, and the controller does not notice (open)."""
+
+    name = "KAFKA-12315"
+    about = (
+        "A controller is fenced while it moves replicas or partitions, and elected again later: "
+        "what was left in the batch makes every such transition fail until its process ends."
+    )
+    breaks = ("metadata converges", "nothing is left to do", "replicas return to isr")
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """The present controller has failed in this way, in the process that it still is."""
+        controller, crippled = 0, False
+        for event in events:
+            match event:
+                case e.ControllerElected(broker=broker):
+                    controller, crippled = broker, False
+                case e.ThreadFailed(broker=broker, error=error) if error.startswith(_MARK):
+                    crippled = crippled or broker == controller
+                case e.BrokerStarting(broker=broker) if broker == controller:
+                    crippled = False
+        return crippled

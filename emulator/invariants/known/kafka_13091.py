@@ -1,0 +1,38 @@
+"""With AlterIsr, up to 3.0 nobody looks at the high watermark when a shrink is committed
+(KAFKA-13091)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.invariants.base import Violation
+from emulator.invariants.known.base import Hazard, lacks
+from emulator.kafka.profiles.guards.alter_isr import HW_AFTER_ALTER_ISR
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+
+
+class HighWatermarkStays(Hazard):
+    """Partition.scala@2.7.2 handleAlterIsrUpdate takes the new ISR over and leaves it at that."""
+
+    name = "KAFKA-13091"
+    about = (
+        "A leader learns that its shrink is committed, and acks=all goes on waiting for who has"
+        " left until the next append or fetch."
+    )
+    breaks = ("acks follow the isr",)
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """The shrink was the controller's answer to a proposal, at a leader that does not look."""
+        taken, moved = (events[fact] for fact in violation.facts)
+        proposed = any(
+            isinstance(one, e.AlterIsrProposed)
+            and (one.broker, one.partition) == (taken.broker, violation.partition)
+            for one in events[: taken.seq]
+        )
+        return (
+            isinstance(taken, e.IsrUpdated)
+            and isinstance(moved, e.HwAdvanced)
+            and proposed
+            and lacks(HW_AFTER_ALTER_ISR, taken, events)
+        )

@@ -1,0 +1,54 @@
+"""Up to 0.8.2 a broker waits for a registration of its own to go (KAFKA-1387)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.invariants.base import Violation
+from emulator.invariants.known.base import Hazard, lacks, missing_members
+from emulator.kafka.profiles.guards.controller import OWN_EPHEMERAL_CHECKED
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.state.beliefs import Znodes
+from zk import paths
+from zk.errors import Code
+
+
+class WaitsForItself(Hazard):
+    """createEphemeralPathExpectConflictHandleZKBug@0.8.2.2 takes a node that says what it would
+    write for that of an earlier session, and waits until it is gone. The session that holds it may
+    be its own by now: the state listener has registered the broker meanwhile."""
+
+    name = "KAFKA-1387"
+    about = (
+        "A session ends while a broker's start waits for its old registration to go. The listener "
+        "registers it in the new session, and the start waits for that node for ever."
+    )
+    breaks = ("brokers are registered", "metadata converges", "replicas return to isr")
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """The broker, or whoever is missing in an ISR, waits for what it wrote."""
+        waiting = _waiting(events)
+        return violation.broker in waiting or missing_members(violation) <= waiting
+
+
+def _waiting(events: Sequence[AnyEvent]) -> set[int]:
+    """Who found the registration of its own process in the way, and did not start since."""
+    znodes, wrote, waiting = Znodes(), dict[int, int](), set[int]()
+    for event in events:
+        mine = paths.broker_id(event.broker)
+        match event:
+            case e.ZkTransaction():
+                znodes.on_zk_transaction(event)
+                if mine in znodes.all and znodes.all[mine].seq == event.seq:
+                    wrote[event.broker] = event.seq
+            case e.BrokerStarting() | e.BrokerStarted() | e.BrokerExited():
+                waiting.discard(event.broker)
+                if isinstance(event, e.BrokerStarting):
+                    wrote.pop(event.broker, None)
+            case e.ZkReply(op="create", code=Code.NODE_EXISTS, path=at) if at == mine:
+                there = znodes.all.get(mine)
+                held = there is not None and there.seq == wrote.get(event.broker)
+                if held and lacks(OWN_EPHEMERAL_CHECKED, event, events):
+                    waiting.add(event.broker)
+    return waiting

@@ -1,0 +1,56 @@
+"""Up to 2.0 nothing keeps a controller from writing after another was elected (KAFKA-6082)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.invariants.base import Violation
+from emulator.invariants.known.base import Hazard, lacks
+from emulator.kafka.profiles.guards.controller import FENCED_CONTROLLER_WRITES
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.handlers import Dispatch
+from emulator.trace.state.beliefs import Facts
+from emulator.trace.state.partitions import elects
+from emulator.trace.values import TopicPartition
+
+
+class UnfencedController(Hazard):
+    """KafkaZkClient.scala@2.0.1 updateLeaderAndIsr has no check of the epoch (H6)."""
+
+    name = "KAFKA-6082"
+    about = (
+        "A controller whose session has expired goes on with what it was at; its writes are "
+        "accepted wherever the version of the state is still the one that it knows."
+    )
+    breaks = (
+        "state has one writer",
+        "controller knows states",
+        "metadata converges",
+        "replicas return to isr",
+    )
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """Whoever wrote, or wrote the state last of which the controller, and with it everybody,
+        knows nothing, runs a version that fences no writes."""
+        written: AnyEvent | None = events[violation.facts[1]]
+        if violation.invariant != self.breaks[0]:
+            written = _usurped(violation.partition, events)
+        return isinstance(written, e.ZkTransaction) and lacks(
+            FENCED_CONTROLLER_WRITES, written, events
+        )
+
+
+def _usurped(name: TopicPartition | None, events: Sequence[AnyEvent]) -> AnyEvent | None:
+    """The write that a state is of, if it is that of a controller after another was elected."""
+    facts, controller, written = Facts(), 0, None
+    dispatch = Dispatch(facts.parts)
+    for event in events:
+        dispatch(event)
+        if isinstance(event, e.ControllerElected):
+            controller = event.broker
+        states = facts.partitions.of(name).states[-2:] if name is not None else ()
+        if len(states) == 2 and states[1].seq == event.seq:
+            usurped = elects(*states) and states[1].writer != controller
+            written = event if usurped else None
+    return written

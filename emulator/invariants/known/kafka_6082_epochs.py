@@ -1,0 +1,55 @@
+"""Up to 2.0 a controller may raise the epoch when /controller is another's (KAFKA-6082)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from emulator.invariants.base import Violation
+from emulator.invariants.known.base import Hazard, lacks
+from emulator.kafka.profiles.guards.controller import ATOMIC_ELECTION
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.state.beliefs import Znodes
+
+
+class _Owner(msgspec.Struct):
+    brokerid: int = 0
+
+
+class EpochOfAnother(Hazard):
+    """KafkaController.scala@2.0.1 elect creates `/controller` and then raises the epoch, each for
+    itself; in between the session may end, and another be elected (H8)."""
+
+    name = "KAFKA-6082-epochs"
+    about = (
+        "A controller loses /controller between creating it and raising the epoch. It raises the "
+        "epoch of the one that was elected meanwhile: whom brokers obey is not whom they know."
+    )
+    breaks = (
+        "a controller is there",
+        "brokers are registered",
+        "controller knows states",
+        "metadata converges",
+        "nothing is left to do",
+        "notifications are read",
+        "replicas return to isr",
+        "the controller is not fenced",
+        "the dead are known",
+    )
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """Whoever raised the epoch last did so while /controller was another's."""
+        znodes, usurped = Znodes(), False
+        for event in events:
+            if isinstance(event, e.ZkTransaction):
+                znodes.on_zk_transaction(event)
+            elif isinstance(event, e.ControllerElected):
+                usurped = _owner(znodes) != event.broker and lacks(ATOMIC_ELECTION, event, events)
+        return usurped
+
+
+def _owner(znodes: Znodes) -> int:
+    znode = znodes.all.get("/controller")
+    return 0 if znode is None else msgspec.json.decode(znode.data, type=_Owner).brokerid

@@ -1,0 +1,26 @@
+"""Up to 2.0 a follower that has every record is expelled once it stops fetching (KAFKA-7152)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.invariants.base import Violation
+from emulator.invariants.known.base import Hazard, expelled, lacks
+from emulator.kafka.profiles.guards.isr import STAY_AT_LOG_END
+from emulator.trace.events import AnyEvent
+
+
+class ExpelledAtTheLogEnd(Hazard):
+    """Partition.scala@2.0.1 getOutOfSyncReplicas looks at the time alone."""
+
+    name = "KAFKA-7152"
+    about = (
+        "A follower of an idle topic stands still for longer than replica.lag.time.max.ms; it has "
+        "every record, and is taken out of the ISR."
+    )
+    breaks = ("a member that has everything stays",)
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """The leader's version has no guard, and who leaves has all."""
+        started, behind = expelled(violation, events)
+        return behind <= 0 and lacks(STAY_AT_LOG_END, started, events)

@@ -1,0 +1,25 @@
+"""Up to 2.1 a control request does not say which process of a broker it is for (KAFKA-7235)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.invariants.base import Violation
+from emulator.invariants.known.base import Hazard, lacks
+from emulator.kafka.profiles.guards.controller import BROKER_EPOCHS
+from emulator.trace.events import AnyEvent
+
+
+class RequestOfAFormerLife(Hazard):
+    """KIP-380: what waits in a send thread's queue is sent to whoever has the broker's address."""
+
+    name = "KAFKA-7235"
+    about = (
+        "A control request that was written to a broker before it was started anew is obeyed by "
+        "the new process: nothing in it says for whom it is."
+    )
+    breaks = ("requests reach whom they are for",)
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """Whoever obeyed it runs a version that knows no epochs of brokers."""
+        return lacks(BROKER_EPOCHS, events[violation.facts[1]], events)

@@ -1,0 +1,42 @@
+"""Up to 2.0.0 a follower whose leader's log is shorter ends its broker (KAFKA-7414)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.invariants.base import Violation
+from emulator.invariants.known.base import Hazard, lacks, missing_members
+from emulator.kafka.profiles.guards.following import OUT_OF_RANGE_NOT_FATAL
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+
+
+class FatalOutOfRange(Hazard):
+    """ReplicaFetcherThread.scala@1.0.2 handleOffsetOutOfRange: rather than lose what it has, where
+    unclean elections are forbidden, it halts; each time that it is started."""
+
+    name = "KAFKA-7414"
+    about = (
+        "A leader comes back with a shorter log than its follower has, and unclean elections are"
+        " forbidden: the follower's broker ends itself, and again whenever it is started."
+    )
+    breaks = ("brokers are registered", "metadata converges", "replicas return to isr")
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """Whoever is missing ended so."""
+        return missing_members(violation) <= _ended(events)
+
+
+def _ended(events: Sequence[AnyEvent]) -> set[int]:
+    """Brokers that a fetcher thread of theirs halted, and that were not started since."""
+    ended = set[int]()
+    for event in events:
+        if isinstance(event, e.BrokerStarting):
+            ended.discard(event.broker)
+        elif (
+            isinstance(event, e.BrokerHalted)
+            and event.reason.endswith("is not allowed")
+            and lacks(OUT_OF_RANGE_NOT_FATAL, event, events)
+        ):
+            ended.add(event.broker)
+    return ended

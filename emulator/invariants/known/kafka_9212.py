@@ -1,0 +1,42 @@
+"""Up to 2.3 a controller forgets the leader epoch that a reassignment raised (KAFKA-9212)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.invariants.base import Violation
+from emulator.invariants.known.base import Hazard, lacks
+from emulator.kafka.profiles.guards.controller import BUMPED_EPOCH_REMEMBERED
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.state.partitions import Partitions
+
+
+class ForgottenEpoch(Hazard):
+    """KafkaController.scala@2.3.1 updateLeaderEpoch writes it, and leaves the context as it was."""
+
+    name = "KAFKA-9212"
+    about = (
+        "A reassignment raises the leader epoch in ZooKeeper and not in the controller's context: "
+        "until the state is read for another reason, metadata has the version before."
+    )
+    breaks = ("controller knows states", "metadata converges")
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """The newest state differs from the one before in nothing but a leader epoch that is one
+        higher, and whoever wrote it runs a version that forgets."""
+        if violation.partition is None:
+            return False
+        written = Partitions()
+        for event in events:
+            if isinstance(event, e.ZkTransaction):
+                written.on_zk_transaction(event)
+        states = written.of(violation.partition).states
+        if len(states) < 2:
+            return False
+        before, last = states[-2:]
+        return (
+            (last.leader, last.isr) == (before.leader, before.isr)
+            and last.leader_epoch == before.leader_epoch + 1
+            and lacks(BUMPED_EPOCH_REMEMBERED, events[last.seq], events)
+        )

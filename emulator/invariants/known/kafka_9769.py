@@ -1,0 +1,63 @@
+"""KAFKA-9769: a LeaderAndIsr is obeyed by half, since the broker's session expired in the middle of
+it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from emulator.invariants.base import Violation
+from emulator.invariants.known.base import Hazard
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+
+
+class Kafka9769(Hazard):
+    """A new log's settings are read from ZooKeeper inside LeaderAndIsr. Where that fails the whole
+    request fails, but partitions before it have taken the leader epoch and have no fetcher; the
+    same epoch sent again is ignored (fixed in 2.7.0)."""
+
+    name = "KAFKA-9769"
+    about = (
+        "A session that expires while a broker obeys a LeaderAndIsr leaves partitions that have "
+        "taken the leader epoch and never fetch: sent again, the request is ignored."
+    )
+    breaks = ("followers fetch", "replicas return to isr")
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """Each broker that is out failed in such a request, and ignored it ever since."""
+        if violation.broker:
+            return _is_stuck(violation.broker, violation, events)
+        listed, of_replicas, _ = violation.text.partition("]")
+        if not of_replicas or not listed.startswith("["):
+            return False
+        out = msgspec.json.decode(f"{listed}]", type=list[int])
+        return all(_is_stuck(broker, violation, events) for broker in out)
+
+
+def _is_stuck(broker: int, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+    """Its last word on the partition is that it ignores an epoch it had when its request failed."""
+    epoch = -1
+    told: dict[str, int] = {}
+    half_done = ignored = False
+    for event in events:
+        if event.broker != broker:
+            continue
+        match event:
+            case e.BrokerStarting():
+                half_done = ignored = False
+            case e.LeaderAndIsr(state=state) if state.partition == violation.partition:
+                told[event.thread] = state.leader_epoch
+            case e.LeaderAndIsrIgnored(state=state) if state.partition == violation.partition:
+                told.pop(event.thread, None)
+                ignored = half_done and state.leader_epoch == epoch
+            case e.ThreadFailed(what="LeaderAndIsrRequest", error=error) if (
+                "EXPIRED" in error and event.thread in told
+            ):
+                epoch, half_done = told.pop(event.thread), True
+            case e.FetchSent(offsets=offsets) if half_done and any(
+                offset.partition == violation.partition for offset in offsets
+            ):
+                half_done = ignored = False
+    return half_done and ignored

@@ -1,0 +1,51 @@
+"""Up to 0.10 a follower truncates to its high watermark, below what is committed (KIP-101)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.invariants.base import Violation
+from emulator.invariants.known.base import Hazard, lacks
+from emulator.kafka.profiles.guards.following import TRUNCATION_BY_EPOCH
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.handlers import Dispatch
+from emulator.trace.state.beliefs import Facts
+from emulator.trace.state.logs import missing
+from emulator.trace.state.replica_log import ReplicaLog
+from emulator.trace.values import TopicPartition
+
+
+class TruncatedToHighWatermark(Hazard):
+    """ReplicaManager.scala@0.10.2.2 makeFollowers: truncateTo(highWatermark) (H17)."""
+
+    name = "KIP-101"
+    about = (
+        "A follower learns the high watermark one fetch late. Told of a new leader it truncates to "
+        "its own, below what is committed, and is elected before it has fetched that again."
+    )
+    breaks = ("committed records survive", "hw within isr", "logs agree", "reads are consistent")
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """Some truncation of this partition took what was committed."""
+        return violation.partition is not None and any(
+            lacks(TRUNCATION_BY_EPOCH, event, events)
+            for event in _losses(violation.partition, events[: violation.facts[1] + 1])
+        )
+
+
+def _losses(partition: TopicPartition, events: Sequence[AnyEvent]) -> list[AnyEvent]:
+    """Truncations that took what is committed, or has been committed since: by a leader that is no
+    more, on the word of a fetch before it."""
+    facts, taken = Facts(), list[tuple[AnyEvent, ReplicaLog]]()
+    dispatch = Dispatch(facts.parts)
+    for event in events:
+        if isinstance(event, e.LogTruncated) and event.partition == partition:
+            log = facts.logs.of(partition, event.broker)
+            taken.append((event, ReplicaLog([*log.between(event.to_offset, event.from_leo)])))
+        dispatch(event)
+    committed = facts.committed.of(partition)
+    if committed is None:
+        return []
+    nothing = ReplicaLog()
+    return [event for event, lost in taken if missing(lost, committed.log) < missing(lost, nothing)]

@@ -1,0 +1,46 @@
+"""Up to 1.1 one answer about epochs may leave a follower with other records (KIP-279)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.invariants.base import Violation
+from emulator.invariants.known.base import Hazard, lacks
+from emulator.kafka.profiles.guards.following import TRUNCATION_IN_ROUNDS
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.handlers import Dispatch
+from emulator.trace.state.beliefs import Facts
+from emulator.trace.state.logs import missing
+
+
+class DivergedInOneRound(Hazard):
+    """ReplicaFetcherThread.scala@1.1.1 maybeTruncate asks once, and takes the end offset for its
+    own epoch's."""
+
+    name = "KIP-279"
+    about = (
+        "After two fail-overs in a row the leader does not know the follower's last epoch; the "
+        "follower truncates to the end of another one, and keeps records that the leader never had."
+    )
+    breaks = ("committed records survive", "logs agree", "reads are consistent")
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """The broker follows with a log that is long enough and has other records."""
+        if violation.partition is None:
+            return False
+        facts, followed = Facts(), list[AnyEvent]()
+        dispatch = Dispatch(facts.parts)
+        for event in events[: violation.facts[1] + 1]:
+            dispatch(event)
+            if isinstance(event, e.BecomesFollower) and event.partition == violation.partition:
+                followed += [event] if event.broker == violation.broker else []
+        committed = facts.committed.of(violation.partition)
+        here = facts.logs.of(violation.partition, violation.broker)
+        return (
+            committed is not None
+            and here.leo >= committed.log.leo
+            and missing(committed.log, here) > 0
+            and bool(followed)
+            and lacks(TRUNCATION_IN_ROUNDS, followed[-1], events)
+        )

@@ -1,0 +1,44 @@
+"""Up to 1.0 a new controller leaves the notifications that it finds (KAFKA-5879)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.invariants.base import Violation
+from emulator.invariants.known.base import Hazard
+from emulator.kafka.profiles.base import profiles
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+
+_NOTIFICATIONS = "/isr_change_notification/"
+
+
+class LeftNotification(Hazard):
+    """KafkaController.scala@1.0.2 onControllerFailover watches the parent and lists nothing; 1.1.0
+    deletes what is there. ZkClient tells of children when one comes or goes."""
+
+    name = "left notification"
+    about = (
+        "A leader notifies while there is no controller. Who is elected reads all states, and "
+        "leaves the notification until the next one comes."
+    )
+    breaks = ("nothing is left to do",)
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """It was there when the last controller was elected, none came since, and that controller
+        speaks through ZkClient."""
+        if not violation.text.startswith(_NOTIFICATIONS):
+            return False
+        versions: dict[int, str] = {}
+        left = False
+        for event in events:
+            if isinstance(event, e.BrokerStarting):
+                versions[event.broker] = event.profile
+            elif isinstance(event, e.ControllerElected):
+                client = profiles()[versions[event.broker]].zookeeper_client
+                left = event.seq > violation.facts[1] and client == "zkclient"
+            elif isinstance(event, e.ZkTransaction) and (event.path or "").startswith(
+                _NOTIFICATIONS
+            ):
+                left = left and event.op != "create"
+        return left

@@ -1,0 +1,88 @@
+"""A replica that lost records with its machine counts as if it had them: KIP-903, KIP-966."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from emulator.invariants.base import Violation
+from emulator.invariants.known.base import Hazard
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.handlers import Dispatch
+from emulator.trace.state.beliefs import Facts
+from emulator.trace.state.logs import missing
+from emulator.trace.values import TopicPartition
+
+
+class LossyRestart(Hazard):
+    """Nothing in the ISR says which life of a broker it means, and a start after a crash is not
+    told from any other: the last member keeps its place whatever it has lost (KIP-966), and one
+    that was just seen to have caught up joins although it has been replaced since (KIP-903). Never
+    fixed in a version with ZooKeeper."""
+
+    name = "lossy restart"
+    about = (
+        "A machine crashes and loses records; the broker is still in the ISR, or joins it on the "
+        "word of its former life. Once it leads, what it has lost was never there (KIP-903, "
+        "KIP-966)."
+    )
+    breaks = ("committed records survive", "hw within isr", "logs agree", "reads are consistent")
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """The broker came back from such a crash without its records and has not got them since;
+        or one that did has led the partition."""
+        if violation.partition is None:
+            return False
+        losses = _Losses(violation.partition)
+        for event in events[: violation.facts[1] + 1]:
+            losses.hear(event)
+        return losses.gave_up or violation.broker in losses.short
+
+
+class _Losses:
+    """Who came back to one partition with less than it had: `short`; `gave_up`: one of them has
+    led it without all that was committed."""
+
+    def __init__(self, partition: TopicPartition) -> None:
+        self._partition, self._facts = partition, Facts()
+        self._dispatch = Dispatch(self._facts.parts)
+        self._crashed: set[int] = set()
+        self.short: set[int] = set()
+        self.gave_up = False
+
+    def hear(self, event: AnyEvent) -> None:
+        had = self._facts.logs.of(self._partition, event.broker).leo
+        self._dispatch(event)
+        match event:
+            case e.Stimulus(do="crash", broker=broker, arguments=arguments) if _loses(arguments):
+                self._crashed.add(broker)
+            case e.BecomesLeader(partition=at) | e.BecomesFollower(partition=at) if (
+                at == self._partition
+            ):
+                self._opened(event, had)
+            case e.RecordsAppended(partition=at) if at == self._partition:
+                if not self._lacks(event.broker):
+                    self.short.discard(event.broker)
+
+    def _opened(self, event: e.BecomesLeader | e.BecomesFollower, had: int) -> None:
+        broker = event.broker
+        if broker in self._crashed and event.leo < had:
+            self.short.add(broker)
+        self._crashed.discard(broker)
+        if isinstance(event, e.BecomesLeader) and broker in self.short and self._lacks(broker):
+            self.gave_up = True
+
+    def _lacks(self, broker: int) -> bool:
+        committed = self._facts.committed.of(self._partition)
+        here = self._facts.logs.of(self._partition, broker)
+        return committed is not None and missing(committed.log, here) > 0
+
+
+def _loses(arguments: str) -> bool:
+    return msgspec.json.decode(arguments, type=_Crash).lose != "nothing"
+
+
+class _Crash(msgspec.Struct):
+    lose: str = "nothing"

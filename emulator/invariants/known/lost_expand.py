@@ -1,0 +1,73 @@
+"""An expand is in ZooKeeper, and the leader, who lost the answer with its session, goes on without
+it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from emulator.invariants.base import Violation
+from emulator.invariants.known.base import Hazard
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.values import TopicPartition
+
+
+class LostExpand(Hazard):
+    """A write that meets an expired session throws (KafkaZkClient.scala@2.6.3
+    conditionalUpdatePath), whether it was applied or not, and the leader keeps the ISR that it had.
+    Its high watermark does not wait for the new member, whom the controller may elect."""
+
+    name = "lost expand"
+    about = (
+        "A leader adds a member to the ISR, and loses the answer and its session. ZooKeeper has "
+        "the new ISR, the leader's high watermark waits for the old one: what it shows and "
+        "acknowledges then, the member that is elected need not have."
+    )
+    breaks = (
+        "committed records survive",
+        "hw within isr",
+        "logs agree",
+        "reads are consistent",
+    )
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """A leader's high watermark rose although it had not taken over an expand of its own that
+        ZooKeeper has; while the answer is on its way it cannot, the lock is held."""
+        name = violation.partition
+        if name is None:
+            return False
+        wanted: dict[int, tuple[int, tuple[int, ...]]] = {}
+        without: set[int] = set()
+        for event in events[: violation.facts[1] + 1]:
+            broker = event.broker
+            match event:
+                case e.IsrUpdateStarted(partition=at, change="expand") if at == name:
+                    wanted[broker] = event.zk_version + 1, event.to_isr
+                case e.ZkTransaction():
+                    if broker in wanted and wanted[broker] == _written(event, name):
+                        without.add(broker)
+                case e.HwAdvanced(partition=at, role="leader") if at == name and broker in without:
+                    return True
+                case (
+                    e.IsrUpdated(partition=at)
+                    | e.BecomesLeader(partition=at)
+                    | e.BecomesFollower(partition=at)
+                ) if at == name:
+                    wanted.pop(broker, None)
+                    without.discard(broker)
+        return False
+
+
+class _State(msgspec.Struct):
+    isr: tuple[int, ...] = ()
+
+
+def _written(event: e.ZkTransaction, name: TopicPartition) -> tuple[int, tuple[int, ...]]:
+    """The version and the ISR that a leader's write gave the partition; nothing if it is another
+    transaction."""
+    path = f"/brokers/topics/{name.topic}/partitions/{name.partition}/state"
+    if event.op != "setData" or event.path != path or event.code:
+        return -1, ()
+    return event.version or 0, msgspec.json.decode(event.data or "{}", type=_State).isr

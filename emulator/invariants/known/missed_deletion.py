@@ -1,0 +1,54 @@
+"""A topic is deleted while a broker has no session: the broker shows it until its process ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.invariants.base import Violation
+from emulator.invariants.known.base import Hazard
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+
+_IDS, _DELETIONS = "/brokers/ids/", "/admin/delete_topics/"
+
+
+class MissedDeletion(Hazard):
+    """A deletion is told once, to the brokers that are live then. One that comes back with a new
+    session is sent every partition that there is, and its cache takes entries over one by one
+    (MetadataCache.scala@2.6.3 updateMetadata): what is not named stays."""
+
+    name = "missed deletion"
+    about = (
+        "A topic is deleted while a broker has lost its session. When it registers again it is "
+        "told what there is; what is no more stays in its metadata until its process ends."
+    )
+    breaks = ("metadata converges",)
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """When the deletion was done the broker was not registered, or the controller did not know
+        it yet; and its process is the same since."""
+        partition, broker = violation.partition, violation.broker
+        if partition is None or not violation.text.endswith("that was deleted"):
+            return False
+        missed = known = registered = False
+        for event in events:
+            match event:
+                case e.BrokerStarting() if event.broker == broker:
+                    missed = False
+                case e.ControllerElected():
+                    known = registered
+                case e.BrokerChange():
+                    known = broker in event.live
+                case e.ZkTransaction():
+                    deleted = _paths(event, "delete")
+                    registered = registered and f"{_IDS}{broker}" not in deleted
+                    registered = registered or f"{_IDS}{broker}" in _paths(event, "create")
+                    if f"{_DELETIONS}{partition.topic}" in deleted:
+                        missed = not (registered and known)
+        return missed
+
+
+def _paths(event: e.ZkTransaction, op: str) -> list[str]:
+    """What a transaction created or deleted; with a session its ephemerals go."""
+    of_ops = [each.path or "" for each in event.ops or (event,) if each.op == op and not each.code]
+    return [*of_ops, *event.removed] if op == "delete" else of_ops

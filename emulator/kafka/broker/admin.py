@@ -1,0 +1,284 @@
+"""What the admin API does at a broker: create topics and partitions, delete, alter configurations.
+
+Knows no controller: what it writes, the controller sees in ZooKeeper. Sources:
+server/AdminManager.scala, zk/AdminZkClient.scala@2.6.3; spec §1.10, §2.12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from emulator.kafka.broker.assignment import (
+    Assignment,
+    assign_replicas_to_brokers,
+    check_added_partitions,
+    check_new_topic,
+)
+from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.broker.metadata_cache import MetadataCache
+from emulator.kafka.broker.purgatory import DelayedOperation, Purgatory
+from emulator.kafka.broker.topic_rules import (
+    BadValue,
+    can_collide,
+    check_collisions,
+    check_topic_name,
+    check_topic_settings,
+)
+from emulator.kafka.model.errors import Errors, KafkaError
+from emulator.kafka.protocol.messages import (
+    AdminResponse,
+    AlterConfigsRequest,
+    ConfigEntry,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeConfigsRequest,
+)
+from emulator.trace.values import TopicPartition
+from zk import paths
+from zk.client.codec import ReplicaAssignment
+from zk.client.kafka_zk_client import KafkaZkClient
+
+Respond = Callable[[AdminResponse], None]
+
+TOPIC_CONFIG, DYNAMIC_BROKER_CONFIG, DEFAULT_CONFIG = 1, 2, 5
+"""DescribeConfigsResponse.ConfigSource."""
+
+DEFAULT = -1
+"""Of a number in CreateTopics: what the broker's configuration says."""
+
+
+class DelayedCreatePartitions(DelayedOperation):
+    """A CreateTopics answer waits until this broker's metadata cache shows a leader for every
+    partition."""
+
+    def __init__(
+        self,
+        timeout_ms: int,
+        partitions: list[TopicPartition],
+        metadata_cache: MetadataCache,
+        respond: Respond,
+    ) -> None:
+        super().__init__(timeout_ms)
+        self._partitions, self._metadata_cache = partitions, metadata_cache
+        self._respond = respond
+
+    def _missing(self) -> bool:
+        found = [self._metadata_cache.partition(p) for p in self._partitions]
+        return any(state is None or state.leader < 0 for state in found)
+
+    async def try_complete(self) -> bool:
+        return False if self._missing() else await self.force_complete()
+
+    async def on_complete(self) -> None:
+        self._respond(AdminResponse(Errors.REQUEST_TIMED_OUT if self._missing() else Errors.NONE))
+
+
+class DelayedDeleteTopic(DelayedOperation):
+    """A DeleteTopics answer waits until this broker's metadata cache has forgotten the topic."""
+
+    def __init__(
+        self, timeout_ms: int, topic: str, metadata_cache: MetadataCache, respond: Respond
+    ) -> None:
+        super().__init__(timeout_ms)
+        self._topic, self._metadata_cache, self._respond = topic, metadata_cache, respond
+
+    def _is_there(self) -> bool:
+        return self._topic in self._metadata_cache.topics()
+
+    async def try_complete(self) -> bool:
+        return False if self._is_there() else await self.force_complete()
+
+    async def on_complete(self) -> None:
+        error = Errors.REQUEST_TIMED_OUT if self._is_there() else Errors.NONE
+        self._respond(AdminResponse(error))
+
+
+class AdminManager:
+    """CreateTopics, CreatePartitions, DeleteTopics and IncrementalAlterConfigs at this broker."""
+
+    def __init__(
+        self,
+        context: BrokerContext,
+        zk_client: KafkaZkClient,
+        metadata_cache: MetadataCache,
+        draw: Callable[[int], int],
+    ) -> None:
+        """`draw` gives a number below another (AdminUtils.rand)."""
+        self._context, self._zk_client, self._metadata_cache = context, zk_client, metadata_cache
+        self._draw = draw
+        self._purgatory = Purgatory(context, "topic")
+
+    async def create_topic(self, request: CreateTopicsRequest, respond: Respond) -> None:
+        """createTopicWithAssignment: the configuration first, then the topic; not atomic, not
+        fenced."""
+        topic = request.topic
+        try:
+            replicas = self._assignment_of(request)
+            await self._validate_topic_create(request, replicas)
+        except KafkaError as failed:
+            respond(AdminResponse(failed.error, failed.message))
+            return
+        await self._zk_client.set_or_create_entity_configs("topics", topic, dict(request.config))
+        assignment = {n: ReplicaAssignment(r) for n, r in enumerate(replicas)}
+        await self._zk_client.create_topic_assignment(topic, assignment)
+        parked = DelayedCreatePartitions(
+            request.timeout_ms,
+            [TopicPartition(topic, n) for n in assignment],
+            self._metadata_cache,
+            respond,
+        )
+        await self._purgatory.try_complete_else_watch(parked, [topic])
+
+    async def _validate_topic_create(
+        self, request: CreateTopicsRequest, replicas: Assignment
+    ) -> None:
+        """validateTopicCreate: name, topics that are there, replicas, settings. Raises
+        KafkaError."""
+        topic = request.topic
+        check_topic_name(topic)
+        if await self._zk_client.path_exists(paths.topic(topic)):
+            raise KafkaError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
+        if can_collide(topic):
+            check_collisions(topic, await self._zk_client.get_all_topics(register_watch=False))
+        check_new_topic(replicas)
+        check_topic_settings(dict(request.config))
+
+    def _assignment_of(self, request: CreateTopicsRequest) -> Assignment:
+        """As given; else drawn among the brokers that the metadata cache has alive."""
+        if request.topic in self._metadata_cache.topics():
+            raise KafkaError(Errors.TOPIC_ALREADY_EXISTS)
+        counted = request.num_partitions != DEFAULT or request.replication_factor != DEFAULT
+        if request.assignment:
+            if counted:
+                raise KafkaError(Errors.INVALID_REQUEST)
+            return request.assignment
+        config, brokers = self._context.config, self._metadata_cache.alive_brokers()
+        partitions, factor = request.num_partitions, request.replication_factor
+        return assign_replicas_to_brokers(
+            brokers,
+            config.num_partitions if partitions == DEFAULT else partitions,
+            config.default_replication_factor if factor == DEFAULT else factor,
+            self._draw(len(brokers)),
+            self._draw(len(brokers)),
+        )
+
+    async def create_partitions(self, request: CreatePartitionsRequest, respond: Respond) -> None:
+        """Read who is there and what the topic has, and overwrite the topic's znode."""
+        brokers = sorted(await self._zk_client.get_all_broker_and_epochs())
+        topic = request.topic
+        found = await self._zk_client.get_full_replica_assignment_for_topics([topic])
+        try:
+            added = added_partitions(request, list(found.values()), brokers)
+        except KafkaError as failed:
+            respond(AdminResponse(failed.error))
+            return
+        assignment = {p.partition: a for p, a in found.items()}
+        assignment |= {len(found) + n: ReplicaAssignment(r) for n, r in enumerate(added)}
+        await self._zk_client.set_topic_assignment(topic, assignment)
+        new = [TopicPartition(topic, n) for n in range(len(found), len(assignment))]
+        parked = DelayedCreatePartitions(request.timeout_ms, new, self._metadata_cache, respond)
+        await self._purgatory.try_complete_else_watch(parked, [topic])
+
+    async def delete_topic(self, request: DeleteTopicsRequest, respond: Respond) -> None:
+        """Leave a marker for the controller; answered when this broker's cache has forgotten it. A
+        marker that is there already is waited for as well."""
+        if not self._context.config.delete_topic_enable:
+            respond(AdminResponse(Errors.TOPIC_DELETION_DISABLED))
+            return
+        known = request.topic in self._metadata_cache.topics()
+        if not known or not await self._zk_client.path_exists(paths.topic(request.topic)):
+            respond(AdminResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION))
+            return
+        await self._zk_client.create_delete_topic_path(request.topic)
+        parked = DelayedDeleteTopic(
+            request.timeout_ms, request.topic, self._metadata_cache, respond
+        )
+        await self._purgatory.try_complete_else_watch(parked, [request.topic])
+
+    async def metadata_changed(self, partitions: Iterable[TopicPartition]) -> None:
+        """The cache was updated: parked requests are looked at again."""
+        for topic in dict.fromkeys(p.topic for p in partitions):
+            await self._purgatory.check_and_complete(topic)
+
+    async def alter_configs(self, request: AlterConfigsRequest) -> AdminResponse:
+        """Read, merge, write, and announce the entity's configuration (incrementalAlterConfigs)."""
+        if request.entity_type == "topics":
+            topic = paths.topic(request.entity)
+            for _ in range(2):
+                if not await self._zk_client.path_exists(topic):
+                    return AdminResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        config = await self._zk_client.get_entity_configs(request.entity_type, request.entity)
+        config.update(request.config)
+        for name in request.removed:
+            config.pop(name, None)
+        if request.entity_type == "topics":
+            try:
+                check_topic_settings(config)
+            except KafkaError as failed:
+                bad = isinstance(failed, BadValue)
+                error = Errors.INVALID_REQUEST if bad else failed.error
+                return AdminResponse(error, failed.message)
+        await self._zk_client.set_or_create_entity_configs(
+            request.entity_type, request.entity, config
+        )
+        await self._zk_client.create_config_change_notification(
+            f"{request.entity_type}/{request.entity}"
+        )
+        return AdminResponse(Errors.NONE)
+
+    async def describe_configs(self, request: DescribeConfigsRequest) -> AdminResponse:
+        """A topic's settings with what it has itself over this broker's; or this broker's own
+        (describeConfigs)."""
+        if request.entity_type == "topics":
+            if request.entity not in self._metadata_cache.topics():
+                return AdminResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+            own = await self._zk_client.get_entity_configs("topics", request.entity)
+            entries = described(own, TOPIC_CONFIG, self._topic_defaults())
+        elif request.entity == str(self._context.broker):
+            own = await self._zk_client.get_entity_configs("brokers", request.entity)
+            entries = described(own, DYNAMIC_BROKER_CONFIG, self._context.config.properties())
+        else:
+            return AdminResponse(Errors.INVALID_REQUEST, "ask that broker itself")
+        names = request.names
+        told = tuple(e for e in entries if names is None or e.name in names)
+        return AdminResponse(Errors.NONE, configs=told)
+
+    def _topic_defaults(self) -> dict[str, str]:
+        """What this broker's settings give a topic that has none of its own."""
+        config = self._context.config
+        return {
+            "min.insync.replicas": str(config.min_insync_replicas),
+            "unclean.leader.election.enable": str(config.unclean_leader_election_enable).lower(),
+            "flush.messages": str(config.log_flush_interval_messages),
+        }
+
+
+def described(
+    own: Mapping[str, str], source: int, defaults: Mapping[str, str]
+) -> tuple[ConfigEntry, ...]:
+    """Settings by name, what an entity has itself over what it has by default."""
+    names = sorted({*own, *defaults})
+    return tuple(
+        ConfigEntry(n, own[n], source) if n in own else ConfigEntry(n, defaults[n], DEFAULT_CONFIG)
+        for n in names
+    )
+
+
+def added_partitions(
+    request: CreatePartitionsRequest, existing: list[ReplicaAssignment], brokers: list[int]
+) -> Assignment:
+    """What is added: as given, or going on round the brokers from the first partition's first."""
+    if any(a.is_being_reassigned for a in existing):
+        raise KafkaError(Errors.REASSIGNMENT_IN_PROGRESS)
+    if not existing:
+        raise KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+    before, factor = len(existing), len(existing[0].replicas)
+    if request.assignment:
+        check_added_partitions(request.assignment, factor, brokers)
+        return request.assignment
+    if request.count <= before:
+        raise KafkaError(Errors.INVALID_PARTITIONS)
+    first = existing[0].replicas[0]
+    start = next((n for n, b in enumerate(brokers) if b >= first), 0)
+    return assign_replicas_to_brokers(brokers, request.count - before, factor, start, start, before)

@@ -1,0 +1,150 @@
+"""AlterIsr as a broker sends it: what is proposed, what is in flight, what an answer ends.
+
+One map, at most one item per partition, and one flag: one request of the broker at a time, with all
+that the map holds. Items stay there until they are answered. 2.7 looks every 50 ms; from 2.8 on a
+proposal is sent when it is made. Knows no ISR and no lock.
+Source: server/AlterIsrManager.scala@2.7.2, @2.8.2; spec §7.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.broker.controller_channel import BrokerToControllerChannelManager
+from emulator.kafka.broker.isr_store import AlterIsrItem, Answer
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.profiles.guards.alter_isr import (
+    CLEAR_BEFORE_CALLBACK,
+    EVENT_DRIVEN_ALTER_ISR,
+    KEEP_IN_FLIGHT,
+)
+from emulator.kafka.protocol.messages import (
+    AlteredIsr,
+    AlterIsrPartition,
+    AlterIsrRequest,
+    AlterIsrResponse,
+)
+from emulator.kernel.sync import Promise
+from emulator.trace.values import TopicPartition
+from zk.client.codec import LeaderAndIsr
+
+SEND_PERIOD_MS = 50
+
+Items = tuple[AlterIsrItem, ...]
+
+
+class RpcAlterIsrManager:
+    """AlterIsrManagerImpl, `isr_store.AlterIsrManager` through the controller."""
+
+    def __init__(
+        self,
+        context: BrokerContext,
+        channel: BrokerToControllerChannelManager,
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self._context, self._channel, self._broker_epoch = context, channel, broker_epoch
+        self._unsent: dict[TopicPartition, AlterIsrItem] = {}
+        self._in_flight = False
+        self._something: Promise[None] = Promise(context.kernel)
+        self._event_driven = EVENT_DRIVEN_ALTER_ISR in context.guards
+
+    def start(self) -> None:
+        """2.7's periodic task; the runs that would find nothing are left out."""
+        if not self._event_driven:
+            self._context.scheduler.schedule_when(
+                "send-alter-isr",
+                self._something_to_send,
+                self._maybe_send,
+                SEND_PERIOD_MS,
+                SEND_PERIOD_MS,
+            )
+
+    # -- isr_store.AlterIsrManager -----------------------------------------------------------------
+
+    def enqueue(self, item: AlterIsrItem) -> bool:
+        if item.partition in self._unsent:
+            return False
+        self._unsent[item.partition] = item
+        return True
+
+    async def propagate(self, item: AlterIsrItem) -> None:
+        if self._event_driven:
+            await self._maybe_send()
+        else:
+            self._something.resolve(None)
+
+    def clear_pending(self, partition: TopicPartition) -> None:
+        """Even what is in flight is forgotten, up to 2.8 (KAFKA-12686)."""
+        if KEEP_IN_FLIGHT not in self._context.guards:
+            self._unsent.pop(partition, None)
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    async def _something_to_send(self) -> None:
+        while not self._unsent or self._in_flight:
+            self._something = Promise(self._context.kernel)
+            await self._something.wait()
+
+    async def _maybe_send(self) -> None:
+        """All items, if no request is in flight; with the broker epoch of now."""
+        if not self._unsent or self._in_flight:
+            return
+        self._in_flight = True
+        items = tuple(self._unsent.values())
+        request = AlterIsrRequest(
+            self._context.broker,
+            self._broker_epoch(),
+            tuple(_asked(item) for item in items),
+            self._context.profile.request_versions["AlterIsr"],
+        )
+        self._channel.send(request, partial(self._on_complete, items))
+
+    async def _on_complete(self, items: Items, response: AlterIsrResponse) -> None:
+        """The flag is cleared whatever goes wrong; after that 2.8 sends at once what is there, or
+        in 50 ms if the whole request was refused."""
+        try:
+            await self._take(items, response)
+        finally:
+            self._in_flight = False
+            self._something.resolve(None)
+        if not self._event_driven:
+            return
+        if response.error is Errors.NONE:
+            await self._maybe_send()
+        else:
+            self._context.schedule_once("send-alter-isr", self._maybe_send, SEND_PERIOD_MS)
+
+    async def _take(self, items: Items, response: AlterIsrResponse) -> None:
+        """Tell each item that was sent what became of it; those without an answer stay. A call-back
+        that fails ends this for the items behind it."""
+        if response.error is not Errors.NONE:
+            return
+        answers = {p.partition: _answer(p) for p in response.partitions}
+        for item in items:
+            if item.partition in answers:
+                await self._call_back(item, answers[item.partition])
+
+    async def _call_back(self, item: AlterIsrItem, answer: Answer) -> None:
+        if CLEAR_BEFORE_CALLBACK in self._context.guards:
+            self._unsent.pop(item.partition, None)
+            await item.answered(answer)
+            return
+        try:
+            await item.answered(answer)
+        finally:
+            self._unsent.pop(item.partition, None)
+
+
+def _asked(item: AlterIsrItem) -> AlterIsrPartition:
+    state = item.leader_and_isr
+    return AlterIsrPartition(
+        item.partition, state.leader_epoch, state.isr, state.zk_version, item.member_epochs
+    )
+
+
+def _answer(answered: AlteredIsr) -> Answer:
+    if answered.error is not Errors.NONE:
+        return answered.error
+    return LeaderAndIsr(answered.leader, answered.leader_epoch, answered.isr, answered.zk_version)

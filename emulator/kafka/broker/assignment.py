@@ -1,0 +1,59 @@
+"""Which brokers get which replicas: the automatic assignment, and what is demanded of one that was
+given. Plain functions; chance comes in as two numbers.
+
+Sources: admin/AdminUtils.scala@2.6.3 assignReplicasToBrokers (no racks),
+zk/AdminZkClient.scala@2.6.3 validateTopicCreate, addPartitions, validateReplicaAssignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from emulator.kafka.model.errors import Errors, KafkaError
+
+Assignment = tuple[tuple[int, ...], ...]
+
+
+def assign_replicas_to_brokers(
+    brokers: Sequence[int],
+    partitions: int,
+    replication_factor: int,
+    start_index: int,
+    shift: int,
+    first_partition: int = 0,
+) -> Assignment:
+    """Leaders go round the brokers from `start_index`; followers stand `shift` further off, one
+    more with every round."""
+    count = len(brokers)
+    if partitions <= 0:
+        raise KafkaError(Errors.INVALID_PARTITIONS)
+    if not 0 < replication_factor <= count:
+        raise KafkaError(Errors.INVALID_REPLICATION_FACTOR)
+    assigned = []
+    for partition in range(first_partition, first_partition + partitions):
+        if partition > 0 and partition % count == 0:
+            shift += 1
+        first = (partition + start_index) % count
+        others = [1 + (shift + n) % (count - 1) for n in range(replication_factor - 1)]
+        assigned.append(tuple(brokers[(first + off) % count] for off in (0, *others)))
+    return tuple(assigned)
+
+
+def check_new_topic(assignment: Assignment) -> None:
+    """All partitions have as many replicas, no broker twice. Whether the brokers are there is not
+    asked: a partition without a live replica stays without a leader."""
+    if len({len(replicas) for replicas in assignment}) != 1:
+        raise KafkaError(Errors.INVALID_REPLICA_ASSIGNMENT)
+    if any(len(set(replicas)) < len(replicas) for replicas in assignment):
+        raise KafkaError(Errors.INVALID_REPLICA_ASSIGNMENT)
+
+
+def check_added_partitions(
+    assignment: Assignment, replication_factor: int, brokers: Collection[int]
+) -> None:
+    """As many replicas as partition 0 has, each broker once, and every one of them registered."""
+    for replicas in assignment:
+        if len(replicas) != replication_factor or len(set(replicas)) < len(replicas):
+            raise KafkaError(Errors.INVALID_REPLICA_ASSIGNMENT)
+        if any(b not in brokers for b in replicas):
+            raise KafkaError(Errors.INVALID_REPLICA_ASSIGNMENT)

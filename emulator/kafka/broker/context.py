@@ -1,0 +1,193 @@
+"""What every part of one broker shares: its id, settings, kernel and process; nothing else.
+
+Also the bridges that let `zk.client.client` block on this kernel and speak to the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Sequence, Set
+from typing import Any
+
+from emulator.kafka.broker.kafka_scheduler import KafkaScheduler
+from emulator.kafka.model.config import KafkaConfig
+from emulator.kafka.profiles.base import Profile
+from emulator.kafka.profiles.guards.base import Guard
+from emulator.kernel.holds import At, Hold
+from emulator.kernel.scheduler import Kernel, Lane, Process, Task
+from emulator.kernel.sync import Promise, RwLock, Semaphore
+from emulator.trace import events
+from zk.errors import MalformedZNode
+from zk.ops import (
+    Check,
+    Create,
+    Delete,
+    Multi,
+    Reply,
+    Request,
+    SessionState,
+    SetData,
+    WatchedEvent,
+    name_of,
+)
+from zk.wire import Lane as ZkLane
+
+
+class BrokerContext:
+    """One broker's process and settings."""
+
+    def __init__(
+        self, broker: int, kernel: Kernel, process: Process, config: KafkaConfig, profile: Profile
+    ) -> None:
+        self.broker, self.kernel, self.process = broker, kernel, process
+        self.emit: Callable[..., None] = kernel.emitter(broker)
+        """Put an event of this broker on the trace: its type and its fields."""
+        self.now_ms: Callable[[], int] = kernel.now_ms
+        """Kafka's Time.milliseconds."""
+        self.config, self.profile = config, profile
+        self.guards: Set[Guard] = profile.guards
+        """Which of Kafka's fixes this broker's version has."""
+        self.broker_epoch = -1
+        """The czxid of its registration; -1 before it is registered, and before 2.2."""
+        self.follower_epochs: dict[int, int] = {}
+        """The broker epochs that followers' last fetches came with."""
+        self.scheduler = KafkaScheduler(kernel, self.spawn)
+
+    def failed(self, what: str, error: Exception) -> None:
+        """A thread of Kafka logged an exception and goes on."""
+        self.emit(events.ThreadFailed, what, f"{type(error).__name__}: {error}")
+
+    def spawn(self, thread: str, body: Coroutine[Any, Any, Any]) -> Task:
+        """Start one of this broker's threads."""
+        return self.process.spawn(thread, body)
+
+    def schedule(
+        self,
+        name: str,
+        body: Callable[[], Coroutine[Any, Any, None]],
+        period_ms: int,
+        delay_ms: int = 0,
+    ) -> Task:
+        """A periodic task on a scheduler of its own, as the controller has one; the broker's
+        stops before it does."""
+        return KafkaScheduler(self.kernel, self.spawn).schedule(name, body, period_ms, delay_ms)
+
+    def schedule_once(
+        self, name: str, body: Callable[[], Coroutine[Any, Any, None]], delay_ms: int
+    ) -> Task:
+        """A task of KafkaScheduler that runs once."""
+
+        async def run() -> None:
+            await self.kernel.sleep(delay_ms * 1000)
+            self.kernel.cause = -1
+            await body()
+
+        return self.spawn(f"kafka-scheduler/{name}", run())
+
+
+class KernelThreads:
+    """`zk.client.client.Threads` on this kernel."""
+
+    def __init__(self, context: BrokerContext) -> None:
+        self._kernel, self._process = context.kernel, context.process
+
+    def promise(self) -> Promise[Any]:
+        return Promise(self._kernel)
+
+    def permits(self, number: int) -> Semaphore:
+        return Semaphore(self._kernel, number)
+
+    def read_write_lock(self, name: str) -> RwLock:
+        return RwLock(self._kernel, name)
+
+    def lane(self, thread: str) -> Lane:
+        return self._process.lane(thread)
+
+    def spawn(self, thread: str, body: Coroutine[Any, Any, Any]) -> object:
+        return self._process.spawn(thread, body)
+
+    def now_us(self) -> int:
+        return self._kernel.now
+
+    def before(self, request: Request) -> Awaitable[None] | None:
+        return self._stands("zookeeper", (request,)) if self._kernel.holds is not None else None
+
+    def after(self, requests: Sequence[Request]) -> Awaitable[None] | None:
+        if self._kernel.holds is None:
+            return None
+        return self._stands("zookeeper_reply", requests)
+
+    def _stands(self, at: At, requests: Sequence[Request]) -> Awaitable[None] | None:
+        holds, process = self._kernel.holds, self._process.name
+        assert holds is not None
+        for request in requests:
+            hold = holds.caught(process, at, name_of(request), _named_in(request))
+            if hold is not None:
+                return hold.stand()
+        return None
+
+    def at_watch(self, event: WatchedEvent, lane: ZkLane) -> Hold | None:
+        holds = self._kernel.holds
+        if holds is None:
+            return None
+        hold = holds.caught(self._process.name, "watch", event.type.value, (event.path,))
+        if hold is not None:
+            assert isinstance(lane, Lane)
+            hold.lane = lane
+        return hold
+
+
+def _named_in(request: Request) -> tuple[str, ...]:
+    """The znodes that it is about."""
+    if not isinstance(request, Multi):
+        return (request.path,)
+    return tuple(op.path for op in request.ops if not isinstance(op, Check))
+
+
+class TraceProbe:
+    """`zk.client.client.Probe` that writes to the trace."""
+
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
+
+    def sent(self, request: Request) -> None:
+        op, path, version, data = describe(request)
+        self._context.emit(events.ZkSent, op, path, version, data)
+
+    def replied(self, request: Request, reply: Reply, elapsed_us: int) -> None:
+        op, path, _, _ = describe(request)
+        stat = reply.results[-1].stat if reply.results else reply.stat
+        version = stat.version if stat is not None else -1
+        self._context.emit(
+            events.ZkReply, op, reply.path or path, int(reply.code), version, elapsed_us
+        )
+
+    def watch_fired(self, event: WatchedEvent) -> None:
+        self._context.emit(events.ZkWatchFired, event.type.value, event.path)
+
+    def session_state(self, state: SessionState, session_id: int) -> None:
+        self._context.emit(events.ZkSessionState, state.value, session_id)
+
+    def malformed(self, error: MalformedZNode) -> None:
+        self._context.emit(events.ZnodeMalformed, error.path, error.field, error.problem)
+
+
+def describe(request: Request) -> tuple[str, str, int, str]:
+    """(operation, path, expected version or -1, payload as text); of a fenced multi the operation
+    inside it."""
+    if isinstance(request, Multi):
+        inner = [op for op in request.ops if not isinstance(op, Check)]
+        last = inner[-1] if inner else request.ops[-1]
+        return f"multi/{name_of(last)}", last.path, _version(last), _payload(last)
+    return name_of(request), request.path, _version(request), _payload(request)
+
+
+_VERSIONED = (SetData, Delete, Check)
+
+
+def _version(request: object) -> int:
+    return request.version if isinstance(request, _VERSIONED) else -1
+
+
+def _payload(request: object) -> str:
+    data = request.data if isinstance(request, (SetData, Create)) else None
+    return data.decode("utf-8", "replace") if data else ""

@@ -1,0 +1,136 @@
+"""A broker's requests to the controller: one thread, one request at a time, until it is answered.
+
+Owns who is thought to be controller: looked up in the metadata cache, and remembered until that
+broker breaks the connection or says that it is not. A request is tried again without limit, before
+those behind it. Knows nothing of what is asked.
+Source: server/BrokerToControllerChannelManager.scala@2.7.2, common/InterBrokerSendThread.scala;
+spec §7.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.broker.metadata_cache import MetadataCache
+from emulator.kafka.model.errors import Errors, KafkaError
+from emulator.kafka.profiles.guards.alter_isr import CONTROLLER_ASKED_FOR_VERSIONS
+from emulator.kafka.protocol.messages import AlterIsrRequest, AlterIsrResponse, LiveBroker
+from emulator.kafka.protocol.transport import Connection, Disconnected, Network
+from emulator.kernel.sync import Queue
+from emulator.trace import events
+
+NO_CONTROLLER_BACKOFF_MS = 100
+RECONNECT_BACKOFF_MS = 50
+
+OnComplete = Callable[[AlterIsrResponse], Awaitable[None]]
+
+
+class QueueItem(NamedTuple):
+    """A request and who wants its answer."""
+
+    request: AlterIsrRequest
+    on_complete: OnComplete
+
+
+class BrokerToControllerChannelManager:
+    """`broker-<b>-to-controller-send-thread`."""
+
+    def __init__(
+        self, context: BrokerContext, network: Network, metadata_cache: MetadataCache
+    ) -> None:
+        self._context, self._network = context, network
+        self._metadata_cache = metadata_cache
+        self._queue: Queue[QueueItem] = Queue(context.kernel)
+        self._controller: LiveBroker | None = None
+        self._connection: Connection | None = None
+
+    @property
+    def controller(self) -> int | None:
+        """Who is thought to be controller."""
+        return None if self._controller is None else self._controller.broker
+
+    def start(self) -> None:
+        broker = self._context.broker
+        self._context.spawn(f"broker-{broker}-to-controller-send-thread", self._run())
+
+    def send(self, request: AlterIsrRequest, on_complete: OnComplete) -> None:
+        """Queue a request; its answer is told on this thread."""
+        self._queue.put(QueueItem(request, on_complete))
+
+    async def _run(self) -> None:
+        """The controller is looked for before anything is to be sent: by then another may be it."""
+        await self._find_controller()
+        while True:
+            item = await self._queue.take()
+            response = await self._send_until_answered(item.request)
+            try:
+                await item.on_complete(response)
+            except KafkaError as error:
+                self._context.failed("AlterIsr response", error)
+
+    async def _find_controller(self) -> LiveBroker:
+        """Every 100 ms until the metadata cache has one that is alive."""
+        while self._controller is None:
+            known = self._metadata_cache.controller_id
+            self._controller = None if known is None else self._metadata_cache.alive_broker(known)
+            if self._controller is None:
+                await self._context.kernel.sleep(NO_CONTROLLER_BACKOFF_MS * 1000)
+        return self._controller
+
+    async def _send_until_answered(self, request: AlterIsrRequest) -> AlterIsrResponse:
+        attempt = 0
+        while True:
+            controller = await self._find_controller()
+            attempt += 1
+            try:
+                response = await self._send(controller, request, attempt)
+            except Disconnected:
+                self._forget_controller()
+                await self._context.kernel.sleep(RECONNECT_BACKOFF_MS * 1000)
+                continue
+            if not says_not_controller(response):
+                return response
+            self._forget_controller()
+
+    async def _send(
+        self, controller: LiveBroker, request: AlterIsrRequest, attempt: int
+    ) -> AlterIsrResponse:
+        """Connecting is limited by controller.socket.timeout.ms, the answer by
+        request.timeout.ms."""
+        config = self._context.config
+        if self._connection is None or not self._connection.open:
+            client = f"broker-{self._context.broker}-to-controller"
+            self._connection = await self._network.connect(
+                client, controller.host, controller.port, config.controller_socket_timeout_ms
+            )
+        partitions = tuple(p.partition for p in request.partitions)
+        self._context.emit(
+            events.AlterIsrSent, controller.broker, partitions, request.broker_epoch, attempt
+        )
+        response = await self._connection.send(request, config.request_timeout_ms)
+        assert isinstance(response, AlterIsrResponse)
+        self._check_known(response)
+        return response
+
+    def _check_known(self, response: AlterIsrResponse) -> None:
+        """A broker before 2.7 closes a connection with a request that it does not know; whoever
+        has asked it for its versions need not send it."""
+        if response.error is not Errors.UNSUPPORTED_VERSION:
+            return
+        if CONTROLLER_ASKED_FOR_VERSIONS not in self._context.guards:
+            raise Disconnected
+
+    def _forget_controller(self) -> None:
+        self._controller = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def says_not_controller(response: AlterIsrResponse) -> bool:
+    """Anywhere in the answer (errorCounts)."""
+    return response.error is Errors.NOT_CONTROLLER or any(
+        p.error is Errors.NOT_CONTROLLER for p in response.partitions
+    )

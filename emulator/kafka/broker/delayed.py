@@ -1,0 +1,131 @@
+"""Parked requests: acks=all produces, and fetches that found too little.
+
+Each says when it is complete and what the answer then is. Sources:
+server/DelayedProduce.scala@2.6.3, server/DelayedFetch.scala@2.6.3; spec §4.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from emulator.kafka.broker.fetch_session import FetchContext
+from emulator.kafka.broker.local_reads import Fetched, LocalReads
+from emulator.kafka.broker.partition import Partition
+from emulator.kafka.broker.purgatory import DelayedOperation
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.protocol.messages import FetchRequest, ProducedPartition, ProduceRequest
+from emulator.trace.values import TopicPartition
+
+FindPartition = Callable[[TopicPartition], Partition | None]
+
+
+@dataclass(slots=True)
+class ProduceStatus:
+    """One partition of a parked produce; `required_offset` is the last appended offset + 1."""
+
+    required_offset: int
+    base_offset: int
+    error: Errors
+    acks_pending: bool
+
+
+class DelayedProduce(DelayedOperation):
+    """acks=all: waits until the high watermark of every partition has passed what was appended; in
+    0.8 acks above 1 wait until so many of the ISR have it."""
+
+    def __init__(
+        self,
+        request: ProduceRequest,
+        statuses: dict[TopicPartition, ProduceStatus],
+        find: FindPartition,
+        error_of_unhosted: Callable[[TopicPartition], Errors],
+        respond: Callable[[tuple[ProducedPartition, ...]], None],
+    ) -> None:
+        super().__init__(request.timeout_ms)
+        self._acks = request.acks
+        self._statuses, self._find, self._respond = statuses, find, respond
+        self._error_of_unhosted = error_of_unhosted
+        for status in statuses.values():
+            status.acks_pending = status.error is Errors.NONE
+            if status.acks_pending:
+                status.error = Errors.REQUEST_TIMED_OUT
+
+    async def try_complete(self) -> bool:
+        for partition, status in self._statuses.items():
+            if status.acks_pending:
+                hosted = self._find(partition)
+                if hosted is None:
+                    error: Errors | None = self._error_of_unhosted(partition)
+                else:
+                    error = await hosted.check_enough_replicas_reach_offset(
+                        status.required_offset, self._acks
+                    )
+                if error is not None:
+                    status.acks_pending, status.error = False, error
+        if any(status.acks_pending for status in self._statuses.values()):
+            return False
+        return await self.force_complete()
+
+    async def on_complete(self) -> None:
+        self._respond(
+            tuple(
+                ProducedPartition(p, s.error, s.base_offset if s.error is Errors.NONE else -1)
+                for p, s in self._statuses.items()
+            )
+        )
+
+
+class DelayedFetch(DelayedOperation):
+    """Waits for `min_bytes` (the leader's LEO counts, not the high watermark), for an error, or for
+    time; in 2.4 and 2.5 also for a new high watermark. Kafka looks at every partition each time;
+    where there was nothing, there is nothing until the partition is touched."""
+
+    def __init__(
+        self,
+        request: FetchRequest,
+        context: FetchContext,
+        max_bytes: int,
+        reads: LocalReads,
+        find: FindPartition,
+        respond: Callable[[Fetched], None],
+    ) -> None:
+        super().__init__(request.max_wait_ms)
+        self._min_bytes, self._max_bytes = request.min_bytes, max_bytes
+        self._follower, self._context, self._reads = request.replica_id, context, reads
+        self._find, self._respond = find, respond
+        self._nothing: set[TopicPartition] = set()
+
+    def touched(self, key: Hashable) -> None:
+        self._nothing.discard(key)
+
+    async def try_complete(self) -> bool:
+        accumulated, committed_only = 0, self._follower < 0
+        for wanted in self._context.in_turn(self._nothing):
+            hosted = self._find(wanted.partition)
+            if hosted is None:
+                return await self.force_complete()
+            if not hosted.lock.readable:
+                await hosted.lock.pass_read()
+            log = hosted.leader_log_or_error(wanted.current_leader_epoch)
+            if isinstance(log, Errors):
+                return await self.force_complete()
+            end = log.high_watermark if committed_only else log.log_end_offset
+            if end < wanted.fetch_offset:
+                return await self.force_complete()
+            if self._reads.must_tell_hw(hosted, self._follower):
+                return await self.force_complete()
+            if end == wanted.fetch_offset:
+                self._nothing.add(wanted.partition)
+            elif not self._reads.should_throttle(hosted, self._follower):
+                limit = min(wanted.max_bytes, self._min_bytes - accumulated)
+                accumulated += log.bytes_from(wanted.fetch_offset, limit)
+                if accumulated >= self._min_bytes:
+                    return await self.force_complete()
+        return False
+
+    async def on_complete(self) -> None:
+        if self._context.session is not None:
+            self._context.session.nobody_is_parked()
+        found = await self._reads.read(self._follower, self._context, self._max_bytes)
+        self._respond(tuple(found.answers))

@@ -1,0 +1,170 @@
+"""Configurations that change while the broker runs: noticed, read anew, and applied.
+
+Owns the watch on `/config/changes`; what a setting does is its handler's. Sources:
+server/DynamicConfigManager.scala, common/ZkNodeChangeNotificationListener.scala,
+server/ConfigHandler.scala, server/DynamicBrokerConfig.scala@2.6.3; spec §1.10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.broker.log_manager import LogManager
+from emulator.kafka.broker.quota import UNLIMITED, ReplicationQuotaManager, throttled_partitions
+from emulator.kafka.model.config import unclean_election
+from emulator.kernel.sync import Queue
+from zk import paths
+from zk.client.kafka_zk_client import KafkaZkClient
+from zk.errors import ZooKeeperError
+
+
+class ConfigHandler(Protocol):
+    """Applies one entity's configuration."""
+
+    def process(self, entity: str, config: dict[str, str]) -> None: ...
+
+
+class TopicConfigHandler:
+    """Topic overrides: min.insync.replicas, throttled replicas."""
+
+    def __init__(
+        self,
+        broker: int,
+        logs: LogManager,
+        leader_quota: ReplicationQuotaManager,
+        follower_quota: ReplicationQuotaManager,
+        enable_unclean_election: Callable[[str], None],
+    ) -> None:
+        """`enable_unclean_election` tells the controller in this process of a topic that allows
+        unclean elections (enableTopicUncleanLeaderElection)."""
+        self._broker, self._logs = broker, logs
+        self._enable_unclean_election = enable_unclean_election
+        self._quotas = {
+            "leader.replication.throttled.replicas": leader_quota,
+            "follower.replication.throttled.replicas": follower_quota,
+        }
+
+    def process(self, entity: str, config: dict[str, str]) -> None:
+        self._logs.set_topic_config(entity, config)
+        for key, quota in self._quotas.items():
+            if config.get(key):
+                quota.mark_throttled(entity, throttled_partitions(config[key], self._broker))
+            else:
+                quota.remove_throttle(entity)
+        if unclean_election(config, default=False):
+            self._enable_unclean_election(entity)
+
+
+class BrokerConfigHandler:
+    """Dynamic broker configuration: replication quotas, and whether elections may be unclean where
+    a topic does not say."""
+
+    def __init__(
+        self,
+        context: BrokerContext,
+        leader_quota: ReplicationQuotaManager,
+        follower_quota: ReplicationQuotaManager,
+        enable_unclean_election: Callable[[], None],
+    ) -> None:
+        self._context, self._leader, self._follower = context, leader_quota, follower_quota
+        self._enable_unclean_election = enable_unclean_election
+        self._static_unclean = context.config.unclean_leader_election_enable
+
+    def process(self, entity: str, config: dict[str, str]) -> None:
+        if entity != str(self._context.broker):
+            return
+        self._reconfigure_unclean_election(config)
+        self._leader.bytes_per_s = _rate(config, "leader.replication.throttled.rate")
+        self._follower.bytes_per_s = _rate(config, "follower.replication.throttled.rate")
+
+    def _reconfigure_unclean_election(self, config: dict[str, str]) -> None:
+        """DynamicLogConfig.reconfigure: switching it on is the controller's business at once."""
+        before = self._context.config.unclean_leader_election_enable
+        now = unclean_election(config, default=self._static_unclean)
+        self._context.config = msgspec.structs.replace(
+            self._context.config, unclean_leader_election_enable=now
+        )
+        if now and not before:
+            self._enable_unclean_election()
+
+
+def _rate(config: dict[str, str], key: str) -> int:
+    return int(config[key]) if key in config else UNLIMITED
+
+
+class DynamicConfigManager:
+    """Watches `/config/changes` and has the entities that it names read anew.
+
+    Notifications are triggers only: the entity's configuration is read from its own znode. Those
+    above the last one applied are applied in order; then all are read once more, to purge the old
+    ones.
+    """
+
+    path = paths.CONFIG_CHANGES
+
+    def __init__(
+        self,
+        context: BrokerContext,
+        zk_client: KafkaZkClient,
+        handlers: dict[str, ConfigHandler],
+    ) -> None:
+        self._context, self._zk_client, self._handlers = context, zk_client, handlers
+        self._changes: Queue[None] = Queue(context.kernel)
+        self._last_executed = -1
+
+    async def startup(self) -> None:
+        """Set the watch, apply what is there, and listen
+        (`/config/changes-event-process-thread`)."""
+        self._zk_client.client.register_child_handler(self)
+        self._zk_client.client.register_state_handler(self)
+        self._changes.put(None)
+        self._context.spawn("/config/changes-event-process-thread", self._run())
+        if "all-configs" not in self._context.profile.reads_at_start:
+            return
+        for entity_type in ("topics", "brokers"):
+            for entity in await self._zk_client.get_children(paths.config_entity_type(entity_type)):
+                await self._apply(entity_type, entity)
+
+    async def before_initializing_session(self) -> None:
+        """Nothing to do."""
+
+    async def after_initializing_session(self) -> None:
+        """A new session has no watches: list the notifications again."""
+        self._changes.put(None)
+
+    def handle_child_change(self) -> None:
+        self._changes.put(None)
+
+    async def _run(self) -> None:
+        while True:
+            await self._changes.take()
+            try:
+                await self._process_notifications()
+            except ZooKeeperError as error:
+                self._context.failed("config change", error)
+
+    async def _process_notifications(self) -> None:
+        names = sorted(await self._zk_client.get_children(paths.CONFIG_CHANGES))
+        numbered = [(paths.config_change_sequence_number(n), n) for n in names]
+        for number, name in numbered:
+            if number > self._last_executed:
+                found = await self._zk_client.get_config_change(name)
+                if found is not None:
+                    entity_type, _, entity = found[0].partition("/")
+                    await self._apply(entity_type, entity)
+                self._last_executed = number
+        for _, name in numbered:
+            await self._zk_client.get_config_change(name)
+
+    async def _apply(self, entity_type: str, entity: str) -> None:
+        handler = self._handlers.get(entity_type)
+        if handler is None:
+            return
+        try:
+            handler.process(entity, await self._zk_client.get_entity_configs(entity_type, entity))
+        except ValueError as error:
+            self._context.failed(f"configuration of {entity_type}/{entity}", error)

@@ -1,0 +1,68 @@
+"""ElectLeaders at the broker: answered when its own metadata cache shows the leaders that were
+elected.
+
+Knows nothing of how a leader is elected. Sources: server/ReplicaManager.scala@2.6.3 electLeaders,
+server/DelayedElectLeader.scala@2.6.3; spec §4.5, §6.12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.broker.metadata_cache import MetadataCache
+from emulator.kafka.broker.purgatory import DelayedOperation, Purgatory
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.protocol.messages import ElectionResults
+from emulator.trace.values import TopicPartition
+
+OnResults = Callable[[dict[TopicPartition, Errors]], None]
+
+
+class DelayedElectLeader(DelayedOperation):
+    """Waits until every elected leader is in the metadata cache."""
+
+    def __init__(
+        self,
+        timeout_ms: int,
+        results: ElectionResults,
+        metadata_cache: MetadataCache,
+        respond: OnResults,
+    ) -> None:
+        super().__init__(timeout_ms)
+        self._results, self._metadata_cache, self._respond = results, metadata_cache, respond
+
+    def _waiting(self) -> list[TopicPartition]:
+        leaders = self._results.leaders.items()
+        shown = {p: self._metadata_cache.partition(p) for p, _ in leaders}
+        return [p for p, leader in leaders if (s := shown[p]) is None or s.leader != leader]
+
+    async def try_complete(self) -> bool:
+        return False if self._waiting() else await self.force_complete()
+
+    async def on_complete(self) -> None:
+        late = dict.fromkeys(self._waiting(), Errors.REQUEST_TIMED_OUT)
+        done = dict.fromkeys(self._results.leaders, Errors.NONE)
+        self._respond(self._results.errors | done | late)
+
+
+class ElectLeaders:
+    """The requests that wait."""
+
+    def __init__(self, context: BrokerContext, metadata_cache: MetadataCache) -> None:
+        self._context, self._metadata_cache = context, metadata_cache
+        self._purgatory = Purgatory(context, "ElectLeader")
+
+    async def answer(self, results: ElectionResults, deadline_ms: int, respond: OnResults) -> None:
+        """At once when nobody was elected."""
+        if not results.leaders:
+            respond(results.errors)
+            return
+        left_ms = max(0, deadline_ms - self._context.now_ms())
+        parked = DelayedElectLeader(left_ms, results, self._metadata_cache, respond)
+        await self._purgatory.try_complete_else_watch(parked, list(results.leaders))
+
+    async def metadata_changed(self, partitions: Iterable[TopicPartition]) -> None:
+        """The cache was updated: parked requests are looked at again."""
+        for partition in partitions:
+            await self._purgatory.check_and_complete(partition)

@@ -1,0 +1,352 @@
+"""Incremental fetch sessions (KIP-227): both ends remember the partitions, requests and answers
+name what changed.
+
+`FetchSession` is the leader's end, `FetchSessionHandler` the fetcher's. Both keep partitions in
+order; what was answered moves to the end, so that a response limit starves nobody. A partition of
+which a fetch would tell nothing but its time *rests*: Kafka reads it with every fetch, here the
+session remembers the time for all that rest, and who changes the partition wakes it first.
+Sources: server/FetchSession.scala@2.6.3, clients/…/FetchSessionHandler.java@2.6.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator
+from operator import attrgetter
+from typing import Protocol
+
+from emulator.kafka.broker.replica import Replica
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.model.offset_log import OffsetLog
+from emulator.kafka.protocol.messages import (
+    FetchedPartition,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+)
+from emulator.trace.values import TopicPartition
+
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+INVALID_SESSION_ID = 0
+
+
+def next_epoch(epoch: int) -> int:
+    """The epoch after `epoch`; 0 and -1 are special and left out when it wraps."""
+    return 1 if epoch == (1 << 31) - 1 else epoch + 1
+
+
+class CachedPartition:
+    """What the leader remembers of one partition: the request's parameters, what it last answered,
+    its place in the order, and while it rests the follower of whom it is the session that knows the
+    time."""
+
+    __slots__ = (
+        "high_watermark",
+        "log_start_offset",
+        "partition",
+        "place",
+        "replica",
+        "request",
+        "session",
+    )
+
+    def __init__(self, session: FetchSession, request: FetchPartition) -> None:
+        self.session, self.request = session, request
+        self.partition = request.partition
+        self.high_watermark = self.log_start_offset = -1
+        self.place = session.next_place()
+        self.replica: Replica | None = None
+
+    def must_respond(self, answer: FetchedPartition) -> bool:
+        """Whether there is something to say: records, an error, or an offset that moved."""
+        changed = (
+            answer.high_watermark != self.high_watermark
+            or answer.log_start_offset != self.log_start_offset
+        )
+        self.high_watermark, self.log_start_offset = answer.high_watermark, answer.log_start_offset
+        if answer.error is not Errors.NONE:
+            self.high_watermark = -1
+            return True
+        return changed or bool(answer.batches)
+
+    def tells_nothing(self, log: OffsetLog, replica: Replica) -> bool:
+        """Whether the same fetch would find nothing, and leave the follower as it is known."""
+        request, end = self.request, log.log_end_offset
+        return (
+            request.fetch_offset == replica.log_end_offset == end
+            and replica.last_fetch_leader_log_end_offset == end
+            and replica.log_start_offset == request.log_start_offset
+            and self.high_watermark == log.high_watermark
+            and self.log_start_offset == log.log_start_offset
+        )
+
+    def rest(self, replica: Replica) -> None:
+        """Until it is woken, its follower fetched and was caught up when the session's did."""
+        self.replica = replica
+        self.session.put_to_rest(self)
+
+    def wake(self) -> None:
+        """Its partition is about to change."""
+        if self.replica is not None:
+            self.replica.caught_up_until(self.session.fetched_ms)
+            self.replica = None
+            self.session.wake(self)
+
+
+class FetchSession:
+    """The leader's end, of one follower or consumer (-1)."""
+
+    def __init__(
+        self, session_id: int, replica_id: int, partitions: Iterable[FetchPartition]
+    ) -> None:
+        self.session_id, self.replica_id = session_id, replica_id
+        self.epoch = next_epoch(INITIAL_EPOCH)
+        self.fetched_ms = 0
+        self.on_wake: Callable[[TopicPartition], None] = _nobody_is_parked
+        self._last_place = 0
+        self._in_order: list[CachedPartition] | None = None
+        self.partitions = {p.partition: CachedPartition(self, p) for p in partitions}
+        self.awake = dict(self.partitions)
+        self.incremental = IncrementalFetch(self)
+
+    def nobody_is_parked(self) -> None:
+        """The session's fetch is about to be answered."""
+        self.on_wake = _nobody_is_parked
+
+    def next_place(self) -> int:
+        self._last_place += 1
+        return self._last_place
+
+    def update(self, request: FetchRequest) -> None:
+        """Take what the request adds, alters and forgets."""
+        for wanted in request.partitions:
+            cached = self.partitions.get(wanted.partition)
+            if cached is None:
+                cached = CachedPartition(self, wanted)
+                self.partitions[wanted.partition] = self.awake[wanted.partition] = cached
+            else:
+                cached.wake()
+                cached.request = wanted
+        for partition in request.forgotten:
+            self.partitions.pop(partition, None)
+            self.awake.pop(partition, None)
+        if request.partitions or request.forgotten:
+            self._in_order = None
+        self.epoch = next_epoch(self.epoch)
+
+    def in_turn(self, but: Container[TopicPartition] = ()) -> Iterator[FetchPartition]:
+        """What is awake, in order, but for these. Who reads may have to wait for a partition's
+        lock: what is woken meanwhile has its turn too, if that is still to come."""
+        place = 0
+        while True:
+            order = self._in_order
+            if order is None:
+                order = self._in_order = sorted(self.awake.values(), key=_PLACE)
+            for cached in order:
+                if cached.place > place:
+                    place = cached.place
+                    request = cached.request
+                    if request.partition in but:
+                        continue
+                    yield request
+                    if self._in_order is not order:
+                        break
+            else:
+                return
+
+    def select(
+        self, answers: Iterable[FetchedPartition]
+    ) -> tuple[tuple[FetchedPartition, ...], list[CachedPartition]]:
+        """What the answer has to name, which moves to the end; and what brings no records, so that
+        the next fetch may have nothing to tell of it."""
+        named: list[FetchedPartition] = []
+        without_records: list[CachedPartition] = []
+        for answer in answers:
+            cached = self.partitions.get(answer.partition)
+            if cached is None:
+                continue
+            if cached.must_respond(answer):
+                named.append(answer)
+                cached.place = self.next_place()
+                self._in_order = None
+            if not answer.batches:
+                without_records.append(cached)
+        return tuple(named), without_records
+
+    def put_to_rest(self, cached: CachedPartition) -> None:
+        self.awake.pop(cached.partition, None)
+        self._in_order = None
+
+    def wake(self, cached: CachedPartition) -> None:
+        if self.partitions.get(cached.partition) is cached:
+            self.awake[cached.partition] = cached
+            self._in_order = None
+            self.on_wake(cached.partition)
+
+
+_PLACE = attrgetter("place")
+
+
+def _nobody_is_parked(partition: TopicPartition) -> None:
+    """No fetch of the session waits."""
+
+
+class FetchContext(Protocol):
+    """What one Fetch request reads, and what its answer says (FetchContext)."""
+
+    session: FetchSession | None
+
+    def in_turn(self, but: Container[TopicPartition] = ()) -> Iterator[FetchPartition]:
+        """Partitions to read, in order, but for these."""
+        ...
+
+    def respond(
+        self, answers: tuple[FetchedPartition, ...]
+    ) -> tuple[FetchResponse, list[CachedPartition]]:
+        """The response, and the partitions of a session of which it has no records."""
+        ...
+
+
+class FullFetch:
+    """Every partition is in the request, and in the answer (FullFetchContext,
+    SessionlessFetchContext)."""
+
+    def __init__(
+        self, wanted: tuple[FetchPartition, ...], session: FetchSession | None = None
+    ) -> None:
+        self._wanted, self.session = wanted, session
+
+    def in_turn(self, but: Container[TopicPartition] = ()) -> Iterator[FetchPartition]:
+        return (wanted for wanted in self._wanted if wanted.partition not in but)
+
+    def respond(
+        self, answers: tuple[FetchedPartition, ...]
+    ) -> tuple[FetchResponse, list[CachedPartition]]:
+        if self.session is None:
+            return FetchResponse(Errors.NONE, INVALID_SESSION_ID, answers), []
+        self.session.select(answers)
+        return FetchResponse(Errors.NONE, self.session.session_id, answers), []
+
+
+class IncrementalFetch:
+    """Both ends know the partitions (IncrementalFetchContext)."""
+
+    def __init__(self, session: FetchSession) -> None:
+        self.session: FetchSession | None = session
+        self.in_turn = session.in_turn
+        self._select, self._session_id = session.select, session.session_id
+
+    def respond(
+        self, answers: tuple[FetchedPartition, ...]
+    ) -> tuple[FetchResponse, list[CachedPartition]]:
+        named, without_records = self._select(answers)
+        return FetchResponse(Errors.NONE, self._session_id, named), without_records
+
+
+class FetchSessions:
+    """All sessions at one broker (FetchManager with its cache)."""
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._sessions: dict[int, FetchSession] = {}
+        self._last_id = INVALID_SESSION_ID
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def context_of(self, request: FetchRequest) -> FetchContext | Errors:
+        """A new session for epoch 0, the cached one otherwise; or the error."""
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self._sessions.pop(request.session_id, None)
+            session = None
+            if request.session_epoch == INITIAL_EPOCH and len(self._sessions) < self._slots:
+                session = self._open(request)
+            return FullFetch(request.partitions, session)
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            return Errors.FETCH_SESSION_ID_NOT_FOUND
+        if session.epoch != request.session_epoch:
+            return Errors.INVALID_FETCH_SESSION_EPOCH
+        session.update(request)
+        if not session.partitions:
+            del self._sessions[session.session_id]
+        return session.incremental
+
+    def _open(self, request: FetchRequest) -> FetchSession:
+        self._last_id += 1
+        session = FetchSession(self._last_id, request.replica_id, request.partitions)
+        self._sessions[self._last_id] = session
+        return session
+
+
+class FetchSessionHandler:
+    """The fetcher's end: one per connection."""
+
+    def __init__(self) -> None:
+        self.session_id = INVALID_SESSION_ID
+        self.epoch = INITIAL_EPOCH
+        self._partitions: dict[TopicPartition, FetchPartition] = {}
+        self._places: dict[TopicPartition, int] = {}
+        self._last_place = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next request has to name every partition."""
+        return self.epoch == INITIAL_EPOCH
+
+    def asked(self, partition: TopicPartition) -> FetchPartition | None:
+        """What the last request wanted of a partition, named or not."""
+        return self._partitions.get(partition)
+
+    def build(
+        self, wanted: dict[TopicPartition, FetchPartition]
+    ) -> tuple[tuple[FetchPartition, ...], tuple[TopicPartition, ...]]:
+        """(partitions to name, partitions to forget) of the next request; added ones before altered
+        ones."""
+        if self.is_full:
+            self._partitions, self._places = {}, {}
+            self._remember(wanted.values())
+            return tuple(wanted.values()), ()
+        forgotten = tuple(p for p in self._partitions if p not in wanted)
+        altered = []
+        for partition, old in self._partitions.items():
+            new = wanted.get(partition)
+            if new is not None and new != old:
+                altered.append(new)
+        added = [new for partition, new in wanted.items() if partition not in self._partitions]
+        for partition in forgotten:
+            del self._partitions[partition], self._places[partition]
+        self._remember((*altered, *added))
+        return (*added, *altered), forgotten
+
+    def build_moved(self, moved: Iterable[FetchPartition]) -> tuple[FetchPartition, ...]:
+        """Partitions to name when nothing but these may differ from the last request."""
+        altered = [new for new in moved if new != self._partitions[new.partition]]
+        altered.sort(key=lambda new: self._places[new.partition])
+        self._remember(altered)
+        return tuple(altered)
+
+    def _remember(self, requests: Iterable[FetchPartition]) -> None:
+        for request in requests:
+            if request.partition not in self._partitions:
+                self._last_place += 1
+                self._places[request.partition] = self._last_place
+            self._partitions[request.partition] = request
+
+    def handle_response(self, response: FetchResponse) -> bool:
+        """Take over the session that the answer grants; False when it was refused: the next one is
+        full."""
+        if response.error is not Errors.NONE:
+            self.reset()
+            return False
+        if response.session_id == INVALID_SESSION_ID:
+            self.epoch, self.session_id = INITIAL_EPOCH, INVALID_SESSION_ID
+        else:
+            self.session_id = response.session_id
+            self.epoch = next_epoch(self.epoch)
+        return True
+
+    def reset(self) -> None:
+        """The connection broke, or the session is unknown there: begin anew."""
+        self.session_id, self.epoch = INVALID_SESSION_ID, INITIAL_EPOCH
+        self._partitions, self._places = {}, {}

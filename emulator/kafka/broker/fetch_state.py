@@ -1,0 +1,54 @@
+"""Where a follower is with each partition that it fetches, and which thread fetches it.
+
+Plain values that the threads of `fetcher` pass on and change; knows neither thread nor connection.
+Sources: server/AbstractFetcherManager.scala@2.6.3 getFetcherId, server/AbstractFetcherThread.scala
+PartitionFetchState, InitialFetchState; spec §5.1, §5.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from emulator.kafka.protocol.messages import LiveBroker
+from emulator.trace.values import TopicPartition
+from zk.scala.java_hash import java_hash
+
+
+def fetcher_id(partition: TopicPartition, num_fetchers: int) -> int:
+    """abs(31 x hash(topic) + partition) mod the number of fetchers, in wrapping 32-bit arithmetic;
+    the absolute value of the smallest integer is 0 (Utils.abs)."""
+    h = (31 * java_hash(partition.topic) + partition.partition) & 0xFFFFFFFF
+    signed = h - (1 << 32) if h >= 1 << 31 else h
+    return 0 if signed == -(1 << 31) else abs(signed) % num_fetchers
+
+
+class InitialFetchState(NamedTuple):
+    """With what a partition is added to a fetcher: from whom, in which epoch, from the local high
+    watermark; or up to 0.10.2, when that was truncated to, from the log end."""
+
+    leader: LiveBroker
+    current_leader_epoch: int
+    init_offset: int
+    truncating: bool = True
+
+
+@dataclass(slots=True)
+class PartitionFetchState:
+    """One partition in a fetcher thread; `delayed_until_us` 0: not delayed."""
+
+    fetch_offset: int
+    lag: int | None
+    current_leader_epoch: int
+    delayed_until_us: int
+    truncating: bool
+
+    def is_delayed(self, now_us: int) -> bool:
+        return self.delayed_until_us > now_us
+
+    def is_ready_for_fetch(self, now_us: int) -> bool:
+        return not self.truncating and self.delayed_until_us <= now_us
+
+    @property
+    def is_replica_in_sync(self) -> bool:
+        return self.lag is not None and self.lag <= 0

@@ -1,0 +1,82 @@
+"""Telling the controller about ISR changes: the set of changed partitions, and when it is sent.
+
+A change waits for 5 s without another change of any partition of this broker, or until 60 s have
+passed since the last propagation; a task looks every 2.5 s. The monitor is held across the write to
+ZooKeeper. Source: server/ReplicaManager.scala@2.6.3 recordIsrChange, maybePropagateIsrChanges; spec
+§4.2.
+"""
+
+from __future__ import annotations
+
+from emulator.kafka.broker.context import BrokerContext
+from emulator.kernel.sync import Monitor
+from emulator.trace import events
+from emulator.trace.values import TopicPartition
+from zk.client.kafka_zk_client import KafkaZkClient
+from zk.errors import ZooKeeperError
+
+ISR_CHANGE_PROPAGATION_BLACK_OUT_MS = 5000
+ISR_CHANGE_PROPAGATION_INTERVAL_MS = 60000
+ISR_CHANGE_PROPAGATION_PERIOD_MS = 2500
+
+
+def propagation_is_due(quiet_ms: int, since_propagation_ms: int) -> bool:
+    """Quiet for more than 5 s, or more than 60 s since the last propagation; both strict."""
+    return (
+        quiet_ms > ISR_CHANGE_PROPAGATION_BLACK_OUT_MS
+        or since_propagation_ms > ISR_CHANGE_PROPAGATION_INTERVAL_MS
+    )
+
+
+class IsrPropagation:
+    """isrChangeSet with its two clocks, which start with the process; memory only, a crash loses
+    it."""
+
+    def __init__(self, context: BrokerContext, zk_client: KafkaZkClient) -> None:
+        self._context, self._zk_client = context, zk_client
+        self.monitor = Monitor(context.kernel, "isrChangeSet")
+        self._changed: dict[TopicPartition, None] = {}
+        self._last_change_ms = context.now_ms()
+        self._last_propagation_ms = context.now_ms()
+
+    def start(self) -> None:
+        """isr-change-propagation."""
+        self._context.scheduler.schedule(
+            "isr-change-propagation",
+            self.maybe_propagate_isr_changes,
+            ISR_CHANGE_PROPAGATION_PERIOD_MS,
+        )
+
+    async def record_isr_change(self, partition: TopicPartition) -> None:
+        """Called with the partition's write lock held; blocks while a notification is being
+        written."""
+        await self.monitor.enter()
+        try:
+            self._changed[partition] = None
+            self._last_change_ms = self._context.now_ms()
+        finally:
+            self.monitor.leave()
+
+    async def maybe_propagate_isr_changes(self) -> None:
+        """One run of the task."""
+        await self.monitor.enter()
+        try:
+            if self._changed:
+                await self._propagate_if_due()
+        except ZooKeeperError as error:
+            self._context.failed("isr-change-propagation", error)
+        finally:
+            self.monitor.leave()
+
+    async def _propagate_if_due(self) -> None:
+        now_ms = self._context.now_ms()
+        quiet_ms = now_ms - self._last_change_ms
+        since_propagation_ms = now_ms - self._last_propagation_ms
+        named = tuple(self._changed)
+        if not propagation_is_due(quiet_ms, since_propagation_ms):
+            self._context.emit(events.IsrChangeHeld, named, quiet_ms, since_propagation_ms)
+            return
+        path = await self._zk_client.propagate_isr_changes(named)
+        self._context.emit(events.IsrChangeNotified, path, named, quiet_ms, since_propagation_ms)
+        self._changed.clear()
+        self._last_propagation_ms = now_ms

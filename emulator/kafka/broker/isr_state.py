@@ -1,0 +1,189 @@
+"""The ISR as a leader knows it while a change is on its way, and what an answer makes of it.
+
+Three states: committed, or committed with one expansion or one shrink proposed. The *maximal* ISR
+is what the high watermark and acks=all wait for: grown early and shrunk late, it is right whichever
+way the proposal ends. Small copyable values and plain functions, for searches to branch on;
+`leader_isr` drives them. Knows no lock, no request, no thread.
+Source: cluster/Partition.scala@2.7.2 IsrState, handleAlterIsrResponse; spec §7.1, §7.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar, NamedTuple
+
+from emulator.kafka.broker.replica import (
+    Replica,
+    Rules,
+    is_follower_in_sync,
+    is_follower_out_of_sync,
+)
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.profiles.guards.alter_isr import (
+    BACK_IF_NOT_ATTEMPTED,
+    EQUAL_VERSION_IS_SUCCESS,
+    MAXIMAL_ISR,
+)
+from emulator.kafka.profiles.guards.base import Guard
+from zk.client.codec import LeaderAndIsr
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedIsr:
+    """Nothing is on its way; only from here may a change be proposed."""
+
+    isr: tuple[int, ...]
+    is_inflight: ClassVar[bool] = False
+
+    @property
+    def maximal_isr(self) -> tuple[int, ...]:
+        return self.isr
+
+
+@dataclass(frozen=True, slots=True)
+class PendingExpandIsr:
+    """One replica is proposed; it counts for the high watermark at once."""
+
+    isr: tuple[int, ...]
+    new_in_sync_replica: int
+    is_inflight: ClassVar[bool] = True
+    change: ClassVar[str] = "expand"
+
+    @property
+    def maximal_isr(self) -> tuple[int, ...]:
+        return (*self.isr, self.new_in_sync_replica)
+
+    @property
+    def proposed(self) -> tuple[int, ...]:
+        return self.maximal_isr
+
+
+@dataclass(frozen=True, slots=True)
+class PendingShrinkIsr:
+    """Replicas are proposed to leave; they count for the high watermark until they have."""
+
+    isr: tuple[int, ...]
+    out_of_sync: tuple[int, ...]
+    is_inflight: ClassVar[bool] = True
+    change: ClassVar[str] = "shrink"
+
+    @property
+    def maximal_isr(self) -> tuple[int, ...]:
+        return self.isr
+
+    @property
+    def proposed(self) -> tuple[int, ...]:
+        return tuple(b for b in self.isr if b not in self.out_of_sync)
+
+
+PendingIsr = PendingExpandIsr | PendingShrinkIsr
+IsrState = CommittedIsr | PendingIsr
+
+
+def counted_isr(state: IsrState, guards: Container[Guard]) -> tuple[int, ...]:
+    """Whom the high watermark and acks=all wait for."""
+    return state.maximal_isr if MAXIMAL_ISR in guards else state.isr
+
+
+def may_expand(
+    state: IsrState,
+    replica: Replica,
+    high_watermark: int,
+    leader_epoch_start_offset: int | None,
+    rules: Rules,
+) -> bool:
+    """Whether this replica is to be proposed (needsExpandIsr)."""
+    return (
+        not state.is_inflight
+        and replica.broker not in state.isr
+        and is_follower_in_sync(
+            replica.log_end_offset, high_watermark, leader_epoch_start_offset, rules
+        )
+    )
+
+
+def out_of_sync_replicas(
+    state: IsrState,
+    leader: int,
+    replica_of: Callable[[int], Replica],
+    leader_end_offset: int,
+    now_ms: int,
+    max_lag_ms: int,
+    rules: Rules,
+) -> tuple[int, ...]:
+    """Members of the ISR, without the leader, that are stuck or slow (getOutOfSyncReplicas);
+    nobody while a change is on its way."""
+    if state.is_inflight:
+        return ()
+    return tuple(
+        b
+        for b in state.isr
+        if b != leader
+        and is_follower_out_of_sync(replica_of(b), leader_end_offset, now_ms, max_lag_ms, rules)
+    )
+
+
+class Outcome(Enum):
+    """What a leader does with an answer."""
+
+    COMMITTED = "committed"
+    IGNORED = "ignored"
+    STAYS_PENDING = "stays pending"
+    ROLLED_BACK = "rolled back"
+    RESUBMITTED = "resubmitted"
+
+
+class Taken(NamedTuple):
+    """A leader's state after an answer, the version that it knows, and what it did."""
+
+    state: IsrState
+    zk_version: int
+    outcome: Outcome
+
+
+DEFINITIVE = frozenset(
+    {
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+        Errors.FENCED_LEADER_EPOCH,
+        Errors.INVALID_UPDATE_VERSION,
+    }
+)
+"""Given up on: only a newer LeaderAndIsr ends the pending state."""
+
+NOT_ATTEMPTED = frozenset({Errors.OPERATION_NOT_ATTEMPTED, Errors.INELIGIBLE_REPLICA})
+
+
+def take_answer(
+    state: IsrState,
+    proposed: PendingIsr,
+    leader_epoch: int,
+    zk_version: int,
+    answer: LeaderAndIsr | Errors,
+    guards: Container[Guard],
+) -> Taken:
+    """What an answer to `proposed` means to a leader in `state` (handleAlterIsrResponse). A state
+    that is no longer the proposed one was ended by something newer than the answer."""
+    if state != proposed:
+        return Taken(state, zk_version, Outcome.IGNORED)
+    if isinstance(answer, Errors):
+        return _take_error(proposed, zk_version, answer, guards)
+    too_old = answer.zk_version < zk_version or (
+        EQUAL_VERSION_IS_SUCCESS not in guards and answer.zk_version == zk_version
+    )
+    if answer.leader_epoch != leader_epoch or too_old:
+        return Taken(state, zk_version, Outcome.STAYS_PENDING)
+    return Taken(CommittedIsr(answer.isr), answer.zk_version, Outcome.COMMITTED)
+
+
+def _take_error(
+    proposed: PendingIsr, zk_version: int, error: Errors, guards: Container[Guard]
+) -> Taken:
+    if error in NOT_ATTEMPTED and BACK_IF_NOT_ATTEMPTED in guards:
+        return Taken(CommittedIsr(proposed.isr), zk_version, Outcome.ROLLED_BACK)
+    definitive = error in DEFINITIVE or (
+        error is Errors.INVALID_REQUEST and BACK_IF_NOT_ATTEMPTED in guards
+    )
+    outcome = Outcome.STAYS_PENDING if definitive else Outcome.RESUBMITTED
+    return Taken(proposed, zk_version, outcome)

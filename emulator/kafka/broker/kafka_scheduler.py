@@ -1,0 +1,93 @@
+"""KafkaScheduler: periodic tasks at a fixed rate, and how they end.
+
+Owns when a task runs. It must not know what tasks do; the pool of `background.threads` is one task
+per job (docs/limits.md). Source: utils/KafkaScheduler.scala@2.6.3; spec §4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from emulator.kernel.scheduler import Kernel, Task
+from emulator.kernel.sync import Promise
+
+Spawn = Callable[[str, Coroutine[Any, Any, Any]], Task]
+
+
+class KafkaScheduler:
+    """Fixed-rate tasks: runs that were missed are made up back to back, and the phase stays."""
+
+    def __init__(self, kernel: Kernel, spawn: Spawn) -> None:
+        self._kernel, self._spawn = kernel, spawn
+        self._stopped = False
+        self._runs: dict[Promise[None], None] = {}
+
+    def schedule(
+        self,
+        name: str,
+        body: Callable[[], Coroutine[Any, Any, None]],
+        period_ms: int,
+        delay_ms: int = 0,
+    ) -> Task:
+        """Run `body` every `period_ms`. An exception is logged in Kafka, and the task keeps its
+        schedule."""
+        return self._spawn(f"kafka-scheduler/{name}", self._run(body, period_ms, delay_ms))
+
+    def schedule_when(
+        self,
+        name: str,
+        needed: Callable[[], Coroutine[Any, Any, None]],
+        body: Callable[[], Coroutine[Any, Any, None]],
+        period_ms: int,
+        delay_ms: int,
+    ) -> Task:
+        """As `schedule`, without the runs that find nothing to do: `needed` blocks until there is
+        something, and the next run in turn does it. That may be one which is due already and would
+        only have come after what is done now (`Kernel.behind_us`)."""
+        return self._spawn(
+            f"kafka-scheduler/{name}", self._run_when(needed, body, period_ms, delay_ms)
+        )
+
+    async def _run_when(
+        self,
+        needed: Callable[[], Coroutine[Any, Any, None]],
+        body: Callable[[], Coroutine[Any, Any, None]],
+        period_ms: int,
+        delay_ms: int,
+    ) -> None:
+        kernel, turn = self._kernel, -1
+        first_us, period_us = kernel.now + delay_ms * 1000, period_ms * 1000
+        while True:
+            await needed()
+            from_us = kernel.now - kernel.behind_us
+            turn = max(turn + 1, -((first_us - from_us) // period_us))
+            await kernel.sleep_until(first_us + turn * period_us)
+            if self._stopped:
+                return
+            await body()
+
+    async def _run(
+        self, body: Callable[[], Coroutine[Any, Any, None]], period_ms: int, delay_ms: int
+    ) -> None:
+        kernel = self._kernel
+        due = kernel.now + delay_ms * 1000
+        while True:
+            await kernel.sleep_until(due)
+            if self._stopped:
+                return
+            kernel.cause = -1
+            run = Promise[None](kernel)
+            self._runs[run] = None
+            await body()
+            del self._runs[run]
+            run.resolve(None)
+            due += period_ms * 1000
+            if due <= kernel.now:
+                await kernel.checkpoint("missed_run")
+
+    async def shutdown(self) -> None:
+        """No run begins any more; those under way are waited for (executor.awaitTermination)."""
+        self._stopped = True
+        for run in list(self._runs):
+            await run.wait()

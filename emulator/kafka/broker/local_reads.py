@@ -1,0 +1,177 @@
+"""Reads of one Fetch from the local logs, and what leaders learn of the follower that asks.
+
+Owns the order (all partitions are read first, then the follower's state is taken note of), the
+limit in bytes, and the leaders' throttle. Knows no purgatory and no answer that waits. Source:
+server/ReplicaManager.scala@2.6.3 readFromLocalLog, updateFollowerFetchState, shouldLeaderThrottle;
+spec §4.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.broker.fetch_session import CachedPartition, FetchContext
+from emulator.kafka.broker.partition import Partition
+from emulator.kafka.broker.pool import Pool
+from emulator.kafka.broker.quota import ReplicationQuotaManager
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.profiles.guards.following import HW_ANSWERS_NO_FETCH
+from emulator.kafka.profiles.guards.isr import FAILED_READ_KEEPS_STATE
+from emulator.kafka.protocol.messages import FetchedPartition, FetchPartition
+from emulator.trace.values import TopicPartition
+
+Fetched = tuple[FetchedPartition, ...]
+
+
+@dataclass(slots=True)
+class Reads:
+    """What the partitions of one fetch had, in its order: the leaders' LEOs are those before the
+    read."""
+
+    wanted: list[FetchPartition] = field(default_factory=list)
+    answers: list[FetchedPartition] = field(default_factory=list)
+    leader_leos: list[int] = field(default_factory=list)
+    readable: int = 0
+    """Bytes found."""
+    erred: bool = False
+    tells_hw: bool = False
+    """A high watermark that the follower has not been sent, and will not wait for."""
+
+    def add(self, want: FetchPartition, answer: FetchedPartition, leader_leo: int) -> None:
+        self.wanted.append(want)
+        self.answers.append(answer)
+        self.leader_leos.append(leader_leo)
+
+
+class LocalReads:
+    """All that one broker reads for others."""
+
+    def __init__(
+        self,
+        context: BrokerContext,
+        partitions: Pool[Partition],
+        error_of_unhosted: Callable[[TopicPartition], Errors],
+        quota: ReplicationQuotaManager,
+    ) -> None:
+        self._context, self._partitions, self._quota = context, partitions, quota
+        self._error_of_unhosted = error_of_unhosted
+        self._keeps_state = FAILED_READ_KEEPS_STATE in context.guards
+        self._answers_for_hw = HW_ANSWERS_NO_FETCH not in context.guards
+
+    async def read(self, follower: int, context: FetchContext, max_bytes: int) -> Reads:
+        """Every partition that the fetch wants, in turn."""
+        reads, left, at_least_one = Reads(), max_bytes, True
+        for want in context.in_turn():
+            hosted = self._partitions.get(want.partition)
+            if hosted is not None:
+                if not hosted.lock.readable:
+                    await hosted.lock.pass_read()
+                nothing = hosted.read_at_end(want)
+                if nothing is not None:
+                    reads.add(want, nothing, want.fetch_offset)
+                    continue
+            answer, leader_leo, used = self._read(
+                hosted, follower, want, left, at_least_one=at_least_one
+            )
+            reads.add(want, answer, leader_leo)
+            if used:
+                at_least_one, left = False, max(0, left - used)
+                reads.readable += used
+            reads.erred = reads.erred or answer.error is not Errors.NONE
+        return reads
+
+    def _read(
+        self,
+        hosted: Partition | None,
+        follower: int,
+        want: FetchPartition,
+        left: int,
+        *,
+        at_least_one: bool,
+    ) -> tuple[FetchedPartition, int, int]:
+        """(answer, leader's LEO before the read, bytes of the limit used)."""
+        if hosted is None:
+            error = self._error_of_unhosted(want.partition)
+            return FetchedPartition(want.partition, error, -1, -1, ()), -1, 0
+        limit = min(want.max_bytes, left)
+        info = hosted.read_records(
+            want.fetch_offset,
+            want.current_leader_epoch,
+            limit,
+            at_least_one=at_least_one,
+            committed_only=follower < 0,
+        )
+        if isinstance(info, Errors):
+            return FetchedPartition(want.partition, info, -1, -1, ()), -1, 0
+        batches = info.batches
+        if batches and self.should_throttle(hosted, follower):
+            batches = ()
+        used = 0
+        if batches:
+            for batch in batches:
+                used += batch.size
+            if batches[-1].next_offset < info.log_end_offset:
+                used = max(used, limit)
+        answer = FetchedPartition(
+            want.partition, Errors.NONE, info.high_watermark, info.log_start_offset, batches
+        )
+        return answer, info.log_end_offset, used
+
+    async def take_note(self, follower: int, context: FetchContext, reads: Reads) -> None:
+        """Of where the follower is; one that is none of the assigned replicas gets no records
+        (KAFKA-5758)."""
+        now_ms, answers = self._context.now_ms(), reads.answers
+        if context.session is not None:
+            context.session.fetched_ms = now_ms
+        for i, want in enumerate(reads.wanted):
+            answer, hosted = answers[i], self._partitions.get(want.partition)
+            if answer.error is not Errors.NONE:
+                if hosted is not None and not self._keeps_state:
+                    await hosted.update_follower_fetch_state(follower, -1, -1, -1, -1)
+                continue
+            if self._answers_for_hw and hosted is not None:
+                reads.tells_hw |= hosted.is_sent_newer_hw(follower, answer.high_watermark)
+            leader_leo = reads.leader_leos[i]
+            if hosted is not None and hosted.stands(follower, want, now_ms, leader_leo):
+                continue
+            if hosted is None or not await hosted.update_follower_fetch_state(
+                follower, want.fetch_offset, want.log_start_offset, now_ms, leader_leo
+            ):
+                answers[i] = msgspec.structs.replace(answer, batches=())
+
+    def let_rest(self, follower: int, without_records: Iterable[CachedPartition]) -> None:
+        """Partitions of which a follower's next fetch would tell nothing but its time are not read
+        until they change."""
+        for cached in without_records:
+            hosted = self._partitions.get(cached.partition)
+            if hosted is not None and not self.must_tell_hw(hosted, follower):
+                hosted.let_rest(follower, cached)
+
+    def must_tell_hw(self, hosted: Partition, follower: int) -> bool:
+        """Whether a follower is not to wait, since the high watermark has moved (2.4 and 2.5)."""
+        return self._answers_for_hw and hosted.has_newer_hw_for(follower)
+
+    # -- the throttle ------------------------------------------------------------------------------
+
+    def should_throttle(self, hosted: Partition, follower: int) -> bool:
+        """Throttled replicas that are out of sync may be left out; those in sync never
+        (KAFKA-4313)."""
+        return (
+            self._quota.throttles
+            and follower >= 0
+            and follower not in hosted.isr
+            and self._quota.is_throttled(hosted.partition)
+            and self._quota.is_quota_exceeded(self._context.now_ms())
+        )
+
+    def record_sent(self, answers: Iterable[FetchedPartition]) -> None:
+        """Bytes of throttled replicas that leave this broker."""
+        if not self._quota.throttles:
+            return
+        size = sum(a.size for a in answers if self._quota.is_throttled(a.partition))
+        if size:
+            self._quota.record(size, self._context.now_ms())

@@ -1,0 +1,100 @@
+"""What this broker tells clients: partitions and live brokers as the controller last sent them.
+
+Changed in one piece, under a lock for writing (Kafka copies and replaces a snapshot, which comes to
+the same where nothing runs in between); what was told last is kept until then. The newest accepted
+request wins, without comparing epochs or versions.
+Source: server/MetadataCache.scala@2.6.3; spec §4.5.
+"""
+
+from __future__ import annotations
+
+from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.protocol.messages import LiveBroker, MetadataResponse, UpdateMetadataRequest
+from emulator.kernel.sync import RwLock
+from emulator.trace import events
+from emulator.trace.values import PartitionState, TopicPartition
+
+LEADER_DURING_DELETE = -2
+
+
+class MetadataCache:
+    """partitionStates, aliveBrokers and controllerId."""
+
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
+        self._version = context.profile.request_versions.get("Metadata", 0)
+        self._lock = RwLock(context.kernel, "partitionMetadataLock")
+        self._partitions: dict[TopicPartition, PartitionState] = {}
+        self._told: dict[tuple[str, ...], tuple[PartitionState, ...]] = {}
+        self._brokers: dict[int, LiveBroker] = {}
+        self.controller_id: int | None = None
+
+    async def update(self, request: UpdateMetadataRequest) -> tuple[TopicPartition, ...]:
+        """Merge partitions, replace live brokers and controller; returns the partitions that were
+        removed."""
+        await self._lock.acquire_write()
+        try:
+            self.controller_id = request.controller_id if request.controller_id >= 0 else None
+            self._brokers = {b.broker: b for b in request.live_brokers}
+            removed = self._merge(request.states)
+            self._emit(request, removed)
+            return removed
+        finally:
+            self._lock.release_write()
+
+    def _merge(self, states: tuple[PartitionState, ...]) -> tuple[TopicPartition, ...]:
+        if not states:
+            return ()
+        partitions, removed = self._partitions, []
+        self._told.clear()
+        for state in states:
+            if state.leader == LEADER_DURING_DELETE:
+                partitions.pop(state.partition, None)
+                removed.append(state.partition)
+            else:
+                partitions[state.partition] = state
+        return tuple(removed)
+
+    def _emit(self, request: UpdateMetadataRequest, removed: tuple[TopicPartition, ...]) -> None:
+        self._context.emit(
+            events.MetadataCacheUpdated,
+            request.controller_id,
+            request.controller_epoch,
+            tuple(self._brokers),
+            tuple(s for s in request.states if s.leader != LEADER_DURING_DELETE),
+            removed,
+        )
+
+    def alive_broker(self, broker: int) -> LiveBroker | None:
+        """Where to reach a broker, if the cache has it alive."""
+        return self._brokers.get(broker)
+
+    def alive_brokers(self) -> list[int]:
+        """Ids of the brokers that the cache has alive, ascending."""
+        return sorted(self._brokers)
+
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """All partitions in the cache."""
+        return tuple(self._partitions)
+
+    def partition(self, partition: TopicPartition) -> PartitionState | None:
+        return self._partitions.get(partition)
+
+    def topics(self) -> set[str]:
+        """Names of the topics in the cache."""
+        return {p.topic for p in self._partitions}
+
+    def metadata(self, topics: tuple[str, ...]) -> MetadataResponse:
+        """The answer to a Metadata request: leader and ISR as this cache has them, stale or not."""
+        partitions = self._told.get(topics)
+        if partitions is None:
+            wanted = frozenset(topics)
+            partitions = self._told[topics] = tuple(
+                s for p, s in self._partitions.items() if not wanted or p.topic in wanted
+            )
+        return MetadataResponse(
+            tuple(self._brokers.values()),
+            -1 if self.controller_id is None else self.controller_id,
+            partitions,
+            self._version,
+        )

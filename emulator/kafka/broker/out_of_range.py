@@ -1,0 +1,62 @@
+"""What becomes of a follower's log that ends, or begins, elsewhere than its leader's.
+
+Owns where the next fetch starts once a leader has said that the last one was out of range, and
+whether the log may be cut for that: in Kafka 0.8.2 to 2.0.0 a broker rather ends itself than lose
+what it has where unclean elections are forbidden. Knows no thread and no connection. Source:
+server/ReplicaFetcherThread.scala@0.8.2.2, @1.0.2 handleOffsetOutOfRange, spec §5.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.broker.partition import Partition
+from emulator.kafka.model.config import unclean_election
+from emulator.kafka.profiles.guards.following import LOG_IN_RANGE_KEPT, OUT_OF_RANGE_NOT_FATAL
+from emulator.kernel.sync import Promise
+from zk.client.kafka_zk_client import KafkaZkClient
+
+
+class AskLeader(Protocol):
+    """Where the leader's log begins, or ends."""
+
+    def __call__(self, *, earliest: bool) -> Awaitable[int]: ...
+
+
+class OutOfRange:
+    """One broker's answer to OFFSET_OUT_OF_RANGE."""
+
+    def __init__(
+        self, context: BrokerContext, zk_client: KafkaZkClient, halt: Callable[[str], None]
+    ) -> None:
+        """`halt` ends the process at once."""
+        self._context, self._zk_client, self._halt = context, zk_client, halt
+        self._keeps = LOG_IN_RANGE_KEPT in context.guards
+
+    async def next_offset(self, hosted: Partition, ask: AskLeader) -> int:
+        """The log is made to fit the leader's (fetchOffsetAndTruncate)."""
+        log = hosted.log
+        assert log is not None
+        end = await ask(earliest=False)
+        if end < log.log_end_offset:
+            await self._check_truncation(hosted, end)
+            hosted.truncate_to(end)
+            return end
+        start = await ask(earliest=True)
+        if start > log.log_end_offset or not self._keeps:
+            hosted.truncate_fully_and_start_at(start)
+        return max(log.log_end_offset, start)
+
+    async def _check_truncation(self, hosted: Partition, end: int) -> None:
+        """The topic's configuration is read from ZooKeeper; what ends the process never
+        returns."""
+        if OUT_OF_RANGE_NOT_FATAL in self._context.guards:
+            return
+        config = await self._zk_client.get_entity_configs("topics", hosted.partition.topic)
+        default = self._context.config.unclean_leader_election_enable
+        if unclean_election(config, default=default):
+            return
+        self._halt(f"{hosted.partition}: truncation to the leader's {end} is not allowed")
+        await Promise[None](self._context.kernel).wait()

@@ -1,0 +1,548 @@
+"""All partitions of a broker: reads, appends, roles, and the periodic work on them.
+
+Owns `replicaStateChangeLock`, the purgatories and the last seen controller epoch. The rules of one
+partition are in `partition`, those of fetchers in `fetcher`. Source:
+server/ReplicaManager.scala@2.6.3; spec §4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from emulator.kafka.broker.alter_isr_manager import RpcAlterIsrManager
+from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.broker.delayed import DelayedFetch, DelayedProduce, ProduceStatus
+from emulator.kafka.broker.fetch_session import FetchContext
+from emulator.kafka.broker.fetch_state import InitialFetchState
+from emulator.kafka.broker.fetcher import ReplicaFetcherManager
+from emulator.kafka.broker.isr_propagation import IsrPropagation
+from emulator.kafka.broker.isr_store import zk_isr_store
+from emulator.kafka.broker.leader_partitions import LeaderPartitions
+from emulator.kafka.broker.local_reads import Fetched, LocalReads
+from emulator.kafka.broker.log_dirs import LogDirectory
+from emulator.kafka.broker.log_manager import LogManager
+from emulator.kafka.broker.metadata_cache import MetadataCache
+from emulator.kafka.broker.partition import Partition
+from emulator.kafka.broker.pool import Pool
+from emulator.kafka.broker.purgatory import Purgatory
+from emulator.kafka.broker.quota import ReplicationQuotaManager
+from emulator.kafka.model.errors import Errors, KafkaError
+from emulator.kafka.profiles.guards.following import (
+    REPLICA_MADE_WITHOUT_LEADER,
+    TRUNCATION_BY_EPOCH,
+)
+from emulator.kafka.profiles.guards.isr import (
+    ACKS_ARE_ALL_OR_ONE,
+    ISR_CHANGE_NOTIFICATIONS,
+    ISR_EXPIRATION_AT_HALF_LAG,
+    PARTITIONS_FAIL_ALONE,
+)
+from emulator.kafka.protocol.messages import (
+    EpochEndOffset,
+    FetchRequest,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LiveBroker,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+    ProducedPartition,
+    ProducePartition,
+    ProduceRequest,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+)
+from emulator.kernel.sync import Monitor
+from emulator.trace import events
+from emulator.trace.values import PartitionState, TopicPartition
+from zk.client.kafka_zk_client import KafkaZkClient
+from zk.errors import ZooKeeperError
+
+EPOCH_DURING_DELETE = -2
+NO_EPOCH = -1
+
+Produced = tuple[ProducedPartition, ...]
+FindsBroker = Callable[[int], LiveBroker | None]
+
+
+class ReplicaManager:
+    """The broker's replicas."""
+
+    def __init__(
+        self,
+        context: BrokerContext,
+        zk_client: KafkaZkClient,
+        logs: LogManager,
+        metadata_cache: MetadataCache,
+        leader_quota: ReplicationQuotaManager,
+        alter_isr: RpcAlterIsrManager | None = None,
+    ) -> None:
+        """ISR changes go through `alter_isr`, or to ZooKeeper."""
+        self._context, self._logs, self._metadata_cache = context, logs, metadata_cache
+        self.propagation = IsrPropagation(context, zk_client)
+        self._alter_isr = alter_isr
+        self._store = alter_isr or zk_isr_store(
+            zk_client, self.propagation.record_isr_change, context.guards
+        )
+        self.state_change_lock = Monitor(context.kernel, "replicaStateChangeLock")
+        self.partitions: Pool[Partition] = Pool()
+        self._led = LeaderPartitions(context)
+        self.reads = LocalReads(context, self.partitions, self._error_of_unhosted, leader_quota)
+        self.offline: dict[TopicPartition, None] = {}
+        self._unread: dict[TopicPartition, None] = {}
+        self.controller_epoch = 0
+        self.fetchers: ReplicaFetcherManager | None = None
+        self._produce_purgatory = Purgatory(context, "Produce")
+        self._fetch_purgatory = Purgatory(context, "Fetch")
+        self._checkpointing = False
+        self.is_shutting_down = False
+
+    async def startup(self) -> None:
+        """The periodic tasks take their phase here, one shortly after the other (spec §4.1), and
+        keep it: 2.7's leaders propose in a run of isr-expiration what is sent a moment later
+        (ReplicaManager.scala@2.7.2 startup)."""
+        context = self._context
+        lag_ms = context.config.replica_lag_time_max_ms
+        period_ms = lag_ms // 2 if ISR_EXPIRATION_AT_HALF_LAG in context.guards else lag_ms
+        context.scheduler.schedule("isr-expiration", self._maybe_shrink_isr, period_ms)
+        if self._alter_isr is not None:
+            await context.kernel.checkpoint("boot.alter_isr")
+            self._alter_isr.start()
+        elif ISR_CHANGE_NOTIFICATIONS in context.guards:
+            await context.kernel.checkpoint("boot.propagation")
+            self.propagation.start()
+
+    async def _maybe_shrink_isr(self) -> None:
+        """One run of isr-expiration: every hosted partition, one after the other. An exception ends
+        this run."""
+        await self._led.lock()
+        try:
+            for partition in self.partitions.in_order():
+                if partition.in_step or not self._led.has(partition.partition):
+                    continue
+                if not partition.has_all_in_step():
+                    await partition.maybe_shrink_isr()
+        except (ZooKeeperError, KafkaError) as error:
+            self._context.failed("isr-expiration", error)
+        finally:
+            self._led.unlock()
+
+    # -- parked requests ---------------------------------------------------------------------------
+
+    async def check_and_complete_fetch(self, partition: TopicPartition) -> None:
+        if self._fetch_purgatory.is_watched(partition):
+            await self._fetch_purgatory.check_and_complete(partition)
+
+    async def check_and_complete_all(self, partition: TopicPartition) -> None:
+        if self._fetch_purgatory.is_watched(partition):
+            await self._fetch_purgatory.check_and_complete(partition)
+        if self._produce_purgatory.is_watched(partition):
+            await self._produce_purgatory.check_and_complete(partition)
+
+    def about_to_change(self, partition: TopicPartition) -> None:
+        self._fetch_purgatory.touched(partition)
+
+    # -- produce -----------------------------------------------------------------------------------
+
+    async def append_records(
+        self, request: ProduceRequest, respond: Callable[[Produced], None]
+    ) -> None:
+        """Append to the local logs; acks=all with anything appended waits in the purgatory, and in
+        0.8 acks above 1."""
+        waits = request.acks not in (0, 1)
+        if request.acks not in (-1, 0, 1) and ACKS_ARE_ALL_OR_ONE in self._context.guards:
+            respond(
+                tuple(
+                    ProducedPartition(p.partition, Errors.INVALID_REQUIRED_ACKS, -1)
+                    for p in request.partitions
+                )
+            )
+            return
+        statuses: dict[TopicPartition, ProduceStatus] = {}
+        for p in request.partitions:
+            statuses[p.partition] = await self._append_to_local_log(p, request.acks)
+        if waits and any(s.error is Errors.NONE for s in statuses.values()):
+            parked = DelayedProduce(
+                request, statuses, self.partitions.get, self._error_of_unhosted, respond
+            )
+            await self._produce_purgatory.try_complete_else_watch(parked, list(statuses))
+        else:
+            respond(
+                tuple(ProducedPartition(p, s.error, s.base_offset) for p, s in statuses.items())
+            )
+
+    async def _append_to_local_log(self, wanted: ProducePartition, acks: int) -> ProduceStatus:
+        hosted = self.partitions.get(wanted.partition)
+        if hosted is None:
+            error = self._error_of_unhosted(wanted.partition)
+            return ProduceStatus(-1, -1, error, acks_pending=False)
+        try:
+            batch = await hosted.append_records_to_leader(
+                wanted.records, wanted.size, acks, wanted.data
+            )
+        except KafkaError as failed:
+            return ProduceStatus(-1, -1, failed.error, acks_pending=False)
+        return ProduceStatus(batch.next_offset, batch.base_offset, Errors.NONE, acks_pending=False)
+
+    def _error_of_unhosted(self, partition: TopicPartition) -> Errors:
+        """getPartitionOrError: on a log directory that failed, known to the metadata cache but not
+        here, or not known at all."""
+        if partition in self.offline:
+            return Errors.KAFKA_STORAGE_ERROR
+        if self._metadata_cache.partition(partition) is not None:
+            return Errors.NOT_LEADER_OR_FOLLOWER
+        return Errors.UNKNOWN_TOPIC_OR_PARTITION
+
+    # -- fetch -------------------------------------------------------------------------------------
+
+    async def fetch_messages(
+        self, request: FetchRequest, context: FetchContext, respond: Callable[[Fetched], None]
+    ) -> None:
+        """Read; take note of where the follower is (once per arriving fetch, never when a parked
+        one completes); answer at once if there is enough, else park (fetchMessages)."""
+        max_bytes = min(request.max_bytes, self._context.config.fetch_max_bytes)
+        follower, session, reads = request.replica_id, context.session, self.reads
+        found = await reads.read(follower, context, max_bytes)
+        if follower >= 0:
+            await reads.take_note(follower, context, found)
+        nothing_wanted = not (session.partitions if session is not None else found.answers)
+        enough = found.readable >= request.min_bytes
+        if request.max_wait_ms <= 0 or nothing_wanted or enough or found.erred or found.tells_hw:
+            respond(tuple(found.answers))
+            return
+        parked = DelayedFetch(request, context, max_bytes, reads, self.partitions.get, respond)
+        if session is not None:
+            session.on_wake = partial(self._fetch_purgatory.watch, parked)
+        await self._fetch_purgatory.try_complete_else_watch(
+            parked, [w.partition for w in context.in_turn()]
+        )
+
+    async def last_offset_for_leader_epoch(
+        self, request: OffsetsForLeaderEpochRequest
+    ) -> OffsetsForLeaderEpochResponse:
+        """Where epochs ended, for followers that truncate."""
+        answers = []
+        for query in request.partitions:
+            hosted = self.partitions.get(query.partition)
+            if hosted is None:
+                error = self._error_of_unhosted(query.partition)
+                answers.append(EpochEndOffset(query.partition, error, -1, -1))
+                continue
+            found = await hosted.end_offset_for_epoch(
+                query.current_leader_epoch, query.leader_epoch
+            )
+            if isinstance(found, Errors):
+                answers.append(EpochEndOffset(query.partition, found, -1, -1))
+            else:
+                answers.append(
+                    EpochEndOffset(query.partition, Errors.NONE, found.epoch, found.start_offset)
+                )
+        return OffsetsForLeaderEpochResponse(tuple(answers))
+
+    # -- control requests --------------------------------------------------------------------------
+
+    async def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        """One LeaderAndIsr request, whole under replicaStateChangeLock (spec §4.3)."""
+        for state in request.states:
+            self._context.emit(
+                events.LeaderAndIsr, request.controller_id, request.controller_epoch, state
+            )
+        await self.state_change_lock.enter()
+        try:
+            if request.controller_epoch < self.controller_epoch:
+                self._refused("LeaderAndIsr", request.controller_id, request.controller_epoch)
+                return LeaderAndIsrResponse(Errors.STALE_CONTROLLER_EPOCH)
+            self.controller_epoch = request.controller_epoch
+            return await self._become(request)
+        finally:
+            self.state_change_lock.leave()
+
+    async def _become(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        errors: dict[TopicPartition, Errors] = {}
+        self._unread.clear()
+        accepted: list[tuple[Partition, PartitionState]] = []
+        for state in request.states:
+            hosted = self._get_or_create(state.partition)
+            error = self._check_leader_epoch(hosted, state)
+            errors[state.partition] = error
+            if hosted is not None and error is Errors.NONE:
+                accepted.append((hosted, state))
+            else:
+                self._context.emit(
+                    events.LeaderAndIsrIgnored,
+                    request.controller_id,
+                    request.controller_epoch,
+                    state,
+                    error.name,
+                )
+        me = self._context.broker
+        moved = any(hosted.leader_epoch >= 0 for hosted, _ in accepted)
+        await self._make_leaders([(p, s) for p, s in accepted if s.leader == me], errors)
+        following = [(p, s) for p, s in accepted if s.leader != me]
+        await self._make_followers(following, errors, self._leaders_of(request))
+        self._mark_offline(s.partition for s in request.states if self._has_no_log(s.partition))
+        self._start_high_watermark_checkpoint()
+        assert self.fetchers is not None
+        await self.fetchers.shutdown_idle_fetcher_threads()
+        if accepted:
+            await self._context.kernel.checkpoint("roles_moved" if moved else "roles_taken")
+        return LeaderAndIsrResponse(Errors.NONE, tuple(errors.items()))
+
+    def _leaders_of(self, request: LeaderAndIsrRequest) -> FindsBroker:
+        """Where a new leader is looked for: in the request up to 0.8.2, in the metadata cache from
+        0.9 on."""
+        if self._context.profile.leaders_in_request:
+            return {live.broker: live for live in request.live_leaders}.get
+        return self._metadata_cache.alive_broker
+
+    def _has_no_log(self, partition: TopicPartition) -> bool:
+        """A partition object was made, and its log could not be."""
+        hosted = self.partitions.get(partition)
+        return hosted is not None and hosted.log is None and partition not in self._unread
+
+    def _mark_offline(self, partitions: Iterable[TopicPartition]) -> None:
+        """HostedPartition.Offline: until the process ends."""
+        for partition in list(partitions):
+            hosted = self.partitions.remove(partition)
+            if hosted is not None:
+                hosted.go_offline()
+            self.offline[partition] = None
+
+    def _get_or_create(self, partition: TopicPartition) -> Partition | None:
+        """None: it is on a log directory that failed."""
+        hosted = self.partitions.get(partition)
+        if hosted is None and partition not in self.offline:
+            hosted = Partition(self._context, partition, self._store, self, self._logs)
+            self.partitions[partition] = hosted
+        return hosted
+
+    def _check_leader_epoch(self, hosted: Partition | None, state: PartitionState) -> Errors:
+        """Only a greater leader epoch is obeyed; an equal or lower one is ignored."""
+        if hosted is None:
+            return Errors.KAFKA_STORAGE_ERROR
+        if state.leader_epoch <= hosted.leader_epoch:
+            return Errors.STALE_CONTROLLER_EPOCH
+        if self._context.broker not in state.replicas:
+            return Errors.UNKNOWN_TOPIC_OR_PARTITION
+        return Errors.NONE
+
+    async def _make_leaders(
+        self, states: list[tuple[Partition, PartitionState]], errors: dict[TopicPartition, Errors]
+    ) -> None:
+        """Fetchers are stopped for the whole group before the first partition changes."""
+        if not states:
+            return
+        assert self.fetchers is not None
+        await self.fetchers.remove_fetcher_for_partitions([p.partition for p, _ in states])
+        for hosted, state in states:
+            await self._context.kernel.checkpoint("make_leader")
+            try:
+                await hosted.make_leader(state)
+            except KafkaError as failed:
+                errors[hosted.partition] = failed.error
+            except ZooKeeperError as failed:
+                self._fails_alone(hosted.partition, "makeLeader", failed)
+        await self._led.add(p.partition for p, _ in states)
+
+    def _fails_alone(self, partition: TopicPartition, what: str, failed: ZooKeeperError) -> None:
+        """Settings of a new log could not be read: from 2.7 on that partition keeps its epoch, and
+        the answer says no error (KAFKA-9769); before, the whole request is broken off."""
+        if PARTITIONS_FAIL_ALONE not in self._context.guards:
+            raise failed
+        self._unread[partition] = None
+        self._context.failed(what, failed)
+
+    async def _make_followers(
+        self,
+        states: list[tuple[Partition, PartitionState]],
+        errors: dict[TopicPartition, Errors],
+        leader_of: FindsBroker,
+    ) -> None:
+        """Only when the new leader is known to be alive; otherwise the log is made and nothing else
+        changes, and the answer says no error (KAFKA-4443). Up to 0.10.2 they truncate
+        to their high watermark here (KIP-101)."""
+        changed: list[Partition] = []
+        if states:
+            await self._led.remove(p.partition for p, _ in states)
+        for hosted, state in states:
+            await self._context.kernel.checkpoint("make_follower")
+            try:
+                if leader_of(state.leader) is None:
+                    await self._without_leader(hosted, state)
+                elif await hosted.make_follower(state):
+                    changed.append(hosted)
+            except KafkaError as failed:
+                errors[hosted.partition] = failed.error
+            except ZooKeeperError as failed:
+                self._fails_alone(hosted.partition, "makeFollower", failed)
+        if not changed:
+            return
+        assert self.fetchers is not None
+        await self.fetchers.remove_fetcher_for_partitions([p.partition for p in changed])
+        truncates_first = TRUNCATION_BY_EPOCH not in self._context.guards
+        if truncates_first:
+            changed = [p for p in changed if self._truncated(p, errors)]
+        for hosted in changed:
+            await self.check_and_complete_all(hosted.partition)
+        if self.is_shutting_down:
+            return
+        await self.fetchers.add_fetcher_for_partitions(
+            {
+                p.partition: self._initial_fetch_state(p, leader_of, truncating=not truncates_first)
+                for p in changed
+            }
+        )
+
+    @staticmethod
+    def _truncated(hosted: Partition, errors: dict[TopicPartition, Errors]) -> bool:
+        """To its high watermark; not where its directory has failed."""
+        assert hosted.log is not None
+        try:
+            hosted.truncate_to(hosted.log.high_watermark)
+        except KafkaError as failed:
+            errors[hosted.partition] = failed.error
+            return False
+        return True
+
+    async def _without_leader(self, hosted: Partition, state: PartitionState) -> None:
+        """The replica alone, so that its high watermark goes on to be checkpointed (KAFKA-1647)."""
+        if REPLICA_MADE_WITHOUT_LEADER in self._context.guards:
+            await hosted.create_log_if_not_exists(is_new=state.is_new)
+        else:
+            self._unread[hosted.partition] = None
+
+    def _initial_fetch_state(
+        self, hosted: Partition, leader_of: FindsBroker, *, truncating: bool = True
+    ) -> InitialFetchState:
+        assert hosted.leader_replica_id is not None and hosted.log is not None
+        leader = leader_of(hosted.leader_replica_id)
+        assert leader is not None, "the leader was alive when the role changed"
+        offset = hosted.log.high_watermark if truncating else hosted.log.log_end_offset
+        return InitialFetchState(leader, hosted.leader_epoch, offset, truncating)
+
+    def _start_high_watermark_checkpoint(self) -> None:
+        """The checkpoint task begins with the first LeaderAndIsr."""
+        if not self._checkpointing:
+            self._checkpointing = True
+            self._context.scheduler.schedule(
+                "highwatermark-checkpoint",
+                self._checkpoint,
+                self._context.config.replica_high_watermark_checkpoint_interval_ms,
+            )
+
+    async def _checkpoint(self) -> None:
+        self._logs.checkpoint_high_watermarks()
+
+    async def maybe_update_metadata_cache(
+        self, request: UpdateMetadataRequest
+    ) -> tuple[TopicPartition, ...]:
+        """The cache first, then the last seen controller epoch; KafkaError for an older
+        controller."""
+        await self.state_change_lock.enter()
+        try:
+            if request.controller_epoch < self.controller_epoch:
+                self._refused("UpdateMetadata", request.controller_id, request.controller_epoch)
+                raise KafkaError(Errors.STALE_CONTROLLER_EPOCH)
+            removed = await self._metadata_cache.update(request)
+            self.controller_epoch = request.controller_epoch
+            return removed
+        finally:
+            self.state_change_lock.leave()
+
+    async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """One StopReplica request (spec §4.4): fetchers are stopped for all, then what is to be
+        deleted goes. Without the delete flag the partition itself is left as it is."""
+        for wanted in request.partitions:
+            self._context.emit(
+                events.StopReplica, request.controller_id, request.controller_epoch, *wanted
+            )
+        await self.state_change_lock.enter()
+        try:
+            if request.controller_epoch < self.controller_epoch:
+                self._refused("StopReplica", request.controller_id, request.controller_epoch)
+                return StopReplicaResponse(Errors.STALE_CONTROLLER_EPOCH)
+            self.controller_epoch = request.controller_epoch
+            return await self._stop_replicas(request)
+        finally:
+            self.state_change_lock.leave()
+
+    async def _stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        errors: dict[TopicPartition, Errors] = {}
+        stopped: list[StopReplicaPartition] = []
+        for wanted in request.partitions:
+            errors[wanted.partition] = self._check_stop(wanted)
+            if errors[wanted.partition] is Errors.NONE:
+                stopped.append(wanted)
+            else:
+                self._context.emit(
+                    events.StopReplicaIgnored,
+                    request.controller_id,
+                    request.controller_epoch,
+                    *wanted,
+                    errors[wanted.partition].name,
+                )
+        assert self.fetchers is not None
+        await self.fetchers.remove_fetcher_for_partitions([s.partition for s in stopped])
+        for wanted in stopped:
+            if wanted.delete:
+                errors[wanted.partition] = await self._delete(wanted.partition)
+            await self.check_and_complete_all(wanted.partition)
+        await self._context.kernel.checkpoint("replicas_stopped")
+        return StopReplicaResponse(Errors.NONE, tuple(errors.items()))
+
+    def _check_stop(self, wanted: StopReplicaPartition) -> Errors:
+        """Deletion, requests without an epoch and a greater epoch are obeyed (KIP-570)."""
+        if wanted.partition in self.offline:
+            return Errors.KAFKA_STORAGE_ERROR
+        hosted = self.partitions.get(wanted.partition)
+        if (
+            hosted is None
+            or wanted.leader_epoch in (EPOCH_DURING_DELETE, NO_EPOCH)
+            or wanted.leader_epoch > hosted.leader_epoch
+        ):
+            return Errors.NONE
+        return Errors.FENCED_LEADER_EPOCH
+
+    async def _delete(self, partition: TopicPartition) -> Errors:
+        """Drop the partition and its log."""
+        hosted = self.partitions.get(partition)
+        if hosted is not None and hosted.directory is not None:
+            try:
+                self._logs.check(hosted.directory)
+            except KafkaError as failed:
+                return failed.error
+        self.partitions.remove(partition)
+        if hosted is not None:
+            await hosted.delete()
+        self._logs.delete(partition)
+        return Errors.NONE
+
+    async def shutdown(self) -> None:
+        """Fetchers end, and the high watermarks are written down."""
+        assert self.fetchers is not None
+        await self.fetchers.shutdown()
+        self._logs.checkpoint_high_watermarks()
+        self._logs.shutdown()
+
+    async def take_offline(self, directory: LogDirectory) -> tuple[TopicPartition, ...]:
+        """A log directory has failed: its partitions are not served any more."""
+        await self.state_change_lock.enter()
+        try:
+            gone = [p for p, hosted in self.partitions.items() if hosted.directory is directory]
+            assert self.fetchers is not None
+            await self.fetchers.remove_fetcher_for_partitions(gone)
+            self._mark_offline(gone)
+            return tuple(gone)
+        finally:
+            self.state_change_lock.leave()
+
+    def _refused(self, request: str, sender: int, sender_epoch: int) -> None:
+        self._context.emit(
+            events.ControlRequestRefused,
+            request,
+            sender,
+            sender_epoch,
+            Errors.STALE_CONTROLLER_EPOCH.name,
+        )

@@ -1,0 +1,65 @@
+"""The request queue and the handler threads that serve it.
+
+`num.io.threads` threads take from one queue; a handler that blocks (on a lock, on ZooKeeper) is one
+handler fewer. Source: server/KafkaRequestHandler.scala@2.6.3, network/RequestChannel.scala@2.6.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.protocol.messages import Request
+from emulator.kafka.protocol.transport import ServerConnection
+from emulator.kernel.sync import Promise, Queue
+
+
+class Received(msgspec.Struct, frozen=True):
+    """A request and the connection on which its answer goes back."""
+
+    request: Request
+    connection: ServerConnection
+
+
+class RequestHandlerPool:
+    """data-plane-kafka-request-handler-0 … N-1."""
+
+    def __init__(
+        self, context: BrokerContext, handle: Callable[[Received], Awaitable[None]]
+    ) -> None:
+        self._queue: Queue[Received | None] = Queue(context.kernel)
+        self._handle = handle
+        self._context = context
+        self._ended: list[Promise[None]] = []
+
+    def start(self) -> None:
+        """The sockets answer from now on; what waited in them is taken up."""
+        for n in range(self._context.config.num_io_threads):
+            ended: Promise[None] = Promise(self._context.kernel)
+            self._ended.append(ended)
+            self._context.spawn(f"data-plane-kafka-request-handler-{n}", self._run(ended))
+
+    def receive(self, request: Request, connection: ServerConnection) -> None:
+        """A network thread has read a request."""
+        self._queue.put(Received(request, connection))
+
+    @property
+    def waiting(self) -> int:
+        """Requests in the queue (RequestQueueSize)."""
+        return len(self._queue)
+
+    async def _run(self, ended: Promise[None]) -> None:
+        while (received := await self._queue.take()) is not None:
+            await self._handle(received)
+        ended.resolve(None)
+
+    async def shutdown(self) -> None:
+        """What waits is dropped with its connection (RequestChannel.clear); each handler ends when
+        it is through with what it is at."""
+        self._queue.clear()
+        for _ in self._ended:
+            self._queue.put(None)
+        for ended in self._ended:
+            await ended.wait()

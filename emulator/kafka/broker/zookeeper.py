@@ -1,0 +1,57 @@
+"""The ZooKeeper client that a broker's version brings with it.
+
+Owns the choice between I0Itec's ZkClient and Kafka's own, and what a version's guards say of the
+requests. It must not know what the client is used for.
+"""
+
+from __future__ import annotations
+
+from emulator.kafka.broker.context import BrokerContext, KernelThreads, TraceProbe
+from emulator.kafka.profiles.base import Profile
+from emulator.kafka.profiles.guards.controller import (
+    BROKER_EPOCHS,
+    CALLBACKS_OUTSIDE_THE_LOCK,
+    ONLY_A_DEAD_SESSION_IS_REPLACED,
+    OWN_EPHEMERAL_CHECKED,
+    STALE_REGISTRATION_REPLACED,
+)
+from emulator.kafka.profiles.guards.isr import OWN_WRITE_RECOGNISED
+from zk.client.blocking_client import BlockingZkClient
+from zk.client.client import ZooKeeperClient
+from zk.client.client_version import Era
+from zk.wire import Service
+
+BLOCKING = "zkclient"
+
+
+def client_of(context: BrokerContext, service: Service) -> ZooKeeperClient:
+    """The client of this process, which begins to connect."""
+    blocking = context.profile.zookeeper_client == BLOCKING
+    kind = BlockingZkClient if blocking else ZooKeeperClient
+    return kind(
+        service,
+        KernelThreads(context),
+        TraceProbe(context),
+        name=f"broker-{context.broker}",
+        session_timeout_ms=context.config.zookeeper_session_timeout_ms,
+        max_in_flight=context.config.zookeeper_max_in_flight_requests,
+        calls_back_outside=CALLBACKS_OUTSIDE_THE_LOCK in context.guards,
+        reinitializes_alive=ONLY_A_DEAD_SESSION_IS_REPLACED not in context.guards,
+    )
+
+
+def era_of(profile: Profile) -> Era:
+    """What this version asks of ZooKeeper."""
+    guards, blocking = profile.guards, profile.zookeeper_client == BLOCKING
+    era = Era(
+        checked_registration=BROKER_EPOCHS in guards,
+        recreates_registration=STALE_REGISTRATION_REPLACED in guards,
+        looks_before_creating=blocking,
+        creates_leaf_first=blocking,
+        recognises_own_writes=OWN_WRITE_RECOGNISED in guards,
+        topic_version=profile.topic_version,
+        compares_ephemerals=OWN_EPHEMERAL_CHECKED not in guards,
+        creates_parents_first=blocking and OWN_EPHEMERAL_CHECKED in guards,
+    )
+    own_paths = profile.top_level_paths
+    return era._replace(top_level_paths=own_paths) if own_paths else era

@@ -1,0 +1,183 @@
+"""Brokers that come, go, bounce and change: the controller's reaction to their registrations.
+
+Owns the watches on registrations. Source: controller/KafkaController.scala@2.6.3
+processBrokerChange, onBrokerStartup, onBrokerFailure, processBrokerModification; spec §6.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from emulator.kafka.controller.context import PartitionAndReplica, PartitionState, ReplicaState
+from emulator.kafka.controller.handlers import NodeChangeHandler
+from emulator.kafka.controller.machinery import Machinery
+from emulator.kafka.controller.reassignment import Reassignments
+from emulator.kafka.controller.topic_deletion import TopicDeletionManager
+from emulator.kafka.profiles.guards.controller import (
+    BROKER_EPOCHS,
+    BROKERS_READ_AGAIN,
+    EVERY_DEATH_IS_TOLD,
+)
+from emulator.kafka.protocol.messages import LiveBroker
+from emulator.trace import events
+from zk import paths
+from zk.client.codec_admin import BrokerInfo
+
+UNKNOWN_BROKER_EPOCH = -1
+
+
+class Brokers:
+    """What the active controller does about brokers."""
+
+    def __init__(
+        self,
+        machinery: Machinery,
+        deletions: TopicDeletionManager,
+        reassignments: Reassignments,
+        modified: Callable[[int], None],
+    ) -> None:
+        """`modified` is called when a broker's registration changes."""
+        self._machinery, self._context = machinery, machinery.context
+        self._partitions, self._replicas = machinery.partitions, machinery.replicas
+        self._deletions, self._reassignments = deletions, reassignments
+        self._modified = modified
+        guards = machinery.host.guards
+        self._sees_bounces = BROKER_EPOCHS in guards
+        self._reads_again = BROKERS_READ_AGAIN in guards
+        self._watches = machinery.host.profile.zookeeper_client == "asynchronous"
+        self.watched: dict[int, None] = {}
+
+    async def watch(self, brokers: Iterable[int]) -> None:
+        """`exists` with a watch on each registration (1.1, with dynamic listeners)."""
+        for broker in brokers if self._watches else ():
+            handler = NodeChangeHandler(
+                paths.broker_id(broker), changed=partial(self._modified, broker)
+            )
+            self.watched[broker] = None
+            await self._machinery.zk_client.register_and_check_existence(handler)
+
+    def unwatch(self, brokers: Iterable[int]) -> None:
+        for broker in brokers:
+            if broker in self.watched:
+                del self.watched[broker]
+                self._machinery.zk_client.client.unregister_change_handler(paths.broker_id(broker))
+
+    def unwatch_all(self) -> None:
+        self.unwatch(list(self.watched))
+
+    async def read(self) -> None:
+        """At fail-over: who is registered."""
+        self._context.live_brokers = self._live(
+            await self._machinery.zk_client.get_all_broker_and_epochs()
+        )
+
+    def _live(
+        self, registered: dict[int, tuple[BrokerInfo, int]]
+    ) -> dict[int, tuple[LiveBroker, int]]:
+        """Before 2.2 no broker has an epoch."""
+        return {
+            b: (_where(b, info), epoch if self._sees_bounces else UNKNOWN_BROKER_EPOCH)
+            for b, (info, epoch) in registered.items()
+        }
+
+    async def on_change(self, listed: Sequence[str] | None = None) -> None:
+        """Compare the registrations with the cache: new, bounced (a greater czxid), dead. `listed`
+        came with the event; before 0.11 new ones of these are read, then all of them."""
+        zk_client, cached = self._machinery.zk_client, self._context.live_brokers
+        if listed is None or self._reads_again:
+            found = await zk_client.get_all_broker_and_epochs()
+        else:
+            ids = sorted(map(int, listed))
+            await zk_client.get_brokers_and_epochs([b for b in ids if b not in cached])
+            found = await zk_client.get_brokers_and_epochs(ids)
+        new = sorted(b for b in found if b not in cached)
+        dead = sorted(b for b in cached if b not in found)
+        live = self._live(found)
+        bounced = sorted(b for b in live if b in cached and live[b][1] > cached[b][1])
+        self._machinery.host.emit(
+            events.BrokerChange, tuple(new), tuple(dead), tuple(bounced), tuple(sorted(found))
+        )
+        channels = self._machinery.channels
+        for broker in new:
+            await channels.add_broker(live[broker][0])
+        for broker in bounced:
+            await channels.remove_broker(broker)
+            await channels.add_broker(live[broker][0])
+        for broker in dead:
+            await channels.remove_broker(broker)
+        await self._apply(live, new, bounced, dead)
+
+    async def _apply(
+        self,
+        live: dict[int, tuple[LiveBroker, int]],
+        new: Sequence[int],
+        bounced: Sequence[int],
+        dead: Sequence[int],
+    ) -> None:
+        cached = self._context.live_brokers
+        if new:
+            cached.update({b: live[b] for b in new})
+            await self._on_startup(new)
+        if bounced:
+            for broker in bounced:
+                cached.pop(broker)
+            await self._on_failure(bounced)
+            cached.update({b: live[b] for b in bounced})
+            await self._on_startup(bounced)
+        if dead:
+            for broker in dead:
+                del cached[broker]
+            await self._on_failure(dead)
+
+    async def _on_startup(self, brokers: Sequence[int]) -> None:
+        """The others hear of the new ones; the new ones hear everything; their replicas go
+        online."""
+        for broker in brokers:
+            self._context.replicas_on_offline_dirs.pop(broker, None)
+        existing = [b for b in self._context.live_or_shutting_down if b not in brokers]
+        await self._machinery.send_update_metadata(existing, ())
+        await self._machinery.send_update_metadata(brokers, tuple(self._context.leadership))
+        replicas = self._context.replicas_on_brokers(brokers)
+        await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
+        await self._partitions.trigger_online_partition_state_change()
+        await self._reassignments.resume(
+            lambda p: any(b in self._context.assignment(p).target_replicas for b in brokers)
+        )
+        await self._deletions.resume_for(dict.fromkeys(r.partition.topic for r in replicas))
+        await self.watch(brokers)
+
+    async def _on_failure(self, brokers: Sequence[int]) -> None:
+        for broker in brokers:
+            self._context.replicas_on_offline_dirs.pop(broker, None)
+            self._context.shutting_down.pop(broker, None)
+        await self.on_replicas_become_offline(self._context.replicas_on_brokers(brokers))
+        self.unwatch(brokers)
+
+    async def on_replicas_become_offline(self, replicas: Sequence[PartitionAndReplica]) -> None:
+        """Leaderless partitions are elected, the replicas leave the ISR; of topics under deletion
+        they fail."""
+        context = self._context
+        leaderless = context.partitions_with_offline_leader()
+        await self._partitions.handle_state_changes(leaderless, PartitionState.OFFLINE)
+        await self._partitions.trigger_online_partition_state_change()
+        kept = [r for r in replicas if r.partition.topic not in context.topics_to_be_deleted]
+        await self._replicas.handle_state_changes(kept, ReplicaState.OFFLINE)
+        await self._deletions.fail([r for r in replicas if r not in kept])
+        hosts_nothing = not kept and EVERY_DEATH_IS_TOLD in self._machinery.host.guards
+        if not leaderless or hosts_nothing:
+            await self._machinery.send_update_metadata(context.live_or_shutting_down, ())
+
+    async def on_modification(self, broker: int) -> None:
+        """Endpoints changed: everybody hears of it."""
+        info = await self._machinery.zk_client.get_broker(broker)
+        known = self._context.live_brokers.get(broker)
+        if info is None or known is None or _where(broker, info) == known[0]:
+            return
+        self._context.live_brokers[broker] = (_where(broker, info), known[1])
+        await self._machinery.send_update_metadata(self._context.live_or_shutting_down, ())
+
+
+def _where(broker: int, info: BrokerInfo) -> LiveBroker:
+    endpoint = info.endpoints[0]
+    return LiveBroker(broker, endpoint.host, endpoint.port)

@@ -1,0 +1,164 @@
+"""Requests from the controller to brokers: one send thread and one FIFO queue per broker.
+
+A thread retries one request for ever; everything behind it waits. A broker that leaves gets its
+queue dropped. There is no order between brokers. Source:
+controller/ControllerChannelManager.scala@2.6.3; spec §6.10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from emulator.kafka.controller.ports import Host
+from emulator.kafka.profiles.guards.controller import UNBOUNDED_SEND_QUEUES
+from emulator.kafka.protocol.messages import (
+    ControlRequest,
+    LiveBroker,
+    StopReplicaRequest,
+)
+from emulator.kafka.protocol.transport import Connection, Disconnected, Network
+from emulator.kernel.scheduler import Task
+from emulator.kernel.sync import Monitor, Promise, Queue
+from emulator.trace import events
+from emulator.trace.values import TopicPartition
+
+QUEUE_SIZE = 10
+"""controller.message.queue.size up to 0.8.1; in 0.8.2 it can be set, and has no limit by itself."""
+
+OnResponse = Callable[[Any], None]
+
+
+class QueueItem(NamedTuple):
+    """A request and who wants its answer."""
+
+    request: ControlRequest
+    on_response: OnResponse | None
+
+
+class RequestSendThread:
+    """`Controller-<c>-to-broker-<b>-send-thread`."""
+
+    def __init__(self, host: Host, network: Network, to: LiveBroker) -> None:
+        self._host, self._network, self.to = host, network, to
+        self.queue: Queue[QueueItem] = Queue(host.kernel)
+        unbounded = UNBOUNDED_SEND_QUEUES in host.guards
+        self._room_for = host.config.controller_message_queue_size if unbounded else QUEUE_SIZE
+        self._room: Promise[None] = Promise(host.kernel)
+        self._connection: Connection | None = None
+        self._running = True
+        name = f"Controller-{host.broker}-to-broker-{to.broker}-send-thread"
+        self._task: Task = host.spawn(name, self._run())
+
+    async def put(self, item: QueueItem) -> None:
+        """Whoever puts waits until there is room, with the locks that it has."""
+        while len(self.queue) >= self._room_for:
+            await self._room.wait()
+        self.queue.put(item)
+
+    def _taken(self) -> None:
+        room, self._room = self._room, Promise(self._host.kernel)
+        room.resolve(None)
+
+    async def _run(self) -> None:
+        while self._running:
+            item = await self.queue.take()
+            self._taken()
+            response = await self._send_until_answered(item.request)
+            if response is not None and item.on_response is not None and self._running:
+                item.on_response(response)
+
+    async def _send_until_answered(self, request: ControlRequest) -> Any:
+        """Connect, send, wait; on any failure close, sleep 100 ms (300 up to 0.10.0), and again
+        for ever."""
+        backoff_us = self._host.profile.send_backoff_ms * 1000
+        attempt = 0
+        while self._running:
+            attempt += 1
+            try:
+                return await self._send(request, attempt)
+            except Disconnected:
+                self._close()
+                await self._host.kernel.sleep(backoff_us)
+        return None
+
+    async def _send(self, request: ControlRequest, attempt: int) -> Any:
+        config = self._host.config
+        if self._connection is None or not self._connection.open:
+            client = f"controller-{self._host.broker}"
+            self._connection = await self._network.connect(
+                client, self.to.host, self.to.port, config.controller_socket_timeout_ms
+            )
+        self._host.emit(
+            events.ControlRequestSent,
+            self.to.broker,
+            type(request).__name__.removesuffix("Request"),
+            _partitions(request),
+            attempt,
+        )
+        return await self._connection.send(request, config.request_timeout_ms)
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def shutdown(self) -> None:
+        """The queue is dropped; a request in flight may still reach its broker."""
+        self._running = False
+        self.queue.clear()
+        self._task.stop()
+        self._close()
+
+
+def _partitions(request: ControlRequest) -> tuple[TopicPartition, ...]:
+    if isinstance(request, StopReplicaRequest):
+        return tuple(p.partition for p in request.partitions)
+    return tuple(s.partition for s in request.states)
+
+
+class ControllerChannelManager:
+    """The send threads, by broker."""
+
+    def __init__(self, host: Host, network: Network) -> None:
+        self._host, self._network = host, network
+        self._lock = Monitor(host.kernel, "brokerLock")
+        self.threads: dict[int, RequestSendThread] = {}
+
+    async def startup(self, brokers: list[LiveBroker]) -> None:
+        for broker in brokers:
+            await self.add_broker(broker)
+
+    async def add_broker(self, broker: LiveBroker) -> None:
+        await self._lock.enter()
+        try:
+            if broker.broker not in self.threads:
+                self.threads[broker.broker] = RequestSendThread(self._host, self._network, broker)
+        finally:
+            self._lock.leave()
+
+    async def remove_broker(self, broker: int) -> None:
+        await self._lock.enter()
+        try:
+            thread = self.threads.pop(broker, None)
+            if thread is not None:
+                thread.shutdown()
+        finally:
+            self._lock.leave()
+
+    async def send_request(
+        self, broker: int, request: ControlRequest, on_response: OnResponse | None = None
+    ) -> None:
+        """Queue a request; one to a broker that is not there is dropped."""
+        await self._lock.enter()
+        try:
+            thread = self.threads.get(broker)
+            if thread is not None:
+                await thread.put(QueueItem(request, on_response))
+        finally:
+            self._lock.leave()
+
+    async def shutdown(self) -> None:
+        """All threads end."""
+        for broker in list(self.threads):
+            await self.remove_broker(broker)

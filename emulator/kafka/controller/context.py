@@ -1,0 +1,176 @@
+"""What the controller believes: a copy of ZooKeeper with its own moments of update.
+
+Plain state without threads or requests. Source: controller/ControllerContext.scala@2.6.3; spec
+§6.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import NamedTuple
+
+from emulator.kafka.protocol.messages import LiveBroker
+from emulator.trace.values import TopicPartition
+from zk.client.codec import LeaderIsrAndControllerEpoch, ReplicaAssignment
+
+INITIAL_CONTROLLER_EPOCH = 0
+INITIAL_CONTROLLER_EPOCH_ZK_VERSION = 0
+NO_REPLICAS = ReplicaAssignment(())
+
+
+class PartitionState(Enum):
+    """States of the partition state machine."""
+
+    NON_EXISTENT = "NonExistentPartition"
+    NEW = "NewPartition"
+    ONLINE = "OnlinePartition"
+    OFFLINE = "OfflinePartition"
+
+
+class ReplicaState(Enum):
+    """States of the replica state machine."""
+
+    NON_EXISTENT = "NonExistentReplica"
+    NEW = "NewReplica"
+    ONLINE = "OnlineReplica"
+    OFFLINE = "OfflineReplica"
+    DELETION_STARTED = "ReplicaDeletionStarted"
+    DELETION_SUCCESSFUL = "ReplicaDeletionSuccessful"
+    DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
+
+
+class PartitionAndReplica(NamedTuple):
+    """One replica of one partition."""
+
+    partition: TopicPartition
+    replica: int
+
+
+class ControllerContext:
+    """The controller's caches. `live_brokers` maps ids to (where, broker epoch)."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """As after a resignation: everything is forgotten (resetContext)."""
+        self.epoch = INITIAL_CONTROLLER_EPOCH
+        self.epoch_zk_version = INITIAL_CONTROLLER_EPOCH_ZK_VERSION
+        self.live_brokers: dict[int, tuple[LiveBroker, int]] = {}
+        self.shutting_down: dict[int, None] = {}
+        self.all_topics: dict[str, None] = {}
+        self.assignments: dict[TopicPartition, ReplicaAssignment] = {}
+        self.leadership: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
+        self.partition_states: dict[TopicPartition, PartitionState] = {}
+        self.replica_states: dict[PartitionAndReplica, ReplicaState] = {}
+        self.being_reassigned: dict[TopicPartition, None] = {}
+        self.replicas_on_offline_dirs: dict[int, dict[TopicPartition, None]] = {}
+        self.topics_to_be_deleted: dict[str, None] = {}
+        self.topics_with_deletion_started: dict[str, None] = {}
+        self.topics_ineligible_for_deletion: dict[str, None] = {}
+
+    def take_over_epoch(self, epoch: int) -> None:
+        """Another's, if this broker has one: it does not know better (KAFKA-1096)."""
+        if self.epoch != INITIAL_CONTROLLER_EPOCH:
+            self.epoch = epoch
+
+    # -- brokers -----------------------------------------------------------------------------------
+
+    @property
+    def live_or_shutting_down(self) -> list[int]:
+        return list(self.live_brokers)
+
+    @property
+    def live(self) -> list[int]:
+        return [b for b in self.live_brokers if b not in self.shutting_down]
+
+    def is_replica_online(self, broker: int, partition: TopicPartition) -> bool:
+        """Registered, not shutting down, and not on a log directory that failed."""
+        return broker not in self.shutting_down and self.is_there(broker, partition)
+
+    def is_there(self, broker: int, partition: TopicPartition) -> bool:
+        """As `is_replica_online`, brokers that shut down included."""
+        return broker in self.live_brokers and partition not in self.replicas_on_offline_dirs.get(
+            broker, ()
+        )
+
+    # -- topics and partitions ---------------------------------------------------------------------
+
+    def remove_topic(self, topic: str) -> None:
+        """Forget a topic that is gone; reassignments of it stay where they are, as in Kafka."""
+        self.topics_to_be_deleted.pop(topic, None)
+        self.topics_with_deletion_started.pop(topic, None)
+        self.all_topics.pop(topic, None)
+        for partition in [p for p in self.assignments if p.topic == topic]:
+            for replica in self.assignments.pop(partition).replicas:
+                self.replica_states.pop(PartitionAndReplica(partition, replica), None)
+            self.leadership.pop(partition, None)
+            self.partition_states.pop(partition, None)
+
+    def assignment(self, partition: TopicPartition) -> ReplicaAssignment:
+        """Empty for a partition that is not known (partitionFullReplicaAssignment)."""
+        return self.assignments.get(partition, NO_REPLICAS)
+
+    def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
+        return self.assignment(partition).replicas
+
+    def assignment_of_topic(self, topic: str) -> dict[int, ReplicaAssignment]:
+        """A topic's znode as the cache has it, by partition number."""
+        return {p.partition: a for p, a in self.assignments.items() if p.topic == topic}
+
+    def replicas_for_partitions(
+        self, partitions: Iterable[TopicPartition]
+    ) -> list[PartitionAndReplica]:
+        return [PartitionAndReplica(p, r) for p in partitions for r in self.replicas(p)]
+
+    def replicas_on_brokers(self, brokers: Iterable[int]) -> list[PartitionAndReplica]:
+        wanted = frozenset(brokers)
+        return [
+            PartitionAndReplica(p, r)
+            for p, a in self.assignments.items()
+            for r in a.replicas
+            if r in wanted
+        ]
+
+    def partitions_on_broker(self, broker: int) -> list[TopicPartition]:
+        return [p for p, a in self.assignments.items() if broker in a.replicas]
+
+    def replicas_of_topic(self, topic: str) -> list[PartitionAndReplica]:
+        return self.replicas_for_partitions(p for p in self.assignments if p.topic == topic)
+
+    def replicas_in(self, topic: str, state: ReplicaState) -> list[PartitionAndReplica]:
+        """Replicas of a topic that are in this state."""
+        return [r for r in self.replicas_of_topic(topic) if self.replica_state(r) is state]
+
+    def any_replica_in(self, topic: str, state: ReplicaState) -> bool:
+        return bool(self.replicas_in(topic, state))
+
+    def all_replicas_in(self, topic: str, state: ReplicaState) -> bool:
+        replicas = self.replicas_of_topic(topic)
+        return all(self.replica_state(r) is state for r in replicas)
+
+    def online_and_offline_replicas(
+        self,
+    ) -> tuple[list[PartitionAndReplica], list[PartitionAndReplica]]:
+        online: list[PartitionAndReplica] = []
+        offline: list[PartitionAndReplica] = []
+        for replica in self.replicas_for_partitions(self.assignments):
+            there = self.is_replica_online(replica.replica, replica.partition)
+            (online if there else offline).append(replica)
+        return online, offline
+
+    def partitions_with_offline_leader(self) -> list[TopicPartition]:
+        """Partitions whose leader, as cached, is not online."""
+        return [
+            p
+            for p, s in self.leadership.items()
+            if not self.is_replica_online(s.leader_and_isr.leader, p)
+            and p.topic not in self.topics_to_be_deleted
+        ]
+
+    def partition_state(self, partition: TopicPartition) -> PartitionState:
+        return self.partition_states.get(partition, PartitionState.NON_EXISTENT)
+
+    def replica_state(self, replica: PartitionAndReplica) -> ReplicaState:
+        return self.replica_states.get(replica, ReplicaState.NON_EXISTENT)

@@ -1,0 +1,162 @@
+"""Elections that nobody's failure calls for: by request, by the command znode, and the automatic
+rebalance.
+
+Owns which partitions qualify and what is said of the others; the election itself is the partition
+state machine's. Source: controller/KafkaController.scala@2.6.3 onReplicaElection,
+processReplicaLeaderElection, fetchPendingPreferredReplicaElections,
+checkAndTriggerAutoLeaderRebalance; spec §6.12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from enum import Enum
+
+from emulator.kafka.controller.context import PartitionState
+from emulator.kafka.controller.errors import IllegalState, StateChangeFailed
+from emulator.kafka.controller.handlers import NodeChangeHandler
+from emulator.kafka.controller.machinery import Machinery
+from emulator.kafka.controller.partition_state_machine import Election, Strategy
+from emulator.kafka.controller.rebalance import partitions_to_rebalance
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.profiles.guards.controller import PREFERRED_ONLY_IF_ELECTABLE
+from emulator.kafka.protocol.messages import ElectionResults, ElectionType
+from emulator.trace.values import TopicPartition
+from zk import paths
+from zk.errors import ControllerMoved
+
+
+class Trigger(Enum):
+    """Who wants an election (ElectionTrigger)."""
+
+    AUTO = "AutoTriggered"
+    ZK = "ZkTriggered"
+    ADMIN_CLIENT = "AdminClientTriggered"
+
+
+class Elections:
+    """Elections of preferred replicas, and unclean ones by hand."""
+
+    def __init__(self, machinery: Machinery, look_again: Callable[[], None]) -> None:
+        """`look_again` queues another look at the command znode."""
+        self._host, self._context = machinery.host, machinery.context
+        self._partitions, self._zk_client = machinery.partitions, machinery.zk_client
+        self._look_again = look_again
+        self._stays_subscribed = machinery.host.profile.zookeeper_client == "zkclient"
+        self._only_electable = PREFERRED_ONLY_IF_ELECTABLE in machinery.host.guards
+        self.handler = NodeChangeHandler(paths.PREFERRED_REPLICA_ELECTION, created=look_again)
+
+    async def by_request(
+        self, partitions: Sequence[TopicPartition], election_type: ElectionType
+    ) -> ElectionResults:
+        """ElectLeaders: who was elected, and why not."""
+        return await self._process(partitions, election_type, Trigger.ADMIN_CLIENT)
+
+    async def by_command(self) -> None:
+        """The command znode: watch it, and do what it says if it is there."""
+        if await self._zk_client.register_and_check_existence(self.handler):
+            commanded = await self._zk_client.get_preferred_replica_election()
+            await self._process(commanded, ElectionType.PREFERRED, Trigger.ZK)
+
+    async def pending(self, commanded: Sequence[TopicPartition] | None = None) -> None:
+        """At fail-over: what the znode commands and is not done yet. The znode is deleted whether
+        it was there or not."""
+        if commanded is None:
+            commanded = await self._zk_client.get_preferred_replica_election()
+        left = [
+            p
+            for p in commanded
+            if (replicas := self._context.replicas(p))
+            and self._leader(p) != replicas[0]
+            and p.topic not in self._context.topics_to_be_deleted
+        ]
+        await self._on_replica_election(left, self._partitions.preferred_strategy, Trigger.ZK)
+
+    async def rebalance(self) -> None:
+        """The timer's: one election for each broker that leads too little."""
+        percentage = self._host.config.leader_imbalance_per_broker_percentage
+        for candidates in partitions_to_rebalance(
+            self._context, percentage, only_electable=self._only_electable
+        ):
+            strategy = self._partitions.preferred_strategy
+            await self._on_replica_election(candidates, strategy, Trigger.AUTO)
+
+    async def _process(
+        self, partitions: Sequence[TopicPartition], election_type: ElectionType, trigger: Trigger
+    ) -> ElectionResults:
+        errors: dict[TopicPartition, Errors] = {}
+        elect = []
+        for partition in partitions:
+            if partition not in self._context.assignments:
+                errors[partition] = Errors.UNKNOWN_TOPIC_OR_PARTITION
+            elif partition.topic in self._context.topics_to_be_deleted:
+                errors[partition] = Errors.INVALID_TOPIC_EXCEPTION
+            elif self._needs_election(partition, election_type):
+                elect.append(partition)
+            else:
+                errors[partition] = Errors.ELECTION_NOT_NEEDED
+        strategy = _STRATEGIES[election_type, trigger](self._partitions)
+        leaders = {}
+        for election in await self._on_replica_election(elect, strategy, trigger):
+            if election.state is None:
+                errors[election.partition] = _error(election, election_type)
+            else:
+                leaders[election.partition] = election.state.leader_and_isr.leader
+        return ElectionResults(leaders, errors)
+
+    def _needs_election(self, partition: TopicPartition, election_type: ElectionType) -> bool:
+        leader = self._leader(partition)
+        if election_type is ElectionType.PREFERRED:
+            return leader != self._context.replicas(partition)[0]
+        return leader not in self._context.live
+
+    def _leader(self, partition: TopicPartition) -> int:
+        """As cached; where there is none Kafka's look-up throws, and the event ends."""
+        state = self._context.leadership.get(partition)
+        if state is None:
+            raise IllegalState(f"nothing is known of the leader of {partition}")
+        return state.leader_and_isr.leader
+
+    async def _on_replica_election(
+        self, partitions: Sequence[TopicPartition], strategy: Strategy, trigger: Trigger
+    ) -> list[Election]:
+        """Elect; the command is over whatever came of it."""
+        try:
+            elections = await self._partitions.handle_state_changes(
+                partitions, PartitionState.ONLINE, strategy
+            )
+        except ControllerMoved:
+            await self._remove_command(trigger)
+            raise
+        await self._remove_command(trigger)
+        return elections
+
+    async def _remove_command(self, trigger: Trigger) -> None:
+        """removePartitionsFromPreferredReplicaElection: delete the znode, and look again."""
+        if trigger is Trigger.ZK:
+            version = self._context.epoch_zk_version
+            await self._zk_client.delete_preferred_replica_election(version)
+            if not self._stays_subscribed:
+                self._look_again()
+
+
+_STRATEGIES: dict[tuple[ElectionType, Trigger], Callable[..., Strategy]] = {
+    (ElectionType.PREFERRED, Trigger.ZK): lambda machine: machine.preferred_strategy,
+    (ElectionType.PREFERRED, Trigger.ADMIN_CLIENT): lambda machine: machine.preferred_strategy,
+    (ElectionType.UNCLEAN, Trigger.ADMIN_CLIENT): lambda machine: machine.unclean_strategy,
+}
+
+
+def _error(election: Election, election_type: ElectionType) -> Errors:
+    if not isinstance(election.error, StateChangeFailed):
+        return Errors.UNKNOWN_SERVER_ERROR
+    if election_type is ElectionType.PREFERRED:
+        return Errors.PREFERRED_LEADER_NOT_AVAILABLE
+    return Errors.ELIGIBLE_LEADERS_NOT_AVAILABLE
+
+
+async def completing(
+    done: Callable[[ElectionResults], Awaitable[None]], results: ElectionResults
+) -> None:
+    """Answer a request, as a task of its own."""
+    await done(results)

@@ -1,0 +1,82 @@
+"""What all parts of a controller work with: context, state machines, request batches, channels.
+
+Owns nothing of its own but how requests that belong to no transition are sent. Each state machine
+has a batch of its own, as in Kafka. Source: the fields of controller/KafkaController.scala@2.6.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from emulator.kafka.controller.channel_manager import ControllerChannelManager
+from emulator.kafka.controller.context import ControllerContext
+from emulator.kafka.controller.errors import IllegalState
+from emulator.kafka.controller.partition_state_machine import PartitionStateMachine
+from emulator.kafka.controller.ports import Host
+from emulator.kafka.controller.replica_state_machine import ReplicaStateMachine
+from emulator.kafka.controller.request_batch import ControllerBrokerRequestBatch
+from emulator.kafka.protocol.messages import (
+    LeaderAndIsrResponse,
+    StopReplicaResponse,
+    UpdateMetadataResponse,
+)
+from emulator.kafka.protocol.transport import Network
+from emulator.trace.values import TopicPartition
+from zk.client.kafka_zk_client import KafkaZkClient
+
+
+class Machinery:
+    """One controller's shared parts."""
+
+    def __init__(
+        self,
+        host: Host,
+        zk_client: KafkaZkClient,
+        network: Network,
+        *,
+        leader_and_isr_answered: Callable[[int, LeaderAndIsrResponse], None],
+        update_metadata_answered: Callable[[int, UpdateMetadataResponse], None],
+        deletion_answered: Callable[[int, StopReplicaResponse], None],
+        force_move: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`force_move` gives `/controller` up (triggerControllerMove)."""
+        self.host, self.zk_client = host, zk_client
+        self.context = ControllerContext()
+        self.channels = ControllerChannelManager(host, network)
+        self._force_move = force_move
+
+        def batch() -> ControllerBrokerRequestBatch:
+            return ControllerBrokerRequestBatch(
+                host,
+                self.context,
+                self.channels,
+                leader_and_isr_answered,
+                update_metadata_answered,
+                deletion_answered,
+            )
+
+        self.batch = batch()
+        self.partitions = PartitionStateMachine(host, self.context, zk_client, batch())
+        self.replicas = ReplicaStateMachine(host, self.context, zk_client, batch(), self.partitions)
+
+    async def send(self, fill: Callable[[ControllerBrokerRequestBatch], None]) -> None:
+        """One batch of the controller's own; where it cannot begin, the controller gives up
+        (handleIllegalState)."""
+        try:
+            self.batch.new_batch()
+            fill(self.batch)
+            await self.batch.send(self.context.epoch)
+        except IllegalState:
+            self.batch.clear()
+            await self._force_move()
+            raise
+
+    async def send_update_metadata(
+        self, brokers: Sequence[int], partitions: Iterable[TopicPartition]
+    ) -> None:
+        """One UpdateMetadata for these partitions (none: only live brokers and controller)."""
+        await self.send(lambda batch: batch.add_update_metadata(brokers, partitions))
+
+    async def tell_everybody(self, partitions: Iterable[TopicPartition]) -> None:
+        """The same to every broker that there is."""
+        await self.send_update_metadata(self.context.live_or_shutting_down, partitions)

@@ -1,0 +1,335 @@
+"""Partitions' states, and the elections that bring them online.
+
+Owns the transitions and what each writes to ZooKeeper; who is elected is decided in
+`leader_selection`. Source: controller/PartitionStateMachine.scala@2.6.3; spec §6.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from emulator.kafka.controller import leader_selection
+from emulator.kafka.controller.context import ControllerContext, PartitionState
+from emulator.kafka.controller.errors import ControllerFailure, StateChangeFailed
+from emulator.kafka.controller.leader_selection import Elected
+from emulator.kafka.controller.ports import Host
+from emulator.kafka.controller.request_batch import ControllerBrokerRequestBatch
+from emulator.kafka.controller.states import read_states
+from emulator.kafka.model.config import unclean_election
+from emulator.trace import events
+from emulator.trace.values import TopicPartition
+from zk.client.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from zk.client.kafka_zk_client import KafkaZkClient
+from zk.errors import Code, ZooKeeperError
+
+VALID_PREVIOUS = {
+    PartitionState.NON_EXISTENT: (PartitionState.OFFLINE,),
+    PartitionState.NEW: (PartitionState.NON_EXISTENT,),
+    PartitionState.ONLINE: (PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE),
+    PartitionState.OFFLINE: (PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE),
+}
+
+Strategy = Callable[[TopicPartition, LeaderAndIsr], "tuple[Elected | None, tuple[int, ...]]"]
+"""Given a partition and its state, (who is elected, who gets LeaderAndIsr)."""
+
+
+class Election(NamedTuple):
+    """What came of one partition's election: the new state, or why there is none."""
+
+    partition: TopicPartition
+    state: LeaderIsrAndControllerEpoch | None
+    error: Exception | None = None
+
+
+class PartitionStateMachine:
+    """ZkPartitionStateMachine."""
+
+    def __init__(
+        self,
+        host: Host,
+        context: ControllerContext,
+        zk_client: KafkaZkClient,
+        batch: ControllerBrokerRequestBatch,
+    ) -> None:
+        self._host, self._context = host, context
+        self._zk_client, self._batch = zk_client, batch
+        self._unclean_topics: dict[str, bool | ZooKeeperError] = {}
+
+    async def startup(self) -> None:
+        """Take states from what was read, then bring online what is not."""
+        for partition in self._context.assignments:
+            self._context.partition_states[partition] = self._initial_state(partition)
+        await self.trigger_online_partition_state_change()
+
+    def _initial_state(self, partition: TopicPartition) -> PartitionState:
+        state = self._context.leadership.get(partition)
+        if state is None:
+            return PartitionState.NEW
+        if self._context.is_replica_online(state.leader_and_isr.leader, partition):
+            return PartitionState.ONLINE
+        return PartitionState.OFFLINE
+
+    async def trigger_online_partition_state_change(self, topic: str | None = None) -> None:
+        """Elect for every partition (of the topic) that is Offline or New."""
+        waiting = [
+            p
+            for p, s in self._context.partition_states.items()
+            if s in (PartitionState.OFFLINE, PartitionState.NEW)
+            and topic in (None, p.topic)
+            and p.topic not in self._context.topics_to_be_deleted
+        ]
+        await self.handle_state_changes(waiting, PartitionState.ONLINE, self.offline_strategy)
+
+    async def handle_state_changes(
+        self,
+        partitions: Sequence[TopicPartition],
+        target: PartitionState,
+        strategy: Strategy | None = None,
+    ) -> list[Election]:
+        """Move partitions to `target`, and send what that calls for; invalid transitions are
+        skipped. What a transition that failed has left in the batch stays there: every later one
+        of this process fails at once (KAFKA-12315, never fixed in 2.6)."""
+        if not partitions:
+            return []
+        try:
+            self._batch.new_batch()
+            elections = await self._do_handle_state_changes(partitions, target, strategy)
+            await self._batch.send(self._context.epoch)
+            return elections
+        except (ZooKeeperError, ControllerFailure) as error:
+            self._host.failed(f"partitions to {target.value}", error)
+            return [Election(p, None, error) for p in partitions]
+
+    async def _do_handle_state_changes(
+        self,
+        partitions: Sequence[TopicPartition],
+        target: PartitionState,
+        strategy: Strategy | None,
+    ) -> list[Election]:
+        valid = [
+            p for p in partitions if self._context.partition_state(p) in VALID_PREVIOUS[target]
+        ]
+        if target is not PartitionState.ONLINE:
+            for partition in valid:
+                if target is PartitionState.NEW:
+                    await self._read_assignment_again(partition)
+                self._move(partition, target)
+            return []
+        fresh = [p for p in valid if self._context.partition_state(p) is PartitionState.NEW]
+        elect = [p for p in valid if self._context.partition_state(p) is not PartitionState.NEW]
+        for partition in await self._initialize_leader_and_isr(fresh):
+            self._move(partition, PartitionState.ONLINE)
+        elections = await self._elect(elect, strategy or self.offline_strategy)
+        for election in elections:
+            if election.state is not None:
+                self._move(election.partition, PartitionState.ONLINE)
+        return elections
+
+    async def _read_assignment_again(self, partition: TopicPartition) -> None:
+        """assignReplicasToPartitions (0.8)."""
+        if self._host.profile.new_partitions == "read-again":
+            zk_client, topic = self._zk_client, partition.topic
+            found = await zk_client.get_full_replica_assignment_for_topics([topic])
+            if partition in found:
+                self._context.assignments[partition] = found[partition]
+
+    def _move(self, partition: TopicPartition, target: PartitionState) -> None:
+        before = self._context.partition_state(partition)
+        if target is PartitionState.NON_EXISTENT:
+            self._context.partition_states.pop(partition, None)
+        else:
+            self._context.partition_states[partition] = target
+        self._host.emit(
+            events.PartitionStateChanged, self._context.epoch, partition, before.value, target.value
+        )
+
+    # -- new partitions ----------------------------------------------------------------------------
+
+    async def _initialize_leader_and_isr(
+        self, partitions: Sequence[TopicPartition]
+    ) -> list[TopicPartition]:
+        """The first live replica leads, all live replicas are in sync; those whose znode was
+        created."""
+        states = {}
+        for partition in partitions:
+            live = self._online(partition)
+            if live:
+                leader_and_isr = LeaderAndIsr(live[0], 0, live, 0)
+                states[partition] = LeaderIsrAndControllerEpoch(leader_and_isr, self._context.epoch)
+        if not states:
+            return []
+        try:
+            replies = await self._zk_client.create_topic_partition_states_raw(
+                states, self._context.epoch_zk_version
+            )
+        except ZooKeeperError as error:
+            self._host.failed("creation of partition states", error)
+            return []
+        created = [p for p in states if replies[p].code is Code.OK]
+        for partition in created:
+            state = states[partition]
+            self.cache(partition, state, "created")
+            self._batch.add_leader_and_isr(
+                state.leader_and_isr.isr,
+                partition,
+                state,
+                self._context.assignment(partition),
+                is_new=True,
+            )
+        return created
+
+    def cache(
+        self, partition: TopicPartition, state: LeaderIsrAndControllerEpoch, why: str
+    ) -> None:
+        """Put a state into partitionLeadershipInfo."""
+        self._context.leadership[partition] = state
+        it = state.leader_and_isr
+        self._host.emit(
+            events.ControllerCacheUpdated,
+            partition,
+            it.leader,
+            it.leader_epoch,
+            it.isr,
+            it.zk_version,
+            why,
+            self._context.replicas(partition),
+            state.controller_epoch,
+        )
+
+    # -- elections ---------------------------------------------------------------------------------
+
+    def _online(self, partition: TopicPartition) -> tuple[int, ...]:
+        """Assigned replicas that are live, in order."""
+        online = self._context.is_replica_online
+        return tuple(b for b in self._context.replicas(partition) if online(b, partition))
+
+    def offline_strategy(
+        self, partition: TopicPartition, state: LeaderAndIsr
+    ) -> tuple[Elected | None, tuple[int, ...]]:
+        """For partitions without a live leader."""
+        live = self._online(partition)
+        allowed = self._unclean_topics.get(partition.topic)
+        if isinstance(allowed, Exception):
+            return None, live
+        return self._elect_offline(partition, state, unclean_allowed=bool(allowed)), live
+
+    def unclean_strategy(
+        self, partition: TopicPartition, state: LeaderAndIsr
+    ) -> tuple[Elected | None, tuple[int, ...]]:
+        """As `offline_strategy`, whatever the topic's configuration says (KIP-460)."""
+        live = self._online(partition)
+        return self._elect_offline(partition, state, unclean_allowed=True), live
+
+    def _elect_offline(
+        self, partition: TopicPartition, state: LeaderAndIsr, *, unclean_allowed: bool
+    ) -> Elected | None:
+        online = self._context.is_replica_online
+        assignment = self._context.replicas(partition)
+        live = [b for b in dict.fromkeys((*assignment, *state.isr)) if online(b, partition)]
+        return leader_selection.offline(
+            assignment, state.isr, live, unclean_allowed=unclean_allowed
+        )
+
+    def preferred_strategy(
+        self, partition: TopicPartition, state: LeaderAndIsr
+    ) -> tuple[Elected | None, tuple[int, ...]]:
+        """Back to the first of the assignment."""
+        assignment = self._context.replicas(partition)
+        return leader_selection.preferred(
+            assignment, state.isr, self._online(partition)
+        ), assignment
+
+    def controlled_shutdown_strategy(
+        self, partition: TopicPartition, state: LeaderAndIsr
+    ) -> tuple[Elected | None, tuple[int, ...]]:
+        """Away from brokers that shut down."""
+        assignment = self._context.replicas(partition)
+        there = tuple(b for b in assignment if self._context.is_there(b, partition))
+        elected = leader_selection.controlled_shutdown(
+            assignment, state.isr, there, self._context.shutting_down
+        )
+        return elected, there
+
+    def reassign_strategy(
+        self, partition: TopicPartition, state: LeaderAndIsr
+    ) -> tuple[Elected | None, tuple[int, ...]]:
+        """To one of the target replicas."""
+        target = self._context.assignment(partition).target_replicas
+        live = [b for b in target if self._context.is_replica_online(b, partition)]
+        return leader_selection.reassign(target, state.isr, live), target
+
+    async def _elect(
+        self, partitions: Sequence[TopicPartition], strategy: Strategy
+    ) -> list[Election]:
+        """Elect for each; a write that met another version is tried again at once with what is
+        there now."""
+        done: list[Election] = []
+        left = list(partitions)
+        while left:
+            finished, left = await self._do_elect(left, strategy)
+            done += finished
+        return done
+
+    async def _do_elect(
+        self, partitions: Sequence[TopicPartition], strategy: Strategy
+    ) -> tuple[list[Election], list[TopicPartition]]:
+        """(finished, to try again): read the states, decide, write."""
+        await self._host.kernel.checkpoint("elect_leaders")
+        read = await read_states(self._zk_client, partitions, self._context.epoch)
+        finished = [Election(p, None, error) for p, error in read.failed.items()]
+        finished += [
+            Election(p, None, StateChangeFailed(f"{p} has no state")) for p in read.missing
+        ]
+        if strategy == self.offline_strategy:
+            await self._collect_unclean_election_state(read.found)
+        writes: dict[TopicPartition, LeaderAndIsr] = {}
+        recipients: dict[TopicPartition, tuple[int, ...]] = {}
+        for partition, before in read.found.items():
+            elected, recipients[partition] = strategy(partition, before)
+            if elected is None:
+                nobody = StateChangeFailed(f"no electable replica for {partition}")
+                finished.append(Election(partition, None, nobody))
+            else:
+                writes[partition] = LeaderAndIsr(
+                    elected.leader, before.leader_epoch + 1, elected.isr, before.zk_version
+                )
+        await self._host.kernel.checkpoint("elect_leaders")
+        written = await self._zk_client.update_leader_and_isr(
+            writes, self._context.epoch, self._context.epoch_zk_version
+        )
+        await self._host.kernel.checkpoint("leaders_elected")
+        for partition, result in written.finished.items():
+            finished.append(self._finish(partition, result, recipients[partition]))
+        return finished, written.to_retry
+
+    async def _collect_unclean_election_state(
+        self, found: Mapping[TopicPartition, LeaderAndIsr]
+    ) -> None:
+        """Where no ISR member is live, the topic's configuration says if any replica will do; a
+        configuration that cannot be read forbids the election."""
+        online = self._context.is_replica_online
+        asked = [p.topic for p, s in found.items() if not any(online(b, p) for b in s.isr)]
+        configs = await self._zk_client.get_topic_configs(list(dict.fromkeys(asked)))
+        default = self._host.config.unclean_leader_election_enable
+        self._unclean_topics = {
+            topic: config
+            if isinstance(config, ZooKeeperError)
+            else unclean_election(config, default=default)
+            for topic, config in configs.items()
+        }
+
+    def _finish(
+        self,
+        partition: TopicPartition,
+        result: LeaderAndIsr | ZooKeeperError,
+        recipients: Iterable[int],
+    ) -> Election:
+        if isinstance(result, ZooKeeperError):
+            return Election(partition, None, result)
+        state = LeaderIsrAndControllerEpoch(result, self._context.epoch)
+        self.cache(partition, state, "elected")
+        self._batch.add_leader_and_isr(
+            recipients, partition, state, self._context.assignment(partition), is_new=False
+        )
+        return Election(partition, state)

@@ -1,0 +1,362 @@
+"""Moving a partition to other replicas, in two rounds of ZooKeeper writes with a wait in between.
+
+Owns what is being reassigned and how far it is; the writes are conditional or fenced as Kafka's
+are. Source: controller/KafkaController.scala@2.6.3 onPartitionReassignment; spec §6.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from emulator.kafka.controller.context import (
+    PartitionAndReplica,
+    PartitionState,
+    ReplicaState,
+)
+from emulator.kafka.controller.errors import ControllerFailure, IllegalState, StateChangeFailed
+from emulator.kafka.controller.handlers import NodeChangeHandler
+from emulator.kafka.controller.machinery import Machinery
+from emulator.kafka.controller.request_batch import ControllerBrokerRequestBatch
+from emulator.kafka.controller.topic_deletion import TopicDeletionManager
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.profiles.guards.controller import (
+    ADDED_REPLICAS_ARE_NEW,
+    BUMPED_EPOCH_REMEMBERED,
+    MOVES_FORGOTTEN_AT_RESIGNATION,
+    NOTIFIED_MOVES_COMPLETE,
+)
+from emulator.kafka.protocol.messages import Reassignment
+from emulator.trace.values import TopicPartition
+from zk import paths
+from zk.client.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch, ReplicaAssignment
+from zk.errors import ZooKeeperError
+
+_S = ReplicaState
+
+
+def assignment_towards(now: ReplicaAssignment, target: tuple[int, ...]) -> ReplicaAssignment:
+    """The assignment while a partition moves to `target`: target first, then what is left of the
+    origin (reassignTo)."""
+    origin = now.origin_replicas
+    full = (*target, *(b for b in origin if b not in target))
+    return ReplicaAssignment(
+        full,
+        tuple(b for b in full if b not in origin),
+        tuple(b for b in origin if b not in target),
+    )
+
+
+class Reassignments:
+    """All reassignments under way."""
+
+    def __init__(
+        self,
+        machinery: Machinery,
+        deletions: TopicDeletionManager,
+        isr_changed: Callable[[TopicPartition], None],
+        look_again: Callable[[], None],
+    ) -> None:
+        """`isr_changed` is called when the state znode of a partition that moves changes;
+        `look_again` queues another look at the command znode."""
+        self._machinery = machinery
+        self._context, self._zk_client = machinery.context, machinery.zk_client
+        self._partitions, self._replicas = machinery.partitions, machinery.replicas
+        self._deletions, self._isr_changed = deletions, isr_changed
+        self._look_again = look_again
+        guards = machinery.host.guards
+        self._added_are_new = ADDED_REPLICAS_ARE_NEW in guards
+        self._completes_when_notified = (
+            NOTIFIED_MOVES_COMPLETE in guards and "rpc" in machinery.host.profile.propagations
+        )
+        self._forgets = MOVES_FORGOTTEN_AT_RESIGNATION in guards
+        self._left_over: dict[TopicPartition, tuple[int, ...]] = {}
+        self.handler = NodeChangeHandler(paths.REASSIGN_PARTITIONS, created=look_again)
+
+    async def by_request(
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    ) -> dict[TopicPartition, Errors]:
+        """AlterPartitionReassignments (None cancels). The latest command counts: what the znode
+        says of these partitions goes."""
+        results: dict[TopicPartition, Errors] = {}
+        moves: dict[TopicPartition, ReplicaAssignment] = {}
+        for partition, target in targets.items():
+            now = self._context.assignment(partition)
+            error = Errors.NONE if target is None else self._validate(now, target)
+            if error is not Errors.NONE:
+                results[partition] = error
+            elif target is None and not now.is_being_reassigned:
+                results[partition] = Errors.NO_REASSIGNMENT_IN_PROGRESS
+            else:
+                moves[partition] = assignment_towards(
+                    now, now.origin_replicas if target is None else target
+                )
+        await self._maybe_remove_from_command(lambda p, _: p in moves)
+        return results | await self._trigger(moves)
+
+    def _validate(self, now: ReplicaAssignment, target: tuple[int, ...]) -> Errors:
+        """Distinct brokers, and those that are added are live (validateReplicas)."""
+        if not target or len(set(target)) < len(target) or any(b < 0 for b in target):
+            return Errors.INVALID_REPLICA_ASSIGNMENT
+        live = self._context.live
+        if any(b not in live for b in assignment_towards(now, target).adding_replicas):
+            return Errors.INVALID_REPLICA_ASSIGNMENT
+        return Errors.NONE
+
+    def under_way(self, partitions: Sequence[TopicPartition] | None) -> tuple[Reassignment, ...]:
+        """What moves now (processListPartitionReassignments)."""
+        wanted = self._context.being_reassigned if partitions is None else partitions
+        moving = [p for p in wanted if self._context.assignment(p).is_being_reassigned]
+        found = ((p, self._context.assignment(p)) for p in moving)
+        return tuple(
+            Reassignment(p, a.replicas, a.adding_replicas, a.removing_replicas) for p, a in found
+        )
+
+    async def by_command(self) -> list[TopicPartition]:
+        """The command znode: watch it, and begin what it says, without looking whether the brokers
+        are there; what cannot be begun is taken out of it. Returns the moves that were begun
+        (processZkPartitionReassignment)."""
+        if not await self._zk_client.register_and_check_existence(self.handler):
+            return []
+        return await self._begin(await self._zk_client.get_partition_reassignment())
+
+    async def _begin(
+        self, commanded: Mapping[TopicPartition, tuple[int, ...]]
+    ) -> list[TopicPartition]:
+        moves = {
+            p: assignment_towards(self._context.assignment(p), to) for p, to in commanded.items()
+        }
+        results = await self._trigger(moves)
+        failed = [p for p, error in results.items() if error is not Errors.NONE]
+        if failed:
+            await self._maybe_remove_from_command(lambda p, _: p in failed)
+        return [p for p in results if p not in failed]
+
+    async def _trigger(
+        self, moves: Mapping[TopicPartition, ReplicaAssignment]
+    ) -> dict[TopicPartition, Errors]:
+        """Begin them one after the other; per partition what came of it
+        (maybeTriggerPartitionReassignment)."""
+        results: dict[TopicPartition, Errors] = {}
+        for partition, assignment in moves.items():
+            deleted = partition.topic in self._context.topics_to_be_deleted
+            if deleted or not self._context.replicas(partition):
+                results[partition] = Errors.UNKNOWN_TOPIC_OR_PARTITION
+                continue
+            try:
+                await self._on_partition_reassignment(partition, assignment)
+                results[partition] = Errors.NONE
+            except (ZooKeeperError, ControllerFailure) as error:
+                self._machinery.host.failed(f"reassignment of {partition}", error)
+                results[partition] = Errors.UNKNOWN_SERVER_ERROR
+        return results
+
+    async def initialize(
+        self, commanded: Mapping[TopicPartition, tuple[int, ...]] | None = None
+    ) -> None:
+        """At fail-over: what the znode commands, then what was under way
+        (initializePartitionReassignments). Up to 0.10 also what moved when this broker was
+        controller last, unless it is where it was to be (KAFKA-5310)."""
+        begun = await (self.by_command() if commanded is None else self._begin(commanded))
+        left_over, self._left_over = self._left_over, {}
+        again = {p: to for p, to in left_over.items() if p not in begun and self._is_not_at(p, to)}
+        begun += await self._begin(again) if again else []
+        await self.resume(lambda p: p not in begun)
+
+    def _is_not_at(self, partition: TopicPartition, target: tuple[int, ...]) -> bool:
+        return self._context.replicas(partition) not in ((), target)
+
+    def resign(self) -> None:
+        """Watches go; before 0.11 what moves is remembered."""
+        context = self._context
+        for partition in context.being_reassigned:
+            state = paths.topic_partition_state(*partition)
+            self._zk_client.client.unregister_change_handler(state)
+            if not self._forgets:
+                self._left_over[partition] = context.assignment(partition).target_replicas
+
+    async def resume(self, wanted: Callable[[TopicPartition], bool]) -> None:
+        """Look again at those under way that `wanted` picks (maybeResumeReassignments)."""
+        for partition in list(self._context.being_reassigned):
+            if wanted(partition):
+                now = self._context.assignment(partition)
+                await self._on_partition_reassignment(partition, now)
+
+    async def isr_change(self, partition: TopicPartition) -> None:
+        """The state znode of a partition that moves has changed: perhaps the new ones are in."""
+        if partition not in self._context.being_reassigned:
+            return
+        assignment = self._context.assignment(partition)
+        if await self._is_complete(partition, assignment):
+            await self._on_partition_reassignment(partition, assignment)
+
+    async def notified(self, partitions: Sequence[TopicPartition]) -> None:
+        """Leaders have changed these ISRs themselves, which a controller that expects AlterIsr is
+        not shown otherwise (KAFKA-10521)."""
+        for partition in partitions if self._completes_when_notified else ():
+            await self.isr_change(partition)
+
+    async def _on_partition_reassignment(
+        self, partition: TopicPartition, assignment: ReplicaAssignment
+    ) -> None:
+        self._deletions.mark_ineligible([partition.topic])
+        await self._update_current_reassignment(partition, assignment)
+        if await self._is_complete(partition, assignment):
+            await self._complete(partition, assignment)
+        else:
+            await self._grow(partition, assignment)
+
+    async def _update_current_reassignment(
+        self, partition: TopicPartition, assignment: ReplicaAssignment
+    ) -> None:
+        """The topic's znode, the cache, replicas that an earlier move had begun to add, and the
+        watch of the state znode."""
+        before = self._context.assignment(partition)
+        if before != assignment:
+            await self._write_topic(partition, assignment)
+            self._context.assignments[partition] = assignment
+            unneeded = [b for b in before.replicas if b not in assignment.replicas]
+            await self._stop_removed(partition, unneeded)
+        if not self._is_alter_isr_enabled:
+            handler = NodeChangeHandler(
+                paths.topic_partition_state(*partition),
+                changed=lambda: self._isr_changed(partition),
+            )
+            self._zk_client.client.register_change_handler(handler)
+        self._context.being_reassigned[partition] = None
+
+    @property
+    def _is_alter_isr_enabled(self) -> bool:
+        """A controller that proposes its own ISR changes expects others to do so, and sets no
+        watches on state znodes: those of leaders that still write it does not see."""
+        return self._machinery.host.profile.propagation == "rpc"
+
+    async def _write_topic(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
+        topic = self._context.assignment_of_topic(partition.topic)
+        topic[partition.partition] = assignment
+        await self._zk_client.set_topic_assignment(
+            partition.topic, topic, self._context.epoch_zk_version
+        )
+
+    async def _is_complete(self, partition: TopicPartition, assignment: ReplicaAssignment) -> bool:
+        """Whether all target replicas are in the ISR, as ZooKeeper has it now."""
+        if not assignment.is_being_reassigned:
+            return True
+        found = await self._zk_client.get_topic_partition_states([partition])
+        state = found.get(partition)
+        return state is not None and all(
+            b in state.leader_and_isr.isr for b in assignment.target_replicas
+        )
+
+    async def _grow(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
+        """Phase A: everybody hears of the larger assignment, new replicas start."""
+        await self._bump_leader_epoch(partition, assignment)
+        new = [PartitionAndReplica(partition, b) for b in assignment.adding_replicas]
+        await self._replicas.handle_state_changes(new, _S.NEW)
+
+    async def _bump_leader_epoch(
+        self, partition: TopicPartition, assignment: ReplicaAssignment
+    ) -> None:
+        """Until it is written, whoever else writes; then all replicas are told
+        (updateLeaderEpochAndSendRequest)."""
+        new: LeaderIsrAndControllerEpoch | None = None
+        while new is None:
+            new = await self._try_to_bump(partition)
+        if BUMPED_EPOCH_REMEMBERED in self._machinery.host.guards:
+            self._partitions.cache(partition, new, "epoch bump")
+        bumped, added = new, assignment.adding_replicas if self._added_are_new else ()
+        told = [broker for broker in assignment.replicas if broker not in added]
+
+        def fill(batch: ControllerBrokerRequestBatch) -> None:
+            batch.add_leader_and_isr(told, partition, bumped, assignment, is_new=False)
+            if added:
+                batch.add_leader_and_isr(added, partition, bumped, assignment, is_new=True)
+
+        await self._machinery.send(fill)
+
+    async def _try_to_bump(self, partition: TopicPartition) -> LeaderIsrAndControllerEpoch | None:
+        """One conditional write; None: somebody else wrote meanwhile (updateLeaderEpoch)."""
+        epoch = self._context.epoch
+        found = await self._zk_client.get_topic_partition_states([partition])
+        state = found.get(partition)
+        if state is None:
+            raise IllegalState(f"{partition} has no state whose leader epoch could be raised")
+        if state.controller_epoch > epoch:
+            raise StateChangeFailed(
+                f"{partition} was written by a controller of epoch {state.controller_epoch}"
+            )
+        it = state.leader_and_isr
+        bumped = LeaderAndIsr(it.leader, it.leader_epoch + 1, it.isr, it.zk_version)
+        written = await self._zk_client.update_leader_and_isr(
+            {partition: bumped}, epoch, self._context.epoch_zk_version
+        )
+        result = written.finished.get(partition)
+        if isinstance(result, ZooKeeperError):
+            raise result
+        return LeaderIsrAndControllerEpoch(result, epoch) if result is not None else None
+
+    async def _complete(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
+        """Phase B: the target is in sync; leadership moves, what is left over goes."""
+        online = [PartitionAndReplica(partition, b) for b in assignment.adding_replicas]
+        await self._replicas.handle_state_changes(online, _S.ONLINE)
+        done = ReplicaAssignment(assignment.target_replicas)
+        self._context.assignments[partition] = done
+        await self._move_leader_if_required(partition, done)
+        await self._stop_removed(partition, assignment.removing_replicas)
+        await self._write_topic(partition, done)
+        await self._forget(partition, done)
+        everybody = self._context.live_or_shutting_down
+        await self._machinery.send_update_metadata(everybody, [partition])
+        await self._deletions.resume_for([partition.topic])
+
+    async def _move_leader_if_required(
+        self, partition: TopicPartition, assignment: ReplicaAssignment
+    ) -> None:
+        state = self._context.leadership.get(partition)
+        if state is None:
+            raise IllegalState(f"nothing is known of the leader of {partition}")
+        leader = state.leader_and_isr.leader
+        if leader in assignment.replicas and self._context.is_replica_online(leader, partition):
+            await self._bump_leader_epoch(partition, assignment)
+            return
+        await self._partitions.handle_state_changes(
+            [partition], PartitionState.ONLINE, self._partitions.reassign_strategy
+        )
+
+    async def _stop_removed(self, partition: TopicPartition, removed: Sequence[int]) -> None:
+        gone = [PartitionAndReplica(partition, b) for b in removed]
+        for state in (
+            _S.OFFLINE,
+            _S.DELETION_STARTED,
+            _S.DELETION_SUCCESSFUL,
+            _S.NON_EXISTENT,
+        ):
+            await self._replicas.handle_state_changes(gone, state)
+
+    async def _forget(self, partition: TopicPartition, done: ReplicaAssignment) -> None:
+        """It moves no more; a command that asked for just this is carried out
+        (removePartitionFromReassigningPartitions)."""
+        if partition not in self._context.being_reassigned:
+            raise IllegalState(f"{partition} is not being reassigned")
+        if not self._is_alter_isr_enabled:
+            state = paths.topic_partition_state(*partition)
+            self._zk_client.client.unregister_change_handler(state)
+        await self._maybe_remove_from_command(
+            lambda p, target: p == partition and target == done.replicas
+        )
+        del self._context.being_reassigned[partition]
+
+    async def _maybe_remove_from_command(
+        self, remove: Callable[[TopicPartition, tuple[int, ...]], bool]
+    ) -> None:
+        """If there is a command znode it is rewritten without these, or deleted when nothing is
+        left; then it is looked for again (maybeRemoveFromZkReassignment)."""
+        if not await self._zk_client.path_exists(paths.REASSIGN_PARTITIONS):
+            return
+        commanded = await self._zk_client.get_partition_reassignment()
+        left = {p: target for p, target in commanded.items() if not remove(p, target)}
+        version = self._context.epoch_zk_version
+        if left:
+            await self._zk_client.set_or_create_partition_reassignment(left, version)
+        else:
+            await self._zk_client.delete_partition_reassignment(version)
+            self._look_again()

@@ -1,0 +1,248 @@
+"""Replicas' states, and the removal of replicas from the ISR when their broker is gone.
+
+Source: controller/ReplicaStateMachine.scala@2.6.3; spec §6.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.kafka.controller.context import ControllerContext, PartitionAndReplica, ReplicaState
+from emulator.kafka.controller.errors import ControllerFailure
+from emulator.kafka.controller.leader_selection import NO_LEADER
+from emulator.kafka.controller.partition_state_machine import PartitionStateMachine
+from emulator.kafka.controller.ports import Host
+from emulator.kafka.controller.request_batch import ControllerBrokerRequestBatch
+from emulator.kafka.controller.states import read_states
+from emulator.kafka.profiles.guards.controller import (
+    LAST_ISR_MEMBER_STAYS,
+    OFFLINE_REPLICAS_AT_FAILOVER,
+)
+from emulator.trace import events
+from emulator.trace.values import TopicPartition
+from zk.client.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch, ReplicaAssignment
+from zk.client.kafka_zk_client import KafkaZkClient
+from zk.errors import ZooKeeperError
+
+_S = ReplicaState
+VALID_PREVIOUS = {
+    _S.NON_EXISTENT: (_S.DELETION_SUCCESSFUL,),
+    _S.NEW: (_S.NON_EXISTENT,),
+    _S.ONLINE: (_S.NEW, _S.ONLINE, _S.OFFLINE, _S.DELETION_INELIGIBLE),
+    _S.OFFLINE: (_S.NEW, _S.ONLINE, _S.OFFLINE, _S.DELETION_INELIGIBLE),
+    _S.DELETION_STARTED: (_S.OFFLINE,),
+    _S.DELETION_SUCCESSFUL: (_S.DELETION_STARTED,),
+    _S.DELETION_INELIGIBLE: (_S.OFFLINE, _S.DELETION_STARTED),
+}
+
+
+def isr_without(state: LeaderAndIsr, replica: int, *, keep_last: bool = True) -> LeaderAndIsr:
+    """The state once `replica` is gone: no leader if it led, a one-member ISR is kept as it is,
+    epoch + 1."""
+    leader = NO_LEADER if state.leader == replica else state.leader
+    kept = keep_last and len(state.isr) == 1
+    isr = state.isr if kept else tuple(b for b in state.isr if b != replica)
+    return LeaderAndIsr(leader, state.leader_epoch + 1, isr, state.zk_version)
+
+
+def without(assignment: ReplicaAssignment, replica: int) -> ReplicaAssignment:
+    """The assignment without one replica (removeReplica)."""
+    return ReplicaAssignment(
+        *(
+            tuple(b for b in members if b != replica)
+            for members in (
+                assignment.replicas,
+                assignment.adding_replicas,
+                assignment.removing_replicas,
+            )
+        )
+    )
+
+
+class ReplicaStateMachine:
+    """ZkReplicaStateMachine."""
+
+    def __init__(
+        self,
+        host: Host,
+        context: ControllerContext,
+        zk_client: KafkaZkClient,
+        batch: ControllerBrokerRequestBatch,
+        partitions: PartitionStateMachine,
+    ) -> None:
+        self._host, self._context = host, context
+        self._zk_client, self._batch, self._partitions = zk_client, batch, partitions
+
+    @property
+    def _keeps_last(self) -> bool:
+        """Before 1.1 the last member stays only where unclean elections are forbidden."""
+        unclean = self._host.config.unclean_leader_election_enable
+        return LAST_ISR_MEMBER_STAYS in self._host.guards or not unclean
+
+    async def startup(self) -> None:
+        """Live replicas go online, then the others offline (KAFKA-3143)."""
+        online, offline = self._context.online_and_offline_replicas()
+        for replica in online:
+            self._context.replica_states[replica] = _S.ONLINE
+        for replica in offline:
+            self._context.replica_states[replica] = _S.DELETION_INELIGIBLE
+        await self.handle_state_changes(online, _S.ONLINE)
+        if OFFLINE_REPLICAS_AT_FAILOVER in self._host.guards:
+            await self.handle_state_changes(offline, _S.OFFLINE)
+
+    async def handle_state_changes(
+        self, replicas: Sequence[PartitionAndReplica], target: ReplicaState
+    ) -> None:
+        """Move replicas to `target`, grouped by broker, and send what that calls for in one
+        batch. As with partitions, what a failed transition leaves in the batch stays there."""
+        if not replicas:
+            return
+        try:
+            self._batch.new_batch()
+            groups: dict[int, list[PartitionAndReplica]] = {}
+            for replica in replicas:
+                groups.setdefault(replica.replica, []).append(replica)
+            for broker, group in groups.items():
+                await self._do_handle_state_changes(broker, group, target)
+            await self._batch.send(self._context.epoch)
+        except (ZooKeeperError, ControllerFailure) as error:
+            self._host.failed(f"replicas to {target.value}", error)
+
+    async def _do_handle_state_changes(
+        self, broker: int, replicas: Sequence[PartitionAndReplica], target: ReplicaState
+    ) -> None:
+        valid = [r for r in replicas if self._context.replica_state(r) in VALID_PREVIOUS[target]]
+        if target is _S.NEW:
+            await self._to_new(valid)
+        elif target is _S.ONLINE:
+            self._to_online(valid)
+        elif target is _S.OFFLINE:
+            await self._to_offline(broker, valid)
+        else:
+            self._through_deletion(valid, target)
+
+    def _through_deletion(
+        self, replicas: Sequence[PartitionAndReplica], target: ReplicaState
+    ) -> None:
+        """The states of a replica that is being deleted; the last one takes it out of the
+        assignment."""
+        for replica in replicas:
+            if target is _S.DELETION_STARTED:
+                self._batch.add_stop_replica([replica.replica], replica.partition, delete=True)
+            elif target is _S.NON_EXISTENT:
+                now = self._context.assignment(replica.partition)
+                self._context.assignments[replica.partition] = without(now, replica.replica)
+            self._move(replica, target)
+
+    def _move(self, replica: PartitionAndReplica, target: ReplicaState) -> None:
+        before = self._context.replica_state(replica)
+        if target is _S.NON_EXISTENT:
+            self._context.replica_states.pop(replica, None)
+        else:
+            self._context.replica_states[replica] = target
+        self._host.emit(
+            events.ReplicaStateChanged,
+            self._context.epoch,
+            replica.partition,
+            replica.replica,
+            before.value,
+            target.value,
+        )
+
+    async def _to_new(self, replicas: Sequence[PartitionAndReplica]) -> None:
+        """A new replica of a partition that has a leader is told at once. Up to 1.0 its state is
+        read for each."""
+        for replica in replicas:
+            if self._host.profile.zookeeper_client == "zkclient":
+                await self._zk_client.get_topic_partition_states([replica.partition])
+            state = self._context.leadership.get(replica.partition)
+            if state is not None:
+                if state.leader_and_isr.leader == replica.replica:
+                    continue
+                self._tell([replica.replica], replica.partition, state, is_new=True)
+            self._move(replica, _S.NEW)
+
+    def _tell(
+        self,
+        brokers: Sequence[int],
+        partition: TopicPartition,
+        state: LeaderIsrAndControllerEpoch,
+        *,
+        is_new: bool,
+    ) -> None:
+        assignment = self._context.assignment(partition)
+        self._batch.add_leader_and_isr(brokers, partition, state, assignment, is_new=is_new)
+
+    def _to_online(self, replicas: Sequence[PartitionAndReplica]) -> None:
+        """A New one only has to be in the assignment; the others are told what the cache says."""
+        for replica in replicas:
+            partition = replica.partition
+            if self._context.replica_state(replica) is _S.NEW:
+                assignment = self._context.assignment(partition)
+                if replica.replica not in assignment.replicas:
+                    self._context.assignments[partition] = ReplicaAssignment(
+                        (*assignment.replicas, replica.replica),
+                        assignment.adding_replicas,
+                        assignment.removing_replicas,
+                    )
+            else:
+                state = self._context.leadership.get(partition)
+                if state is not None:
+                    self._tell([replica.replica], partition, state, is_new=False)
+            self._move(replica, _S.ONLINE)
+
+    async def _to_offline(self, broker: int, replicas: Sequence[PartitionAndReplica]) -> None:
+        """Stop it, take it out of the ISR, tell the others."""
+        for replica in replicas:
+            self._batch.add_stop_replica([broker], replica.partition, delete=False)
+        led = [r for r in replicas if r.partition in self._context.leadership]
+        updated = await self._remove_replicas_from_isr(broker, [r.partition for r in led])
+        for partition, state in updated.items():
+            if partition.topic not in self._context.topics_to_be_deleted:
+                others = [b for b in self._context.replicas(partition) if b != broker]
+                self._tell(others, partition, state, is_new=False)
+            self._move(PartitionAndReplica(partition, broker), _S.OFFLINE)
+        for replica in replicas:
+            if replica.partition not in self._context.leadership:
+                self._batch.add_update_metadata(
+                    self._context.live_or_shutting_down, [replica.partition]
+                )
+                self._move(replica, _S.OFFLINE)
+
+    async def _remove_replicas_from_isr(
+        self, broker: int, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch]:
+        """What is left of each ISR; a write that met another version is tried again at once."""
+        done: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
+        left = list(partitions)
+        while left:
+            finished, left = await self._do_remove_replicas_from_isr(broker, left)
+            done.update(finished)
+        return done
+
+    async def _do_remove_replicas_from_isr(
+        self, broker: int, partitions: Sequence[TopicPartition]
+    ) -> tuple[dict[TopicPartition, LeaderIsrAndControllerEpoch], list[TopicPartition]]:
+        """Read, decide, write. Where the replica is absent already nothing is written, but the
+        cache entry gets this controller's epoch as the deciding one."""
+        read = await read_states(self._zk_client, partitions, self._context.epoch)
+        states = read.found
+        keep = self._keeps_last
+        writes = {
+            p: isr_without(s, broker, keep_last=keep) for p, s in states.items() if broker in s.isr
+        }
+        if writes:
+            await self._host.kernel.checkpoint("leave_isr")
+        written = await self._zk_client.update_leader_and_isr(
+            writes, self._context.epoch, self._context.epoch_zk_version
+        )
+        if writes:
+            await self._host.kernel.checkpoint("left_isr")
+        finished = {p: s for p, s in states.items() if p not in writes}
+        finished |= {p: r for p, r in written.finished.items() if isinstance(r, LeaderAndIsr)}
+        updated = {}
+        for partition, leader_and_isr in finished.items():
+            state = LeaderIsrAndControllerEpoch(leader_and_isr, self._context.epoch)
+            self._partitions.cache(partition, state, "replica removed")
+            updated[partition] = state
+        return updated, written.to_retry

@@ -1,0 +1,235 @@
+"""Control requests of one transition, gathered per broker and sent together.
+
+A LeaderAndIsr for a partition also puts it into UpdateMetadata for everybody. Entries are taken
+from the cache when they are added. Sending order: LeaderAndIsr, UpdateMetadata, StopReplica.
+Source: controller/ControllerChannelManager.scala@2.6.3 AbstractControllerBrokerRequestBatch; spec
+§6.9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import msgspec
+
+from emulator.kafka.controller.channel_manager import ControllerChannelManager
+from emulator.kafka.controller.context import ControllerContext
+from emulator.kafka.controller.errors import IllegalState
+from emulator.kafka.controller.ports import Host
+from emulator.kafka.profiles.guards.controller import (
+    SHUTTING_DOWN_ARE_TOLD,
+    SMALL_UPDATE_METADATA,
+    STOP_REPLICA_EPOCH,
+)
+from emulator.kafka.protocol.messages import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LiveBroker,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from emulator.trace.values import PartitionState, TopicPartition
+from zk.client.codec import LeaderIsrAndControllerEpoch, ReplicaAssignment
+
+UNKNOWN_LEADER_EPOCH = -1
+EPOCH_DURING_DELETE = LEADER_DURING_DELETE = -2
+
+
+class ControllerBrokerRequestBatch:
+    """One batch at a time."""
+
+    def __init__(
+        self,
+        host: Host,
+        context: ControllerContext,
+        channels: ControllerChannelManager,
+        on_leader_and_isr_response: Callable[[int, LeaderAndIsrResponse], None],
+        on_update_metadata_response: Callable[[int, UpdateMetadataResponse], None],
+        on_deletion_response: Callable[[int, StopReplicaResponse], None],
+    ) -> None:
+        self._host, self._context, self._channels = host, context, channels
+        self._on_leader_and_isr_response = on_leader_and_isr_response
+        self._on_update_metadata_response = on_update_metadata_response
+        self._on_deletion_response = on_deletion_response
+        self._stops_with_epoch = STOP_REPLICA_EPOCH in host.guards
+        self._none_means_none = SMALL_UPDATE_METADATA in host.guards
+        self._tells_shutting_down = SHUTTING_DOWN_ARE_TOLD in host.guards
+        self._leader_and_isr: dict[int, dict[TopicPartition, PartitionState]] = {}
+        self._update_metadata: dict[TopicPartition, PartitionState] = {}
+        self._update_metadata_brokers: dict[int, None] = {}
+        self._stop_replica: dict[int, dict[TopicPartition, StopReplicaPartition]] = {}
+
+    def new_batch(self) -> None:
+        """A batch must start empty; IllegalState names what the last one has left."""
+        for left, name in (
+            (self._leader_and_isr, "LeaderAndIsr"),
+            (self._stop_replica, "StopReplica"),
+            (self._update_metadata_brokers, "UpdateMetadata"),
+        ):
+            if left:
+                raise IllegalState(f"the batch is not empty: {name} to {sorted(left)} was not sent")
+
+    def clear(self) -> None:
+        """Drop what was gathered."""
+        self._leader_and_isr.clear()
+        self._update_metadata.clear()
+        self._update_metadata_brokers.clear()
+        self._stop_replica.clear()
+
+    def add_leader_and_isr(
+        self,
+        brokers: Iterable[int],
+        partition: TopicPartition,
+        state: LeaderIsrAndControllerEpoch,
+        assignment: ReplicaAssignment,
+        *,
+        is_new: bool,
+    ) -> None:
+        """A later entry for the same broker and partition replaces the earlier; `is_new` is
+        sticky."""
+        entry = _entry(partition, state, assignment)
+        for broker in brokers:
+            if broker >= 0:
+                entries = self._leader_and_isr.setdefault(broker, {})
+                before = entries.get(partition)
+                already_new = before is not None and before.is_new
+                entries[partition] = msgspec.structs.replace(entry, is_new=is_new or already_new)
+        self.add_update_metadata(self._context.live_or_shutting_down, [partition])
+
+    def add_stop_replica(
+        self, brokers: Iterable[int], partition: TopicPartition, *, delete: bool
+    ) -> None:
+        """The leader epoch is that of the cache now, or -2 for a topic that is to be deleted (none
+        before 2.6); the delete flag is sticky."""
+        cached = self._context.leadership.get(partition)
+        epoch = cached.leader_and_isr.leader_epoch if cached else UNKNOWN_LEADER_EPOCH
+        if partition.topic in self._context.topics_to_be_deleted:
+            epoch = EPOCH_DURING_DELETE
+        if not self._stops_with_epoch:
+            epoch = UNKNOWN_LEADER_EPOCH
+        for broker in brokers:
+            if broker >= 0:
+                entries = self._stop_replica.setdefault(broker, {})
+                before = entries.get(partition)
+                deletes = delete or (before is not None and before.delete)
+                entries[partition] = StopReplicaPartition(partition, epoch, deletes)
+
+    def add_update_metadata(
+        self, brokers: Iterable[int], partitions: Iterable[TopicPartition]
+    ) -> None:
+        """Partitions without leadership information are left out. Up to 2.1 none means all."""
+        self._update_metadata_brokers.update(dict.fromkeys(b for b in brokers if b >= 0))
+        named = tuple(partitions)
+        if not named and not self._none_means_none:
+            named = tuple(self._context.leadership)
+        for partition in named:
+            state = self._context.leadership.get(partition)
+            if state is not None:
+                assignment = self._context.assignment(partition)
+                online = self._context.is_replica_online
+                offline = tuple(b for b in assignment.replicas if not online(b, partition))
+                entry = _entry(partition, state, assignment)
+                if partition.topic in self._context.topics_to_be_deleted:
+                    entry = msgspec.structs.replace(
+                        entry, leader=LEADER_DURING_DELETE, leader_epoch=EPOCH_DURING_DELETE
+                    )
+                self._update_metadata[partition] = msgspec.structs.replace(
+                    entry,
+                    adding_replicas=(),
+                    removing_replicas=(),
+                    offline_replicas=offline,
+                )
+
+    async def send(self, controller_epoch: int) -> None:
+        """To brokers registered now; others are dropped (sendRequestsToBrokers)."""
+        try:
+            await self._send_leader_and_isr(controller_epoch)
+            await self._send_update_metadata(controller_epoch)
+            await self._send_stop_replica(controller_epoch)
+        finally:
+            self.clear()
+
+    async def _send_leader_and_isr(self, controller_epoch: int) -> None:
+        for broker, entries in list(self._leader_and_isr.items()):
+            told = self._context.live_brokers if self._tells_shutting_down else self._context.live
+            if broker not in told:
+                continue
+            leaders = frozenset(s.leader for s in entries.values())
+            request = LeaderAndIsrRequest(
+                self._host.broker,
+                controller_epoch,
+                self._context.live_brokers[broker][1],
+                tuple(entries.values()),
+                tuple(b for b in self._live_brokers() if b.broker in leaders),
+            )
+            await self._channels.send_request(
+                broker, request, partial(self._on_leader_and_isr_response, broker)
+            )
+
+    def _live_brokers(self) -> list[LiveBroker]:
+        return [where for where, _ in self._context.live_brokers.values()]
+
+    async def _send_update_metadata(self, controller_epoch: int) -> None:
+        states = tuple(self._update_metadata.values())
+        live = tuple(self._live_brokers())
+        for broker in sorted(self._update_metadata_brokers):
+            if broker in self._context.live_brokers:
+                request = UpdateMetadataRequest(
+                    self._host.broker,
+                    controller_epoch,
+                    self._context.live_brokers[broker][1],
+                    states,
+                    live,
+                )
+                await self._channels.send_request(
+                    broker, request, partial(self._on_update_metadata_response, broker)
+                )
+
+    async def _send_stop_replica(self, controller_epoch: int) -> None:
+        for broker, entries in list(self._stop_replica.items()):
+            if broker in self._context.live_brokers:
+                request = StopReplicaRequest(
+                    self._host.broker,
+                    controller_epoch,
+                    self._context.live_brokers[broker][1],
+                    tuple(entries.values()),
+                )
+                answered = partial(self._stop_replica_answered, broker, request.partitions)
+                await self._channels.send_request(broker, request, answered)
+
+    def _stop_replica_answered(
+        self,
+        broker: int,
+        asked: tuple[StopReplicaPartition, ...],
+        response: StopReplicaResponse,
+    ) -> None:
+        """Only what was to be deleted, of topics whose deletion has begun, is of interest."""
+        deleting = {
+            p.partition
+            for p in asked
+            if p.delete and p.partition.topic in self._context.topics_with_deletion_started
+        }
+        answers = tuple((p, e) for p, e in response.partitions if p in deleting)
+        if answers:
+            self._on_deletion_response(broker, StopReplicaResponse(response.error, answers))
+
+
+def _entry(
+    partition: TopicPartition, state: LeaderIsrAndControllerEpoch, assignment: ReplicaAssignment
+) -> PartitionState:
+    leader_and_isr = state.leader_and_isr
+    return PartitionState(
+        partition,
+        state.controller_epoch,
+        leader_and_isr.leader,
+        leader_and_isr.leader_epoch,
+        leader_and_isr.isr,
+        leader_and_isr.zk_version,
+        assignment.replicas,
+        assignment.adding_replicas,
+        assignment.removing_replicas,
+    )

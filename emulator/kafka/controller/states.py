@@ -1,0 +1,51 @@
+"""State znodes as both state machines read them: found, missing, or failed, partition by partition.
+
+Source: controller/PartitionStateMachine.scala@2.6.3 doElectLeaderForPartitions,
+controller/ReplicaStateMachine.scala@2.6.3 getTopicPartitionStatesFromZk; spec §2.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from emulator.kafka.controller.errors import StateChangeFailed
+from emulator.trace.values import TopicPartition
+from zk.client.codec import LeaderAndIsr
+from zk.client.kafka_zk_client import KafkaZkClient
+from zk.errors import Code, ZooKeeperError
+
+
+class StatesRead(NamedTuple):
+    """`missing` have no znode, or an unreadable one."""
+
+    found: dict[TopicPartition, LeaderAndIsr]
+    missing: list[TopicPartition]
+    failed: dict[TopicPartition, Exception]
+
+
+async def read_states(
+    zk_client: KafkaZkClient, partitions: Sequence[TopicPartition], epoch: int
+) -> StatesRead:
+    """One pipelined read. What a controller newer than `epoch` wrote is given up on; an error of
+    the whole read is every partition's."""
+    read = StatesRead({}, [], {})
+    try:
+        replies = await zk_client.get_topic_partition_states_raw(partitions)
+    except ZooKeeperError as error:
+        read.failed.update(dict.fromkeys(partitions, error))
+        return read
+    for partition, reply in zip(partitions, replies, strict=True):
+        if reply.code not in (Code.OK, Code.NO_NODE):
+            read.failed[partition] = ZooKeeperError(reply.code, str(partition))
+            continue
+        state = zk_client.decode_state(partition, reply) if reply.code is Code.OK else None
+        if state is None:
+            read.missing.append(partition)
+        elif state.controller_epoch > epoch:
+            read.failed[partition] = StateChangeFailed(
+                f"{partition} was written by a controller of epoch {state.controller_epoch}"
+            )
+        else:
+            read.found[partition] = state.leader_and_isr
+    return read

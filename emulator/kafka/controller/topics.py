@@ -1,0 +1,130 @@
+"""Topics that come, grow and go: the controller's reaction to their znodes.
+
+Owns the watches on topic znodes. Source: controller/KafkaController.scala@2.6.3
+processTopicChange, processPartitionModifications, processTopicDeletion, onNewPartitionCreation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from emulator.kafka.controller.context import PartitionState, ReplicaState
+from emulator.kafka.controller.handlers import NodeChangeHandler
+from emulator.kafka.controller.machinery import Machinery
+from emulator.kafka.controller.topic_deletion import TopicDeletionManager
+from emulator.trace.values import TopicPartition
+from zk import paths
+from zk.client.codec import ReplicaAssignment
+
+
+class Topics:
+    """What the active controller does about topics."""
+
+    def __init__(
+        self,
+        machinery: Machinery,
+        deletions: TopicDeletionManager,
+        modified: Callable[[str], None],
+    ) -> None:
+        """`modified` is called when a topic's znode changes."""
+        self._host, self._context = machinery.host, machinery.context
+        self._zk_client, self._deletions = machinery.zk_client, deletions
+        self._partitions, self._replicas = machinery.partitions, machinery.replicas
+        self._modified = modified
+        self._subscribes = machinery.host.profile.zookeeper_client == "zkclient"
+        self._watched: dict[str, None] = {}
+
+    def watch(self, topics: Iterable[str]) -> None:
+        """Register a handler for each; the next read of its znode sets the watch."""
+        for topic in topics:
+            handler = NodeChangeHandler(paths.topic(topic), changed=partial(self._modified, topic))
+            self._watched[topic] = None
+            self._zk_client.client.register_change_handler(handler)
+
+    def unwatch_all(self) -> None:
+        for topic in self._watched:
+            self._zk_client.client.unregister_change_handler(paths.topic(topic))
+        self._watched.clear()
+
+    async def on_change(self, listed: Sequence[str] | None = None) -> None:
+        """New topics get their partitions; topics that are gone are forgotten. `listed` came with
+        the event."""
+        topics = listed
+        if topics is None:
+            topics = await self._zk_client.get_all_topics(register_watch=True)
+        new = [t for t in topics if t not in self._context.all_topics]
+        gone = [t for t in self._context.all_topics if t not in topics]
+        self._context.all_topics = dict.fromkeys(topics)
+        added = await self._assignments_of_new(new)
+        for topic in gone:
+            self._context.remove_topic(topic)
+        self._context.assignments.update(added)
+        if added:
+            await self._on_new_partition_creation(list(added))
+
+    async def _assignments_of_new(
+        self, topics: Sequence[str]
+    ) -> dict[TopicPartition, ReplicaAssignment]:
+        """Watched by the read, or (ZkClient) read and then watched."""
+        if self._subscribes:
+            found = await self._zk_client.get_full_replica_assignment_for_topics(topics)
+            await self.subscribe(topics)
+            return found
+        self.watch(topics)
+        return await self._zk_client.get_full_replica_assignment_for_topics(topics)
+
+    async def subscribe(self, topics: Iterable[str]) -> None:
+        """registerPartitionModificationsListener: each with an `exists`."""
+        self.watch(topics)
+        for topic in topics:
+            await self._zk_client.path_exists(paths.topic(topic))
+
+    async def on_modification(self, topic: str) -> None:
+        """A topic's znode changed: partitions that were not there before are created; those of a
+        topic under deletion are taken back."""
+        found = await self._zk_client.get_full_replica_assignment_for_topics([topic])
+        added = {p: a for p, a in found.items() if not self._context.replicas(p)}
+        if topic in self._context.topics_to_be_deleted:
+            if added:
+                await self._restore_partition_replica_assignment(topic, found)
+        elif added:
+            self._context.assignments.update(added)
+            await self._on_new_partition_creation(list(added))
+
+    async def _restore_partition_replica_assignment(
+        self, topic: str, found: Iterable[TopicPartition]
+    ) -> None:
+        """The topic's znode as it was before somebody added partitions while it is being deleted:
+        those whose znodes exist, as the cache has them."""
+        existing = await self._zk_client.get_children(paths.topic_partitions(topic))
+        kept = {
+            p.partition: self._context.assignment(p) for p in found if str(p.partition) in existing
+        }
+        await self._zk_client.set_topic_assignment(topic, kept, self._context.epoch_zk_version)
+
+    async def _on_new_partition_creation(self, partitions: Sequence[TopicPartition]) -> None:
+        replicas = self._context.replicas_for_partitions(partitions)
+        await self._partitions.handle_state_changes(partitions, PartitionState.NEW)
+        await self._replicas.handle_state_changes(replicas, ReplicaState.NEW)
+        await self._partitions.handle_state_changes(
+            partitions, PartitionState.ONLINE, self._partitions.offline_strategy
+        )
+        await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
+
+    async def on_deletion(self, listed: Sequence[str] | None = None) -> None:
+        """Markers of deletion: those of topics that do not exist go, the others are queued. A topic
+        that moves is marked as ineligible before it is queued, which has no effect: only those that
+        were queued before are kept back (2.6.3, read from its bytecode)."""
+        marked = await self._zk_client.get_topic_deletions() if listed is None else listed
+        version = self._context.epoch_zk_version
+        for topic in [t for t in marked if t not in self._context.all_topics]:
+            await self._zk_client.delete_topic_deletion(topic, version)
+        known = [t for t in marked if t in self._context.all_topics]
+        if not self._host.config.delete_topic_enable:
+            for topic in known:
+                await self._zk_client.delete_topic_deletion(topic, version)
+        elif known:
+            moving = {p.topic for p in self._context.being_reassigned}
+            self._deletions.mark_ineligible([t for t in known if t in moving])
+            await self._deletions.enqueue(known)

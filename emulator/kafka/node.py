@@ -1,0 +1,353 @@
+"""One broker process: boots as KafkaServer does, request by request, and can be stopped or crash.
+
+Owns the order of start-up and which part knows which other; nothing of what the parts do. What
+outlives the process (the disk) is given to it. Source: server/KafkaServer.scala@2.6.3 startup; spec
+§2.12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from emulator.kafka.broker.admin import AdminManager
+from emulator.kafka.broker.alter_isr_manager import RpcAlterIsrManager
+from emulator.kafka.broker.apis import KafkaApis
+from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.broker.controlled_shutdown import ControlledShutdown
+from emulator.kafka.broker.controller_channel import BrokerToControllerChannelManager
+from emulator.kafka.broker.dynamic_config import (
+    BrokerConfigHandler,
+    ConfigHandler,
+    DynamicConfigManager,
+    TopicConfigHandler,
+)
+from emulator.kafka.broker.fetcher import ReplicaFetcherManager
+from emulator.kafka.broker.log_dir_failure import LogDirFailureHandler
+from emulator.kafka.broker.log_dirs import Disk
+from emulator.kafka.broker.log_manager import LogManager
+from emulator.kafka.broker.metadata_cache import MetadataCache
+from emulator.kafka.broker.out_of_range import OutOfRange
+from emulator.kafka.broker.quota import ReplicationQuotaManager
+from emulator.kafka.broker.replica_manager import ReplicaManager
+from emulator.kafka.broker.request_handlers import Received, RequestHandlerPool
+from emulator.kafka.broker.zookeeper import BLOCKING, client_of, era_of
+from emulator.kafka.controller.controller import KafkaController
+from emulator.kafka.profiles.base import ServesFrom
+from emulator.kafka.protocol.messages import Request
+from emulator.kafka.protocol.transport import Network, ServerConnection
+from emulator.trace import events
+from zk import paths
+from zk.client.client import ZooKeeperClient
+from zk.client.codec_admin import BrokerInfo, EndPoint
+from zk.client.kafka_zk_client import KafkaZkClient
+from zk.errors import ZooKeeperError
+from zk.wire import Service
+
+
+class _Halted(Exception):
+    """The process has ended itself while it booted."""
+
+
+class HealthCheck:
+    """KafkaHealthcheck's listener (<= 1.0): registers again under every new session."""
+
+    def __init__(self, register: Callable[[], Awaitable[None]]) -> None:
+        self._register = register
+
+    async def before_initializing_session(self) -> None: ...
+
+    async def after_initializing_session(self) -> None:
+        await self._register()
+
+
+class Broker:
+    """A KafkaServer in one process of the kernel."""
+
+    def __init__(
+        self,
+        context: BrokerContext,
+        service: Service,
+        network: Network,
+        disk: Disk,
+        *,
+        host: str,
+        port: int,
+        wall_ms: Callable[[], int],
+        draw: Callable[[int], int],
+        not_before_us: Mapping[str, int] | None = None,
+    ) -> None:
+        """`not_before_us` holds steps of the boot back until a moment (a recording gives that of
+        the registration); `wall_ms` is for time stamps inside znodes; `draw` gives a number below
+        another."""
+        self.context, self._service, self._network = context, service, network
+        self._disk, self._host, self._port, self._wall_ms = disk, host, port, wall_ms
+        self._draw = draw
+        self._not_before_us = dict(not_before_us or {})
+        self.broker_epoch = -1
+        self.started = False
+        self.zk: ZooKeeperClient | None = None
+        self.replica_manager: ReplicaManager | None = None
+        self.metadata_cache = MetadataCache(context)
+        self.controller: KafkaController | None = None
+        self._pool = RequestHandlerPool(context, self._handle)
+        self._apis: KafkaApis | None = None
+        self._zk_client: KafkaZkClient | None = None
+        self.shutting_down = False
+        self.exited = False
+        self.page_port = -1
+
+    @property
+    def broker(self) -> int:
+        return self.context.broker
+
+    def start(self) -> None:
+        """Begin to boot."""
+        self.context.emit(events.BrokerStarting, self.context.profile.name)
+        self.context.spawn("main", self._startup())
+
+    def receive(self, request: Request, connection: ServerConnection) -> None:
+        """A network thread has read a request; until the broker has started it waits."""
+        self._pool.receive(request, connection)
+
+    def _handle(self, received: Received) -> Awaitable[None]:
+        assert self._apis is not None
+        return self._apis.handle(received)
+
+    async def _step(self, name: str) -> None:
+        """A named place of the boot: worlds charge time here, and a recording's moment is waited
+        for."""
+        await self.context.kernel.checkpoint(f"boot.{name}")
+        await self.context.kernel.sleep_until(self._not_before_us.get(name, 0))
+
+    async def _startup(self) -> None:
+        """A start-up that fails is undone, and the process exits (KafkaServerStartable)."""
+        try:
+            await self._start_parts()
+        except _Halted:
+            return
+        except ZooKeeperError as error:
+            self.context.failed("startup", error)
+            self.shutting_down = True
+            await self._shutdown_parts()
+
+    async def _start_parts(self) -> None:
+        zk_client = self._zk_client = await self._connect()
+        await self._load(zk_client)
+        if not self._registers_last:
+            await self._step("list_ids")
+            await zk_client.get_all_broker_and_epochs()
+            await self._step("register")
+            await self._register()
+        await self._serve(zk_client)
+
+    @property
+    def _registers_last(self) -> bool:
+        """Up to 1.0 KafkaHealthcheck registers when the controller and all else have started."""
+        return self.context.profile.zookeeper_client == BLOCKING
+
+    async def _connect(self) -> KafkaZkClient:
+        """initZkClient, and the cluster's id."""
+        await self._step("connect")
+        config = self.context.config
+        self.zk = client_of(self.context, self._service)
+        await self.zk.wait_until_connected(config.zookeeper_connection_timeout_ms)
+        zk_client = KafkaZkClient(self.zk, self._wall_ms, era_of(self.context.profile))
+        await self._step("top_level_paths")
+        await zk_client.create_top_level_paths()
+        reads = self.context.profile.reads_at_start
+        if "cluster-id" in reads and await zk_client.get_cluster_id() is None:
+            await self._step("cluster_id")
+            await zk_client.create_or_get_cluster_id("emulated-cluster-id---")
+        for entity in (paths.DEFAULT_ENTITY, str(self.broker)) if "broker-configs" in reads else ():
+            await zk_client.get_entity_configs("brokers", entity)
+        return zk_client
+
+    async def _load(self, zk_client: KafkaZkClient) -> None:
+        """Logs with their topics' configuration, then the ReplicaManager and its periodic tasks."""
+        await self._step("logs")
+        for topic in await zk_client.get_all_topics(register_watch=False):
+            await zk_client.get_entity_configs("topics", topic)
+        config = self.context.config
+        samples = config.replication_quota_window_num
+        window_ms = config.replication_quota_window_size_seconds * 1000
+        self._leader_quota = ReplicationQuotaManager(samples, window_ms)
+        self._follower_quota = ReplicationQuotaManager(samples, window_ms)
+        self._logs = LogManager(self.context, zk_client, self._disk, self.halt)
+        if not self._logs.live_directories:
+            self.halt("no log directory can be written")
+            raise _Halted
+        await self._step("replica_manager")
+        self.replica_manager = ReplicaManager(
+            self.context,
+            zk_client,
+            self._logs,
+            self.metadata_cache,
+            self._leader_quota,
+            self._alter_isr_manager(),
+        )
+        self.replica_manager.fetchers = ReplicaFetcherManager(
+            self.context,
+            self._network,
+            self.replica_manager.partitions.get,
+            self._follower_quota,
+            OutOfRange(self.context, zk_client, self.halt),
+        )
+        await self._step("replica_manager_startup")
+        await self.replica_manager.startup()
+        LogDirFailureHandler(
+            self.context, zk_client, self._logs, self.replica_manager, self.halt
+        ).start()
+
+    def _alter_isr_manager(self) -> RpcAlterIsrManager | None:
+        """Where ISR changes go through the controller: the thread that asks it, and what is to be
+        asked."""
+        if self.context.profile.propagation != "rpc":
+            return None
+        channel = BrokerToControllerChannelManager(self.context, self._network, self.metadata_cache)
+        channel.start()
+        return RpcAlterIsrManager(self.context, channel, lambda: self.broker_epoch)
+
+    async def _register(self) -> None:
+        """Create `/brokers/ids/<id>` under the present session; its czxid is the broker epoch."""
+        assert self._zk_client is not None
+        info = BrokerInfo(
+            (EndPoint("PLAINTEXT", "PLAINTEXT", self._host, self._port),),
+            jmx_port=self.page_port,
+            timestamp_ms=self._wall_ms(),
+            version=self.context.profile.registration_version,
+        )
+        self.broker_epoch = await self._zk_client.register_broker(self.broker, info)
+        self.context.broker_epoch = self.broker_epoch
+        self.context.emit(events.BrokerRegistered, self.broker_epoch)
+
+    async def _serve(self, zk_client: KafkaZkClient) -> None:
+        """The controller thread races with the main thread from here on."""
+        profile = self.context.profile
+        early = "early_" if self._registers_last else ""
+        await self._step(f"{early}controller")
+        controller = KafkaController(self.context, zk_client, self._network, self._register)
+        self.controller = controller
+        self._apis = self._apis_of(zk_client, controller)
+        self._answers_from("controller")
+        controller.startup()
+        transactions = ("__transaction_state",) if "transactions" in profile.reads_at_start else ()
+        for topic in ("__consumer_offsets", *transactions):
+            await self._step(f"{early}coordinator")
+            await zk_client.get_full_replica_assignment_for_topics([topic])
+        self._answers_from("registration")
+        await self._step(f"{early}config")
+        await DynamicConfigManager(
+            self.context, zk_client, self._config_handlers(controller)
+        ).startup()
+        if self._registers_last:
+            zk_client.client.register_state_handler(HealthCheck(self._register))
+            await self._step("register")
+            await self._register()
+        await self._step("started")
+        self._answers_from("end")
+        self.started = True
+        self.context.emit(events.BrokerStarted)
+
+    def _answers_from(self, here: ServesFrom) -> None:
+        """Where this version's handlers begin, and what waits in the sockets is taken up."""
+        if self.context.profile.serves_from == here:
+            self._pool.start()
+
+    def _apis_of(self, zk_client: KafkaZkClient, controller: KafkaController) -> KafkaApis:
+        assert self.replica_manager is not None
+        return KafkaApis(
+            self.context,
+            self.replica_manager,
+            self.metadata_cache,
+            AdminManager(self.context, zk_client, self.metadata_cache, self._draw),
+            lambda: self.broker_epoch,
+            controller,
+        )
+
+    def _config_handlers(self, controller: KafkaController) -> dict[str, ConfigHandler]:
+        quotas = (self._leader_quota, self._follower_quota)
+        return {
+            "topics": TopicConfigHandler(
+                self.broker, self._logs, *quotas, controller.enable_topic_unclean_leader_election
+            ),
+            "brokers": BrokerConfigHandler(
+                self.context, *quotas, controller.enable_default_unclean_leader_election
+            ),
+        }
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def terminate(self) -> None:
+        """SIGTERM: an orderly stop, in a thread of its own; while it starts up, the end at once
+        (KafkaServerStartable.shutdown)."""
+        if self.shutting_down:
+            return
+        if not self.started:
+            self.halt("SIGTERM during start-up")
+            return
+        self.shutting_down = True
+        self.context.spawn("SIGTERM handler", self._shutdown())
+
+    async def _shutdown(self) -> None:
+        """KafkaServer.shutdown: tell the controller, stop to serve, close the session, exit. What
+        goes wrong in one step does not keep the next from being done (CoreUtils.swallow)."""
+        await self.context.kernel.checkpoint("shutdown.start")
+        if self.replica_manager is not None:
+            self.replica_manager.is_shutting_down = True
+        if self.context.config.controlled_shutdown_enable:
+            try:
+                await ControlledShutdown(
+                    self.context,
+                    self._require_zk_client(),
+                    self._network,
+                    lambda: self.broker_epoch,
+                ).run()
+            except ZooKeeperError as error:
+                self.context.failed("controlled shutdown", error)
+        await self._shutdown_parts()
+
+    async def _shutdown_parts(self) -> None:
+        await self._stop_serving()
+        await self.context.kernel.checkpoint("shutdown.purgatories")
+        if self.replica_manager is not None:
+            await self.replica_manager.shutdown()
+        await self.context.kernel.checkpoint("shutdown.parts")
+        if self.controller is not None:
+            await self.controller.shutdown()
+        if self.zk is not None:
+            self.zk.close()
+        await self.context.kernel.checkpoint("shutdown.exit")
+        self.exited = True
+        self.context.emit(events.BrokerExited)
+        self.context.process.crash()
+
+    async def _stop_serving(self) -> None:
+        """The sockets close before anything else does, so clients learn at once; then the handlers
+        and the periodic tasks end (SocketServer.stopProcessingRequests). Fetchers go on until the
+        ReplicaManager's turn comes, behind the coordinators' purgatories."""
+        self.started = False
+        await self.context.kernel.checkpoint("shutdown.sockets")
+        self._network.stop_listening(self._port)
+        await self._pool.shutdown()
+        await self.context.scheduler.shutdown()
+
+    def halt(self, reason: str) -> None:
+        """Exit.halt: the process is gone where it stands."""
+        self.context.emit(events.BrokerHalted, reason)
+        self.crash()
+
+    def _require_zk_client(self) -> KafkaZkClient:
+        assert self._zk_client is not None
+        return self._zk_client
+
+    def crash(self) -> None:
+        """The process is gone between two instructions; its sockets close, its session runs out."""
+        self.context.process.crash()
+        self.started = False
+        if self.zk is not None:
+            self.zk.abandon()
+
+    def close(self) -> None:
+        """The world is taken down: the session is closed in an orderly way."""
+        if self.zk is not None:
+            self.zk.close()

@@ -1,0 +1,28 @@
+"""Kafka 0.10.2 (released 0.10.2.2): the caught-up rule, shrinks looked for twice as often; fetches
+with a limit for the whole response (0.10.1, KIP-74), replication quotas (0.10.1, KIP-73)."""
+
+from emulator.kafka.profiles.base import after
+from emulator.kafka.profiles.kafka_0_9_0 import PROFILE as BEFORE
+
+PROFILE = after(
+    BEFORE,
+    name="0.10.2",
+    release="0.10.2.2",
+    citation="KafkaConfig.scala@0.10.2.2; spec §8, §9",
+    serves_from="registration",
+    reads_at_start=("cluster-id", "all-configs"),
+    registration_version=4,
+    send_backoff_ms=100,
+    defaults={
+        "replica.fetch.response.max.bytes": "10485760",
+        "replication.quota.window.num": "11",
+        "replication.quota.window.size.seconds": "1",
+    },
+    request_versions={
+        "UpdateMetadata": 3,
+        "Fetch": 3,
+        "ListOffsets": 1,
+        "CreateTopics": 1,
+        "DeleteTopics": 0,
+    },
+)

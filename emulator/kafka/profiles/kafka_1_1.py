@@ -1,0 +1,20 @@
+"""Kafka 1.1 (released 1.1.1): its own asynchronous ZooKeeper client, which never tries again across
+sessions; the session's expiry is handled before a new session is opened; fetch sessions."""
+
+from emulator.kafka.profiles.base import after
+from emulator.kafka.profiles.kafka_1_0 import PROFILE as BEFORE
+
+PROFILE = after(
+    BEFORE,
+    name="1.1",
+    release="1.1.1",
+    citation="KafkaConfig.scala@1.1.1; spec §2.1, §8, §9",
+    reads_at_start=("cluster-id", "all-configs", "transactions", "broker-configs"),
+    zookeeper_client="asynchronous",
+    top_level_paths=(),
+    defaults={
+        "zookeeper.max.in.flight.requests": "10",
+        "max.incremental.fetch.session.cache.slots": "1000",
+    },
+    request_versions={"Fetch": 7},
+)

@@ -1,0 +1,13 @@
+"""Kafka 2.1 (released 2.1.1): fenced controller writes, fetches fenced by leader epoch, no shrink
+at the log's end, joining from the epoch's start (2.0.1), truncation in several rounds (2.0)."""
+
+from emulator.kafka.profiles.base import after
+from emulator.kafka.profiles.kafka_1_1 import PROFILE as BEFORE
+
+PROFILE = after(
+    BEFORE,
+    name="2.1",
+    release="2.1.1",
+    citation="KafkaConfig.scala@2.1.1; spec §2.6, §3.3, §3.4, §5.4, §8, §9",
+    request_versions={"Fetch": 10, "ListOffsets": 4, "OffsetForLeaderEpoch": 2, "Metadata": 7},
+)

@@ -1,0 +1,25 @@
+"""Kafka 2.4 (released 2.4.1): broker epochs and seen bounces (2.2), offline replicas handled at
+fail-over (2.3), reassignment through the API, failed reads that change no follower's state."""
+
+from emulator.kafka.profiles.base import after
+from emulator.kafka.profiles.kafka_2_1 import PROFILE as BEFORE
+
+PROFILE = after(
+    BEFORE,
+    name="2.4",
+    release="2.4.1",
+    citation="KafkaConfig.scala@2.4.1; spec §8, §9",
+    topic_version=2,
+    request_versions={
+        "LeaderAndIsr": 4,
+        "UpdateMetadata": 6,
+        "Metadata": 9,
+        "StopReplica": 2,
+        "ControlledShutdown": 3,
+        "Fetch": 11,
+        "ListOffsets": 5,
+        "OffsetForLeaderEpoch": 3,
+        "ElectLeaders": 2,
+        "AlterPartitionReassignments": 0,
+    },
+)

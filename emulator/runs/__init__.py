@@ -1,0 +1,1 @@
+"""Runs: one play, judged; its directory, summary, replay and comparison."""

@@ -1,0 +1,169 @@
+"""A cluster played by hand, in virtual time: do something to it, let time go on, take it back.
+
+The cluster, topics and workload are a scenario's; what it would do to them is left to whoever
+plays. Nothing that was done can be undone in a world: the world is made anew and all but the last
+is played again, which the seed makes the same. Owns the list of what was done and when. It must not
+know how any of it is typed, shown or saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from emulator.invariants.base import Monitor, Violation
+from emulator.runs.play import Run
+from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.schema import Scenario, Step
+from emulator.trace.events import AnyEvent
+from emulator.trace.sink import Sink
+from emulator.worlds.simulated import SimulatedWorld
+
+SLICE_US = 1_000
+LONGEST_STEP_US = 60_000_000
+TELL_EVERY_US = 500_000
+
+Told = Callable[[int], None]
+
+
+class Act(msgspec.Struct, frozen=True):
+    """What one line did: stimuli at `at_us`, or time that went on until then."""
+
+    at_us: int
+    stimuli: tuple[Stimulus, ...] = ()
+
+
+class NotDone(Exception):
+    """What was asked for cannot be done in this state of the cluster; nothing has changed."""
+
+
+class ByHand:
+    """One run, and what was done to it so far. Times are microseconds since the cluster was up."""
+
+    def __init__(self, scenario: Scenario, seed: int) -> None:
+        steps = tuple(step for step in scenario.steps if not step.fault)
+        self.scenario: Scenario = msgspec.structs.replace(scenario, steps=steps)
+        self.seed = seed
+        self.acts: list[Act] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        self._sink, self._monitor = Sink(), Monitor()
+        self._sink.listen(self._monitor)
+        self._world = SimulatedWorld(self.scenario, self.seed, self._sink)
+        self._run = Run(self._world)
+        self._due = list(self.scenario.steps)
+        self._run.bring_up()
+        self._to(0)
+
+    def close(self) -> None:
+        """Take the world down."""
+        self._world.close()
+
+    @property
+    def events(self) -> Sequence[AnyEvent]:
+        return self._sink.events
+
+    @property
+    def violations(self) -> list[Violation]:
+        """Invariants that did not hold so far."""
+        return self._monitor.violations
+
+    @property
+    def now_us(self) -> int:
+        return self._world.kernel.now - self._run.up_us
+
+    @property
+    def up_us(self) -> int:
+        """When the cluster was up, in the trace's own time."""
+        return self._run.up_us
+
+    # -- acts --------------------------------------------------------------------------------------
+
+    def do(self, *stimuli: Stimulus) -> None:
+        """Apply them now, one after the other. Raises NotDone."""
+        self._act(Act(self.now_us, stimuli))
+
+    def let(self, us: int, told: Told | None = None) -> None:
+        """Let time go on; `told` hears now and then how far it is."""
+        self._act(Act(self.now_us + us), told)
+
+    def step(
+        self, is_wanted: Callable[[Sequence[AnyEvent]], bool], told: Told | None = None
+    ) -> bool:
+        """Let time go on until something wanted is among the events of a moment; False: nothing
+        was, for a whole minute."""
+        end_us, found = self.now_us + LONGEST_STEP_US, False
+        try:
+            while not found and self.now_us < end_us:
+                before = len(self._sink.events)
+                self._to(self.now_us + SLICE_US)
+                found = is_wanted(self._sink.events[before:])
+                if told is not None:
+                    told(self.now_us)
+        except KeyboardInterrupt:
+            self._again()
+            raise
+        self.acts.append(Act(self.now_us))
+        return found
+
+    def undo(self) -> Act | None:
+        """Take the last act back; None: there is none."""
+        if not self.acts:
+            return None
+        act = self.acts.pop()
+        self._again()
+        return act
+
+    def _act(self, act: Act, told: Told | None = None) -> None:
+        """Play it, and remember it. An act that cannot be carried out has not been."""
+        try:
+            self._play(act, told)
+        except BaseException as error:
+            self._again()
+            if not isinstance(error, Exception):
+                raise
+            raise NotDone(f"{error}") from error
+        self.acts.append(act)
+
+    def _again(self) -> None:
+        """Everything once more, up to here."""
+        self._world.close()
+        self._begin()
+        for act in self.acts:
+            self._play(act)
+
+    def _play(self, act: Act, told: Told | None = None) -> None:
+        for stimulus in act.stimuli:
+            self._run.apply(stimulus)
+            self._run.run_to(act.at_us)
+        while told is not None and self.now_us + TELL_EVERY_US < act.at_us:
+            self._to(self.now_us + TELL_EVERY_US)
+            told(self.now_us)
+        self._to(act.at_us)
+
+    def _to(self, at_us: int) -> None:
+        """Let time go on, with what the workload has due until then."""
+        while self._due and self._due[0].at_us <= at_us:
+            step = self._due.pop(0)
+            self._run.run_to(step.at_us)
+            self._run.apply(step.stimulus)
+        self._run.run_to(at_us)
+
+    # -- what was done -----------------------------------------------------------------------------
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What was done by hand, as a scenario has it."""
+        return tuple(Step(act.at_us, one, fault=True) for act in self.acts for one in act.stimuli)
+
+    @property
+    def standing(self) -> list[Stimulus]:
+        """What was done and would be undone by something that was not done since, in order."""
+        found: list[Stimulus] = []
+        for step in self.steps:
+            found = [one for one in found if one.healed() != step.stimulus]
+            if step.stimulus.healed() not in (None, step.stimulus):
+                found.append(step.stimulus)
+        return found

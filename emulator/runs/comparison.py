@@ -1,0 +1,259 @@
+"""The same scenario through two variants (versions, propagation paths, settings), in figures.
+
+Owns what is measured of one run (`Measured`, small enough to come out of another process) and how
+the runs of a variant become one set of figures: samples are put together before percentiles are
+taken, counts are summed. All of it is read from the trace. It must not know what the variants
+differ in, nor who shows the figures.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from emulator.invariants.base import Monitor, Violation
+from emulator.runs.perform import SIMULATED, Recognise
+from emulator.runs.play import Outcome, PlayOptions, play
+from emulator.runs.summary import Quantiles, quantiles
+from emulator.scenario.load import LoadedScenario
+from emulator.trace.events import AnyEvent
+from emulator.trace.handlers import Dispatch
+from emulator.trace.sink import Sink
+from emulator.trace.state import Observed
+from emulator.trace.state.answers import Answers
+from emulator.trace.state.beliefs import Facts
+from emulator.trace.state.propagation import Propagation
+from emulator.trace.state.zookeeper_load import Load, ZooKeeperLoad
+
+CURVE_POINTS = 201
+SAMPLES = ("effective_us", "controller_us", "metadata_us", "produce_us")
+
+
+class Variant(msgspec.Struct, frozen=True):
+    """One side of the comparison: what it is called, the scenario as this side plays it, the
+    settings of the command line, and the command that plays one seed of it alone."""
+
+    name: str
+    scenario: LoadedScenario
+    sets: tuple[str, ...] = ()
+    repeat: Callable[[int], str] = str
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """One run; samples in microseconds, in the order of the trace."""
+
+    seed: int
+    effective_us: list[int]
+    controller_us: list[int]
+    metadata_us: list[int]
+    produce_us: list[int]
+    stale_us: int
+    stale_us_max: int
+    no_answer_us: int
+    counts: dict[str, int]
+    leader: Load
+    controller: Load
+    stuck: list[str]
+    hazards: list[str]
+    broken: list[str]
+    late: bool = False
+    kernel_late_us_max: int = 0
+
+
+class Meter:
+    """Listens to one run."""
+
+    def __init__(self, scenario: LoadedScenario) -> None:
+        settings = {**scenario.running().values, **scenario.settings}
+        self.observed = Observed([boot.broker for boot in scenario.boots], settings)
+        self.monitor = Monitor(Facts(self.observed.partitions, self.observed.logs))
+        self.propagation = Propagation()
+        self.load = ZooKeeperLoad()
+        self.answers = Answers()
+        self._dispatch = Dispatch((self.propagation, self.load, self.answers))
+
+    def __call__(self, event: AnyEvent) -> None:
+        self.observed(event)
+        self.monitor(event)
+        self._dispatch(event)
+
+    def measured(
+        self, seed: int, events: Sequence[Any], recognise: Recognise, late: tuple[bool, int]
+    ) -> Measured:
+        """The run is over. `late`: whether the kernel was too late to tell, and by how much."""
+        now_us = self.observed.clock.now_us
+        violations: list[Violation] = list(self.monitor.at_end())
+        hazards = [recognise(violation, events) for violation in violations]
+        return Measured(
+            seed=seed,
+            effective_us=self.propagation.effective_us,
+            controller_us=self.propagation.controller_us,
+            metadata_us=self.propagation.metadata_us,
+            produce_us=self.answers.took_us,
+            stale_us=self.observed.metadata.stale_us_sum(now_us),
+            stale_us_max=self.observed.metadata.stale_us_max(now_us),
+            no_answer_us=self.answers.gap_us_max,
+            counts=self._counts(),
+            leader=self.load.leader,
+            controller=self.load.controller,
+            stuck=[str(partition) for partition in self.propagation.stuck(now_us)],
+            hazards=[hazard for hazard in hazards if hazard],
+            broken=[
+                v.invariant for v, hazard in zip(violations, hazards, strict=True) if not hazard
+            ],
+            late=late[0],
+            kernel_late_us_max=late[1],
+        )
+
+    def _counts(self) -> dict[str, int]:
+        counts, records = self.observed.counts, self.observed.records
+        return {
+            "isr_changes": counts.isr_changes,
+            "isr_shrinks": counts.shrinks.total(),
+            "isr_expands": counts.expands.total(),
+            "rejected_updates": self.propagation.rejected,
+            "cas_conflicts": counts.conflicts,
+            "notifications": counts.notifications,
+            "alter_isr_requests": counts.alter_isr_requests,
+            "update_metadata_requests": counts.update_metadata_requests,
+            "changes_never_shown": self.observed.metadata.never_shown,
+            "changes_not_yet_known": self.propagation.awaited(),
+            "sessions_expired": len(self.observed.sessions.expired),
+            "controller_elections": counts.controller_elections,
+            "leader_elections": counts.leader_elections,
+            "acknowledged": records.acknowledged.total(),
+            "refused": records.refused.total(),
+            "lost": records.lost(),
+        }
+
+
+def play_measured(
+    variant: Variant, options: PlayOptions, recognise: Recognise
+) -> tuple[Measured, Outcome]:
+    """Play one seed without keeping it."""
+    sink, meter = Sink(), Meter(variant.scenario)
+    sink.listen(meter)
+    outcome = play(variant.scenario, options, sink)
+    tolerated_us = variant.scenario.kernel_late_ms * 1000 * options.time_scale
+    too_late = options.zookeeper != SIMULATED and outcome.kernel_late_us_max > tolerated_us
+    late = too_late, outcome.kernel_late_us_max
+    return meter.measured(options.seed, sink.events, recognise, late), outcome
+
+
+# -- figures ---------------------------------------------------------------------------------------
+
+
+class Traffic(msgspec.Struct, frozen=True):
+    """What ISR changes made somebody send to ZooKeeper, and per ISR change."""
+
+    writes: int
+    reads: int
+    watches: int
+    bytes: int
+    per_change: dict[str, float | None]
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """One variant over all its seeds, as `compare.json` has it. Times in milliseconds."""
+
+    profile: str
+    propagation: str
+    settings: dict[str, str]
+    runs: int
+    effective_ms: Quantiles
+    controller_ms: Quantiles
+    metadata_ms: Quantiles
+    produce_ms: Quantiles
+    stale_metadata_ms: dict[str, float]
+    no_acknowledgement_ms_max: float
+    counts: dict[str, int]
+    zookeeper: dict[str, Traffic]
+    stuck_partitions: int
+    stuck: dict[str, int]
+    hazards: dict[str, int]
+    broken_invariants: dict[str, int]
+    runs_too_late: int
+    kernel_late_ms_max: float
+    run_directory: str | None = None
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of `compare.json`. `seeds`: how many both sides have played."""
+
+    scenario: str
+    first_seed: int
+    seeds: int
+    zookeeper: str
+    time_scale: int
+    paths: dict[str, Figures]
+    broken_off: bool
+    repeat: str
+
+
+def figures(variant: Variant, runs: Sequence[Measured], directory: Path | None = None) -> Figures:
+    """All runs of a variant together."""
+    counts: Counter[str] = Counter()
+    for run in runs:
+        counts.update(run.counts)
+    changes = counts["isr_changes"]
+    profile = variant.scenario.running()
+    stuck = Counter(partition for run in runs for partition in run.stuck)
+    return Figures(
+        profile=profile.name,
+        propagation=profile.propagation,
+        settings=dict(variant.scenario.settings),
+        runs=len(runs),
+        **{f"{name[:-3]}_ms": quantiles(samples(runs, name)) for name in SAMPLES},
+        stale_metadata_ms={
+            "per_run": _ms(sum(run.stale_us for run in runs) // max(len(runs), 1)),
+            "max": _ms(max((run.stale_us_max for run in runs), default=0)),
+        },
+        no_acknowledgement_ms_max=_ms(max((run.no_answer_us for run in runs), default=0)),
+        counts={name: counts[name] for name in (runs[0].counts if runs else ())},
+        zookeeper={
+            "leader": _traffic((run.leader for run in runs), changes),
+            "controller": _traffic((run.controller for run in runs), changes),
+        },
+        stuck_partitions=stuck.total(),
+        stuck=dict(sorted(stuck.items())),
+        hazards=_count(name for run in runs for name in run.hazards),
+        broken_invariants=_count(name for run in runs for name in run.broken),
+        runs_too_late=sum(run.late for run in runs),
+        kernel_late_ms_max=_ms(max((run.kernel_late_us_max for run in runs), default=0)),
+        run_directory=None if directory is None else str(directory),
+    )
+
+
+def samples(runs: Iterable[Measured], name: str) -> list[int]:
+    """One of `SAMPLES`, of all runs."""
+    return [us for run in runs for us in getattr(run, name)]
+
+
+def curve(runs: Iterable[Measured], name: str) -> list[float]:
+    """Samples as a distribution: `CURVE_POINTS` of them in order (milliseconds), or all of them."""
+    ordered = sorted(samples(runs, name))
+    if len(ordered) > CURVE_POINTS:
+        last = len(ordered) - 1
+        ordered = [ordered[i * last // (CURVE_POINTS - 1)] for i in range(CURVE_POINTS)]
+    return [_ms(us) for us in ordered]
+
+
+def _count(names: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(names).items()))
+
+
+def _traffic(loads: Iterable[Load], changes: int) -> Traffic:
+    sums = dict.fromkeys(Load.__struct_fields__, 0)
+    for load in loads:
+        for name in sums:
+            sums[name] += getattr(load, name)
+    each = {name: round(n / changes, 3) if changes else None for name, n in sums.items()}
+    return Traffic(**sums, per_change=each)
+
+
+def _ms(us: int) -> float:
+    return us // 1000 if us % 1000 == 0 else us / 1000

@@ -1,0 +1,100 @@
+"""A run's first and last row in a data set: what was run, and what came of it.
+
+Owns how a scenario, a seed and a summary become these rows, for whoever writes runs into a data set
+(`isr run`, `isr fuzz`, `isr sweep`). It must not know files or Parquet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from emulator.runs.summary import VERDICTS, Summary
+from emulator.scenario.schema import Scenario
+from emulator.scenario.settings import overrides
+from emulator.trace.rows import Figure, RunBegan, RunEnded, Setting, Violated
+
+FAILED = "failed"
+"""The verdict of a run that ended with an exception: a fault of ours, not of the cluster."""
+
+
+def propagation_of(scenario: Scenario) -> str:
+    """Which way ISR changes take in this cluster: `zk` or `rpc`."""
+    return scenario.running().propagation
+
+
+def began(
+    scenario: Scenario,
+    seed: int,
+    *,
+    zookeeper: str = "simulated",
+    sets: Sequence[str] = (),
+    replay: str = "",
+    traced: bool = True,
+) -> RunBegan:
+    """The first row. `sets`, each KEY=VALUE, were chosen for this run; so were guards that are
+    switched."""
+    every = {**scenario.running().values, **scenario.settings}
+    chosen = {**overrides(tuple(sets))}
+    chosen |= {f"guard:{name}": "on" if on else "off" for name, on in scenario.guards.items()}
+    return RunBegan(
+        *(-1, 0, 0, "", -1),
+        seed=f"{seed:#x}",
+        zookeeper=zookeeper,
+        settings=tuple(Setting(name, str(value)) for name, value in sorted(every.items())),
+        chosen=tuple(Setting(name, value) for name, value in sorted(chosen.items())),
+        replay=replay,
+        traced=traced,
+    )
+
+
+def ended(summary: Summary) -> RunEnded:
+    """The last row, from the run's summary. What depends on the machine is left out."""
+    t_us = round(summary.virtual_ms * 1000)
+    broken = tuple(
+        _violated(v.invariant, v.text, v.hazard, v.partition, v.broker) for v in summary.violations
+    )
+    return RunEnded(
+        *(-1, t_us, 0, "", -1),
+        verdict=summary.verdict,
+        interrupted=summary.interrupted,
+        figures=tuple(_figures(msgspec.to_builtins(summary))),
+        violations=broken,
+    )
+
+
+def ended_with(
+    broken: Sequence[tuple[str, str, str, str | None, int]], t_us: int, *, cut_short: bool = False
+) -> RunEnded:
+    """The last row of a run without a summary: what was `broken` (invariant, text, hazard,
+    partition, broker); `cut_short`, it ended with an exception."""
+    verdict = FAILED if cut_short else VERDICTS[not broken]
+    violations = tuple(_violated(*one) for one in broken)
+    return RunEnded(*(-1, t_us, 0, "", -1), verdict, False, (), violations)
+
+
+def _violated(
+    invariant: str, text: str, hazard: str, partition: str | None, broker: int
+) -> Violated:
+    topic, _, number = (partition or "").rpartition("-")
+    if not number.isdecimal():
+        return Violated(invariant, text, hazard, None, None, broker)
+    return Violated(invariant, text, hazard, topic, int(number), broker)
+
+
+_MACHINE = frozenset({"wall_ms", "kernel_late_ms_max", "kernel_was_late", "time_scale", "seed"})
+
+
+def _figures(summary: Mapping[str, Any], prefix: str = "") -> list[Figure]:
+    """Every number of the summary; those of `propagation_ms` as `propagation_ms_p50`."""
+    found: list[Figure] = []
+    for name, value in summary.items():
+        if name in _MACHINE or name in ("metrics", "refused_by_error", "settings"):
+            continue
+        if isinstance(value, dict):
+            found += _figures(value, f"{name}_")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            found.append(Figure(prefix + name, float(value)))
+    return found

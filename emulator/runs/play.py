@@ -1,0 +1,302 @@
+"""Plays a scenario in a world, stretch by stretch: bring the cluster up, then one stimulus after
+the other.
+
+The same steps in both worlds. `Run` can be driven by hand (a search forks between stretches);
+`play` does it all. Knows no scenario by name and no output.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from emulator.kernel.scheduler import Kernel
+from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.schema import Boot, Scenario, Step
+from emulator.scenario.units import show_us
+from emulator.trace import events
+from emulator.trace.sink import Sink
+from emulator.worlds.cluster import Cluster
+from emulator.worlds.errors import DidNotComeUp, TooFast
+from emulator.worlds.gc_tuning import rare_collections
+from emulator.worlds.latency import Latencies
+from emulator.worlds.live import LiveWorld
+from emulator.worlds.simulated import SimulatedWorld
+
+if TYPE_CHECKING:
+    from emulator.worlds.processes.world import ProcessWorld
+
+SIMULATED = "simulated"
+OF_PROCESSES = ("processes", "containers", "compose")
+"""Targets whose brokers are processes of their own."""
+UP_AFTER_FIRST_REGISTRATION_US = 3_000_000
+BRING_UP_LIMIT_US = 120_000_000
+BRING_UP_WALL_US = 10_000_000
+"""Scaled time is given this much of the wall clock at least: processes do not start any faster."""
+_SLICE_US = 20_000
+REPLICA_MANAGER = "boot.replica_manager_to_registration"
+REPLICA_MANAGER_LATE = "boot.replica_manager_to_late_registration"
+"""Where the registration comes last (<= 1.0)."""
+
+World: TypeAlias = "SimulatedWorld | LiveWorld | ProcessWorld"
+
+
+class PlayOptions(msgspec.Struct, kw_only=True):
+    """How to play. `zookeeper` is `simulated`, `embedded`, or `HOST:PORT[,…][/chroot]`; `target` is
+    one of OF_PROCESSES where each broker is to be one (otherwise `zookeeper` says it);
+    `on_progress` is called about ten times per second of wall clock with the world's time."""
+
+    seed: int
+    zookeeper: str = SIMULATED
+    target: str = ""
+    time_scale: int = 1
+    data_dir: Path | None = None
+    on_progress: Callable[[int], None] | None = None
+
+
+class Outcome(msgspec.Struct):
+    """What is known when the play is over."""
+
+    virtual_us: int
+    wall_ms: int
+    kernel_late_us_max: int
+    interrupted: bool
+
+
+class Run:
+    """One play, stretch by stretch."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.scenario = world, world.scenario
+        self.kernel: Kernel = world.kernel
+        self.cluster: Cluster = world.cluster
+        self.up_us = 0
+        self.limit_us = BRING_UP_LIMIT_US
+        self.stretch = 0
+        self._prepared = 0
+        self.cluster.on_start = self.start_again
+
+    # -- up ---------------------------------------------------------------------------------------
+
+    def bring_up(self) -> None:
+        """Boot the brokers. Where registrations have their moments, `up` is at its own too;
+        otherwise each broker starts when the one before it has, and `up` is when all know all."""
+        if self._is_recorded:
+            self._boot_by_registration(self.scenario.boots)
+        else:
+            self._boot_one_by_one()
+        self.kernel.current, self.kernel.cause = None, -1
+        self.kernel.emit(events.Stimulus, 0, "up", "{}")
+
+    def start_again(self, broker: int, registered_ms: int | None) -> None:
+        """A broker's next process; where its registration has a moment, its boot has a plan."""
+        self.world.latencies.forget(f"broker-{broker}")
+        if registered_ms is None:
+            self.cluster.start(broker)
+            return
+        registered_us = self.up_us + registered_ms * 1000
+        launched_us = self.kernel.now
+        start_us, plan = self._boot_plan(broker, launched_us, registered_us)
+        lane = self.kernel.world.lane("world")
+        lane.call_at(max(start_us, self.kernel.now), partial(self.cluster.start, broker, plan))
+
+    @property
+    def _is_recorded(self) -> bool:
+        """Whether a real cluster was put through this: registrations have their moments."""
+        return any(boot.registered_us is not None for boot in self.scenario.boots)
+
+    def _boot_by_registration(self, boots: Sequence[Boot]) -> None:
+        first_us = min(boot.registered_us or 0 for boot in boots)
+        self.up_us = self.kernel.now + UP_AFTER_FIRST_REGISTRATION_US - first_us
+        for boot in boots:
+            at_us = self.up_us + (boot.registered_us or 0)
+            launched_us = None if boot.launched_us is None else self.up_us + boot.launched_us
+            start_us, plan = self._boot_plan(boot.broker, launched_us, at_us)
+            lane = self.kernel.world.lane("world")
+            lane.call_at(start_us, partial(self.cluster.start, boot.broker, plan))
+        self.kernel.run(self.up_us)
+
+    def _boot_plan(
+        self, broker: int, launched_us: int | None, registered_us: int
+    ) -> tuple[int, dict[str, int]]:
+        late = self.scenario.running(broker).zookeeper_client == "zkclient"
+        replica_manager = REPLICA_MANAGER_LATE if late else REPLICA_MANAGER
+        latencies = self.world.latencies
+        return boot_plan(broker, launched_us, registered_us, latencies, replica_manager)
+
+    def _boot_one_by_one(self) -> None:
+        for boot in self.scenario.boots:
+            self.kernel.current, self.kernel.cause = None, -1
+            node = self.cluster.start(boot.broker)
+            self._run_until(partial(getattr, node, "started"))
+        self._run_until(lambda: self.cluster.is_up)
+        self.up_us = self.kernel.now
+
+    def _run_until(self, condition: Callable[[], bool]) -> None:
+        limit_us = self.kernel.now + self.limit_us
+        while not condition():
+            if self.kernel.now >= limit_us:
+                raise DidNotComeUp(f"the cluster did not come up within {show_us(self.limit_us)}")
+            self.kernel.run(self.kernel.now + _SLICE_US)
+
+    # -- stretches --------------------------------------------------------------------------------
+
+    @property
+    def over(self) -> bool:
+        """All stimuli were applied."""
+        return self.stretch >= len(self.scenario.steps)
+
+    def next_stimulus(self) -> None:
+        """Run until the next stimulus, and apply it."""
+        step = self.scenario.steps[self.stretch]
+        self._run_up_to(step)
+        self.stretch += 1
+        self.apply(step.stimulus)
+
+    def next_stretch(self) -> None:
+        """Apply the next stimulus, and run until just before the one after it (or to the end)."""
+        self.next_stimulus()
+        if self.over:
+            self.run_to(self.scenario.duration_us)
+        else:
+            self._run_up_to(self.scenario.steps[self.stretch])
+
+    def _run_up_to(self, step: Step) -> None:
+        """Until just before a stimulus; a recording's driver shares the cores with its cluster."""
+        if self._prepared <= self.stretch and self._is_recorded:
+            self._prepared = self.stretch + 1
+            self.world.prepare(step.stimulus.name, self.up_us + step.at_us)
+        self.run_to(step.at_us)
+
+    def apply(self, stimulus: Stimulus) -> None:
+        """Do something to the cluster now; from here on everything is drawn anew."""
+        self.world.chance.next_stretch()
+        self.cluster.apply(stimulus)
+
+    def run_to(self, at_us: int) -> None:
+        """Let time go on to a moment since `up`."""
+        self.kernel.run(self.up_us + at_us)
+
+    def play(self) -> None:
+        """Everything, from boot to end."""
+        self.bring_up()
+        while not self.over:
+            self.next_stretch()
+        self.run_to(self.scenario.duration_us)
+
+
+def boot_plan(
+    broker: int,
+    launched_us: int | None,
+    registered_us: int,
+    latencies: Latencies,
+    replica_manager: str = REPLICA_MANAGER,
+) -> tuple[int, dict[str, int]]:
+    """(start, moments of steps) of a boot whose registration is created at `registered_us`: what
+    comes before is drawn backwards from there; what comes after goes with how long it took since
+    the launch, where that is known."""
+    actor = f"broker-{broker}"
+    if launched_us is not None:
+        latencies.took_to_boot(actor, registered_us - launched_us)
+
+    replica_manager_us = registered_us - latencies(replica_manager, actor)
+    plan = {"replica_manager": replica_manager_us, "register": registered_us}
+    start_us = registered_us - latencies("boot.to_registration", actor)
+    return min(start_us, replica_manager_us - 300_000), plan
+
+
+def play(scenario: Scenario, options: PlayOptions, sink: Sink) -> Outcome:
+    """Play a scenario from boot to end. A KeyboardInterrupt ends it in an orderly way."""
+    began = time.monotonic()
+    if options.zookeeper == SIMULATED:
+        return _simulated(scenario, options, sink, began)
+    with _data_dir(options.data_dir) as data_dir:
+        if options.target in OF_PROCESSES:
+            return _as_processes(scenario, options, sink, data_dir)
+        with LiveWorld(
+            scenario,
+            options.seed,
+            sink,
+            zookeeper=options.zookeeper,
+            data_dir=data_dir,
+            time_scale=options.time_scale,
+        ) as world:
+            world.clock.on_idle = options.on_progress
+            run = Run(world)
+            run.limit_us = max(run.limit_us, BRING_UP_WALL_US * options.time_scale)
+            try:
+                return _outcome(world, began, interrupted=_interrupted(run))
+            except DidNotComeUp as error:
+                if options.time_scale == 1:
+                    raise
+                raise TooFast(options.time_scale, str(error)) from None
+
+
+@contextmanager
+def _data_dir(given: Path | None) -> Iterator[Path]:
+    """A folder of its own is made only where none is given: whoever is killed leaves it."""
+    if given is not None:
+        yield given
+        return
+    with TemporaryDirectory() as scratch:
+        yield Path(scratch) / "zookeeper"
+
+
+def _as_processes(scenario: Scenario, options: PlayOptions, sink: Sink, data_dir: Path) -> Outcome:
+    from emulator.worlds.processes.world import ProcessWorld
+
+    began = time.monotonic()
+    with ProcessWorld(scenario, options.seed, sink, data_dir, options.target) as world:
+        world.clock.on_idle = options.on_progress
+        return _outcome(world, began, interrupted=_interrupted(Run(world)))
+
+
+def _simulated(scenario: Scenario, options: PlayOptions, sink: Sink, began: float) -> Outcome:
+    world = SimulatedWorld(scenario, options.seed, sink)
+    if options.on_progress is not None:
+        _tick(world, options.on_progress)
+    try:
+        with rare_collections():
+            return _outcome(world, began, interrupted=_interrupted(Run(world)))
+    finally:
+        world.close()
+
+
+def _tick(world: SimulatedWorld, on_progress: Callable[[int], None]) -> None:
+    """Virtual time: look at the wall clock now and then, and report ten times a second."""
+    lane = world.kernel.process("progress").lane("progress")
+    reported = time.monotonic()
+
+    def tick() -> None:
+        nonlocal reported
+        now = time.monotonic()
+        if now - reported > 0.1:
+            reported = now
+            on_progress(world.kernel.now)
+        lane.call_later(100_000, tick)
+
+    tick()
+
+
+def _interrupted(run: Run) -> bool:
+    try:
+        run.play()
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def _outcome(world: World, began: float, *, interrupted: bool) -> Outcome:
+    return Outcome(
+        virtual_us=world.kernel.now,
+        wall_ms=int((time.monotonic() - began) * 1000),
+        kernel_late_us_max=world.kernel.late_us_max,
+        interrupted=interrupted,
+    )

@@ -1,0 +1,107 @@
+"""The same run again: what a run directory says of how it was made, and whether it comes out again.
+
+Only what was played in virtual time repeats literally: there the seed decides everything that may
+be chosen. Owns reading a run directory back as something to perform. It must not know how two
+traces are told apart on a screen.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from emulator.runs.perform import SIMULATED, OnProgress, Request, perform
+from emulator.runs.run_directory import RUN, SCENARIO, SUMMARY, TRACE, versions
+from emulator.scenario.document import read_text
+from emulator.scenario.errors import UserError
+from emulator.scenario.load import loads
+from emulator.scenario.version import Chosen
+from emulator.trace.difference import Compared, compare_traces
+
+PLATFORM = ("platform",)
+"""What a run does not depend on."""
+
+
+class About(msgspec.Struct, frozen=True):
+    """Of `run.json`, what a repetition needs."""
+
+    scenario: str
+    seed: int
+    zookeeper: str
+    profile: str = ""
+    guards: dict[str, str] = {}
+    propagation: str = ""
+    set: tuple[str, ...] = ()
+    repeat: str = ""
+    versions: dict[str, str] = {}
+
+
+class Again(NamedTuple):
+    """A run that was played again. `cut_short`: the first one was broken off, so that its trace is
+    only a beginning."""
+
+    compared: Compared
+    directory: Path
+    cut_short: bool
+
+
+def about_run(directory: Path) -> About:
+    """How a run was made. Raises UserError."""
+    file = directory / RUN
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=About)
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read: {error.strerror}") from None
+    except msgspec.DecodeError as error:
+        raise UserError(f"{file}: does not say how the run was made: {error}") from None
+
+
+def request_of(directory: Path, about: About, base: Path) -> Request:
+    """What to perform to have this run again, below `base`. Raises UserError."""
+    if about.zookeeper != SIMULATED:
+        raise UserError(
+            f"{directory}: was played live (ZooKeeper {about.zookeeper}): only a run in virtual "
+            "time repeats literally"
+        )
+    file = directory / SCENARIO
+    switches = tuple(f"{name}={state}" for name, state in about.guards.items())
+    chosen = Chosen(about.profile, switches, about.propagation)
+    scenario = loads(read_text(file, str(file)), about.scenario, str(file), about.set, chosen)
+    return Request(
+        scenario=scenario,
+        seed=about.seed,
+        zookeeper=SIMULATED,
+        sets=about.set,
+        repeat=about.repeat,
+        base=base,
+    )
+
+
+def other_versions(about: About) -> dict[str, tuple[str, str]]:
+    """What the run was made with that is another now: name to (then, now)."""
+    now = versions()
+    names = sorted({*about.versions, *now} - {*PLATFORM})
+    both = {name: (about.versions.get(name, "none"), now.get(name, "none")) for name in names}
+    return {name: pair for name, pair in both.items() if pair[0] != pair[1]}
+
+
+def play_again(directory: Path, request: Request, on_progress: OnProgress | None = None) -> Again:
+    """Perform it, and hold the traces against each other."""
+    again = perform(request, on_progress).directory
+    compared = compare_traces(directory / TRACE, again / TRACE)
+    broken_off = _was_broken_off(directory)
+    difference = compared.difference
+    if broken_off and difference is not None and difference.first is None:
+        compared = Compared(compared.events, None)
+    return Again(compared, again, broken_off)
+
+
+def _was_broken_off(directory: Path) -> bool:
+    """By the user (its summary says so), or killed (there is no summary)."""
+    try:
+        summary = msgspec.json.decode((directory / SUMMARY).read_bytes(), type=dict[str, object])
+    except (OSError, msgspec.DecodeError):
+        return True
+    return bool(summary.get("interrupted"))

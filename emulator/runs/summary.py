@@ -1,0 +1,283 @@
+"""A run in numbers: the progress line while it goes on, `summary.json` at its end, Kafka's metrics.
+
+Owns the names under which figures are given (documented in `docs/summary.md`) and their units. All
+of them come from `scenario.observed`, which reads the trace; nothing is counted here, and nothing
+is known of the world that made the trace.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from emulator.scenario.expectations.base import Finding, verdict
+from emulator.scenario.schema import Expectation
+from emulator.trace.state import Observed
+
+VERDICTS = {True: "held", False: "not held", None: "unknown"}
+_SERVER = "kafka.server:type=ReplicaManager,name="
+_FETCHERS = "kafka.server:type=ReplicaFetcherManager,clientId=Replica,name="
+_CONTROLLER = "kafka.controller:type=KafkaController,name="
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """Smallest, middle and greatest of some times in milliseconds; all None when there are none."""
+
+    min: float | None = None
+    p50: float | None = None
+    max: float | None = None
+
+
+class Quantiles(msgspec.Struct, frozen=True):
+    """Of some times in milliseconds; all None when there are none. `p95`: the least of them that 95
+    of 100 do not exceed."""
+
+    count: int
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    max: float | None = None
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """An expectation with its answer (null: unknown) and what was seen."""
+
+    text: str
+    held: bool | None
+    seen: str
+
+
+class Violated(msgspec.Struct, frozen=True):
+    """An invariant that did not hold; `hazard`: what Kafka itself gets wrong there (empty: nothing,
+    the fault is ours); `facts`, `chain`: numbers (seq) of the events that contradict each other,
+    and of those that led to the later one."""
+
+    invariant: str
+    text: str
+    hazard: str
+    partition: str | None
+    broker: int
+    facts: tuple[int, int]
+    chain: tuple[int, ...]
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a run beside its trace."""
+
+    scenario: str
+    seed: int
+    profile: str
+    zookeeper: str
+    time_scale: int
+    settings: dict[str, str]
+    run_directory: str
+    virtual_us: int
+    wall_ms: int
+    kernel_late_us_max: int
+    interrupted: bool
+    kernel_was_late: bool
+    violations: tuple[Violated, ...] = ()
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of `summary.json`. Times in milliseconds."""
+
+    scenario: str
+    seed: int
+    profile: str
+    zookeeper: str
+    time_scale: int
+    settings: dict[str, str]
+    verdict: str
+    interrupted: bool
+    expectations: list[Judged]
+    violations: tuple[Violated, ...]
+    isr_changes: int
+    isr_shrinks: int
+    isr_expands: int
+    failed_isr_updates: int
+    conflicts: int
+    notifications: int
+    notifications_per_change: float | None
+    propagation_ms: Spread
+    propagation_samples: int
+    never_shown: int
+    not_yet_shown: int
+    stale_metadata_ms_max: float
+    under_min_isr_ms: float
+    acknowledged: int
+    refused: int
+    refused_by_error: dict[str, int]
+    lost: int
+    lost_acks_1: int
+    controller_elections: int
+    leader_elections: int
+    unclean_elections: int
+    sessions_expired: int
+    control_requests_refused: int
+    truncations: int
+    records_truncated: int
+    malformed_znodes: int
+    failed_threads: int
+    metrics: dict[str, dict[str, float]]
+    events: int
+    virtual_ms: float
+    wall_ms: int
+    kernel_late_ms_max: float
+    kernel_was_late: bool
+    run_directory: str
+
+
+def summarize(run: Run, observed: Observed, findings: list[tuple[Expectation, Finding]]) -> Summary:
+    """All figures of a run that is over."""
+    counts, records, end_us = observed.counts, observed.records, observed.clock.now_us
+    changes = counts.isr_changes
+    return Summary(
+        scenario=run.scenario,
+        seed=run.seed,
+        profile=run.profile,
+        zookeeper=run.zookeeper,
+        time_scale=run.time_scale,
+        settings=run.settings,
+        verdict=VERDICTS[_verdict(run, findings)],
+        interrupted=run.interrupted,
+        expectations=[_judged(run, e, found) for e, found in findings],
+        violations=run.violations,
+        isr_changes=changes,
+        isr_shrinks=counts.shrinks.total(),
+        isr_expands=counts.expands.total(),
+        failed_isr_updates=counts.failed.total(),
+        conflicts=counts.conflicts,
+        notifications=counts.notifications,
+        notifications_per_change=round(counts.notifications / changes, 4) if changes else None,
+        propagation_ms=spread(observed.metadata.delays_us),
+        propagation_samples=len(observed.metadata.delays_us),
+        never_shown=observed.metadata.never_shown,
+        not_yet_shown=observed.metadata.awaited(),
+        stale_metadata_ms_max=_ms(observed.metadata.stale_us_max(end_us)),
+        under_min_isr_ms=_ms(observed.isr_times.under_min_isr_us(end_us)),
+        acknowledged=records.acknowledged.total(),
+        refused=records.refused.total(),
+        refused_by_error=_by_error(observed),
+        lost=records.lost(),
+        lost_acks_1=records.lost(acks="1"),
+        controller_elections=counts.controller_elections,
+        leader_elections=counts.leader_elections,
+        unclean_elections=counts.unclean_elections,
+        sessions_expired=len(observed.sessions.expired),
+        control_requests_refused=counts.control_requests_refused,
+        truncations=observed.logs.truncations,
+        records_truncated=observed.logs.truncated,
+        malformed_znodes=counts.malformed_znodes,
+        failed_threads=counts.failed_threads,
+        metrics=kafka_metrics(observed),
+        events=counts.events,
+        virtual_ms=_ms(run.virtual_us),
+        wall_ms=run.wall_ms,
+        kernel_late_ms_max=_ms(run.kernel_late_us_max),
+        kernel_was_late=run.kernel_was_late,
+        run_directory=run.run_directory,
+    )
+
+
+def _verdict(run: Run, findings: list[tuple[Expectation, Finding]]) -> bool | None:
+    """A broken invariant is a fact, and a fault of ours unless it is a hazard of this version by
+    name; otherwise a run that was broken off, or whose kernel was late, proves nothing."""
+    if any(not one.hazard for one in run.violations):
+        return False
+    if run.interrupted or run.kernel_was_late:
+        return None
+    return verdict(found.held for _, found in findings)
+
+
+def _judged(run: Run, expectation: Expectation, found: Finding) -> Judged:
+    """What was still to come in a run that was broken off, nobody knows."""
+    return Judged(expectation.text, None if run.interrupted else found.held, found.seen)
+
+
+def _by_error(observed: Observed) -> dict[str, int]:
+    results = sorted({result for _, result in observed.records.refused})
+    return {result: observed.records.refusals(result=result) for result in results}
+
+
+def spread(times_us: list[int]) -> Spread:
+    """The middle one of an even number is the lower."""
+    if not times_us:
+        return Spread()
+    ordered = sorted(times_us)
+    middle = ordered[(len(ordered) - 1) // 2]
+    return Spread(_ms(ordered[0]), _ms(middle), _ms(ordered[-1]))
+
+
+def quantiles(times_us: list[int]) -> Quantiles:
+    """Each is one of the times (nearest rank): nothing is made up between two of them."""
+    if not times_us:
+        return Quantiles(0)
+    ordered = sorted(times_us)
+    at = (_ms(ordered[-(-len(ordered) * share // 100) - 1]) for share in (50, 95, 99, 100))
+    return Quantiles(len(ordered), *at)
+
+
+def kafka_metrics(observed: Observed) -> dict[str, dict[str, float]]:
+    """Kafka's MBeans (spec §4.7), summed over the brokers: meters with Count and MeanRate (per
+    second of the run), gauges with the Value at the end and, where it matters, the Max."""
+    counts, times, end_us = observed.counts, observed.isr_times, observed.clock.now_us
+    lags = observed.fetches.lag.values()
+    return {
+        f"{_SERVER}IsrShrinksPerSec": _meter(counts.shrinks.total(), end_us),
+        f"{_SERVER}IsrExpandsPerSec": _meter(counts.expands.total(), end_us),
+        f"{_SERVER}FailedIsrUpdatesPerSec": _meter(counts.failed.total(), end_us),
+        f"{_SERVER}PartitionCount": {"Value": len(observed.partitions.all)},
+        f"{_SERVER}UnderReplicatedPartitions": {
+            "Value": times.under_replicated,
+            "Max": times.under_replicated_max,
+        },
+        f"{_SERVER}UnderMinIsrPartitionCount": {
+            "Value": times.under_min_isr,
+            "Max": times.under_min_isr_max,
+        },
+        f"{_SERVER}AtMinIsrPartitionCount": {"Value": times.at_min_isr},
+        f"{_FETCHERS}MaxLag": {"Value": max(lags, default=0), "Max": observed.fetches.lag_max},
+        f"{_FETCHERS}MinFetchRate": {"Value": round(observed.fetches.min_rate(end_us), 3)},
+        f"{_CONTROLLER}OfflinePartitionsCount": {"Value": times.offline},
+    }
+
+
+def _meter(count: int, end_us: int) -> dict[str, float]:
+    return {"Count": count, "MeanRate": round(count * 1_000_000 / end_us, 4) if end_us else 0.0}
+
+
+def _ms(us: int) -> float:
+    return us // 1000 if us % 1000 == 0 else us / 1000
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """The progress line's figures, the same that the summary will have. Of brokers that are
+    processes nothing is told before the end: then the time is all that is known."""
+
+    at_us: int
+    under_replicated: int
+    isr_changes: int
+    notifications: int
+    conflicts: int
+    is_told: bool = True
+
+    @classmethod
+    def of(cls, observed: Observed, now_us: int = 0) -> Progress:
+        """The figures at this moment, `now_us` by the world's clock."""
+        if not observed.clock.now_us:
+            return cls(now_us, 0, 0, 0, 0, is_told=False)
+        return cls(
+            observed.clock.since_up(observed.clock.now_us),
+            observed.isr_times.under_replicated,
+            observed.counts.isr_changes,
+            observed.counts.notifications,
+            observed.counts.conflicts,
+        )
+
+
+def as_json(summary: Summary) -> dict[str, Any]:
+    """Plain values, as `summary.json` has them."""
+    found: dict[str, Any] = msgspec.to_builtins(summary)
+    return found

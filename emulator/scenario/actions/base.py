@@ -1,0 +1,249 @@
+"""The port from a stimulus to a world, and the registry of stimuli.
+
+A stimulus is a small frozen struct whose fields are its parameters, as a scenario or a recording
+writes them; its `apply` calls the world. A new one is a new file in this package with one or more
+subclasses of `Stimulus`; the file's classes register themselves under their tags. Nothing here
+knows which world it is.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import ClassVar, Literal, Protocol
+
+import msgspec
+
+from emulator.kernel.holds import Place
+from emulator.registry import classes_of
+from emulator.scenario.actions.drawing import Draw
+from zk.wire import When
+
+Ways = Literal["both", "to_peer", "from_peer"]
+"""The directions of a link that a fault is about, as its `broker` sees them."""
+
+
+ZOOKEEPER = "zookeeper"
+"""The service: the server, or all of them."""
+
+
+def names_of(servers: int) -> tuple[str, ...]:
+    """What ZooKeeper's servers are called: all of them, and each by its number if there are
+    more."""
+    return (ZOOKEEPER, *(f"{ZOOKEEPER}-{n + 1}" for n in range(servers if servers > 1 else 0)))
+
+
+class World(Protocol):
+    """What a world can be asked to do. Brokers are ids; `zookeeper` names the server. Times in
+    milliseconds."""
+
+    def pause(self, target: int | str) -> None:
+        """Stop a process as SIGSTOP does: a broker id, or `zookeeper`."""
+        ...
+
+    def resume(self, target: int | str) -> None: ...
+
+    def kill(self, broker: int) -> None:
+        """End a process as SIGKILL does."""
+        ...
+
+    def lose_from_disk(self, broker: int, what: str) -> None:
+        """A broker that has just been killed loses this of its disk: `nothing`, `unflushed`,
+        `disk`."""
+        ...
+
+    def fail_log_dir(self, broker: int, directory: int) -> None:
+        """Writes to a log directory of `broker` are errors."""
+        ...
+
+    def repair_log_dir(self, broker: int, directory: int) -> None: ...
+
+    def terminate(self, broker: int) -> None:
+        """Ask a process to end in an orderly way, as SIGTERM does."""
+        ...
+
+    def install(self, broker: int, profile: str, propagation: str) -> None:
+        """From its next process on the broker runs this version (empty: the one it has)."""
+        ...
+
+    def start_again(self, broker: int, registered_ms: int | None) -> None:
+        """A new process of a broker whose last one ended, or is about to."""
+        ...
+
+    def runs(self, broker: int) -> bool:
+        """Whether a process of the broker is there that is not about to end."""
+        ...
+
+    def cut(self, broker: int, peer: int | str, ways: Ways = "both") -> None:
+        """Stop the bytes between a broker and a peer (broker id or `zookeeper`); connections stay,
+        none is made."""
+        ...
+
+    def heal(self, broker: int, peer: int | str) -> None: ...
+
+    def expire_session(self, broker: int) -> None:
+        """Have ZooKeeper's server end the session of `broker`, if the server can be reached."""
+        ...
+
+    def forget_session(self, broker: int) -> None:
+        """Have a modelled server not know the session of `broker` any more; its ephemerals stay."""
+        ...
+
+    def end_session(self, broker: int) -> None:
+        """What a session held that was forgotten goes."""
+        ...
+
+    def fail_authentication(self, broker: int) -> None:
+        """Tell the ZooKeeper client of `broker` that it could not authenticate."""
+        ...
+
+    def stop_zookeeper(self) -> None:
+        """End the server's process as SIGKILL does; nothing if there is none."""
+        ...
+
+    def start_zookeeper(self) -> None:
+        """A new process of the server, on its data; nothing if there is one."""
+        ...
+
+    def strike_server(self, server: str, what: str) -> None:
+        """`pause`, `resume`, `stop` or `launch` one server of an ensemble."""
+        ...
+
+    def unplug(self, broker: int) -> None:
+        """Take the network away from a broker."""
+        ...
+
+    def plug_in(self, broker: int) -> None: ...
+
+    def drop_connection(self, broker: int, when: When, op: str | None, count: int) -> None:
+        """Break the connection of `broker` to ZooKeeper at its next `count` requests of this kind
+        (None: any), before or after each is applied; 0: at no more."""
+        ...
+
+    def delay(self, broker: int, peer: int | str, delay_ms: int) -> None:
+        """Add `delay_ms` to every message between the two, each way; 0 takes it away."""
+        ...
+
+    def link_latency(
+        self, broker: int, peer: int | str, ways: Ways, times_ms: tuple[int, int, int]
+    ) -> None:
+        """Let messages between the two take longer, by chance: least, typical, most."""
+        ...
+
+    def lose(self, broker: int, peer: int | str, ways: Ways, loss: float) -> None:
+        """Lose this share of the messages between the two, each time one is sent."""
+        ...
+
+    def narrow(self, broker: int, peer: int, ways: Ways, bytes_per_s: int) -> None:
+        """Let no more pass between two brokers; 0: no limit."""
+        ...
+
+    def break_connection(
+        self, broker: int, peer: int, when: When, request: str | None, late_ms: int, count: int
+    ) -> None:
+        """Break the connection at the next `count` such requests of `broker` to `peer`."""
+        ...
+
+    def limit_bandwidth(self, broker: int, bytes_per_s: int) -> None:
+        """Let records reach `broker` no faster than this; 0: no limit."""
+        ...
+
+    def slow_disk(self, broker: int, ms_per_append: int) -> None:
+        """Every append to a log of `broker` takes this long; 0: as usual."""
+        ...
+
+    def hold(self, place: Place) -> None:
+        """Let the next that comes to this place stand there."""
+        ...
+
+    def release(self, place: Place) -> None:
+        """Let go of what was held there."""
+        ...
+
+    def admin(self, request: Stimulus) -> None:
+        """Have a client send what `request` asks for (CreateTopics, AlterConfigs ...) to the
+        cluster."""
+        ...
+
+    def produce(self, request: Stimulus) -> None:
+        """Start a producer."""
+        ...
+
+    def consume(self, request: Stimulus) -> None:
+        """Start a consumer."""
+        ...
+
+    def stop_clients(self, topic: str, acks: str | None) -> None:
+        """Producers of `topic` (with these acks) hand over no further records."""
+        ...
+
+
+class Stimulus(
+    msgspec.Struct, frozen=True, tag_field="do", forbid_unknown_fields=True, omit_defaults=True
+):
+    """Something done to the cluster from outside. `makes_topic`: its topic is not there before."""
+
+    makes_topic: ClassVar[bool] = False
+
+    only_modelled: ClassVar[bool] = False
+    """Whether only a modelled ZooKeeper can be made to do it."""
+
+    means_all: ClassVar[bool] = False
+    """Whether it may be said alone: for all that there is."""
+
+    def apply(self, world: World) -> None:
+        """Do it."""
+        raise AssertionError(f"{type(self).__name__} does not say what it does")
+
+    def enter_topics(self, topics: dict[str, int]) -> None:
+        """Note topics that it makes, and the number of partitions that they have then."""
+
+    def healed(self) -> Stimulus | None:
+        """What undoes it (a scenario's `for: 6s`); None when nothing does."""
+        return None
+
+    def wrong(self) -> str | None:
+        """What is wrong with its parameters taken together, for whoever wrote them."""
+        return None
+
+    weight: ClassVar[int] = 0
+    """How often random worlds do it, beside the others; 0: never."""
+
+    lasts_ms: ClassVar[tuple[int, int]] = (100, 15_000)
+    """How long it lasts in a random world, where something heals it."""
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus | None:
+        """One for a random world; None when the cluster has nothing to do it to."""
+        return None
+
+    @classmethod
+    def standing(cls, draw: Draw) -> list[Stimulus]:
+        """What of it a random world has from its first fault to its last; mostly nothing."""
+        return []
+
+    def holds(self) -> tuple[object, ...]:
+        """What it has in its hands until it is healed: nothing else that holds the same is done
+        meanwhile."""
+        return (self.name,)
+
+    @property
+    def one_server(self) -> bool:
+        """It is about one server of an ensemble."""
+        return getattr(self, "server", None) not in (None, ZOOKEEPER)
+
+    @property
+    def needs_own_server(self) -> bool:
+        """Only a run that has ZooKeeper's server in its hands can do it."""
+        return False
+
+    @property
+    def name(self) -> str:
+        """Its name in scenarios, recordings and traces."""
+        return str(type(self).__struct_config__.tag)
+
+
+@cache
+def stimuli() -> dict[str, type[Stimulus]]:
+    """All stimuli by name; found by a scan of this package."""
+    kinds = classes_of("emulator.scenario.actions", Stimulus)
+    return {str(kind.__struct_config__.tag): kind for kind in kinds}

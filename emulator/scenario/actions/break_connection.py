@@ -1,0 +1,63 @@
+"""A connection between two brokers that breaks at a request, which is then sent again."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from emulator.scenario.actions.base import Stimulus, World
+from emulator.scenario.actions.drawing import Draw, link_between
+from zk.wire import When
+
+Kind = Literal[
+    "Fetch",
+    "OffsetsForLeaderEpoch",
+    "ListOffsets",
+    "LeaderAndIsr",
+    "UpdateMetadata",
+    "StopReplica",
+    "ControlledShutdown",
+    "AlterIsr",
+]
+
+
+class BreakConnection(Stimulus, frozen=True, tag="break_connection"):
+    """The connection breaks at the next `request` (any, if none is given) that `broker` sends to
+    `peer`, `count` times (0: no more): `before` it arrives, or `after` it was served, so that its
+    answer is lost. With `late_ms` it breaks at once and the request arrives so much later: a second
+    copy, on a new connection, may have been served before it."""
+
+    broker: int
+    peer: int
+    when: When
+    request: Kind | None = None
+    late_ms: int = 0
+    count: int = 1
+
+    weight = 8
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus | None:
+        broker = draw.broker
+        peer = draw.peer_of(broker)
+        kinds: tuple[Kind | None, ...] = (None, *get_args(Kind))
+        when: When = draw.one_of(("before", "after"))
+        late_ms = draw.spread(10, 4000) if when == "after" and draw.chance(40) else 0
+        if peer is None:
+            return None
+        return cls(broker, peer, when, draw.one_of(kinds), late_ms, draw.between(1, 3))
+
+    def holds(self) -> tuple[object, ...]:
+        return (self.name, *link_between(self.broker, self.peer))
+
+    def apply(self, world: World) -> None:
+        world.break_connection(
+            self.broker, self.peer, self.when, self.request, self.late_ms, self.count
+        )
+
+    def healed(self) -> Stimulus:
+        return BreakConnection(self.broker, self.peer, self.when, self.request, self.late_ms, 0)
+
+    def wrong(self) -> str | None:
+        if self.late_ms and self.when == "before":
+            return "a request that never arrives is not late"
+        return None

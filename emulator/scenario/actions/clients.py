@@ -1,0 +1,61 @@
+"""Producers and consumers that start and stop."""
+
+from __future__ import annotations
+
+from emulator.scenario.actions.base import Stimulus, World
+
+
+class Produce(Stimulus, frozen=True, tag="produce"):
+    """A producer (librdkafka's manners) hands over `rate` records per second to each of the
+    partitions.
+
+    `batch` records at a time; `record_bytes` is one record's size; `client` holds librdkafka
+    settings that differ from linger.ms 0, retries 100000, message.timeout.ms 60000,
+    request.timeout.ms 30000.
+    """
+
+    topic: str
+    partitions: tuple[int, ...]
+    rate: float
+    acks: str = "1"
+    record_bytes: int = 100
+    batch: int = 1
+    client: dict[str, int | str] = {}
+
+    def apply(self, world: World) -> None:
+        world.produce(self)
+
+
+class Send(Stimulus, frozen=True, tag="send"):
+    """`records` records are handed over at once to each of the partitions."""
+
+    topic: str
+    partitions: tuple[int, ...]
+    records: int = 1
+    acks: str = "1"
+    record_bytes: int = 100
+    client: dict[str, int | str] = {}
+
+    def apply(self, world: World) -> None:
+        world.produce(self)
+
+
+class ProduceStop(Stimulus, frozen=True, tag="produce_stop"):
+    """Producers of `topic` hand over no further records; what they were given they still
+    deliver."""
+
+    topic: str
+    acks: str | None = None
+
+    def apply(self, world: World) -> None:
+        world.stop_clients(self.topic, self.acks)
+
+
+class Consume(Stimulus, frozen=True, tag="consume"):
+    """A consumer reads the partitions from their start, up to the high watermark."""
+
+    topic: str
+    partitions: tuple[int, ...]
+
+    def apply(self, world: World) -> None:
+        world.consume(self)

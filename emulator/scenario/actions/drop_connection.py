@@ -1,0 +1,50 @@
+"""A broker's connection to ZooKeeper that is lost at an operation: before it was applied, or
+after."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from emulator.scenario.actions.base import Stimulus, World
+from emulator.scenario.actions.drawing import Draw
+from zk.wire import When
+
+Op = Literal[
+    "create",
+    "delete",
+    "setData",
+    "multi",
+    "exists",
+    "getData",
+    "getChildren",
+    "getChildren2",
+    "sync",
+]
+
+
+class DropConnection(Stimulus, frozen=True, tag="drop_connection"):
+    """The connection of `broker` breaks at its next `op` (any, if none is given), `count` times
+    (0: no more): `before` the server has it, or `after` it was applied, so that the answer is
+    lost. The client cannot tell which; it reconnects within its session."""
+
+    broker: int
+    when: When
+    op: Op | None = None
+    count: int = 1
+
+    weight = 6
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        ops: tuple[Op | None, ...] = (None, "setData", "multi", "create", "delete", "getData")
+        when: When = draw.one_of(("before", "after"))
+        return cls(draw.broker, when, draw.one_of(ops), draw.between(1, 3))
+
+    def holds(self) -> tuple[object, ...]:
+        return (self.name, self.broker)
+
+    def apply(self, world: World) -> None:
+        world.drop_connection(self.broker, self.when, self.op, self.count)
+
+    def healed(self) -> Stimulus:
+        return DropConnection(self.broker, self.when, self.op, 0)

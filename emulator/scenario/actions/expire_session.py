@@ -1,0 +1,22 @@
+"""A ZooKeeper session that the server ends although its client lives."""
+
+from __future__ import annotations
+
+from emulator.scenario.actions.base import Stimulus, World
+from emulator.scenario.actions.drawing import Draw
+
+
+class ExpireSession(Stimulus, frozen=True, tag="expire_session"):
+    """The server ends the session of `broker` now, as if its time had run out. The broker learns it
+    when it reconnects, a second or two later, and opens another; that is its healing."""
+
+    broker: int
+
+    weight = 6
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        return cls(draw.broker)
+
+    def apply(self, world: World) -> None:
+        world.expire_session(self.broker)

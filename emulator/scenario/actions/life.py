@@ -1,0 +1,83 @@
+"""Broker processes that end and begin: SIGKILL, a machine that crashes, SIGTERM, and a start.
+
+A kill keeps what Kafka keeps: logs, epoch caches, and the high watermarks of the last checkpoint.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from emulator.scenario.actions.base import Stimulus, World
+from emulator.scenario.actions.drawing import Draw
+
+
+class EndsProcess(Stimulus, frozen=True):
+    """What ends a broker's process; a start heals it."""
+
+    broker: int
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        return cls(draw.broker)
+
+    def holds(self) -> tuple[object, ...]:
+        return ("process", self.broker)
+
+    def healed(self) -> Stimulus:
+        return Start(self.broker, if_down=True)
+
+
+class Kill(EndsProcess, frozen=True, tag="kill"):
+    """The process is gone between two instructions (SIGKILL)."""
+
+    weight = 4
+
+    def apply(self, world: World) -> None:
+        world.kill(self.broker)
+
+
+class Crash(EndsProcess, frozen=True, tag="crash"):
+    """The machine is gone, and with it `lose`: nothing more than by `kill`; `unflushed` records
+    (behind the last flush: see log.flush.interval.messages); or the whole `disk`."""
+
+    lose: Literal["nothing", "unflushed", "disk"] = "nothing"
+
+    weight = 2
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        return cls(draw.broker, draw.one_of(("unflushed", "disk")))
+
+    def apply(self, world: World) -> None:
+        world.kill(self.broker)
+        world.lose_from_disk(self.broker, self.lose)
+
+
+class Terminate(EndsProcess, frozen=True, tag="terminate"):
+    """An orderly stop (SIGTERM): controlled shutdown first, where it is enabled."""
+
+    weight = 4
+
+    def apply(self, world: World) -> None:
+        world.terminate(self.broker)
+
+
+class Start(Stimulus, frozen=True, tag="start"):
+    """A new process on the same disk. `registered_ms` is when its registration is to be created,
+    in milliseconds since the cluster was up, where that is given (a recording gives it). `if_down`:
+    a broker that runs is left alone. `profile`: the Kafka version that it runs from now on (an
+    upgrade); `propagation`: how that version propagates ISR changes, as its
+    inter.broker.protocol.version says."""
+
+    broker: int
+    registered_ms: int | None = None
+    if_down: bool = False
+    profile: str = ""
+    propagation: Literal["", "zk", "rpc"] = ""
+
+    def apply(self, world: World) -> None:
+        if self.if_down and world.runs(self.broker):
+            return
+        if self.profile or self.propagation:
+            world.install(self.broker, self.profile, self.propagation)
+        world.start_again(self.broker, self.registered_ms)

@@ -1,0 +1,98 @@
+"""Links between two brokers, or between a broker and ZooKeeper: cut, delayed, healed."""
+
+from __future__ import annotations
+
+from emulator.scenario.actions.base import Stimulus, Ways, World
+from emulator.scenario.actions.drawing import Draw, link_between
+
+
+class CutLink(Stimulus, frozen=True, tag="cut_link"):
+    """Bytes stop between `broker` and `peer` (a broker id or `zookeeper`), both ways or one;
+    connections stay, new ones are not made."""
+
+    broker: int
+    peer: int | str
+    ways: Ways = "both"
+
+    weight = 6
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus | None:
+        broker = draw.broker
+        peer = draw.peer_of(broker)
+        ways: Ways = draw.one_of(("both", "both", "to_peer", "from_peer"))
+        return None if peer is None else cls(broker, peer, ways)
+
+    def holds(self) -> tuple[object, ...]:
+        return link_between(self.broker, self.peer)
+
+    def apply(self, world: World) -> None:
+        world.cut(self.broker, self.peer, self.ways)
+
+    def healed(self) -> Stimulus:
+        return HealLink(self.broker, self.peer)
+
+
+class HealLink(Stimulus, frozen=True, tag="heal_link"):
+    """What had been held back passes, in order."""
+
+    broker: int
+    peer: int | str
+
+    def apply(self, world: World) -> None:
+        world.heal(self.broker, self.peer)
+
+
+class DelayLink(Stimulus, frozen=True, tag="delay_link"):
+    """Every message between the two takes `delay_ms` longer, each way."""
+
+    broker: int
+    peer: int | str
+    delay_ms: int
+
+    weight = 4
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus | None:
+        broker = draw.broker
+        peer = "zookeeper" if draw.chance(40) else draw.peer_of(broker)
+        return None if peer is None else cls(broker, peer, draw.spread(1, 3000))
+
+    def holds(self) -> tuple[object, ...]:
+        return link_between(self.broker, self.peer)
+
+    def apply(self, world: World) -> None:
+        world.delay(self.broker, self.peer, self.delay_ms)
+
+    def healed(self) -> Stimulus:
+        return DelayLink(self.broker, self.peer, 0)
+
+
+class CutZookeeperLink(Stimulus, frozen=True, tag="cut_zookeeper_link"):
+    """Bytes stop between a broker and ZooKeeper."""
+
+    broker: int
+
+    weight = 6
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        return cls(draw.broker)
+
+    def holds(self) -> tuple[object, ...]:
+        return link_between(self.broker, "zookeeper")
+
+    def apply(self, world: World) -> None:
+        world.cut(self.broker, "zookeeper")
+
+    def healed(self) -> Stimulus:
+        return HealZookeeperLink(self.broker)
+
+
+class HealZookeeperLink(Stimulus, frozen=True, tag="heal_zookeeper_link"):
+    """What had been held back between a broker and ZooKeeper passes."""
+
+    broker: int
+
+    def apply(self, world: World) -> None:
+        world.heal(self.broker, "zookeeper")

@@ -1,0 +1,54 @@
+"""A link whose messages take their time, by chance."""
+
+from __future__ import annotations
+
+from emulator.scenario.actions.base import Stimulus, Ways, World
+from emulator.scenario.actions.drawing import Draw, link_between
+
+
+class LinkLatency(Stimulus, frozen=True, tag="link_latency"):
+    """Every message between `broker` and `peer` takes longer: half of them `low_ms` to
+    `typical_ms`, half `typical_ms` to `high_ms`. Within a connection none overtakes another, those
+    of two connections do. `high_ms` 0: as usual."""
+
+    broker: int
+    peer: int | str
+    low_ms: int
+    typical_ms: int
+    high_ms: int
+    ways: Ways = "both"
+
+    weight = 4
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus | None:
+        broker = draw.broker
+        peer = "zookeeper" if draw.chance(40) else draw.peer_of(broker)
+        low, typical, high = sorted(draw.spread(1, 2000) for _ in range(3))
+        ways: Ways = draw.one_of(("both", "both", "to_peer", "from_peer"))
+        return None if peer is None else cls(broker, peer, low, typical, high, ways)
+
+    @classmethod
+    def standing(cls, draw: Draw) -> list[Stimulus]:
+        """ZooKeeper is far away, for everybody alike: what takes milliseconds elsewhere takes
+        seconds, and much more can happen meanwhile."""
+        if not draw.chance(20):
+            return []
+        typical_ms = draw.spread(5, 250)
+        times_ms = typical_ms // 2, typical_ms, typical_ms * 2
+        return [cls(broker, "zookeeper", *times_ms) for broker in draw.brokers]
+
+    def holds(self) -> tuple[object, ...]:
+        return (self.name, *link_between(self.broker, self.peer))
+
+    def apply(self, world: World) -> None:
+        times = self.low_ms, self.typical_ms, self.high_ms
+        world.link_latency(self.broker, self.peer, self.ways, times)
+
+    def healed(self) -> Stimulus:
+        return LinkLatency(self.broker, self.peer, 0, 0, 0, self.ways)
+
+    def wrong(self) -> str | None:
+        if not self.low_ms <= self.typical_ms <= self.high_ms:
+            return "low_ms <= typical_ms <= high_ms is wanted"
+        return None

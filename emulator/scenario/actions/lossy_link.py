@@ -1,0 +1,38 @@
+"""A link that loses packets: on TCP they come later, and what is behind them waits."""
+
+from __future__ import annotations
+
+from emulator.scenario.actions.base import Stimulus, Ways, World
+from emulator.scenario.actions.drawing import Draw, link_between
+
+
+class LossyLink(Stimulus, frozen=True, tag="lossy_link"):
+    """Of the messages between `broker` and `peer` the share `loss` (0.05: one in twenty) is lost
+    each time it is sent; it is sent again after 200 ms, 400 ms, and so on. `loss` 0: none."""
+
+    broker: int
+    peer: int | str
+    loss: float
+    ways: Ways = "both"
+
+    weight = 4
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus | None:
+        broker = draw.broker
+        peer = "zookeeper" if draw.chance(40) else draw.peer_of(broker)
+        ways: Ways = draw.one_of(("both", "both", "to_peer", "from_peer"))
+        loss = draw.one_of((0.01, 0.1, 0.4))
+        return None if peer is None else cls(broker, peer, loss, ways)
+
+    def holds(self) -> tuple[object, ...]:
+        return (self.name, *link_between(self.broker, self.peer))
+
+    def apply(self, world: World) -> None:
+        world.lose(self.broker, self.peer, self.ways, self.loss)
+
+    def healed(self) -> Stimulus:
+        return LossyLink(self.broker, self.peer, 0.0, self.ways)
+
+    def wrong(self) -> str | None:
+        return None if 0 <= self.loss < 1 else "loss is below 1; for a link that is dead, cut_link"

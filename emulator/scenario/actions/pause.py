@@ -1,0 +1,57 @@
+"""A process that stands still, as under SIGSTOP or in a long garbage collection."""
+
+from __future__ import annotations
+
+from emulator.scenario.actions.base import Stimulus, World
+from emulator.scenario.actions.drawing import Draw
+
+
+class Pause(Stimulus, frozen=True, tag="pause"):
+    """Nothing of the broker (or of the ZooKeeper server) runs; its sockets stay, its client sends
+    no pings."""
+
+    broker: int | None = None
+    server: str | None = None
+
+    weight = 6
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        return cls(server="zookeeper") if draw.chance(15) else cls(draw.broker)
+
+    def holds(self) -> tuple[object, ...]:
+        return ("process", self.target)
+
+    @property
+    def target(self) -> int | str:
+        return self.server if self.broker is None else self.broker  # type: ignore[return-value]
+
+    def apply(self, world: World) -> None:
+        if self.one_server:
+            world.strike_server(str(self.server), "pause")
+        else:
+            world.pause(self.target)
+
+    def healed(self) -> Stimulus:
+        return Resume(self.broker, self.server)
+
+    @property
+    def needs_own_server(self) -> bool:
+        return self.server is not None
+
+
+class Resume(Stimulus, frozen=True, tag="resume"):
+    """It runs on (SIGCONT)."""
+
+    broker: int | None = None
+    server: str | None = None
+
+    def apply(self, world: World) -> None:
+        if self.one_server:
+            world.strike_server(str(self.server), "resume")
+        else:
+            world.resume(Pause(self.broker, self.server).target)
+
+    @property
+    def needs_own_server(self) -> bool:
+        return self.server is not None

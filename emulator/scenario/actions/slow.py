@@ -1,0 +1,52 @@
+"""A broker that is slow: its link takes few bytes, or its disk takes its time."""
+
+from __future__ import annotations
+
+from emulator.scenario.actions.base import Stimulus, World
+from emulator.scenario.actions.drawing import Draw
+
+
+class SlowFollower(Stimulus, frozen=True, tag="slow_follower"):
+    """Records reach `broker` no faster than `bytes_per_s` (0: no limit): it never stops fetching,
+    it falls behind."""
+
+    broker: int
+    bytes_per_s: int
+
+    weight = 3
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        return cls(draw.broker, draw.spread(200, 100_000))
+
+    def holds(self) -> tuple[object, ...]:
+        return (self.name, self.broker)
+
+    def apply(self, world: World) -> None:
+        world.limit_bandwidth(self.broker, self.bytes_per_s)
+
+    def healed(self) -> Stimulus:
+        return SlowFollower(self.broker, 0)
+
+
+class SlowDisk(Stimulus, frozen=True, tag="slow_disk"):
+    """Every append to a log of `broker` takes `ms_per_append` (0: as usual), under Kafka's
+    locks."""
+
+    broker: int
+    ms_per_append: int
+
+    weight = 2
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        return cls(draw.broker, draw.spread(1, 300))
+
+    def holds(self) -> tuple[object, ...]:
+        return (self.name, self.broker)
+
+    def apply(self, world: World) -> None:
+        world.slow_disk(self.broker, self.ms_per_append)
+
+    def healed(self) -> Stimulus:
+        return SlowDisk(self.broker, 0)

@@ -1,0 +1,35 @@
+"""A link of little width between two brokers."""
+
+from __future__ import annotations
+
+from emulator.scenario.actions.base import Stimulus, Ways, World
+from emulator.scenario.actions.drawing import Draw, link_between
+
+
+class SlowLink(Stimulus, frozen=True, tag="slow_link"):
+    """No more than `bytes_per_s` pass from `broker` to `peer`, and as much back (0: no limit);
+    what does not, waits. All connections between the two share it, requests of controllers and
+    records alike."""
+
+    broker: int
+    peer: int
+    bytes_per_s: int
+    ways: Ways = "both"
+
+    weight = 2
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus | None:
+        broker = draw.broker
+        peer = draw.peer_of(broker)
+        ways: Ways = draw.one_of(("both", "both", "to_peer", "from_peer"))
+        return None if peer is None else cls(broker, peer, draw.spread(500, 100_000), ways)
+
+    def holds(self) -> tuple[object, ...]:
+        return (self.name, *link_between(self.broker, self.peer))
+
+    def apply(self, world: World) -> None:
+        world.narrow(self.broker, self.peer, self.ways, self.bytes_per_s)
+
+    def healed(self) -> Stimulus:
+        return SlowLink(self.broker, self.peer, 0, self.ways)

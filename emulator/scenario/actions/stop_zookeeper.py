@@ -1,0 +1,54 @@
+"""The ZooKeeper server's process ends, and is started again on its data."""
+
+from __future__ import annotations
+
+from emulator.scenario.actions.base import ZOOKEEPER, Stimulus, World
+from emulator.scenario.actions.drawing import Draw
+
+
+class StopZookeeper(Stimulus, frozen=True, tag="stop_zookeeper"):
+    """The server is gone (SIGKILL): connections break and are refused; what it answered is in its
+    log. Of an ensemble all are, or the `server` that is named (`zookeeper-2`)."""
+
+    means_all = True
+    server: str = ZOOKEEPER
+
+    weight = 2
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Stimulus:
+        return cls()
+
+    def holds(self) -> tuple[object, ...]:
+        return ("process", self.server)
+
+    def apply(self, world: World) -> None:
+        if self.one_server:
+            world.strike_server(self.server, "stop")
+        else:
+            world.stop_zookeeper()
+
+    def healed(self) -> Stimulus:
+        return StartZookeeper(self.server)
+
+    @property
+    def needs_own_server(self) -> bool:
+        return True
+
+
+class StartZookeeper(Stimulus, frozen=True, tag="start_zookeeper"):
+    """A new process on the same data. The sessions in its log get their whole time-out once
+    more."""
+
+    means_all = True
+    server: str = ZOOKEEPER
+
+    def apply(self, world: World) -> None:
+        if self.one_server:
+            world.strike_server(self.server, "launch")
+        else:
+            world.start_zookeeper()
+
+    @property
+    def needs_own_server(self) -> bool:
+        return True

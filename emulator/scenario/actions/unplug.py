@@ -1,0 +1,30 @@
+"""A broker without a network, until it is plugged in again."""
+
+from __future__ import annotations
+
+from emulator.scenario.actions.base import Stimulus, World
+
+
+class Unplug(Stimulus, frozen=True, tag="unplug"):
+    """Nothing passes between the broker and any other, nor ZooKeeper; connections stay. Brokers in
+    containers lose their network itself, and clients with it."""
+
+    broker: int
+
+    def holds(self) -> tuple[object, ...]:
+        return ("network", self.broker)
+
+    def apply(self, world: World) -> None:
+        world.unplug(self.broker)
+
+    def healed(self) -> Stimulus:
+        return PlugIn(self.broker)
+
+
+class PlugIn(Stimulus, frozen=True, tag="plug_in"):
+    """The network is back."""
+
+    broker: int
+
+    def apply(self, world: World) -> None:
+        world.plug_in(self.broker)

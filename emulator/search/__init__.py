@@ -1,0 +1,1 @@
+"""Searching: random clusters and faults, schedules, and the schedule of a recording."""

@@ -1,0 +1,118 @@
+"""The published model of asynchronous ISR updates, in plain Python: what ours is counted beside.
+
+After AsyncIsr.tla by J. Gustafson (hachikuji/kafka-specification), action for action under its
+names; its own constraint, missing there, is ours: at most so many versions and offsets. It knows
+none of the product's rules: HW is derived, the pending ISR a growing union, the leader takes any
+newer update, and nothing is ever rejected. Sets of brokers are bits; the leader is bit 0.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from emulator.search.async_isr.steps import Scope
+
+NIL = -1
+LEADER_BIT = 1
+Message = tuple[int, int]
+"""An ISR and a version."""
+
+
+class Published(NamedTuple):
+    """controllerState, leaderState, requests and updates."""
+
+    controller_isr: int
+    controller_version: int
+    isr: int
+    version: int
+    pending_isr: int
+    pending_version: int
+    offsets: tuple[int, ...]
+    requests: frozenset[Message]
+    updates: frozenset[Message]
+
+    @property
+    def high_watermark(self) -> int:
+        """HighWatermark."""
+        potential = self.isr | self.pending_isr
+        return min(o for n, o in enumerate(self.offsets) if potential >> n & 1)
+
+    @property
+    def is_valid(self) -> bool:
+        """ValidHighWatermark."""
+        hw = self.high_watermark
+        return all(o >= hw for n, o in enumerate(self.offsets) if self.controller_isr >> n & 1)
+
+
+def first(scope: Scope) -> Published:
+    """Init."""
+    everybody = (1 << scope.replicas) - 1
+    offsets = (0,) * scope.replicas
+    return Published(everybody, 0, everybody, 0, 0, NIL, offsets, frozenset(), frozenset())
+
+
+def successors(state: Published, scope: Scope) -> Iterator[Published]:
+    """Next, within the scope."""
+    if state.controller_version < scope.versions:
+        yield from _controller_shrinks(state, scope)
+        yield from _controller_handles(state)
+    yield from _leader_requests(state, scope)
+    for isr, version in state.updates:
+        if version > state.version:
+            yield state._replace(isr=isr, version=version, pending_isr=0, pending_version=NIL)
+    for n, offset in enumerate(state.offsets):
+        if offset < (scope.offsets if n == 0 else state.offsets[0]):
+            offsets = (*state.offsets[:n], offset + 1, *state.offsets[n + 1 :])
+            yield state._replace(offsets=offsets)
+
+
+def _controller_shrinks(state: Published, scope: Scope) -> Iterator[Published]:
+    for n in range(1, scope.replicas):
+        if state.controller_isr >> n & 1:
+            yield _controller_writes(state, state.controller_isr & ~(1 << n))
+
+
+def _controller_handles(state: Published) -> Iterator[Published]:
+    for isr, version in state.requests:
+        if version == state.controller_version:
+            yield _controller_writes(state, isr)
+
+
+def _controller_writes(state: Published, isr: int) -> Published:
+    version = state.controller_version + 1
+    return state._replace(
+        controller_isr=isr,
+        controller_version=version,
+        updates=state.updates | {(isr, version)},
+    )
+
+
+def _leader_requests(state: Published, scope: Scope) -> Iterator[Published]:
+    """LeaderRequestShrinkIsr, LeaderRequestExpandIsr."""
+    hw = state.high_watermark
+    for n in range(1, scope.replicas):
+        if not state.isr >> n & 1 and state.offsets[n] < hw:
+            continue
+        isr = state.isr ^ (1 << n)
+        yield state._replace(
+            pending_isr=state.pending_isr | isr,
+            pending_version=state.version,
+            requests=state.requests | {(isr, state.version)},
+        )
+
+
+def states(scope: Scope, on_progress: Callable[[int], None] | None = None) -> set[Published]:
+    """All of them; ValidHighWatermark is held against each."""
+    begin = first(scope)
+    found, queue = {begin}, deque([begin])
+    while queue:
+        for after in successors(queue.popleft(), scope):
+            if after not in found:
+                assert after.is_valid, f"the published model does not hold in {after}"
+                found.add(after)
+                queue.append(after)
+                if on_progress is not None and not len(found) % 20_000:
+                    on_progress(len(found))
+    return found

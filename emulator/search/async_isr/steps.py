@@ -1,0 +1,314 @@
+"""What can happen next to one partition whose leader asks the controller for its ISR.
+
+Owns the scope (who, how many versions and records), what is in flight, and the words of a step; the
+rules are the product's own plain functions, the ones that brokers and the controller run. As in the
+published model nothing that was sent is ever lost or used up: a message may come late, twice, or
+never. How long ago a follower was caught up is not kept, but chosen anew with each step: whatever
+holds here holds for any timing. One half's moves depend on that half alone, so each is asked of the
+rules once. Knows no search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import chain, combinations
+from typing import NamedTuple
+
+import msgspec
+
+from emulator.kafka.broker.isr_state import (
+    CommittedIsr,
+    IsrState,
+    PendingExpandIsr,
+    PendingIsr,
+    PendingShrinkIsr,
+    counted_isr,
+    may_expand,
+    out_of_sync_replicas,
+    take_answer,
+)
+from emulator.kafka.broker.replica import Replica, Rules, high_watermark_allowed
+from emulator.kafka.controller.alter_isr import validate
+from emulator.kafka.controller.replica_state_machine import isr_without
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.model.offset_log import OffsetLog
+from emulator.kafka.profiles.base import Profile
+from emulator.kafka.profiles.guards.alter_isr import HW_AFTER_ALTER_ISR
+from zk.client.codec import LeaderAndIsr
+from zk.errors import Code
+from zk.model.tree import Tree
+from zk.ops import Create, SetData
+
+LEADER = 1
+NOW_MS, LONG_AGO_MS, LAG_MS = 1_000_000, 0, 30_000
+REQUEST_VERSION = 2
+_STATE = "/state"
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """`versions`: how often the controller may write; `offsets`: how many records there may be."""
+
+    replicas: int = 3
+    versions: int = 4
+    offsets: int = 2
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        return tuple(range(LEADER, LEADER + self.replicas))
+
+
+class Leader(NamedTuple):
+    """The leader's half. `offsets`: how far it knows its followers to be, in their order."""
+
+    isr_state: IsrState
+    zk_version: int
+    leader_epoch: int
+    epoch_start: int
+    log_end: int
+    high_watermark: int
+    offsets: tuple[int, ...]
+
+
+class Request(NamedTuple):
+    """AlterIsr on its way, and what the leader will take its answer for."""
+
+    wanted: LeaderAndIsr
+    proposed: PendingIsr
+
+
+class Answer(NamedTuple):
+    """The controller's, to one proposal."""
+
+    proposed: PendingIsr
+    answer: LeaderAndIsr | Errors
+
+
+class Move(NamedTuple):
+    """A step of the leader: what it is, what is left, what it sends."""
+
+    words: str
+    leader: Leader
+    request: Request | None = None
+
+
+class Decision(NamedTuple):
+    """A step of the controller: what it has then, and what it says to the leader."""
+
+    words: str
+    cached: LeaderAndIsr
+    answer: Answer | None = None
+    told: LeaderAndIsr | None = None
+
+
+class Steps:
+    """Every step of one version of Kafka in one scope."""
+
+    def __init__(self, scope: Scope, profile: Profile) -> None:
+        self.scope, self.guards = scope, profile.guards
+        lag_messages_max = int(profile.defaults.get("replica.lag.max.messages", "4000"))
+        self._rules = Rules.of(profile.guards, lag_messages_max)
+        self._followers = scope.brokers[1:]
+
+    @cached_property
+    def first(self) -> tuple[Leader, LeaderAndIsr]:
+        """Everybody in sync, nothing written."""
+        isr = self.scope.brokers
+        leader = Leader(CommittedIsr(isr), 0, 0, 0, 0, 0, (0,) * len(self._followers))
+        return leader, LeaderAndIsr(LEADER, 0, isr, 0)
+
+    # -- the leader --------------------------------------------------------------------------------
+
+    def moves(self, leader: Leader) -> Iterator[Move]:
+        """All that it can do by itself."""
+        if leader.log_end < self.scope.offsets:
+            longer = leader._replace(log_end=leader.log_end + 1)
+            yield from self._with_hw("the leader appends a record", longer)
+        for place, (broker, offset) in enumerate(zip(self._followers, leader.offsets, strict=True)):
+            if offset < leader.log_end:
+                offsets = _with(leader.offsets, place, offset + 1)
+                words = f"broker {broker} fetches from offset {offset + 1}"
+                yield from self._with_hw(words, leader._replace(offsets=offsets))
+            if self._may_expand(leader, broker):
+                yield self._propose(
+                    leader, PendingExpandIsr(_isr(leader), broker), f"that broker {broker} join"
+                )
+        for late in _subsets(self._followers):
+            out = self._out_of_sync(leader, late)
+            if out and out == late:
+                words = f"that {_named(out)} leave"
+                yield self._propose(leader, PendingShrinkIsr(_isr(leader), out), words)
+
+    def _may_expand(self, leader: Leader, broker: int) -> bool:
+        replica = self._replicas(leader, ())[broker]
+        return may_expand(
+            leader.isr_state, replica, leader.high_watermark, leader.epoch_start, self._rules
+        )
+
+    def _out_of_sync(self, leader: Leader, late: tuple[int, ...]) -> tuple[int, ...]:
+        caught_up = tuple(b for b in self._followers if b not in late)
+        return out_of_sync_replicas(
+            leader.isr_state,
+            LEADER,
+            self._replicas(leader, caught_up).__getitem__,
+            leader.log_end,
+            NOW_MS,
+            LAG_MS,
+            self._rules,
+        )
+
+    def _propose(self, leader: Leader, proposed: PendingIsr, words: str) -> Move:
+        wanted = LeaderAndIsr(LEADER, leader.leader_epoch, proposed.proposed, leader.zk_version)
+        pending = leader._replace(isr_state=proposed)
+        words = f"the leader proposes {words} (version {leader.zk_version})"
+        return Move(words, pending, Request(wanted, proposed))
+
+    def answered(self, leader: Leader, given: Answer) -> Iterator[Move]:
+        """The controller's answer comes."""
+        taken = take_answer(
+            leader.isr_state,
+            given.proposed,
+            leader.leader_epoch,
+            leader.zk_version,
+            given.answer,
+            self.guards,
+        )
+        after = leader._replace(isr_state=taken.state, zk_version=taken.zk_version)
+        if after == leader:
+            return
+        words = f"the leader takes the answer {_told(given.answer)}"
+        if isinstance(taken.state, CommittedIsr) and HW_AFTER_ALTER_ISR in self.guards:
+            yield from self._with_hw(words, after)
+        else:
+            yield Move(words, after)
+
+    def becomes_leader(self, leader: Leader, told: LeaderAndIsr) -> Iterator[Move]:
+        """LeaderAndIsr comes: only a greater leader epoch is obeyed (Partition._make_leader)."""
+        if told.leader_epoch <= leader.leader_epoch:
+            return
+        after = leader._replace(
+            isr_state=CommittedIsr(told.isr),
+            zk_version=told.zk_version,
+            leader_epoch=told.leader_epoch,
+            epoch_start=leader.log_end,
+        )
+        yield from self._with_hw(f"the leader takes LeaderAndIsr {_told(told)}", after)
+
+    def _with_hw(self, words: str, leader: Leader) -> Iterator[Move]:
+        """Then the high watermark goes as far as it may, whoever outside the ISR counts as caught
+        up."""
+        isr = counted_isr(leader.isr_state, self.guards)
+        reached: dict[int, Move] = {}
+        for caught_up in _subsets(tuple(b for b in self._followers if b not in isr)):
+            log, remotes = _log(leader), self._replicas(leader, caught_up)
+            allowed = high_watermark_allowed(
+                leader.log_end, remotes.values(), isr, NOW_MS, LAG_MS, self._rules
+            )
+            if allowed > log.high_watermark:
+                log.maybe_increment_high_watermark(allowed)
+            after = leader._replace(high_watermark=log.high_watermark)
+            more = f", high watermark {after.high_watermark}" if after != leader else ""
+            reached.setdefault(after.high_watermark, Move(words + more, after))
+        yield from reached.values()
+
+    def _replicas(self, leader: Leader, caught_up: tuple[int, ...]) -> dict[int, Replica]:
+        """The followers; those not named were caught up long ago."""
+        return {
+            b: Replica(b, offset, last_caught_up_time_ms=NOW_MS if b in caught_up else LONG_AGO_MS)
+            for b, offset in zip(self._followers, leader.offsets, strict=True)
+        }
+
+    # -- the controller ----------------------------------------------------------------------------
+
+    def removals(self, cached: LeaderAndIsr) -> Iterator[Decision]:
+        """It takes a follower out of the ISR, and tells the leader."""
+        if cached.zk_version >= self.scope.versions:
+            return
+        for broker in self._followers:
+            if broker in cached.isr:
+                written = _written(isr_without(cached, broker), cached.zk_version)
+                assert written is not None
+                words = f"the controller takes broker {broker} out: {_told(written)}"
+                yield Decision(words, written, told=written)
+
+    def handled(self, cached: LeaderAndIsr, request: Request) -> Decision | None:
+        """AlterIsr comes to it; None beyond the scope."""
+        wanted, live = request.wanted, self.scope.brokers
+        decided = validate(wanted, cached, live, REQUEST_VERSION, self.guards)
+        if decided is None and cached.zk_version < self.scope.versions:
+            written = _written(wanted, cached.zk_version)
+            decided = Errors.INVALID_UPDATE_VERSION if written is None else written
+        elif decided is None:
+            return None
+        now = cached if isinstance(decided, Errors) else decided
+        words = f"the controller answers {_isr_words(wanted)} with {_told(decided)}"
+        return Decision(words, now, answer=Answer(request.proposed, decided))
+
+    # -- what nobody obeys any more ----------------------------------------------------------------
+
+    def is_dead_answer(self, leader: Leader, given: Answer) -> bool:
+        """The leader would do nothing about it, now or ever: versions and epochs only grow."""
+        said, proposed = given.answer, given.proposed
+        if isinstance(said, LeaderAndIsr):
+            return said.leader_epoch < leader.leader_epoch or said.zk_version < leader.zk_version
+        return take_answer(proposed, proposed, 0, 0, said, self.guards).state == proposed
+
+    def is_dead_request(self, cached: LeaderAndIsr, request: Request) -> bool:
+        """The controller would fence it, now and ever."""
+        return request.wanted.leader_epoch < cached.leader_epoch
+
+
+def valid_high_watermark(leader: Leader, cached: LeaderAndIsr, scope: Scope) -> bool:
+    """ValidHighWatermark: whoever the controller might elect has all that is committed."""
+    return all(
+        offset >= leader.high_watermark
+        for broker, offset in zip(scope.brokers[1:], leader.offsets, strict=True)
+        if broker in cached.isr
+    )
+
+
+def _written(wanted: LeaderAndIsr, version: int) -> LeaderAndIsr | None:
+    """What ZooKeeper has after the conditional write, where it had `version`; None: BadVersion."""
+    tree = Tree()
+    tree.create_session(1, 1000)
+    tree.apply(Create(_STATE, b""), 1, 0)
+    for _ in range(version):
+        tree.apply(SetData(_STATE, b""), 1, 0)
+    reply = tree.apply(SetData(_STATE, b"", wanted.zk_version), 1, 0)[0]
+    if reply.code is Code.BAD_VERSION:
+        return None
+    assert reply.stat is not None
+    return msgspec.structs.replace(wanted, zk_version=reply.stat.version)
+
+
+def _log(leader: Leader) -> OffsetLog:
+    log = OffsetLog(leader.high_watermark)
+    if leader.log_end:
+        log.append_as_leader(leader.log_end, 1, leader.leader_epoch)
+    return log
+
+
+def _isr(leader: Leader) -> tuple[int, ...]:
+    return leader.isr_state.isr
+
+
+def _with(offsets: tuple[int, ...], place: int, offset: int) -> tuple[int, ...]:
+    return (*offsets[:place], offset, *offsets[place + 1 :])
+
+
+def _subsets(brokers: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    return chain.from_iterable(combinations(brokers, n) for n in range(len(brokers) + 1))
+
+
+def _named(brokers: tuple[int, ...]) -> str:
+    return "broker " + " and ".join(map(str, brokers))
+
+
+def _isr_words(state: LeaderAndIsr) -> str:
+    return f"ISR {list(state.isr)} at version {state.zk_version}"
+
+
+def _told(said: LeaderAndIsr | Errors) -> str:
+    if isinstance(said, Errors):
+        return said.name
+    return f"{_isr_words(said)}, epoch {said.leader_epoch}"

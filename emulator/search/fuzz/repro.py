@@ -1,0 +1,66 @@
+"""A failing world on disk: a run directory like any other, so that it can be played, shown and
+asked.
+
+Owns what is written for which kind of failure: a run without end leaves its scenario only. It
+prints nothing.
+"""
+
+from __future__ import annotations
+
+import shlex
+from datetime import UTC, datetime
+from pathlib import Path
+
+from emulator.invariants.known.base import recognise
+from emulator.runs.perform import SIMULATED, PlayFailed, Request, perform
+from emulator.runs.run_directory import SCENARIO, RunDirectory
+from emulator.scenario.errors import UserError
+from emulator.scenario.load import loads
+from emulator.scenario.version import Chosen
+from emulator.search.fuzz.shrink import shrink
+from emulator.search.fuzz.trial import ENDLESS, Trial
+from emulator.search.fuzz.worlds import AS_USUAL, draw_world
+
+NAME = "fuzz"
+
+
+def keep(trial: Trial, base: Path, chosen: Chosen = AS_USUAL, *, small: bool = False) -> Path:
+    """Play a failing seed again, with a run directory; the directory. `small`: leave out what it
+    fails without."""
+    text = draw_world(trial.seed, chosen)
+    if small:
+        text = shrink(text, trial.seed)
+    if any(failure.what == ENDLESS for failure in trial.failures):
+        return _only_described(text, trial.seed, base)
+    try:
+        scenario = loads(text, NAME)
+    except UserError:
+        return _only_described(text, trial.seed, base)
+    request = Request(
+        scenario=scenario,
+        seed=trial.seed,
+        zookeeper=SIMULATED,
+        base=base,
+        repeat=repeated(trial.seed, chosen),
+        recognise=recognise,
+    )
+    try:
+        return perform(request).directory
+    except PlayFailed as failed:
+        return (failed.kept or base).parent
+
+
+def repeated(seed: int, chosen: Chosen) -> str:
+    """The command that tries this seed again."""
+    return shlex.join(["isr", "fuzz", "--seed", f"{seed:#x}", "--runs", "1", *chosen.words()])
+
+
+def _only_described(text: str, seed: int, base: Path) -> Path:
+    directory = RunDirectory.create(base, NAME, seed, datetime.now(UTC))
+    directory.describe(text, {"scenario": NAME, "seed": seed, "zookeeper": SIMULATED})
+    return directory.path
+
+
+def replay_command(directory: Path, seed: int) -> str:
+    """The command that plays it as any scenario."""
+    return f"isr run {directory / SCENARIO} --seed {seed:#x} --zookeeper {SIMULATED}"

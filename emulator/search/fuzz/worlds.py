@@ -1,0 +1,187 @@
+"""A random world: from a seed to a scenario, as a scenario file has it.
+
+First the safety phase: a cluster, topics, clients, and a schedule of whatever stimuli declare how
+they are drawn. Then everything is healed, and after a while the cluster must have converged. No
+stimulus is known here by its name but those that make a cluster and heal it. The same seed gives
+the same text on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+import yaml
+
+from emulator.kernel.rng import Stream, mix
+from emulator.scenario.actions.base import Stimulus, stimuli
+from emulator.scenario.actions.drawing import Draw
+from emulator.scenario.actions.life import Start
+from emulator.scenario.version import Chosen, Version, read_version
+
+AS_USUAL = Chosen()
+
+LIVENESS_MS = 180_000
+"""How long a healed cluster may take: the 60 s rule of notifications, sessions, several time-outs
+of requests one after the other."""
+
+RESTARTS_MS = (0, 20_000, 40_000)
+"""When, after everything was healed, brokers that ended are started: a start may fail."""
+
+FIRST_FAULT_MS = 4_000
+SETTLED = "the cluster converges"
+
+Entry = dict[str, Any]
+
+
+def draw_world(seed: int, chosen: Chosen = AS_USUAL) -> str:
+    """The scenario of a seed, as YAML; settings that the version does not have are left out."""
+    version = read_version({}, chosen)
+    known = version.of(version.profile).defaults
+    stream = Stream(mix(seed ^ 0x46555A5A))
+    brokers = tuple(range(1, _brokers(stream) + 1))
+    settings = {name: value for name, value in _settings(stream).items() if name in known}
+    draw = Draw(stream, brokers, {}, settings)
+    topics = {f"t{n}": _topic(draw, f"t{n}") for n in range(draw.between(1, 3))}
+    safety_ms = FIRST_FAULT_MS + draw.spread(4_000, 40_000)
+    workload = list(_workload(draw, safety_ms))
+    faults = [*_faults(draw, safety_ms), *restarts(brokers, safety_ms)]
+    world = {
+        "about": f"A random world, drawn from seed {seed}.",
+        **_written_version(version, chosen),
+        "cluster": {"brokers": list(brokers), "first": draw.broker, "config": settings},
+        "topics": topics,
+        "workload": workload,
+        "faults": faults,
+        "run": _time(safety_ms + LIVENESS_MS),
+        "expect": [SETTLED],
+    }
+    return written(world)
+
+
+def _written_version(version: Version, chosen: Chosen) -> Entry:
+    """What of it was asked for."""
+    entry: Entry = {"profile": version.profile} if chosen.profile else {}
+    if version.guards:
+        entry["guards"] = {name: "on" if on else "off" for name, on in version.guards.items()}
+    if version.propagation:
+        entry["propagation"] = version.propagation
+    return entry
+
+
+def written(world: Entry) -> str:
+    """A world as a scenario file has it."""
+    return str(yaml.safe_dump(world, sort_keys=False, default_flow_style=None, width=100))
+
+
+def healed_us(text: str) -> int:
+    """When everything is healed, in microseconds since the cluster was up."""
+    return int(yaml.safe_load(text)["run"].removesuffix("ms")) * 1000 - LIVENESS_MS * 1000
+
+
+def _time(ms: int) -> str:
+    return f"{ms}ms"
+
+
+def _brokers(stream: Stream) -> int:
+    return (2, 3, 3, 3, 3, 4, 5)[stream.below(7)]
+
+
+def _settings(stream: Stream) -> dict[str, str]:
+    """Short times, so that much happens; each is one that Kafka allows."""
+    lag_ms = stream.between(800, 6_000)
+    drawn = {
+        "replica.lag.time.max.ms": lag_ms,
+        "replica.fetch.wait.max.ms": min(lag_ms, stream.between(100, 500)),
+        "zookeeper.session.timeout.ms": stream.between(1_500, 6_000),
+        "request.timeout.ms": stream.between(1_500, 20_000),
+        "controller.socket.timeout.ms": stream.between(1_500, 20_000),
+        "replica.socket.timeout.ms": stream.between(1_500, 20_000),
+        "num.io.threads": (1, 2, 8)[stream.below(3)],
+        "num.replica.fetchers": (1, 1, 2)[stream.below(3)],
+        "replica.fetch.backoff.ms": stream.between(100, 1_000),
+        "controlled.shutdown.retry.backoff.ms": stream.between(200, 3_000),
+        "leader.imbalance.check.interval.seconds": stream.between(5, 60),
+        "unclean.leader.election.enable": ("false", "false", "true")[stream.below(3)],
+        "min.insync.replicas": stream.between(1, 2),
+    }
+    if stream.below(2):
+        drawn["log.flush.interval.messages"] = stream.between(1, 200)
+    drawn["request.timeout.ms"] = max(drawn["request.timeout.ms"], 1000)
+    return {name: str(value) for name, value in drawn.items()}
+
+
+def _topic(draw: Draw, name: str) -> Entry:
+    factor = draw.between(1, min(3, len(draw.brokers)))
+    if draw.chance(70):
+        factor = min(3, len(draw.brokers))
+    draw.topics[name] = [draw.replicas(factor) for _ in range(draw.between(1, 5))]
+    return {"partitions": [list(replicas) for replicas in draw.topics[name]]}
+
+
+def _workload(draw: Draw, safety_ms: int) -> Iterator[Entry]:
+    for topic in list(draw.topics):
+        for _ in range(draw.between(0, 2)):
+            yield {
+                "produce": topic,
+                "rate": draw.spread(1, 40),
+                "acks": draw.one_of(("all", "all", "1")),
+                "record_bytes": draw.spread(10, 5_000),
+                "from": "2500ms",
+                "until": _time(safety_ms + draw.between(0, 8_000)),
+            }
+        if draw.chance(30):
+            yield {"consume": topic, "from": "3000ms"}
+
+
+def _faults(draw: Draw, safety_ms: int) -> list[Entry]:
+    """The schedule, in the order of time; what holds the same thing comes one after the other."""
+    often = [kind for _, kind in sorted(stimuli().items()) for _ in range(kind.weight)]
+    moments = sorted(
+        draw.between(FIRST_FAULT_MS, safety_ms - 1) for _ in range(draw.between(1, 12))
+    )
+    entries: list[Entry] = []
+    held: dict[tuple[object, ...], int] = {}
+    for standing in [one for _, kind in sorted(stimuli().items()) for one in kind.standing(draw)]:
+        held[standing.holds()] = safety_ms
+        entry: Entry = {"at": _time(FIRST_FAULT_MS), standing.name: parameters_of(standing)}
+        entries.append(entry | {"for": _time(safety_ms - FIRST_FAULT_MS)})
+    for at_ms in moments:
+        stimulus = draw.one_of(often).drawn(draw)
+        if stimulus is None or held.get(stimulus.holds(), 0) > at_ms:
+            continue
+        entry = {"at": _time(at_ms), stimulus.name: parameters_of(stimulus)}
+        if stimulus.healed() is not None:
+            lasts_ms = draw.spread(*stimulus.lasts_ms)
+            end_ms = min(at_ms + lasts_ms, safety_ms)
+            held[stimulus.holds()] = end_ms + 1
+            entry["for"] = _time(end_ms - at_ms)
+        entries.append(entry)
+    return entries
+
+
+def parameters_of(stimulus: Stimulus) -> Entry:
+    """What differs from the defaults; where nothing does, the defaults that can be written."""
+    given: Entry = msgspec.to_builtins(stimulus)
+    del given["do"]
+    every = msgspec.structs.asdict(stimulus)
+    given = given or {name: value for name, value in every.items() if value is not None}
+    return {name: _plain(value) for name, value in given.items()}
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def restarts(brokers: Iterable[int], safety_ms: int) -> Iterator[Entry]:
+    """Whoever ended is started, some times."""
+    for after_ms in RESTARTS_MS:
+        for broker in brokers:
+            yield started(safety_ms + after_ms, broker)
+
+
+def started(at_ms: int, broker: int) -> Entry:
+    """A broker that runs is left alone."""
+    start = Start(broker, if_down=True)
+    return {"at": _time(at_ms), start.name: parameters_of(start)}

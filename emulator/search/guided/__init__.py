@@ -1,0 +1,1 @@
+"""Search for a schedule that matches a recording."""

@@ -1,0 +1,153 @@
+"""The choices of a guided match, as a file from which anybody plays the same runs again.
+
+It holds what is given (settings and stimuli of the recording), the seeds that were chosen, and the
+version of the declared latencies that they choose from; of what the real cluster did it holds
+nothing. Owns also the reruns by which a match's delays are judged: the same choices but for the
+latencies, each of whose streams is given another seed. This module must not know how choices are
+found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from emulator.conformance.actions import AS_RECORDED
+from emulator.conformance.export import export
+from emulator.conformance.player import Script, script_of
+from emulator.conformance.recording import Fact, Recording
+from emulator.kernel.rng import Choice, Stream, mix
+from emulator.runs.play import Run
+from emulator.scenario.version import Chosen
+from emulator.trace.sink import Sink
+from emulator.worlds import latency
+from emulator.worlds.gc_tuning import rare_collections
+from emulator.worlds.simulated import SimulatedWorld
+
+RERUNS = 20
+"""So many reruns say how long a match's delays may be."""
+
+_LATENCIES = frozenset(f"net_{step}" for step in ("connect", "request", "response")) | frozenset(
+    f"zk_{step}" for step in ("connect", "request", "process", "reply", "watch")
+)
+"""How long messages and operations take. All else that is drawn stays in a rerun: phases of tasks,
+how long a client waits before it connects again, work at a broker, and what goes first when a
+process is resumed."""
+
+_OUTCOMES = ("returned", "controller")
+"""Fields of stimuli that tell what came of them. How many records a producer `sent` is none: it was
+told to send so many, and one that hung sends no more."""
+
+
+class BadChoices(Exception):
+    """A file that holds no choices that can be played here."""
+
+
+class ChosenStream(msgspec.Struct, frozen=True, array_like=True):
+    """One choice. An empty actor and purpose: all of the stretch that is not chosen otherwise."""
+
+    stretch: int
+    actor: str
+    purpose: str
+    seed: int
+
+
+class ChosenRun(msgspec.Struct, frozen=True):
+    """One run: the seed of all that is not chosen, and what is."""
+
+    seed: int
+    chosen: tuple[ChosenStream, ...]
+
+    @property
+    def by_stream(self) -> dict[Choice, int]:
+        return {(c.stretch, c.actor, c.purpose): c.seed for c in self.chosen}
+
+
+class Choices(msgspec.Struct, frozen=True):
+    """All that a replay needs. `draws` (for each stretch, how many the search took) it does not."""
+
+    recording: str
+    latencies: int
+    runs: tuple[ChosenRun, ...]
+    draws: dict[str, int]
+    settings: Fact
+    stimuli: tuple[Fact, ...]
+
+
+def chosen_run(seed: int, chosen: Mapping[Choice, int]) -> ChosenRun:
+    return ChosenRun(seed, tuple(ChosenStream(*key, chosen[key]) for key in sorted(chosen)))
+
+
+def choices_of(real: Recording, runs: Iterable[ChosenRun], draws: dict[str, int]) -> Choices:
+    bare = given(real)
+    stimuli = tuple(bare.events)
+    return Choices(real.name, latency.VERSION, tuple(runs), draws, bare.settings, stimuli)
+
+
+def given(real: Recording) -> Recording:
+    """Of a recording, what may reach the core: settings, and stimuli without what came of them."""
+    stimuli = [_bare(fact) for fact in real.of("stimulus")]
+    return Recording(real.settings, stimuli, name=real.name)
+
+
+def _bare(fact: Fact) -> Fact:
+    return {key: value for key, value in fact.items() if key not in _OUTCOMES}
+
+
+def write_choices(choices: Choices, file: Path) -> None:
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(choices), indent=1) + b"\n")
+
+
+def read_choices(file: Path) -> Choices:
+    try:
+        choices = msgspec.json.decode(file.read_bytes(), type=Choices)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise BadChoices(f"{file}: {error}") from None
+    if choices.latencies != latency.VERSION:
+        raise BadChoices(
+            f"{file}: chosen from latencies of version {choices.latencies};"
+            f" those here are version {latency.VERSION}"
+        )
+    return choices
+
+
+def script_from(choices: Choices, chosen: Chosen = AS_RECORDED) -> Script:
+    """Raises `CannotPlay`."""
+    recording = Recording(choices.settings, list(choices.stimuli), name=choices.recording)
+    return script_of(recording, chosen)
+
+
+class Noted(dict[Choice, int]):
+    """Choices that note which streams a run asks for: so their names are known afterwards."""
+
+    def __init__(self, choices: Mapping[Choice, int]) -> None:
+        super().__init__(choices)
+        self.asked: dict[Choice, None] = {}
+
+    def get(self, key: Choice, default: int | None = None) -> int | None:  # type: ignore[override]
+        if key[2]:
+            self.asked[key] = None
+        return super().get(key, default)
+
+
+def replay(script: Script, run: ChosenRun) -> tuple[Recording, list[Choice]]:
+    """The run that was chosen, and the streams that it drew from."""
+    sink = Sink()
+    world = SimulatedWorld(script.scenario, run.seed, sink, run.by_stream)
+    noted = Noted(run.by_stream)
+    world.chance.choices = noted
+    try:
+        with rare_collections():
+            Run(world).play()
+    finally:
+        world.close()
+    return export(sink.events, script.settings, "the choices"), list(noted.asked)
+
+
+def with_other_latencies(run: ChosenRun, asked: list[Choice], nth: int) -> dict[Choice, int]:
+    """The choices of the nth rerun: every stream of a latency has another seed."""
+    seeds = Stream(mix(run.seed ^ mix(nth)))
+    others = {key: seeds.bits() for key in asked if key[2] in _LATENCIES}
+    return {**run.by_stream, **others}

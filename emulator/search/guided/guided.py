@@ -1,0 +1,117 @@
+"""A guided match from the search to its verdict.
+
+The runs of a match are judged as all runs are; its delays are judged over them and twenty reruns
+of their choices with other latencies, each played from choices alone. Owns that order of things.
+This module must not know how one searches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import TypeVar
+
+from emulator.conformance.compare import Examined, Reference, Verdict, conclude
+from emulator.conformance.player import Script, simulate
+from emulator.conformance.recording import Recording
+from emulator.runs.forks import in_children
+from emulator.search.guided.choices import (
+    RERUNS,
+    Choices,
+    ChosenRun,
+    choices_of,
+    chosen_run,
+    replay,
+    with_other_latencies,
+)
+from emulator.search.guided.restarts import Budget, OnProgress, Portfolio, Progress, Result
+from emulator.search.guided.search import Ended, Found, Goal, goal_of
+
+T = TypeVar("T")
+Look = Callable[[object, Recording], T]
+"""What is made of each run where it is played; it is given the run's name."""
+
+
+@dataclass(frozen=True)
+class Guided:
+    """What came of a guided search. Without a match `choices` are those of the runs that agree, or
+    of the furthest one."""
+
+    found: bool
+    choices: Choices
+    verdict: Verdict
+    progress: Progress
+    reruns_agreeing: int
+
+
+def guided(
+    reference: Reference,
+    script: Script,
+    budget: Budget,
+    look: Look[Examined],
+    on_progress: OnProgress,
+) -> Guided:
+    goal = goal_of(script, reference)
+
+    def examine(_: object, run: Recording) -> Examined:
+        return reference.examine(run)
+
+    def spans_delays(found: Sequence[Found]) -> bool:
+        choices = choices_of(reference.real, map(_run_of, found), {})
+        return judge_choices(reference, script, choices, examine, budget.jobs)[0].matched
+
+    result = Portfolio(goal, budget, on_progress, spans_delays).run()
+    choices = _chosen(reference.real, goal, result)
+    reruns = RERUNS if result.matched else 0
+    verdict, agreeing = judge_choices(reference, script, choices, look, budget.jobs, reruns)
+    return Guided(result.matched, choices, verdict, result.progress, agreeing)
+
+
+def judge_choices(
+    reference: Reference,
+    script: Script,
+    choices: Choices,
+    look: Look[Examined],
+    jobs: int,
+    reruns: int = RERUNS,
+) -> tuple[Verdict, int]:
+    """The verdict over the runs of these choices and their reruns, which they share out; and how
+    many of the reruns agree."""
+    runs = choices.runs
+    asked = [replay(script, run)[1] for run in runs] if reruns else []
+    names = [*names_of(choices), *(f"rerun-{nth:02}" for nth in range(1, reruns + 1))]
+
+    def play(number: int) -> Examined:
+        of, nth = number % len(runs), max(0, number - len(runs) + 1)
+        chosen = with_other_latencies(runs[of], asked[of], nth) if nth else runs[of].by_stream
+        played = simulate(script, runs[of].seed, chosen)
+        return look(names[number], replace(played, name=names[number]))
+
+    examined = [run for _, run in sorted(in_children(range(len(names)), play, jobs), key=_first)]
+    return conclude(reference, examined), sum(run.agrees for run in examined[len(runs) :])
+
+
+_first = itemgetter(0)
+
+
+def names_of(choices: Choices) -> list[str]:
+    """What the runs of a match are called."""
+    many = len(choices.runs) > 1
+    return [f"match-{n}" if many else "match" for n, _ in enumerate(choices.runs, 1)]
+
+
+def _chosen(real: Recording, goal: Goal, result: Result) -> Choices:
+    best = result.found or (result.nearest,)
+    runs = [_run_of(one) if one else ChosenRun(1, ()) for one in best]
+    by_leg = sorted(result.progress.draws.items())
+    draws = {_stretches(goal.legs[leg].stretches): n for leg, n in by_leg}
+    return choices_of(real, runs, draws)
+
+
+def _run_of(one: Found | Ended) -> ChosenRun:
+    return chosen_run(one.seed, one.choices)
+
+
+def _stretches(group: range) -> str:
+    return f"{group[0]}" if len(group) == 1 else f"{group[0]}-{group[-1]}"

@@ -1,0 +1,206 @@
+"""One run under search: played leg by leg, held against the recording as it goes.
+
+A *leg* is what lies between two stimuli, or several of these stretches where stimuli follow each
+other at once. Owns the moments at which a run that is still going is judged: 250 ms after the
+stimulus, when what the recording has next must have come, and at the end of the leg. The first
+contradiction ends it. A walk reads the recording; the run that it drives is given nothing but
+seeds, and the judging has no effect on it. This module must not know how seeds are chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from emulator.conformance.criteria import AGREED, Part
+from emulator.conformance.export import export
+from emulator.conformance.player import Script
+from emulator.conformance.recording import Recording
+from emulator.kernel.rng import Choice
+from emulator.runs.play import Run
+from emulator.search.guided.choices import Noted
+from emulator.search.guided.partial import Contradiction, Partial, RealSide
+from emulator.search.guided.prefix import GRACE_MS
+from emulator.trace import events
+from emulator.trace.events import AnyEvent
+from emulator.trace.sink import Sink
+from emulator.worlds.simulated import SimulatedWorld
+
+_THIN_MS = 60
+"""Of two moments so close to each other the later one sees what the earlier one would."""
+_CREATIONS = ("create_topic", "add_partitions")
+_CREATION_MS = 1000
+_ASKED_ABOUT = ("up", "produce")
+"""Stimuli that the export of later events needs to know."""
+
+
+@dataclass(frozen=True)
+class Leg:
+    """Stretches that are drawn and judged together."""
+
+    stretches: range
+    moments: tuple[int, ...]
+    """When it is judged, in milliseconds since `up`; the last one is its end."""
+    about: tuple[int, ...] = ()
+    """The brokers that its stimuli are about."""
+    ends_for: tuple[int, ...] = ()
+    """Those that something is done to next."""
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        return tuple(f"broker-{broker}" for broker in self.about)
+
+
+class _Contradicted(BaseException):
+    """Out of the kernel, from the moment of judging."""
+
+    def __init__(self, contradiction: Contradiction) -> None:
+        self.contradiction = contradiction
+
+
+def legs_of(script: Script, real: RealSide) -> list[Leg]:
+    """All legs, from the boot (stretch 0) to the end."""
+    steps = script.scenario.steps
+    ends = [step.at_us // 1000 for step in steps]
+    ends.append(script.scenario.duration_us // 1000)
+    creates = [False, *(step.stimulus.name in _CREATIONS for step in steps)]
+    lanes = (lane for point in AGREED for lane in real.course.lanes[point].values())
+    due = sorted({t + GRACE_MS + 1 for lane in lanes for t, _ in lane})
+    groups = list(_groups(ends, creates))
+    about = [*(_about(script, group) for group in groups), ()]
+    return [
+        Leg(group, _moments(group, ends, creates, due), about[number], about[number + 1])
+        for number, group in enumerate(groups)
+    ]
+
+
+def _about(script: Script, group: range) -> tuple[int, ...]:
+    steps = [script.scenario.steps[stretch - 1] for stretch in group if stretch]
+    brokers = [getattr(step.stimulus, "broker", None) for step in steps]
+    return tuple(broker for broker in brokers if isinstance(broker, int))
+
+
+def _groups(ends: list[int], creates: list[bool]) -> Iterator[range]:
+    first = 0
+    for stretch, end in enumerate(ends):
+        enough_ms = _CREATION_MS if creates[stretch] else GRACE_MS
+        is_short = 0 < stretch < len(ends) - 1 and end - ends[stretch - 1] < enough_ms
+        if not is_short:
+            yield range(first, stretch + 1)
+            first = stretch + 1
+
+
+def _moments(group: range, ends: list[int], creates: list[bool], due: list[int]) -> tuple[int, ...]:
+    """Of a boot or a creation only the end: what cold brokers do is late or early by more than the
+    grace."""
+    end = ends[group[-1]]
+    if not group[0] or any(creates[stretch] for stretch in group):
+        return (end,)
+    start = ends[group[-1] - 1]
+    inside = sorted({ms for ms in (start + GRACE_MS, *due) if start < ms < end})
+    thinned = [ms for ms, later in pairwise([*inside, end]) if later - ms > _THIN_MS]
+    return (*thinned, end)
+
+
+def _stop_if(contradiction: Contradiction | None) -> None:
+    """Raises _Contradicted."""
+    if contradiction is not None:
+        raise _Contradicted(contradiction)
+
+
+def _writes_state(event: events.ZkTransaction) -> bool:
+    return event.path is not None and event.path.endswith("/state")
+
+
+class Walk:
+    """A run on its way through the recording."""
+
+    def __init__(self, script: Script, real: RealSide, legs: list[Leg], seed: int) -> None:
+        self.script, self.legs, self.seed = script, legs, seed
+        self.choices: dict[Choice, int] = {}
+        self.taken = 0
+        """How many legs were played."""
+        self._sink = Sink()
+        self._sink.listen(self._see)
+        self._exported = 0
+        self._needed: list[events.Stimulus] = []
+        self._partial = Partial(real)
+
+    @property
+    def over(self) -> bool:
+        return self.taken == len(self.legs)
+
+    @property
+    def leg(self) -> Leg:
+        """The next one."""
+        return self.legs[self.taken]
+
+    def go_on(self, draw: Mapping[Choice, int]) -> Contradiction | None:
+        """Play the next leg under these choices, up to its first contradiction."""
+        self.choices |= draw
+        leg = self.leg
+        try:
+            self._play(leg)
+            self._judge(leg.moments[-1], leg.ends_for)
+        except _Contradicted as contradicted:
+            return contradicted.contradiction
+        self.taken += 1
+        return None
+
+    def want(self, part: Part | None) -> None:
+        """From now on this part must be right too."""
+        self._partial.wanted = part
+
+    def leg_of(self, part: Part) -> int:
+        """Of a run that is over: in which leg a part that is not equal first was not."""
+        ms = self._partial.wrong_since_ms(part)
+        return next((n for n, leg in enumerate(self.legs) if ms < leg.moments[-1]), self.taken - 1)
+
+    def asked(self) -> list[Choice]:
+        """The streams of the last leg."""
+        return list(self._noted.asked)
+
+    def whole(self) -> Recording:
+        """The run at its end."""
+        return export(self._sink.events, self.script.settings, f"seed {self.seed}")
+
+    def _play(self, leg: Leg) -> None:
+        if not leg.stretches[0]:
+            self._boot(leg)
+            return
+        self._noted.update(self.choices)
+        self._noted.asked.clear()
+        lane = self._world.kernel.world.lane("judge")
+        for ms in leg.moments[:-1]:
+            at_us = self._run.up_us + ms * 1000
+            lane.call_at(at_us, lambda ms=ms: self._judge(ms))  # type: ignore[misc]
+        for _ in leg.stretches:
+            self._run.next_stretch()
+
+    def _boot(self, leg: Leg) -> None:
+        self._noted = Noted(self.choices)
+        self._world = SimulatedWorld(self.script.scenario, self.seed, self._sink, self.choices)
+        self._world.chance.choices = self._noted
+        self._run = Run(self._world)
+        self._run.bring_up()
+        self._run.run_to(leg.moments[-1] * 1000)
+
+    def _see(self, event: AnyEvent) -> None:
+        """Most draws go wrong within milliseconds: each state is judged when it is written."""
+        if self._needed and type(event) is events.ZkTransaction and _writes_state(event):
+            self._grow()
+            _stop_if(self._partial.wrong_state())
+
+    def _judge(self, until_ms: int, stopping: Collection[int] = ()) -> None:
+        self._grow()
+        _stop_if(self._partial.contradiction(until_ms, stopping))
+
+    def _grow(self) -> None:
+        """Show what has happened since. Each event is exported once; with it come again those
+        stimuli that the export asks about, whose own facts do not matter."""
+        new = self._sink.events[self._exported :]
+        self._exported = len(self._sink.events)
+        self._partial.grow(export([*self._needed, *new], self.script.settings))
+        stimuli = (event for event in new if isinstance(event, events.Stimulus))
+        self._needed += (stimulus for stimulus in stimuli if stimulus.do in _ASKED_ABOUT)

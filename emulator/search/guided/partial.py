@@ -1,0 +1,177 @@
+"""A run that is still going, judged: what is wrong first, and how much is right.
+
+In what the cluster agreed on (points 1, 3 and 4) a run must be right at every moment. Of the rest
+each part need be right in one run of several: a `Partial` may be asked to look at one such part,
+that no run had yet. A score tells two runs apart that both went wrong. Reads the real side once,
+and of the run each fact once: a `Partial` grows with it. This module must not know who asks, or
+when.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from itertools import pairwise, zip_longest
+
+from emulator.conformance.compare import TOLERANCE_MS, first_unequal
+from emulator.conformance.criteria import DELAYS, PRODUCED, Part, StateWrite, Timed
+from emulator.conformance.delays import StopWatch, delays_of
+from emulator.conformance.producers import STALL_MS, STALLS
+from emulator.conformance.recording import ProduceResult, Recording
+from emulator.search.guided.prefix import GRACE_MS, HARD, SOFT, Disagreement, Prefix, RealCourse
+
+NEVER_MS = 1 << 62
+_STATES = 1
+_SCORED = (1, 5)
+"""States and decisions: what tells best how near a run is."""
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """What is wrong first, and how much was right by then."""
+
+    found: Disagreement
+    score: int
+
+
+class RealSide:
+    """The real recording, read for this."""
+
+    def __init__(self, real: Recording) -> None:
+        self.course = RealCourse(real)
+        self.acknowledged = Acknowledged()
+        self.acknowledged.grow(real.results)
+        self.delays = delays_of(real, {})
+
+
+class Partial:
+    """A run on its way beside the real recording."""
+
+    def __init__(self, real: RealSide) -> None:
+        self.real = real
+        self.wanted: Part | None = None
+        """The part that must be right besides."""
+        self._prefix = Prefix(real.course)
+        self._acknowledged = Acknowledged()
+        self._stop_watch = StopWatch()
+        self._states_seen: Counter[str] = Counter()
+
+    def grow(self, piece: Recording) -> None:
+        """What the run has shown since."""
+        self._prefix.run.grow(piece)
+        self._acknowledged.grow(piece.results)
+        self._stop_watch.go_on(piece)
+
+    def contradiction(self, until_ms: int, stopping: Collection[int] = ()) -> Contradiction | None:
+        """By then; these brokers are about to be stopped."""
+        agreed = self._prefix.disagreement(until_ms, HARD, stopping)
+        found = agreed or (self._in_part(*self.wanted, until_ms) if self.wanted else None)
+        return Contradiction(found, self.score(until_ms)) if found else None
+
+    def wrong_state(self) -> Contradiction | None:
+        """A state that reality wrote otherwise, or not within the grace: there is no need to wait
+        until that shows. A creation takes cold brokers as long as it does."""
+        for key, lane in self._prefix.run.lanes[_STATES].items():
+            real, seen = self.real.course.lanes[_STATES].get(key, []), self._states_seen[key]
+            self._states_seen[key] = len(lane)
+            for nth in range(seen, len(lane)):
+                if found := _wrong_state(key, real[nth : nth + 1], lane[nth]):
+                    return Contradiction(found, self.score(lane[nth][0] + 1))
+        return None
+
+    def score(self, until_ms: int) -> int:
+        """Entries of the scored points in which the run is right, less those in which it is
+        not."""
+        total = 0
+        for point in _SCORED:
+            real = self.real.course.lanes[point]
+            for key, lane in self._prefix.run.lanes[point].items():
+                theirs = [entry for t, entry in lane if t < until_ms]
+                alike = first_unequal([entry for _, entry in real.get(key, [])], theirs)
+                total += 2 * alike - len(theirs)
+        return total
+
+    def wrong_since_ms(self, part: Part) -> int:
+        """Of a run that is over: when a part that is not equal first was not."""
+        point, key = part
+        if point in SOFT and (found := self._prefix.in_lane(point, key, NEVER_MS)):
+            return found.at_ms
+        lane = key.removesuffix(STALLS)
+        stalls = (self.real.acknowledged.ends(lane), self._acknowledged.ends(lane))
+        apart = (pair for pair in zip_longest(*stalls) if not _same_stall(*pair))
+        return min((t for pair in apart for t in pair if t is not None), default=0)
+
+    def _in_part(self, point: int, key: str, until_ms: int) -> Disagreement | None:
+        if point in SOFT:
+            return self._prefix.in_lane(point, key, until_ms)
+        return self._delay(key, until_ms) if point == DELAYS else self._stalls(key, until_ms)
+
+    def _stalls(self, key: str, until_ms: int) -> Disagreement | None:
+        """Other stalls than in reality, all through the grace: one may be about to end."""
+        lane, moments = key.removesuffix(STALLS), (until_ms - GRACE_MS, until_ms)
+        ours, theirs = (
+            [side.stalls(lane, ms) for ms in moments]
+            for side in (self.real.acknowledged, self._acknowledged)
+        )
+        if set(ours).isdisjoint(theirs):
+            return Disagreement(until_ms, PRODUCED, key, ours[1], theirs[1])
+        return None
+
+    def _delay(self, what: str, until_ms: int) -> Disagreement | None:
+        """So far from the recorded one that it would not count as equal."""
+        real, run = self.real.delays.get(what), self._stop_watch.out.get(what)
+        if real is None or run is None or abs(run - real) <= TOLERANCE_MS:
+            return None
+        return Disagreement(until_ms, DELAYS, what, real, run)
+
+
+def _wrong_state(key: str, real: list[Timed], run: Timed) -> Disagreement | None:
+    """`real`: what reality wrote in this place, if anything."""
+    t, entry = run
+    at_ms, ours = real[0] if real else (NEVER_MS, None)
+    is_created = isinstance(entry, StateWrite) and not entry.version
+    if ours == entry and (at_ms <= t + GRACE_MS or is_created):
+        return None
+    return Disagreement(t, _STATES, key, ours, entry)
+
+
+def _same_stall(real_ms: int | None, run_ms: int | None) -> bool:
+    return real_ms is not None and run_ms is not None and abs(real_ms - run_ms) <= STALL_MS
+
+
+class Acknowledged:
+    """By producer and partition, when records were acknowledged, and when a stall ended."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, list[int]] = defaultdict(list)
+        self._ends: dict[str, list[int]] = defaultdict(list)
+
+    def grow(self, results: Iterable[ProduceResult]) -> None:
+        for result in results:
+            if result.result == "ok":
+                self._acknowledged(result.lane, result.t)
+
+    def _acknowledged(self, lane: str, t: int) -> None:
+        times, ends = self.times[lane], self._ends[lane]
+        insort(times, t)
+        if times[-1] == t:
+            ends += _ends_of_stalls(times[-2:])
+        else:
+            ends[:] = _ends_of_stalls(times)
+
+    def ends(self, lane: str) -> list[int]:
+        """When each stall was over."""
+        return self._ends.get(lane, [])
+
+    def stalls(self, lane: str, until_ms: int) -> int:
+        """How many there were by then, with one that may still go on."""
+        times = self.times.get(lane, [])
+        before = bisect_left(times, until_ms)
+        goes_on = bool(before) and until_ms - times[before - 1] > STALL_MS
+        return bisect_left(self._ends.get(lane, []), until_ms) + goes_on
+
+
+def _ends_of_stalls(times: list[int]) -> list[int]:
+    return [later for t, later in pairwise(times) if later - t > STALL_MS]

@@ -1,0 +1,210 @@
+"""When a broker's periodic tasks began, read off a recording: the boot's constants, fitted.
+
+`isr-expiration` runs every half lag and `isr-change-propagation` every 2.5 s from one moment of a
+boot on, so a shrink or a notification that stands alone gives that moment away, modulo the period;
+the end of a session does so for ZooKeeper's ticks. Owns the fit, and the choice of seeds whose
+draws from the declared ranges come near it: a search would have to guess them anew again and
+again, for they show many stretches later. A choice stays what every choice is, a seed; what lies
+outside the declared range cannot be chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from emulator.conformance.recording import Fact, Recording, Transaction
+from emulator.conformance.znodes import NOTIFICATIONS
+from emulator.kernel.rng import Chance, Choice, Stream, mix
+from emulator.runs.play import UP_AFTER_FIRST_REGISTRATION_US
+from emulator.worlds.latency import TABLE, USUAL_BOOT_US, Latencies, pace_of
+
+PROPAGATION_PERIOD_MS = 2500
+_ALONE_MS = 1200
+"""So long after a resume of its broker, a task that was due runs on time again."""
+_TOGETHER_MS = 400
+"""Shrinks so close to each other may be of one run: only the first is on time."""
+_LATE_MS = 25
+"""A run may be seen so much later than it began (the writes of the run itself)."""
+_NEAR_US = 400
+_TRIES = 20_000
+
+_STOPS_WITHIN_MS = 6000
+
+_TICK: Choice = (0, "zookeeper", "zk_tick")
+_TO_REGISTRATION = "boot.replica_manager_to_registration"
+_STARTUP = "boot.replica_manager_startup"
+_PROPAGATION = "boot.propagation"
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Milliseconds from a broker's registration (so mostly negative) to the beginning of each
+    task, as late as they can have been; None where the recording does not tell."""
+
+    broker: int
+    expiration_ms: int | None
+    propagation_ms: int | None
+    boot_us: int = USUAL_BOOT_US
+    """From launch to registration: how slow the machine was."""
+
+
+def boots_of(real: Recording) -> list[Phase]:
+    registered, launched = _first(real, "registered"), _first(real, "start")
+    period_ms = int(real.settings.get("replica.lag.time.max.ms", 30000)) // 2
+    phases = []
+    for broker, at in sorted(registered.items()):
+        boot_us = (at - launched[broker]) * 1000 if broker in launched else USUAL_BOOT_US
+        shrinks, notified = _shrinks(real, broker), _notified(real, broker)
+        expiration_ms = _begin(at, boot_us, period_ms, _alone(real, broker, shrinks))
+        propagation_ms = _begin(at, boot_us, PROPAGATION_PERIOD_MS, _alone(real, broker, notified))
+        phases.append(Phase(broker, expiration_ms, propagation_ms, boot_us))
+    return phases
+
+
+def _first(real: Recording, do: str) -> dict[int, int]:
+    """When each broker's first process was at this."""
+    stimuli = reversed(list(real.of("stimulus")))
+    return {fact["broker"]: fact["t"] for fact in stimuli if fact["do"] == do}
+
+
+def _shrinks(real: Recording, broker: int) -> Iterator[int]:
+    last = -_TOGETHER_MS
+    for fact in real.of("shrink"):
+        if fact["broker"] == broker:
+            if fact["t"] - last >= _TOGETHER_MS:
+                yield fact["t"]
+            last = fact["t"]
+
+
+def _notified(real: Recording, broker: int) -> Iterator[int]:
+    for op in real.transactions:
+        if op.broker == broker and op.op == "create" and op.path.startswith(NOTIFICATIONS):
+            yield op.t
+
+
+def _alone(real: Recording, broker: int, times: Iterable[int]) -> list[int]:
+    resumed = [fact["t"] for fact in real.of("stimulus") if _resumes(fact, broker)]
+    return [t for t in times if not any(at <= t < at + _ALONE_MS for at in resumed)]
+
+
+def _resumes(fact: Fact, broker: int) -> bool:
+    return fact["do"] == "resume" and fact.get("broker") == broker
+
+
+def _begin(registered_ms: int, boot_us: int, period_ms: int, seen: list[int]) -> int | None:
+    """The latest beginning that most of what was seen allows: runs are late, never early."""
+    high, low = (-us // 1000 for us in _range_us(_TO_REGISTRATION, boot_us))
+    since = [(t - registered_ms - low) % period_ms + low for t in seen]
+    possible = [ms for ms in since if ms <= high + 2 * _LATE_MS]
+    if not possible:
+        return None
+    return max(possible, key=lambda ms: (sum(ms <= o <= ms + _LATE_MS for o in possible), -ms))
+
+
+@dataclass(frozen=True)
+class Phases:
+    """All that a recording tells of this."""
+
+    boots: tuple[Phase, ...]
+    tick_ms: int
+    """The period of ZooKeeper's ticks."""
+    ticked_ms: int | None
+    """When one was, in milliseconds of the emulated world; None: no session expired."""
+
+
+def phases_of(real: Recording) -> Phases:
+    tick_ms = int(real.settings.get("zookeeper.tickTime", 2000))
+    return Phases(tuple(boots_of(real)), tick_ms, _ticked(real, tick_ms))
+
+
+def _ticked(real: Recording, tick_ms: int) -> int | None:
+    """The earliest moment in a period at which most sessions expired."""
+    registered = [fact["t"] for fact in real.of("stimulus") if fact["do"] == "registered"]
+    expired = [op.t for op in real.transactions if op.op == "closeSession" and _expired(real, op)]
+    if not registered or not expired:
+        return None
+    up_ms = UP_AFTER_FIRST_REGISTRATION_US // 1000 - min(registered)
+    seen = [(up_ms + t) % tick_ms for t in expired]
+    ticked: int = max(seen, key=lambda ms: sum((o - ms) % tick_ms <= _LATE_MS for o in seen))
+    return ticked
+
+
+def _expired(real: Recording, op: Transaction) -> bool:
+    """Not so if its broker was told to stop shortly before: then it closed the session itself."""
+    stopped = (f["t"] for f in real.of("stimulus") if f["do"] == "terminate")
+    return op.t >= 0 and not any(t <= op.t < t + _STOPS_WITHIN_MS for t in stopped)
+
+
+def fitted(phases: Phases, seed: int) -> dict[Choice, int]:
+    """Choices for the boots, one of many: how late each run was is drawn by `seed`."""
+    choices: dict[Choice, int] = {}
+    for phase in phases.boots:
+        choices |= _fitted(phase, Stream(mix(seed ^ phase.broker)))
+    if phases.ticked_ms is not None:
+        late = Stream(mix(seed))
+        wanted_ms = (late.between(0, 4) - phases.ticked_ms) % phases.tick_ms
+        choices[_TICK] = _ticking(wanted_ms, phases.tick_ms, late)
+    return choices
+
+
+def _ticking(wanted_ms: int, tick_ms: int, seeds: Stream) -> int:
+    """A seed that draws nearly this phase (the ensemble adds it before it rounds)."""
+    tried = (seeds.bits() for _ in range(_TRIES))
+    return next(s for s in tried if abs(Stream(s).below(tick_ms) - wanted_ms) <= 2)
+
+
+def _fitted(phase: Phase, late: Stream) -> dict[Choice, int]:
+    actor = f"broker-{phase.broker}"
+    begin_us = _begin_us(phase, late)
+    if begin_us is None:
+        return {}
+    startup, startup_us = _near(_STARTUP, phase, 1500, late)
+    chosen = {(0, actor, _STARTUP): startup}
+    chosen[0, actor, _TO_REGISTRATION], took_us = _near(
+        _TO_REGISTRATION, phase, startup_us - begin_us, late
+    )
+    if phase.propagation_ms is not None:
+        apart_us = phase.propagation_ms * 1000 - late.between(0, 4000) + took_us - startup_us
+        chosen[0, actor, _PROPAGATION], _ = _near(_PROPAGATION, phase, apart_us, late)
+    return chosen
+
+
+def _begin_us(phase: Phase, late: Stream) -> int | None:
+    """When isr-expiration began, as far as either task tells."""
+    told = [ms for ms in (phase.expiration_ms, phase.propagation_ms) if ms is not None]
+    if not told:
+        return None
+    apart_us = TABLE[_PROPAGATION].warm[-1][1] if phase.expiration_ms is None else 4000
+    return min(told) * 1000 - late.between(0, apart_us)
+
+
+def _near(purpose: str, phase: Phase, wanted_us: int, seeds: Stream) -> tuple[int, int]:
+    """(seed, what it draws): one whose draw is as near to what is wanted as the range allows."""
+    low, high = _range_us(purpose, phase.boot_us)
+    wanted_us = min(max(wanted_us, low), high)
+    best = (high - low + 1, 0, 0)
+    for _ in range(_TRIES):
+        seed = seeds.bits()
+        us = _drawn(purpose, phase, seed)
+        best = min(best, (abs(us - wanted_us), seed, us))
+        if best[0] <= _NEAR_US:
+            break
+    return best[1], best[2]
+
+
+def _range_us(purpose: str, boot_us: int) -> tuple[int, int]:
+    row = TABLE[purpose]
+    low, high = row.warm[0][1], row.warm[-1][1]
+    if not row.paced:
+        return low, high
+    pace = pace_of(boot_us)
+    return low * pace // 1000, high * pace // 1000
+
+
+def _drawn(purpose: str, phase: Phase, seed: int) -> int:
+    """What the declared table makes of this seed in the boot."""
+    actor = f"broker-{phase.broker}"
+    latencies = Latencies(Chance(0, {(0, actor, purpose): seed}), {purpose: TABLE[purpose]})
+    latencies.took_to_boot(actor, phase.boot_us)
+    return latencies(purpose, actor)

@@ -1,0 +1,171 @@
+"""Does a run that is still going contradict the recording, and since when?
+
+Owns the judgement of prefixes for a guided search: both sides are read up to one moment, and the
+earliest contradiction ends a draw. What only one side has in the last 250 ms may still come on
+the other and is no contradiction yet. A `Course` is one side, and grows piece by piece; a `Prefix`
+remembers which lanes were alike with how many entries, and looks only at what has come since.
+This module must not know how the search goes on: it names time, point and key.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import zip_longest
+from operator import itemgetter
+
+from emulator.conformance.criteria import (
+    AGREED,
+    EVER,
+    POINTS,
+    REQUESTED,
+    Entry,
+    Lanes,
+    Lens,
+    Timed,
+    lens_of,
+    zookeeper_requests,
+)
+from emulator.conformance.recording import Recording
+from emulator.conformance.requests import Threads
+
+GRACE_MS = 250
+HARD = AGREED
+"""What a cluster agreed on: two entries that differ contradict each other at once."""
+SOFT = (2, 5, 6)
+"""Races, retries and batches: they must have been apart all through the grace."""
+
+_time = itemgetter(0)
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Where a run leaves the recording: the entry that each side has there (None: none)."""
+
+    at_ms: int
+    point: int
+    key: str
+    real: Entry | None
+    run: Entry | None
+
+
+class Course:
+    """One side by point and key, with times, as far as it has come."""
+
+    def __init__(self, lens: Lens) -> None:
+        self.lens = lens
+        self.lanes: dict[int, Lanes] = {point: defaultdict(list) for point in POINTS}
+        self._threads = Threads()
+
+    def grow(self, piece: Recording) -> None:
+        """What came next, all of it later than what there is."""
+        for point in POINTS:
+            lanes = self.lanes[point]
+            for key, lane in self._gather(point, piece).items():
+                lanes[key] += sorted(lane, key=_time)
+
+    def _gather(self, point: int, piece: Recording) -> Lanes:
+        if point == REQUESTED:
+            return zookeeper_requests(piece, self.lens, self._threads)
+        return POINTS[point].gather(piece, self.lens)
+
+
+class RealCourse(Course):
+    """The real recording, whole."""
+
+    def __init__(self, real: Recording, requests_from_ms: int = EVER) -> None:
+        super().__init__(lens_of(real, requests_from_ms))
+        self.grow(real)
+
+
+class Prefix:
+    """A run that is still going beside the real recording."""
+
+    def __init__(self, real: RealCourse) -> None:
+        self.real = real
+        self.run = Course(real.lens)
+        self._alike: dict[tuple[int, str], tuple[int, int]] = {}
+        """By lane, with how many entries of each side it was alike when last looked at."""
+
+    def disagreement(
+        self, until_ms: int, points: tuple[int, ...] = HARD, stopping: Collection[int] = ()
+    ) -> Disagreement | None:
+        """The earliest contradiction among entries before `until_ms` (points: HARD or SOFT). What
+        a broker that is `stopping` then had written in reality gets no grace: it would come after
+        its pause, or never."""
+        lanes = ((point, key) for point in points for key in self._keys(point))
+        found = (self.in_lane(point, key, until_ms, stopping) for point, key in lanes)
+        return min(filter(None, found), key=lambda d: (d.at_ms, d.point, d.key), default=None)
+
+    def in_lane(
+        self, point: int, key: str, until_ms: int, stopping: Collection[int] = ()
+    ) -> Disagreement | None:
+        """The contradiction of one lane, if any."""
+        real, run = self.real.lanes[point].get(key, []), self.run.lanes[point].get(key, [])
+        cut = _cut(real, until_ms), _cut(run, until_ms)
+        if self._alike.get((point, key), (0, 0)) == cut:
+            return None
+        found = _first_disagreement(point, key, real[: cut[0]], run[: cut[1]])
+        if found is None:
+            self._alike[point, key] = cut
+        elif _is_missed(found, stopping) or _counts(found, real, run, until_ms):
+            return found
+        return None
+
+    def _keys(self, point: int) -> list[str]:
+        return sorted(self.real.lanes[point].keys() | self.run.lanes[point].keys())
+
+
+def prefix_disagreement(
+    real: RealCourse, run: Recording, until_ms: int, points: tuple[int, ...] = HARD
+) -> Disagreement | None:
+    """Of a run that is given whole."""
+    prefix = Prefix(real)
+    prefix.run.grow(run)
+    return prefix.disagreement(until_ms, points)
+
+
+def _cut(lane: list[Timed], until_ms: int) -> int:
+    """How many entries are before that moment."""
+    return bisect_left(lane, until_ms, key=_time)
+
+
+def _first_disagreement(
+    point: int, key: str, real: list[Timed], run: list[Timed]
+) -> Disagreement | None:
+    tidy = POINTS[point].tidy
+    for ours, theirs in zip_longest(tidy(real), tidy(run)):
+        if ours is None or theirs is None or ours[1] != theirs[1]:
+            return _disagreement(point, key, ours, theirs)
+    return None
+
+
+def _disagreement(point: int, key: str, real: Timed | None, run: Timed | None) -> Disagreement:
+    at_ms = min(timed[0] for timed in (real, run) if timed)
+    return Disagreement(at_ms, point, key, real[1] if real else None, run[1] if run else None)
+
+
+def _is_missed(found: Disagreement, stopping: Collection[int]) -> bool:
+    """Written in reality by a broker that will not make up for it."""
+    author = getattr(found.real, "writer", 0) or getattr(found.real, "by", 0)
+    return found.run is None and author in stopping
+
+
+def _counts(found: Disagreement, real: list[Timed], run: list[Timed], until_ms: int) -> bool:
+    if found.point in HARD:
+        differs = found.real is not None and found.run is not None
+        return differs or found.at_ms < until_ms - GRACE_MS
+    return _states(found.point, real, until_ms).isdisjoint(_states(found.point, run, until_ms))
+
+
+def _states(point: int, lane: list[Timed], until_ms: int) -> set[tuple[Entry, ...]]:
+    """What a lane was, once tidied, at each moment of the grace.
+
+    A repeat that has come takes entries away, and a batch half sent is in another order: so two
+    sides may still agree if both were in one state, each at some moment of the grace.
+    """
+    since_ms = until_ms - GRACE_MS
+    moments = {since_ms, *(t + 1 for t, _ in lane if since_ms <= t < until_ms)}
+    cuts = {_cut(lane, ms) for ms in moments}
+    tidy = POINTS[point].tidy
+    return {tuple(entry for _, entry in tidy(lane[:cut])) for cut in cuts}

@@ -1,0 +1,58 @@
+"""Which seeds are worth a live play, which takes as long as the recording did: those whose
+simulated plays come nearest to it.
+
+A seed draws what the machine that plays does not decide (how long JVMs boot and stop, what a
+message takes) alike in both worlds, so a seed that cannot match in virtual time hardly can live.
+Owns the choice alone; plays come from outside. Only what is judged is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from emulator.conformance.compare import Examined
+from emulator.conformance.criteria import DELAYS, Part
+
+REHEARSALS = 60
+"""Simulated plays before the first live one, at most."""
+
+AT_ONCE = 10
+"""After so many it is asked whether they are enough."""
+
+DelaysApart = Callable[[Examined], Iterable[str]]
+
+
+def are_enough(rehearsed: Mapping[int, Examined], wanted: int, delays_apart: DelaysApart) -> bool:
+    """There are as many plays as are wanted, and one of them would do alone."""
+    return len(rehearsed) >= wanted and any(
+        not run.lacking and not any(True for _ in delays_apart(run)) for run in rehearsed.values()
+    )
+
+
+def nearest_first(
+    rehearsed: Mapping[int, Examined], wanted: int, delays_apart: DelaysApart = lambda run: ()
+) -> list[int]:
+    """`wanted` seeds: the nearest one, then each time the one that has most of what all before it
+    differ in (a recording is matched by several runs together). `delays_apart` tells in which
+    delays a run alone does not do."""
+    left = {
+        seed: run.lacking | {(DELAYS, name) for name in delays_apart(run)}
+        for seed, run in rehearsed.items()
+    }
+    order = sorted(left, key=lambda seed: (rehearsed[seed].distance, len(left[seed]), seed))
+    chosen: list[int] = []
+    missed: frozenset[Part] | None = None
+    while order and len(chosen) < wanted:
+        lacking = missed
+        best = min(
+            order,
+            key=lambda seed: (
+                rehearsed[seed].distance,
+                len(left[seed] if lacking is None else left[seed] & lacking),
+                order.index(seed),
+            ),
+        )
+        order.remove(best)
+        chosen.append(best)
+        missed = left[best] if missed is None else missed & left[best]
+    return chosen

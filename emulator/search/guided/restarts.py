@@ -1,0 +1,236 @@
+"""Several guided searches side by side and one after the other, until what they found is a match,
+or time is up.
+
+Each finds a run that agrees in points 1, 3 and 4; a match is a set of such runs in which each other
+part is equal in one. A search is told what is missing when it starts, and goes on for it from a run
+that it has found.
+
+How long a search takes varies tenfold with its seed, so each gets a number of draws and then gives
+way to the next: mostly few, now and then more (Luby's sequence, which is never much worse than
+the best fixed number). Owns the budget, the processes (none is left), and the count of draws. This
+module must not know how a search goes about it.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import struct
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from emulator.conformance.compare import Reference, Verdict, conclude
+from emulator.conformance.criteria import DELAYS, Part
+from emulator.runs.forks import Child
+from emulator.search.guided.candidates import NOWHERE
+from emulator.search.guided.guided_run import Leg
+from emulator.search.guided.search import Ended, Found, Goal, Search
+from emulator.worlds.gc_tuning import rare_collections
+
+DRAWS_PER_SEARCH = 120
+"""Of a short search; longer ones get 2, 4, 8 ... times as many."""
+_TOLD_EVERY_S = 0.2
+_DRAW = struct.Struct("<HB")
+"""Which leg, and whether the draw got through; written at once, so never torn."""
+
+
+@dataclass
+class Progress:
+    """Where a portfolio is. Draws are counted by leg, over all its searches."""
+
+    legs: list[Leg]
+    seconds: float = 0.0
+    searches: int = 0
+    draws: Counter[int] = field(default_factory=Counter)
+    furthest: int = 0
+    """How many legs a run got through."""
+    agreeing: int = 0
+    """How many runs were found."""
+    missing: int = 0
+    """How many parts are equal in none of them."""
+
+    @property
+    def total(self) -> int:
+        return self.draws.total()
+
+    @property
+    def draws_per_second(self) -> float:
+        return self.total / max(self.seconds, 0.001)
+
+    @property
+    def stretch(self) -> int:
+        """The last one that a run got through."""
+        return self.legs[self.furthest - 1].stretches[-1] if self.furthest else 0
+
+    @property
+    def stretches(self) -> int:
+        return self.legs[-1].stretches[-1]
+
+    def drawn(self, leg: int, through: int) -> None:
+        self.draws[leg] += 1
+        self.furthest = max(self.furthest, leg + through)
+
+
+OnProgress: TypeAlias = Callable[[Progress], object]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of it: runs that are a match or a part of one, and how far the furthest search came
+    that found none (None: nowhere)."""
+
+    matched: bool
+    found: tuple[Found, ...]
+    nearest: Ended | None
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When to stop. `searches` 0: only when time is up."""
+
+    seconds: float
+    jobs: int
+    searches: int = 0
+    draws_per_search: int = DRAWS_PER_SEARCH
+
+
+def luby(n: int) -> int:
+    """The nth of 1, 1, 2, 1, 1, 2, 4, 1, 1, 2, 1, 1, 2, 4, 8 ..."""
+    k = n.bit_length()
+    return 1 << (k - 1) if n == (1 << k) - 1 else luby(n - (1 << (k - 1)) + 1)
+
+
+def missing_in(verdict: Verdict) -> list[Part]:
+    """Of runs that agree, the parts in which none is equal, and the delays that none spans."""
+    parts = [(difference.point, difference.key) for difference in verdict.differences]
+    return [*parts, *((DELAYS, timing.what) for timing in verdict.timings if not timing.inside)]
+
+
+def needed(reference: Reference, found: Sequence[Found]) -> list[Found]:
+    """Without those runs but for which the others lack no more; first to go is who differs most."""
+    kept = list(found)
+    lacking = len(missing_in(_verdict(reference, kept))) if kept else 0
+    for run in sorted(found, key=lambda one: len(one.examined.lacking), reverse=True):
+        others = [one for one in kept if one is not run]
+        if others and len(missing_in(_verdict(reference, others))) == lacking:
+            kept = others
+    return kept
+
+
+def _verdict(reference: Reference, found: Sequence[Found]) -> Verdict:
+    return conclude(reference, [run.examined for run in found])
+
+
+class Portfolio:
+    """The searches of one goal."""
+
+    def __init__(
+        self,
+        goal: Goal,
+        budget: Budget,
+        on_progress: OnProgress,
+        spans_delays: Callable[[Sequence[Found]], bool] = lambda _: False,
+    ) -> None:
+        """`spans_delays`: asked of runs that lack nothing but delays, which reruns may have."""
+        self._goal, self._budget, self._on_progress = goal, budget, on_progress
+        self._spans_delays = spans_delays
+        self._running: dict[int, Child] = {}
+        self._found: list[Found] = []
+        self._missing: list[Part] = []
+        self._nearest: Ended | None = None
+        self._told_s = 0.0
+        self._began_s = time.monotonic()
+        self.progress = Progress(goal.legs)
+
+    def run(self) -> Result:
+        self._draws, self._writes = os.pipe()
+        os.set_blocking(self._draws, False)
+        try:
+            return self._run()
+        finally:
+            for child in self._running.values():
+                child.end()
+            os.close(self._draws)
+            os.close(self._writes)
+
+    def _run(self) -> Result:
+        until_s = self._began_s + self._budget.seconds
+        while (left_s := until_s - time.monotonic()) > 0 and self._start():
+            for reads in self._wait(left_s):
+                child = self._running.pop(reads)
+                ended = child.result()
+                child.end()
+                if self._is_matched_by(ended):
+                    return self._result(matched=True)
+        return self._result(matched=False)
+
+    def _is_matched_by(self, ended: Ended) -> bool:
+        """What was found so far, this included."""
+        if not ended.found:
+            self._missed(ended)
+            return False
+        self._found += ended.found
+        verdict = _verdict(self._goal.reference, self._found)
+        self._missing = missing_in(verdict)
+        self.progress.agreeing, self.progress.missing = len(self._found), len(self._missing)
+        if {point for point, _ in self._missing} == {DELAYS}:
+            return self._spans_delays(needed(self._goal.reference, self._found))
+        return verdict.matched
+
+    def _result(self, *, matched: bool) -> Result:
+        self._count()
+        found = tuple(needed(self._goal.reference, self._found))
+        return Result(matched, found, self._nearest, self.progress)
+
+    def _start(self) -> int:
+        """Start searches where there is room; how many run."""
+        budget, progress = self._budget, self.progress
+        while len(self._running) < budget.jobs and progress.searches != (budget.searches or -1):
+            progress.searches += 1
+            number = progress.searches
+            child = Child(lambda number=number: self._search(number))  # type: ignore[misc]
+            self._running[child.reads] = child
+        return len(self._running)
+
+    def _search(self, number: int) -> Ended:
+        """In the child. The number of the search is its seed."""
+
+        def on_draw(leg: int, through: bool) -> None:  # noqa: FBT001
+            os.write(self._writes, _DRAW.pack(leg, through))
+
+        limit = self._budget.draws_per_search * luby(number)
+        missing = self._missing if self._found else None
+        with rare_collections():
+            return Search(self._goal, number, limit, on_draw, missing).run()
+
+    def _missed(self, ended: Ended) -> None:
+        score = self._nearest.score if self._nearest else NOWHERE
+        if ended.score > score:
+            self._nearest = ended
+
+    def _wait(self, left_s: float) -> list[int]:
+        """Searches that are over; sees to the count of draws meanwhile."""
+        with selectors.DefaultSelector() as selector:
+            for reads in (self._draws, *self._running):
+                selector.register(reads, selectors.EVENT_READ)
+            ready = [key.fd for key, _ in selector.select(min(left_s, _TOLD_EVERY_S))]
+        self._count()
+        return [reads for reads in ready if reads != self._draws]
+
+    def _count(self) -> None:
+        """Take note of what was drawn."""
+        try:
+            while data := os.read(self._draws, _DRAW.size * 1024):
+                for leg, through in _DRAW.iter_unpack(data):
+                    self.progress.drawn(leg, through)
+        except BlockingIOError:
+            pass
+        now_s = time.monotonic()
+        self.progress.seconds = now_s - self._began_s
+        if now_s - self._told_s > _TOLD_EVERY_S:
+            self._told_s = now_s
+            self._on_progress(self.progress)

@@ -1,0 +1,1 @@
+"""Schedules: where several things could happen next, one is chosen."""

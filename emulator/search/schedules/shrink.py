@@ -1,0 +1,151 @@
+"""A failing schedule made minimal: faults first, then choices, then load.
+
+Owns the order of attempts, and what counts as failing in the same way (the same invariant). Of each
+list pieces of half its length are left out, of a quarter, ... until none can be missed by itself.
+Where several choices are left it is searched, breadth first, whether fewer do that make the same
+things late. What is left is played once more, so that the schedule is exact. Prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from emulator.runs.forks import in_child
+from emulator.scenario.errors import UserError
+from emulator.search.schedules.schedule import Schedule
+from emulator.search.schedules.search import (
+    Asked,
+    Prefix,
+    Tally,
+    broken_of,
+    everything,
+    with_outcome,
+)
+from emulator.search.schedules.strategies import AsWritten
+from emulator.search.schedules.warm_cluster import Played, Stage
+
+ATTEMPTS_MAX = 400
+SEARCHED_MAX = 400
+LOAD = ("workload",)
+MARGIN_US = 500_000
+"""How long what broke is played on: a smaller schedule may break a little later."""
+T = TypeVar("T")
+OnAttempt = Callable[[int, Schedule], None]
+
+
+class Shrinking:
+    """One schedule on its way down. What broke while it ran is not played on for long."""
+
+    def __init__(self, schedule: Schedule, on_attempt: OnAttempt | None = None) -> None:
+        self.attempts = 0
+        self._on_attempt = on_attempt
+        self._stage = Stage(schedule)
+        played = self._played(schedule, exactly=True)
+        broken = broken_of(schedule, played)
+        if broken is None:
+            raise UserError("the schedule does not fail: there is nothing to make smaller")
+        self._invariant = broken.found.invariant
+        self.schedule = with_outcome(schedule, played)
+        if broken.at_us >= 0:
+            self._end_at(broken.at_us + MARGIN_US)
+
+    def _end_at(self, ends_us: int) -> None:
+        if ends_us < self._stage.ends_us:
+            shorter = msgspec.structs.replace(self.schedule, ends=f"{ends_us // 1000}ms")
+            self._stage = Stage(shorter)
+            self.schedule = with_outcome(shorter, self._played(shorter, exactly=True))
+
+    def smallest(self) -> Schedule:
+        """The least that still fails in the same way."""
+        self._without("faults")
+        self._scenario_without("faults")
+        self._without("choices")
+        for section in LOAD:
+            self._scenario_without(section)
+        self._without("choices")
+        self._with_fewer_choices()
+        return self.schedule
+
+    def _without(self, name: str) -> None:
+        def attempt(entries: Sequence[Any]) -> bool:
+            return self._try(msgspec.structs.replace(self.schedule, **{name: tuple(entries)}))
+
+        fewer(getattr(self.schedule, name), attempt)
+
+    def _scenario_without(self, section: str) -> None:
+        def attempt(entries: Sequence[Any]) -> bool:
+            less = {**self.schedule.scenario, section: list(entries)}
+            return self._try(msgspec.structs.replace(self.schedule, scenario=less))
+
+        fewer(self.schedule.scenario.get(section) or [], attempt)
+
+    def _with_fewer_choices(self) -> None:
+        """Fewer choices than are left when none can be missed: one may stand for several."""
+        if len(self.schedule.choices) < 2:
+            return
+        schedule, stage = self.schedule, self._stage_of(self.schedule)
+        late = {words for choice in schedule.choices for words in choice.over.split("; ")}
+        asked = Asked(how="exhaustive", schedules=SEARCHED_MAX, faults_max=0)
+        first = Prefix(faults=schedule.faults)
+        for played in everything(stage, asked, Tally(), first, late.issuperset):
+            if played.length >= schedule.length:
+                return
+            self._tell()
+            if self._is_it(played):
+                less = msgspec.structs.replace(stage.schedule, choices=played.choices)
+                self.schedule = with_outcome(less, self._played(less, exactly=True))
+                return
+
+    def _try(self, schedule: Schedule) -> bool:
+        """Whether it fails in the same way; then it is the one to go on with."""
+        if self.attempts >= ATTEMPTS_MAX:
+            return False
+        self._tell()
+        try:
+            played = self._played(schedule, exactly=False)
+        except UserError:
+            return False
+        if not self._is_it(played):
+            return False
+        self.schedule = with_outcome(schedule, played)
+        return True
+
+    def _is_it(self, played: Played) -> bool:
+        return any(one.found.invariant == self._invariant for one in played.broken)
+
+    def _tell(self) -> None:
+        self.attempts += 1
+        if self._on_attempt is not None:
+            self._on_attempt(self.attempts, self.schedule)
+
+    def _played(self, schedule: Schedule, *, exactly: bool) -> Played:
+        """In a process of its own: nothing of it is left. As long as the scenario is the same, all
+        share one warm start."""
+        stage = self._stage_of(schedule)
+        steps = AsWritten(schedule.steps, schedule.choices, schedule.faults, exactly=exactly)
+        return in_child(lambda: stage.play(steps, digest=True))
+
+    def _stage_of(self, schedule: Schedule) -> Stage:
+        if schedule.scenario != self._stage.schedule.scenario:
+            self._stage = Stage(schedule)
+        return self._stage
+
+
+def fewer(entries: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> Sequence[T]:
+    """Leave out as many as it takes, until none can be missed by itself."""
+    size = max(1, len(entries) // 2)
+    while entries:
+        at, before = 0, len(entries)
+        while at < len(entries):
+            less = [*entries[:at], *entries[at + size :]]
+            if fails(less):
+                entries = less
+            else:
+                at += size
+        if size == 1 and len(entries) == before:
+            return entries
+        size = max(1, size // 2)
+    return entries

@@ -1,0 +1,191 @@
+"""Who chooses what happens next: a schedule, chance, priorities.
+
+A strategy is asked at each point where more than one thing can happen, and may do one of the faults
+that it has first. What is passed over is late from then on: it comes behind all that was not, until
+it happens (the kernel sees to it that this is soon). So one choice says that a message is slow, and
+not one for each thing that overtakes it. Owns the account of it: what was chosen otherwise than it
+would have come, what was done, how many options there were. What undoes a fault is no choice:
+healing is not bounded. It must not know what the options are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from emulator.kernel.choices import LOOK_AGAIN
+from emulator.kernel.rng import Stream
+from emulator.kernel.scheduler import Runnable
+from emulator.scenario.errors import UserError
+from emulator.search.schedules.labels import words_of
+from emulator.search.schedules.schedule import Choice, Strike
+
+Do = Callable[[Strike], None]
+OnStep = Callable[[Sequence[Runnable]], None]
+
+
+class AsItComes:
+    """Nothing is chosen: what would be next is next, for `depth` steps."""
+
+    def __init__(self, depth: int, strikes: Sequence[Strike] = ()) -> None:
+        self.depth, self.step = depth, 0
+        self.needed = 0
+        """So many steps: from then on all goes as it would by itself, and nothing is late."""
+        self.choices: list[Choice] = []
+        self.struck: list[Strike] = []
+        self.offered: list[int] = []
+        self.do: Do = _nobody
+        self.on_step: OnStep | None = None
+        self._left = sorted(strikes, key=lambda strike: strike.step)
+        self._late: list[Runnable] = []
+
+    @property
+    def over(self) -> bool:
+        """See `Strategy`."""
+        return self.step >= self.depth
+
+    def choose(self, options: Sequence[Runnable]) -> int:
+        """See `Strategy`."""
+        if self._left and self._left[0].step <= self.step:
+            strike = self._left.pop(0)
+            self.struck.append(Strike(self.step, strike.do, strike.lasts))
+            self.needed = self.step + 1
+            self.do(strike)
+            return LOOK_AGAIN
+        order = self._in_order(options)
+        if self.on_step is not None:
+            self.on_step(order)
+        taken = self.pick(order)
+        if taken:
+            self._pass_over(order, taken)
+        if self._late:
+            self._late = [one for one in self._late if one is not order[taken]]
+            self.needed = self.step + 1
+        self.offered.append(len(order))
+        self.step += 1
+        return options.index(order[taken])
+
+    @property
+    def late(self) -> tuple[str, ...]:
+        """What was passed over and waits, in words: the longest first."""
+        return tuple(words_of(one) for one in self._late)
+
+    def _in_order(self, options: Sequence[Runnable]) -> Sequence[Runnable]:
+        """As they would be next: what was passed over comes last."""
+        if not self._late:
+            return options
+        self._late = [one for one in self._late if one in options]
+        return [*(one for one in options if one not in self._late), *self._late]
+
+    def _pass_over(self, order: Sequence[Runnable], taken: int) -> None:
+        passed, words = order[:taken], words_of(order[taken])
+        over = [words_of(one) for one in passed if one not in self._late]
+        self.choices.append(Choice(self.step, taken, len(order), words, "; ".join(over)))
+        self._late = [*(one for one in self._late if one not in passed), *passed]
+
+    def pick(self, options: Sequence[Runnable]) -> int:
+        """Which of them: the first is what would be next."""
+        return 0
+
+
+class AsWritten(AsItComes):
+    """What a schedule says. `exactly`: it is an error where the run is not as it was; otherwise the
+    option of the same words is taken, if there is one."""
+
+    def __init__(
+        self, depth: int, choices: Sequence[Choice], strikes: Sequence[Strike], *, exactly: bool
+    ) -> None:
+        super().__init__(depth, strikes)
+        self._wanted = {choice.step: choice for choice in choices}
+        self._exactly = exactly
+
+    def pick(self, options: Sequence[Runnable]) -> int:
+        """See `AsItComes`."""
+        wanted = self._wanted.get(self.step)
+        if wanted is None:
+            return 0
+        if self._exactly:
+            return _exactly(wanted, options)
+        words = [words_of(option) for option in options]
+        return words.index(wanted.what) if wanted.what in words else 0
+
+
+class AtRandom(AsItComes):
+    """Every option alike; some of the faults, at steps drawn beforehand."""
+
+    def __init__(self, depth: int, stream: Stream, menu: Sequence[Strike], faults_max: int) -> None:
+        super().__init__(depth, drawn_strikes(depth, stream, menu, faults_max))
+        self._stream = stream
+
+    def pick(self, options: Sequence[Runnable]) -> int:
+        """See `AsItComes`."""
+        return self._stream.below(len(options))
+
+
+class ByPriority(AsItComes):
+    """Probabilistic concurrency testing (Burckhardt et al. 2010): whatever runs has a drawn
+    priority, the highest goes first; at `depth_of_bug` - 1 drawn steps who would be next becomes
+    the last."""
+
+    def __init__(
+        self,
+        depth: int,
+        stream: Stream,
+        menu: Sequence[Strike],
+        faults_max: int,
+        depth_of_bug: int = 3,
+    ) -> None:
+        super().__init__(depth, drawn_strikes(depth, stream, menu, faults_max))
+        self._stream = stream
+        self._priorities: dict[tuple[str, str], int] = {}
+        self._lowest = 0
+        self._changes = {stream.below(depth) for _ in range(depth_of_bug - 1)}
+
+    def pick(self, options: Sequence[Runnable]) -> int:
+        """See `AsItComes`."""
+        best = self._best(options)
+        if self.step in self._changes:
+            self._changes.discard(self.step)
+            self._lowest -= 1
+            self._priorities[_who(options[best])] = self._lowest
+            best = self._best(options)
+        return best
+
+    def _best(self, options: Sequence[Runnable]) -> int:
+        return max(range(len(options)), key=lambda place: (self._of(options[place]), -place))
+
+    def _of(self, option: Runnable) -> int:
+        who = _who(option)
+        if who not in self._priorities:
+            self._priorities[who] = self._stream.bits()
+        return self._priorities[who]
+
+
+def drawn_strikes(
+    depth: int, stream: Stream, menu: Sequence[Strike], faults_max: int
+) -> list[Strike]:
+    """Up to `faults_max` of the menu, each at some step."""
+    if not menu:
+        return []
+    number = stream.between(1, faults_max) if faults_max else 0
+    drawn = [menu[stream.below(len(menu))] for _ in range(number)]
+    return [Strike(stream.below(depth), one.do, one.lasts) for one in drawn]
+
+
+def _who(option: Runnable) -> tuple[str, str]:
+    return option.process.name, option.thread
+
+
+def _exactly(wanted: Choice, options: Sequence[Runnable]) -> int:
+    found = words_of(options[wanted.take]) if wanted.take < len(options) else "nothing"
+    if found != wanted.what and wanted.what:
+        raise UserError(
+            f"step {wanted.step}: the schedule has {wanted.what!r}, here it is {found!r}: "
+            "it was made with another version of this program"
+        )
+    if wanted.take >= len(options):
+        raise UserError(f"step {wanted.step}: there are {len(options)} options, not {wanted.take}")
+    return wanted.take
+
+
+def _nobody(_strike: Strike) -> None:
+    """Nobody can do it."""

@@ -1,0 +1,242 @@
+"""A cluster that is up and warm, and one schedule played on it.
+
+Owns how a schedule becomes a run: from boot as it comes to where the choosing begins, then by a
+strategy, then as it comes to the end, with all invariants listening. A stage is played once; a
+search forks before. What two plays of one schedule differ in is nothing. It must not know why a
+schedule is played.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
+
+from emulator.invariants.base import Monitor, Violation
+from emulator.invariants.known.base import recognise
+from emulator.kernel.choices import ChoosingKernel
+from emulator.kernel.scheduler import Runnable
+from emulator.runs.play import Run
+from emulator.scenario.errors import UserError
+from emulator.scenario.typed import cluster_of, read_typed
+from emulator.scenario.units import BadDuration, duration_us
+from emulator.search.schedules.coverage_goals import seen_in
+from emulator.search.schedules.fingerprint import state_of
+from emulator.search.schedules.labels import words_of
+from emulator.search.schedules.schedule import Choice, Found, Schedule, Strike, microseconds
+from emulator.search.schedules.strategies import AsItComes, AsWritten
+from emulator.trace.events import AnyEvent
+from emulator.trace.sink import Sink
+from emulator.worlds.gc_tuning import rare_collections
+from emulator.worlds.simulated import SimulatedWorld
+
+FOREVER_US = 1 << 50
+
+
+class Broken(msgspec.Struct, frozen=True):
+    """An invariant that did not hold: between which events, and when the later one was, since the
+    cluster is up; -1: it lacks at the end."""
+
+    found: Found
+    facts: tuple[int, int]
+    at_us: int
+    partition: str = ""
+    broker: int = 0
+
+
+class Played(msgspec.Struct, frozen=True):
+    """What came of a schedule. `offered`: how many options each step had; `needed`: so many steps
+    had to be chosen; where they were asked for, `states` before each step, and `options`: those
+    that it had, in words."""
+
+    choices: tuple[Choice, ...]
+    faults: tuple[Strike, ...]
+    offered: tuple[int, ...]
+    needed: int
+    broken: tuple[Broken, ...]
+    seen: frozenset[str]
+    events: int
+    virtual_us: int
+    states: tuple[str, ...] = ()
+    options: tuple[tuple[str, ...], ...] = ()
+    trace: str = ""
+
+    @property
+    def length(self) -> int:
+        """As `Schedule.length`."""
+        return len(self.choices) + len(self.faults)
+
+
+class Stage:
+    """One world, up to where a schedule begins; `warm_s`: what that took of processor time.
+    `on_violation` is called as soon as one is seen."""
+
+    def __init__(
+        self, schedule: Schedule, on_violation: Callable[[Violation], None] | None = None
+    ) -> None:
+        self.schedule, self.scenario = schedule, schedule.loaded()
+        self.begins_us = microseconds(schedule, "begins")
+        ends = microseconds(schedule, "ends") if schedule.ends else self.scenario.duration_us
+        self.ends_us = max(self.begins_us, ends)
+        self.sink, self.monitor = Sink(), Monitor(liveness=schedule.liveness)
+        self.sink.listen(self.monitor)
+        if on_violation is not None:
+            self.sink.listen(_Watch(self.monitor, on_violation))
+        self.world = SimulatedWorld(self.scenario, schedule.seed, self.sink, kernel=ChoosingKernel)
+        self.kernel = self.world.kernel
+        assert isinstance(self.kernel, ChoosingKernel)
+        self.kernel.window_us = microseconds(schedule, "window")
+        self._run = Run(self.world)
+        self._warm()
+        self.warm_events = len(self.sink.events)
+
+    def _warm(self) -> None:
+        began_s = time.process_time()
+        with rare_collections():
+            self._run.bring_up()
+            self._go_on(self.begins_us - 1)
+        self.warm_s = time.process_time() - began_s
+
+    @property
+    def events(self) -> list[AnyEvent]:
+        """All that happened."""
+        return self.sink.events
+
+    @property
+    def up_us(self) -> int:
+        """When the cluster was up."""
+        return self._run.up_us
+
+    def close(self) -> None:
+        """Take the world down."""
+        self.world.close()
+
+    # -- the schedule ------------------------------------------------------------------------------
+
+    def play_as_written(self, *, exactly: bool = True) -> Played:
+        """What the schedule itself says."""
+        schedule = self.schedule
+        steps = AsWritten(schedule.steps, schedule.choices, schedule.faults, exactly=exactly)
+        return self.play(steps, digest=True)
+
+    def play(
+        self,
+        strategy: AsItComes,
+        *,
+        then_us: int = FOREVER_US,
+        states: bool = False,
+        digest: bool = False,
+    ) -> Played:
+        """From here to the end, or for so long after the last step. With `states`, each step's
+        state and options are noted."""
+        kernel, seen, found = self.kernel, list[str](), list[tuple[str, ...]]()
+        assert isinstance(kernel, ChoosingKernel)
+        strategy.do = self._strike
+
+        def note(options: Sequence[Runnable]) -> None:
+            seen.append(state_of(self.world, strategy.late))
+            found.append(tuple(words_of(one) for one in options))
+
+        if states:
+            strategy.on_step = note
+        kernel.strategy, kernel.halts = strategy, then_us < FOREVER_US
+        self._go_on(self.ends_us)
+        if kernel.halts:
+            kernel.halts = False
+            self._go_on(min(self.ends_us, kernel.now - self.up_us + then_us))
+        return self._played(strategy, tuple(seen), tuple(found), digest=digest)
+
+    def _go_on(self, until_us: int) -> None:
+        """The scenario's own steps at their times."""
+        run, kernel = self._run, self.kernel
+        assert isinstance(kernel, ChoosingKernel)
+        while not run.over and run.scenario.steps[run.stretch].at_us <= until_us:
+            run.run_to(run.scenario.steps[run.stretch].at_us)
+            if kernel.halts and kernel.strategy is None:
+                return
+            run.next_stimulus()
+        run.run_to(until_us)
+
+    def _strike(self, strike: Strike) -> None:
+        stimulus = read_typed(strike.do.split(), cluster_of(self.scenario))
+        self.kernel.cause = -1
+        self.world.cluster.apply(stimulus)
+        if strike.lasts:
+            healed = stimulus.healed()
+            assert healed is not None
+            lane = self.kernel.world.lane("world")
+            lane.call_later(duration_us(strike.lasts), partial(self.world.cluster.apply, healed))
+
+    # -- what came of it ---------------------------------------------------------------------------
+
+    def _played(
+        self,
+        strategy: AsItComes,
+        states: tuple[str, ...],
+        options: tuple[tuple[str, ...], ...],
+        *,
+        digest: bool,
+    ) -> Played:
+        seen = self.monitor.violations
+        lacking = self.monitor.lacking() if self.schedule.liveness else []
+        return Played(
+            tuple(strategy.choices),
+            tuple(strategy.struck),
+            tuple(strategy.offered),
+            strategy.needed,
+            (*(self._broken(v) for v in seen), *(self._broken(v, ends=True) for v in lacking)),
+            seen_in(self.events[self.warm_events :]),
+            len(self.events),
+            self.kernel.now - self.up_us,
+            states,
+            options,
+            digest_of(self.events) if digest else "",
+        )
+
+    def _broken(self, violation: Violation, *, ends: bool = False) -> Broken:
+        at_us = -1 if ends else self.events[max(violation.facts)].t - self.up_us
+        hazard = recognise(violation, self.events)
+        found = Found(violation.invariant, violation.text, hazard)
+        where = str(violation.partition or "")
+        return Broken(found, violation.facts, at_us, where, violation.broker)
+
+
+class _Watch:
+    """Looks after each event whether an invariant has broken."""
+
+    def __init__(self, monitor: Monitor, on_violation: Callable[[Violation], None]) -> None:
+        self._monitor, self._on_violation, self._known = monitor, on_violation, 0
+
+    def __call__(self, _event: AnyEvent) -> None:
+        number = sum(len(one.violations) for one in self._monitor.held)
+        if number > self._known:
+            self._known = number
+            self._on_violation(self._monitor.violations[-1])
+
+
+def digest_of(events: list[AnyEvent]) -> str:
+    """Of every event, to the last field."""
+    found = hashlib.sha256()
+    for event in events:
+        found.update(msgspec.json.encode(event))
+    return found.hexdigest()
+
+
+def read_strike(text: str, schedule: Schedule) -> Strike:
+    """`pause 3 for 8s`: a fault that a search may do. Raises UserError."""
+    do, _, lasts = text.partition(" for ")
+    try:
+        stimulus = read_typed(do.split(), cluster_of(schedule.loaded()))
+    except UserError as error:
+        raise UserError(f"--fault {text}: {error}") from None
+    if lasts:
+        try:
+            duration_us(lasts)
+        except BadDuration as error:
+            raise UserError(f"--fault {text}: {error}") from None
+        if stimulus.healed() is None:
+            raise UserError(f"--fault {text}: nothing undoes {stimulus.name}")
+    return Strike(0, do, lasts)

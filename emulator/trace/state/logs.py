@@ -1,0 +1,98 @@
+"""What every replica's log holds, without its records: which leader epoch each offset came from.
+
+A leader epoch has one leader, who never takes back what it appended in it; so (epoch, offset) names
+one record. A log is a few pieces `[base, end)` with their epoch, and two logs hold the same record
+at an offset if and only if they have the same epoch there. Knows nothing of acknowledgements.
+"""
+
+from __future__ import annotations
+
+from emulator.trace import events as e
+from emulator.trace.state.replica_log import Piece, ReplicaLog
+from emulator.trace.values import TopicPartition
+
+
+class Logs:
+    """All replicas' logs, by partition and broker."""
+
+    def __init__(self) -> None:
+        self.of_partition: dict[TopicPartition, dict[int, ReplicaLog]] = {}
+        self.writer: dict[TopicPartition, int] = {}
+        self.truncations = 0
+        self.truncated = 0
+        self._asked: TopicPartition | None = None
+        self._asked_broker = 0
+        self._answered = ReplicaLog()
+
+    def of(self, name: TopicPartition, broker: int) -> ReplicaLog:
+        """The replica's log; an empty one if nothing is known of it. Several ask for the same, one
+        after the other."""
+        if name is self._asked and broker == self._asked_broker:
+            return self._answered
+        logs = self.of_partition.get(name)
+        if logs is None:
+            logs = self.of_partition[name] = {}
+        log = logs.get(broker)
+        if log is None:
+            log = logs[broker] = ReplicaLog()
+        self._asked, self._asked_broker, self._answered = name, broker, log
+        return log
+
+    def on_records_appended(self, event: e.RecordsAppended) -> None:
+        name, base = event.partition, event.base_offset
+        try:
+            log = self.of_partition[name][event.broker]
+        except KeyError:
+            log = self.of(name, event.broker)
+        if log.pieces and log.pieces[-1].end > base:
+            log.truncate(base)
+        if event.role == "leader":
+            self.writer[name] = event.broker
+        pieces, epoch = log.pieces, event.leader_epoch
+        if event.epochs:
+            self._copy(log, event)
+        elif pieces and pieces[-1].epoch == epoch and pieces[-1].end == base:
+            pieces[-1].end = event.leo  # as nearly always
+        else:
+            log.append(base, event.leo, epoch)
+
+    def _copy(self, log: ReplicaLog, event: e.RecordsAppended) -> None:
+        """A follower catches up with what earlier leaders wrote."""
+        ends = (*(run.base_offset for run in event.epochs[1:]), event.leo)
+        for run, end in zip(event.epochs, ends, strict=True):
+            log.append(run.base_offset, end, run.leader_epoch)
+
+    def on_log_truncated(self, event: e.LogTruncated) -> None:
+        self.truncations += event.from_leo > event.to_offset
+        self.truncated += max(0, event.from_leo - event.to_offset)
+        self.of(event.partition, event.broker).truncate(event.to_offset)
+
+    def on_becomes_leader(self, event: e.BecomesLeader) -> None:
+        self._opened(event, event.broker)
+
+    def on_becomes_follower(self, event: e.BecomesFollower) -> None:
+        self._opened(event, event.leader)
+
+    def _opened(self, event: e.BecomesLeader | e.BecomesFollower, leader: int) -> None:
+        """The log as the broker finds it: one that was deleted, or lost records in a crash, is
+        shorter than what was known of it."""
+        log = self.of(event.partition, event.broker)
+        log.leader, log.hw = leader, event.hw
+        log.truncate(event.leo)
+
+    def on_hw_advanced(self, event: e.HwAdvanced) -> None:
+        self.of(event.partition, event.broker).hw = event.hw
+
+
+def missing(promised: ReplicaLog, log: ReplicaLog) -> int:
+    """How many records of `promised` the log does not hold."""
+    return sum(_absent(piece, log) for piece in promised.pieces)
+
+
+def _absent(piece: Piece, log: ReplicaLog) -> int:
+    there = sum(
+        found.end - found.base
+        for found in log.between(piece.base, piece.end)
+        if found.epoch == piece.epoch
+    )
+    return piece.end - piece.base - there

@@ -1,0 +1,1 @@
+"""A running cluster on the screen: `isr top` and `isr watch`."""

@@ -1,0 +1,130 @@
+"""What `isr top` shows, as plain values: one look at a running cluster from all sides.
+
+Owns how the views of a partition are compared with ZooKeeper's and worded in a cell. Who is asked,
+and how, it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from emulator.view.live.zookeeper_view import Seen, SeenPartition, SeenState, leader_name
+
+SAME, UNKNOWN = "=", "·"
+
+
+class BrokerLook(msgspec.Struct, frozen=True):
+    """What a broker says of itself. `metadata`: its cache; `leads`: partitions that it leads, as
+    it has them; `controls`: the controller's cache, where it is one. None: it does not tell."""
+
+    metadata: dict[str, SeenState] | None = None
+    leads: dict[str, SeenState] | None = None
+    controls: dict[str, SeenState] | None = None
+    controller: int | None = None
+    problem: str = ""
+
+
+class Look(msgspec.Struct, frozen=True):
+    """One moment. `conflicts_per_s` None: nobody counts them."""
+
+    seen: Seen = Seen()
+    brokers: dict[int, BrokerLook] = {}
+    connected: bool = False
+    conflicts_per_s: float | None = None
+    zookeeper: str = ""
+
+
+def headline(look: Look) -> str:
+    """Controller, epochs, what waits, in one line."""
+    seen = look.seen
+    who = "no controller" if seen.controller is None else f"controller {seen.controller}"
+    short = sum(one.is_under_replicated for one in seen.partitions.values())
+    offline = sum(one.is_offline for one in seen.partitions.values())
+    conflicts = "·" if look.conflicts_per_s is None else f"{look.conflicts_per_s:.1f}"
+    words = [
+        f"{look.zookeeper}{'' if look.connected else ' (not connected)'}",
+        f"{who}, epoch {UNKNOWN if seen.controller_epoch is None else seen.controller_epoch}",
+        f"{len(seen.brokers)} brokers",
+        f"{len(seen.partitions)} partitions, {short} under-replicated, {offline} offline",
+        f"{len(seen.notifications)} notifications wait",
+        f"conflicts/s {conflicts}",
+    ]
+    words += [f"deleting {', '.join(seen.deleting)}"] * bool(seen.deleting)
+    words += ["reassigning"] * seen.reassigning + ["electing"] * seen.electing
+    words += [f"malformed: {text}" for text in seen.malformed]
+    return "   ".join(words)
+
+
+def broker_line(look: Look, broker: int) -> str:
+    """A registration, and what the broker says."""
+    one = look.seen.brokers[broker]
+    told = look.brokers.get(broker)
+    words = [f"broker {broker}", f"{one.host}:{one.port}", f"epoch {one.epoch}"]
+    words += ["CONTROLLER"] * (look.seen.controller == broker)
+    if told is not None and told.problem:
+        words.append(f"does not answer: {told.problem}")
+    elif told is not None and told.controller not in (None, look.seen.controller):
+        words.append(f"thinks that {told.controller} is controller")
+    return "  ".join(words)
+
+
+def state_words(state: SeenState | None) -> str:
+    """`1 e0 [1,2,3] v4`."""
+    if state is None:
+        return "none"
+    version = "" if state.zk_version is None else f" v{state.zk_version}"
+    return f"{leader_name(state.leader)} e{state.leader_epoch} {ids(state.isr)}{version}"
+
+
+def ids(brokers: tuple[int, ...]) -> str:
+    return f"[{','.join(map(str, brokers))}]"
+
+
+def agrees(state: SeenState, with_zookeeper: SeenState) -> bool:
+    """All that the view says is as ZooKeeper has it; an epoch of -1 says nothing. Only a set is
+    told of an ISR by some; its order counts for nobody."""
+    return (
+        state.leader == with_zookeeper.leader
+        and state.leader_epoch in (-1, with_zookeeper.leader_epoch)
+        and set(state.isr) == set(with_zookeeper.isr)
+        and state.zk_version in (None, with_zookeeper.zk_version)
+    )
+
+
+def cell(state: SeenState | None, in_zookeeper: SeenState | None, *, known: bool) -> str:
+    """A view beside ZooKeeper's: `=`, or what it has otherwise; `·` where nobody told."""
+    if not known:
+        return UNKNOWN
+    if state is None:
+        return SAME if in_zookeeper is None else "none"
+    if in_zookeeper is not None and agrees(state, in_zookeeper):
+        return SAME
+    return state_words(state)
+
+
+def views(look: Look, partition: SeenPartition) -> Iterator[tuple[str, SeenState | None, str]]:
+    """(whose, state, cell): the controller's, then each broker's metadata cache, and what the
+    leader itself has."""
+    own, name = partition.state, partition.name
+    controller = look.brokers.get(look.seen.controller or -1, BrokerLook())
+    yield _view(f"controller {look.seen.controller or ''}".strip(), controller.controls, name, own)
+    leader = own.leader if own is not None else -1
+    leads = look.brokers.get(leader, BrokerLook()).leads
+    yield _view(f"leader {leader_name(leader)}", leads, name, own)
+    for broker in look.seen.brokers:
+        metadata = look.brokers.get(broker, BrokerLook()).metadata
+        yield _view(f"metadata {broker}", metadata, name, own)
+
+
+def _view(
+    whose: str, told: dict[str, SeenState] | None, name: str, own: SeenState | None
+) -> tuple[str, SeenState | None, str]:
+    state = (told or {}).get(name)
+    return whose, state, cell(state, own, known=told is not None)
+
+
+def differs(look: Look, partition: SeenPartition) -> bool:
+    """Somebody has it otherwise than ZooKeeper."""
+    return any(text not in (SAME, UNKNOWN) for _, _, text in views(look, partition))

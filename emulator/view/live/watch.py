@@ -1,0 +1,212 @@
+"""Watching a running cluster: its ZooKeeper through a session of our own, its brokers by asking.
+
+Owns the connections and threads of `isr top` and `isr watch`. Everything is read-only: ZooKeeper
+hears reads, Exists and watches, brokers Metadata requests and reads of their status page. What is
+seen is `view.seen`'s business, how it is shown others'.
+"""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+import urllib.request
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+
+import msgspec
+
+from emulator.view.live.metadata_query import Answer, AskedBrokers
+from emulator.view.live.top_model import BrokerLook, Look
+from emulator.view.live.zookeeper_view import Seen, SeenState, seen
+from zk.errors import Code
+from zk.ops import Multi, Request, SetData
+from zk.paths import partition_of_state_path
+from zk.real.kazoo_lane import QueueLane
+from zk.real.kazoo_service import KazooService
+from zk.real.mirror import Mirror
+from zk.real.server import Address, SessionTimeoutClamped, require_session_timeout
+from zk.real.tap import Taps
+
+SESSION_MS = 10_000
+_SLICE_US = 100_000
+_ASK_EVERY_S = 1.0
+_PAGE_PATIENCE_S = 0.5
+_RATE_OVER_S = 10.0
+
+
+class Link(Enum):
+    """Our own connection to ZooKeeper; while it is lost, what is seen is what was last there."""
+
+    UP = "connected"
+    LOST = "the connection is lost"
+
+
+OnSeen = Callable[[Seen, Link], None]
+
+
+class Watching:
+    """A session at the cluster's ZooKeeper; `on_seen` is told what is there, and whether we are
+    connected, each time that something is new and nothing is being read. Raises ServerError."""
+
+    def __init__(self, address: Address, on_seen: OnSeen) -> None:
+        self._on_seen = on_seen
+        self._lane = QueueLane()
+        self._told: tuple[Seen, Link] | None = None
+        self._service = KazooService(address)
+        timeout_ms = _granted_ms(address)
+        self._mirror = Mirror(self._service, self._lane, timeout_ms, self._changed)
+
+    def _changed(self) -> None:
+        mirror = self._mirror
+        if mirror.connected and not mirror.complete:
+            return
+        told = (seen(mirror.nodes, mirror.children), Link.UP if mirror.connected else Link.LOST)
+        if told != self._told and (self._told is not None or mirror.connected):
+            self._told = told
+            self._on_seen(*told)
+
+    def run(self, for_us: int) -> None:
+        """Hear what comes within this time."""
+        self._lane.run(for_us)
+
+    def close(self) -> None:
+        """The session ends in an orderly way."""
+        self._mirror.close()
+        self._service.close()
+
+
+def _granted_ms(address: Address) -> int:
+    """What this server makes of our session time-out."""
+    try:
+        require_session_timeout(address, SESSION_MS)
+    except SessionTimeoutClamped as clamped:
+        return clamped.granted_ms
+    return SESSION_MS
+
+
+class Conflicts:
+    """Writes of partition states that met another version, at a tap in front of ZooKeeper."""
+
+    def __init__(self) -> None:
+        self._moments: deque[float] = deque()
+
+    def on_request(self, at_us: int, client: str, request: Request | str) -> None:
+        """Only answers tell."""
+
+    def on_reply(self, client: str, request: Request | str, code: Code, elapsed_us: int) -> None:
+        ops = request.ops if isinstance(request, Multi) else (request,)
+        if code is Code.BAD_VERSION and any(map(_writes_state, ops)):
+            self._moments.append(time.monotonic())
+
+    def per_s(self) -> float:
+        """Over the last ten seconds."""
+        since = time.monotonic() - _RATE_OVER_S
+        while self._moments and self._moments[0] < since:
+            self._moments.popleft()
+        return len(self._moments) / _RATE_OVER_S
+
+
+def _writes_state(op: object) -> bool:
+    return isinstance(op, SetData) and partition_of_state_path(op.path) is not None
+
+
+class Lookout:
+    """Looks at a cluster from all sides until it is closed; `look()` is the newest. A context
+    manager. With `listen` it is a tap as well, and counts conflicts of who goes through it."""
+
+    def __init__(self, address: Address, listen: tuple[str, int] | None = None) -> None:
+        self._address = address
+        self._seen, self._link = Seen(), Link.LOST
+        self._brokers: dict[int, BrokerLook] = {}
+        self._over, self._news = threading.Event(), threading.Event()
+        self._watching = Watching(address, self._saw)
+        self._conflicts = None if listen is None else Conflicts()
+        self._taps = None
+        if listen is not None and self._conflicts is not None:
+            self._taps = Taps(self._conflicts, lambda: time.monotonic_ns() // 1000)
+            self._taps.open("", address, listen)
+        names = {"zk-watching": self._watch, "asking-brokers": self._ask}
+        self._threads = [
+            threading.Thread(target=run, name=name, daemon=True) for name, run in names.items()
+        ]
+
+    def __enter__(self) -> Lookout:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+        self._watching.close()
+        if self._taps is not None:
+            self._taps.close()
+
+    def look(self) -> Look:
+        per_s = None if self._conflicts is None else self._conflicts.per_s()
+        connected = self._link is Link.UP
+        return Look(self._seen, self._brokers, connected, per_s, str(self._address))
+
+    def wait_for_news(self, timeout_s: float) -> None:
+        """Until something was seen or told since the last time."""
+        self._news.wait(timeout_s)
+        self._news.clear()
+
+    def _saw(self, what: Seen, link: Link) -> None:
+        self._seen, self._link = what, link
+        self._news.set()
+
+    def _watch(self) -> None:
+        while not self._over.is_set():
+            self._watching.run(_SLICE_US)
+
+    def _ask(self) -> None:
+        asked = AskedBrokers()
+        try:
+            while not self._over.wait(_ASK_EVERY_S):
+                there = self._seen.brokers
+                answers = asked.ask({one.broker: (one.host, one.port) for one in there.values()})
+                self._brokers = {
+                    broker: _look_of(answer, _page(there[broker].host, there[broker].page_port))
+                    for broker, answer in answers.items()
+                }
+                self._news.set()
+        finally:
+            asked.close()
+
+
+class _Page(msgspec.Struct):
+    """A status page of ours (`runtime.status_page`)."""
+
+    metadata: dict[str, SeenState]
+    leads: dict[str, SeenState]
+    controls: dict[str, SeenState] | None = None
+
+
+def _page(host: str, port: int) -> _Page | None:
+    """None where there is none: Kafka's own JMX port speaks no HTTP."""
+    if port <= 0:
+        return None
+    try:
+        url = f"http://{host}:{port}/status"
+        with urllib.request.urlopen(url, timeout=_PAGE_PATIENCE_S) as answer:
+            return msgspec.json.decode(answer.read(), type=_Page)
+    except (OSError, ValueError, http.client.HTTPException, msgspec.MsgspecError):
+        return None
+
+
+def _look_of(answer: Answer, page: _Page | None) -> BrokerLook:
+    if page is not None:
+        return BrokerLook(page.metadata, page.leads, page.controls, answer.controller)
+    if answer.problem:
+        return BrokerLook(problem=answer.problem)
+    metadata = {
+        name: SeenState(
+            told.leader, -1 if told.leader_epoch is None else told.leader_epoch, told.isr
+        )
+        for name, told in answer.partitions.items()
+    }
+    return BrokerLook(metadata, controller=answer.controller)

@@ -1,0 +1,69 @@
+"""What users type to say which part of a run they mean: `orders-0`, `orders-0@v8`, `broker-2`,
+`12.5s`.
+
+Owns these spellings and what is answered to a wrong one (`NotInRun`: one line that says what the
+run has). It must know nothing of commands and their options.
+"""
+
+from __future__ import annotations
+
+import re
+
+from emulator.trace.state.timeline import Derived
+from emulator.trace.values import TopicPartition
+from emulator.view.telling import CLIENTS, CONTROLLER, ZOOKEEPER
+
+_UNITS = {"": 1_000_000, "us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000}
+_TIME = re.compile(r"(-?\d+(?:\.\d+)?)\s*(us|ms|s|min|)")
+_LISTED = 8
+
+
+class NotInRun(Exception):
+    """What was asked for is not in the run, or not spelt as it should be; the message is one
+    line.
+    """
+
+
+def partition(text: str, derived: Derived) -> TopicPartition:
+    """`orders-0`, which must be in the run."""
+    topic, _, number = text.rpartition("-")
+    known = ", ".join(map(str, derived.partitions[:_LISTED])) or "none"
+    if len(derived.partitions) > _LISTED:
+        known += f" and {len(derived.partitions) - _LISTED} more"
+    if not topic or not number.isdecimal():
+        raise NotInRun(f"{text!r} is no partition: write one as orders-0; the run has {known}")
+    found = TopicPartition(topic, int(number))
+    if found not in derived.zookeeper:
+        raise NotInRun(f"{found}: no such partition in this run; it has {known}")
+    return found
+
+
+def change(text: str, derived: Derived) -> tuple[TopicPartition, int]:
+    """`orders-0@v8` (or `@8`): a partition of the run and a version, which need not exist."""
+    name, at, version = text.rpartition("@")
+    number = version.removeprefix("v")
+    if not at or not number.isdecimal():
+        raise NotInRun(f"{text!r} is no ISR change: write partition and version as orders-0@v8")
+    return partition(name, derived), int(number)
+
+
+def actor(text: str, derived: Derived) -> str:
+    """The lane of `controller`, `zookeeper`, `clients`, or a broker as `2`, `b2`, `broker-2`."""
+    name = text.strip().lower()
+    if name in (CONTROLLER, ZOOKEEPER, CLIENTS):
+        return name
+    number = re.fullmatch(r"(?:b|broker)?[- ]?(\d+)", name)
+    if number is not None and int(number[1]) in derived.brokers:
+        return number[1]
+    brokers = ", ".join(map(str, derived.brokers)) or "none"
+    raise NotInRun(f"{text!r} is nobody here: controller, zookeeper, clients, or broker {brokers}")
+
+
+def time_us(text: str) -> int:
+    """`12.5s`, `500ms`, `1.5min` or plain seconds, since the cluster was up; may be negative."""
+    found = _TIME.fullmatch(text.strip())
+    if found is None:
+        raise NotInRun(
+            f"{text!r} is no time: write 12.5s, 500ms or 1.5min since the cluster was up"
+        )
+    return round(float(found[1]) * _UNITS[found[2]])

@@ -1,0 +1,1 @@
+"""Clients of an emulated cluster: producers, consumers and administrators."""

@@ -1,0 +1,96 @@
+"""A client of brokers as processes for a command that asks one thing: a socket, and the answer.
+
+Blocks. Finds the controller as Kafka's admin client does, by Metadata; asks again while there is
+none. Knows Kafka's protocol through `protocol.wire`, no kernel.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterable
+
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.profiles.base import profiles
+from emulator.kafka.protocol.messages import (
+    AdminResponse,
+    LiveBroker,
+    MetadataRequest,
+    MetadataResponse,
+    Request,
+    Response,
+)
+from emulator.worlds.wire.api import spoken
+from emulator.worlds.wire.errors import Malformed
+from emulator.worlds.wire.frames import api_of, length_of, request_frame, response_from
+
+SPOKEN = "2.6"
+"""The Kafka whose clients this is one of."""
+
+AGAIN_S = 0.1
+
+
+class Unreachable(Exception):
+    """Nobody answered; the message says where and why."""
+
+
+def ask(
+    server: tuple[str, int], request: Request, timeout_s: float, kafka: str = SPOKEN
+) -> Response:
+    """One question, one answer, as a client of that Kafka asks. Unreachable."""
+    version = spoken(profiles()[kafka])[api_of(request).name][1]
+    try:
+        with socket.create_connection(server, timeout_s) as connection:
+            connection.sendall(request_frame(request, version, 1, "isr", 0))
+            payload = _exactly(connection, length_of(_exactly(connection, 4)))
+        return response_from(payload, request, version)[1]
+    except (OSError, Malformed) as error:
+        raise Unreachable(f"{server[0]}:{server[1]}: {error}") from None
+
+
+def _exactly(connection: socket.socket, length: int) -> bytes:
+    data = b""
+    while len(data) < length:
+        more = connection.recv(length - len(data))
+        if not more:
+            raise ConnectionResetError("the connection was closed")
+        data += more
+    return data
+
+
+def metadata(
+    servers: Iterable[tuple[str, int]], timeout_s: float, kafka: str = SPOKEN
+) -> MetadataResponse:
+    """Of the first that answers. Unreachable."""
+    problem = Unreachable("no broker is named")
+    for server in servers:
+        try:
+            answer = ask(server, MetadataRequest(), timeout_s, kafka)
+        except Unreachable as error:
+            problem = error
+            continue
+        assert isinstance(answer, MetadataResponse)
+        return answer
+    raise problem
+
+
+def ask_controller(
+    servers: list[tuple[str, int]], request: Request, timeout_s: float
+) -> AdminResponse:
+    """Wherever it is, until it answers or time is up. Unreachable."""
+    until = time.monotonic() + timeout_s
+    while True:
+        known = metadata(servers, timeout_s)
+        controller = next((b for b in known.brokers if b.broker == known.controller_id), None)
+        answer = AdminResponse(Errors.NOT_CONTROLLER) if controller is None else None
+        answer = answer or _told(controller, request, timeout_s)
+        if answer.error is not Errors.NOT_CONTROLLER or time.monotonic() > until:
+            return answer
+        time.sleep(AGAIN_S)
+
+
+def _told(controller: LiveBroker | None, request: Request, timeout_s: float) -> AdminResponse:
+    assert controller is not None
+    answer = ask((controller.host, controller.port), request, timeout_s)
+    assert isinstance(answer, AdminResponse)
+    return answer

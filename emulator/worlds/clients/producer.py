@@ -1,0 +1,540 @@
+"""Producers with librdkafka's manners: what waits, what is on its way, retries, time-outs.
+
+As in librdkafka one thread serves one broker: it connects, asks for the broker's versions (a
+process that stands still takes connections and answers nothing), sends what waits for partitions
+led there, and looks once a second for what has timed out. One request that has takes the
+connection down, and all that is on its way there is tried again, perhaps with another leader.
+Owns no rule of Kafka's brokers. Sources: the recordings' README; librdkafka 2.3 and later
+(CONFIGURATION.md; rdkafka_broker.c; rdkafka_partition.c rd_kafka_retry_msgq).
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
+
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.protocol.messages import (
+    ApiVersionsRequest,
+    LiveBroker,
+    MetadataRequest,
+    ProducedPartition,
+    ProducePartition,
+    ProduceRequest,
+    ProduceResponse,
+)
+from emulator.kafka.protocol.transport import Disconnected
+from emulator.kernel.scheduler import Process
+from emulator.kernel.sync import Queue
+from emulator.trace import events
+from emulator.trace.values import TopicPartition
+from emulator.worlds.clients.clients import (
+    RECONNECT_BACKOFF_MS,
+    Bootstrap,
+    ClientConnection,
+    ClusterView,
+)
+from emulator.worlds.network.sending import BROKEN
+
+BATCH_OVERHEAD = 61
+RECORD_OVERHEAD = 9
+TRANSPORT, TIMED_OUT = "_TRANSPORT", "MSG_TIMED_OUT"
+
+REFRESH = "topic.metadata.refresh.interval.ms"
+CLIENT_DEFAULTS = {
+    REFRESH: 1000,
+    "retries": 100_000,
+    "message.timeout.ms": 60_000,
+    "request.timeout.ms": 30_000,
+    "socket.timeout.ms": 60_000,
+    "api.version.request.timeout.ms": 10_000,
+    "retry.backoff.ms": 100,
+    "retry.backoff.max.ms": 1000,
+    "reconnect.backoff.ms": 100,
+    "reconnect.backoff.max.ms": 10_000,
+}
+SCAN_US = 1_000_000
+RESULT_TOLD_US = 20
+"""Of 23,658 pairs of results that a driver was told one after the other, 483 lay in two
+milliseconds."""
+LAST_CHANCE_US = 100_000
+"""A request whose first record has timed out already may take so long (rd_kafka_ProduceRequest)."""
+
+Draw = Callable[[str, str], int]
+"""(purpose, actor): a draw of the world. `retry_jitter` and `reconnect_jitter` are thousandths of a
+back-off, `client_scan` microseconds to the first look for what has timed out, `client_turn` which
+partition is first, beyond their number."""
+
+FIXED = {"retry_jitter": 1000, "reconnect_jitter": 1000, "client_scan": 0, "client_turn": 0}
+"""For a world that draws nothing."""
+
+RETRIABLE = frozenset(
+    {
+        Errors.NOT_LEADER_OR_FOLLOWER,
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+        Errors.LEADER_NOT_AVAILABLE,
+        Errors.NOT_ENOUGH_REPLICAS,
+        Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        Errors.REQUEST_TIMED_OUT,
+        Errors.KAFKA_STORAGE_ERROR,
+        Errors.UNKNOWN_SERVER_ERROR,
+    }
+)
+LEADER_MOVED = frozenset(
+    {
+        Errors.NOT_LEADER_OR_FOLLOWER,
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+        Errors.LEADER_NOT_AVAILABLE,
+    }
+)
+
+
+def record_batch_size(records: int, record_bytes: int) -> int:
+    """Bytes of a v2 record batch of `records` values of `record_bytes` each (RecordBatch
+    format)."""
+    return BATCH_OVERHEAD + records * (RECORD_OVERHEAD + record_bytes)
+
+
+@dataclass(slots=True, eq=False)
+class PendingBatch:
+    """Records of one partition that were handed over together."""
+
+    number: int
+    partition: TopicPartition
+    records: int
+    handed_over_us: int
+    times_out_us: int
+    retries: int = 0
+    not_before_us: int = 0
+
+
+@dataclass(slots=True)
+class ProducerSettings:
+    """What a producer is told: librdkafka's names to values."""
+
+    acks: str
+    record_bytes: int
+    client: Mapping[str, int | str] = field(default_factory=dict)
+
+    def __getitem__(self, key: str) -> int:
+        return int(self.client.get(key, CLIENT_DEFAULTS[key]))
+
+    @property
+    def required_acks(self) -> int:
+        return -1 if self.acks in ("all", "-1") else int(self.acks)
+
+
+class Producer:
+    """One producer of one topic: every partition's records in order of their hand-over."""
+
+    def __init__(
+        self,
+        name: str,
+        bootstrap: Bootstrap,
+        process: Process,
+        partitions: list[TopicPartition],
+        settings: ProducerSettings,
+        start_us: int = 0,
+        draw: Draw = lambda purpose, _: FIXED[purpose],
+    ) -> None:
+        """`start_us` is how long the client needs to get going."""
+        self._start_us, self.draw = start_us, draw
+        self.name, self.partitions, self.settings = name, partitions, settings
+        self._kernel, self.process = bootstrap.kernel, process
+        self.view = ClusterView(bootstrap, process)
+        self._queues: dict[TopicPartition, list[PendingBatch]] = {p: [] for p in partitions}
+        self._handed_over = self._waiting = 0
+        self._threads: dict[int, _BrokerThread] = {}
+        self._lane = process.lane(name)
+        self._stopped = False
+        self._topics = tuple(dict.fromkeys(p.topic for p in partitions))
+        self._queries = 0
+        self._round: _Round | None = None
+        process.spawn(f"{name}-metadata", self._refresh_for_ever())
+        self._lane.call_later(draw("client_scan", name) + SCAN_US, self._scan_leaderless)
+
+    # -- what the driver does ----------------------------------------------------------------------
+
+    def start(self, rate: float, batch: int, jitter_us: Callable[[], int]) -> None:
+        """Hand over `rate` records per second and partition, `batch` at a time."""
+        self.process.spawn(f"{self.name}-driver", self._drive(rate / batch, batch, jitter_us))
+
+    async def _drive(self, per_second: float, batch: int, jitter_us: Callable[[], int]) -> None:
+        start, k = self._kernel.now, 0
+        while not self._stopped:
+            self._round = _Round(start + int(k * 1_000_000 / per_second), jitter_us)
+            await self._kernel.sleep_until(self._round.due_us)
+            await self._kernel.sleep_until(self._round.at_us)
+            self._kernel.cause = -1
+            if not self._stopped:
+                self.hand_over(batch)
+            k += 1
+
+    def hand_over(self, records: int) -> None:
+        """Give the client these many records for each partition, now."""
+        now = self._kernel.now
+        times_out_us = now + self.settings["message.timeout.ms"] * 1000
+        for partition in self.partitions:
+            self._handed_over += 1
+            pending = PendingBatch(self._handed_over, partition, records, now, times_out_us)
+            self._queues[partition].append(pending)
+        self._waiting += len(self.partitions)
+        self._wake()
+
+    def stop(self) -> None:
+        """No further records; what was handed over is still delivered."""
+        self._stopped = True
+
+    # -- the client's main thread ------------------------------------------------------------------
+
+    async def _refresh_for_ever(self) -> None:
+        """topic.metadata.refresh.interval.ms, from when the client was made, however long it takes
+        to get going (rd_kafka_thread_main)."""
+        made_us, period_us = self._kernel.now, self.settings[REFRESH] * 1000
+        await self._kernel.sleep(self._start_us)
+        while True:
+            self._kernel.cause = -1
+            if self._ask_along() or await self._ask_anybody():
+                pause_us = period_us - (self._kernel.now - made_us) % period_us
+            else:
+                pause_us = RECONNECT_BACKOFF_MS * 1000
+            await self._kernel.sleep(pause_us)
+
+    def _ask_along(self) -> bool:
+        """Ask over a connection that is up, behind all that is on its way there, whose broker was
+        last sent something, in whole seconds; of equals any (rd_kafka_broker_weighted). False:
+        none is up."""
+        now = self._kernel.now
+        idle = [((now - t.sent_us) // 1_000_000, t) for t in self._threads.values() if t.is_up]
+        if not idle:
+            return False
+        least = min(idle_s for idle_s, _ in idle)
+        equals = [thread for idle_s, thread in idle if idle_s == least]
+        turn = self.draw("client_turn", f"{self.name}-metadata") if len(equals) > 1 else 0
+        equals[turn % len(equals)].ask(self._topics)
+        return True
+
+    async def _ask_anybody(self) -> bool:
+        """On a connection that is made for it."""
+        answered = await self.view.refresh(self._topics)
+        if answered:
+            self._wake()
+        return answered
+
+    def told(self, answer: object) -> None:
+        self.view.told(self._topics, answer)
+        self._wake()
+
+    def refresh(self) -> None:
+        """Something says that the metadata is old (rd_kafka_metadata_fast_leader_query)."""
+        self.view.settled = False
+        if not self._queries:
+            self._query_leaders()
+
+    def _query_leaders(self) -> None:
+        """rd_kafka_metadata_leader_query_tmr_cb: at once, and again after a back-off until what
+        was told is not old, with a leader for every partition."""
+        if self.view.settled:
+            self._queries = 0
+            return
+        self._queries += 1
+        if not self._ask_along():
+            self.process.spawn(f"{self.name}-metadata-now", self._ask_anybody())
+        backoff_us = self._backoff_us(
+            self._queries, self.draw("retry_jitter", f"{self.name}-query")
+        )
+        self._lane.call_later(backoff_us, self._query_leaders)
+
+    def _wake(self) -> None:
+        """Let the threads of the brokers look that lead a partition with something to send."""
+        if not self._waiting:
+            return
+        leaders = self.view.leaders
+        for partition, queue in self._queues.items():
+            if queue and (leader := leaders.get(partition)) is not None:
+                if leader.broker not in self._threads:
+                    self._threads[leader.broker] = _BrokerThread(self, leader)
+                self._threads[leader.broker].wake()
+
+    def _scan_leaderless(self) -> None:
+        """rd_kafka_topic_scan_all: partitions that no broker's thread looks after."""
+        self._lane.call_later(SCAN_US, self._scan_leaderless)
+        if self._waiting:
+            self._expire([p for p in self.partitions if p not in self.view.leaders])
+
+    # -- what waits --------------------------------------------------------------------------------
+
+    def _waiting_for(self, broker: int) -> list[TopicPartition]:
+        """Partitions led there that have something waiting."""
+        if not self._waiting:
+            return []
+        leaders = self.view.leaders
+        return [
+            partition
+            for partition, queue in self._queues.items()
+            if queue and partition in leaders and leaders[partition].broker == broker
+        ]
+
+    def has_ready(self, broker: int) -> bool:
+        return any(self._ready(self._queues[p]) for p in self._waiting_for(broker))
+
+    def take_ready(self, broker: int) -> dict[TopicPartition, list[PendingBatch]]:
+        """What goes to this broker now, no longer waiting."""
+        taken = {}
+        for partition in self._waiting_for(broker):
+            queue = self._queues[partition]
+            if count := self._ready(queue):
+                taken[partition] = queue[:count]
+                del queue[:count]
+                self._waiting -= count
+        return taken
+
+    def _ready(self, queue: list[PendingBatch]) -> int:
+        """How many go now: order is kept, so the first that backs off holds up all behind it."""
+        now = self._kernel.now
+        for count, batch in enumerate(queue):
+            if batch.not_before_us > now:
+                return count
+        return len(queue)
+
+    def expire(self, broker: int) -> None:
+        """What has waited too long for partitions that this broker leads."""
+        self._expire(self._waiting_for(broker))
+
+    def _expire(self, partitions: Iterable[TopicPartition]) -> None:
+        now = self._kernel.now
+        for partition in partitions:
+            queue = self._queues[partition]
+            late = [batch for batch in queue if batch.times_out_us <= now]
+            if late:
+                queue[:] = [batch for batch in queue if batch.times_out_us > now]
+                self._waiting -= len(late)
+                self.report(late, TIMED_OUT, -1)
+
+    # -- what came of it ---------------------------------------------------------------------------
+
+    def answered(self, produced: ProducedPartition, batches: list[PendingBatch]) -> None:
+        if produced.error is Errors.NONE:
+            self.report(batches, "ok", produced.base_offset)
+        elif produced.error in RETRIABLE:
+            moved = produced.error in LEADER_MOVED
+            if moved:
+                self.view.forget(produced.partition)
+                self.refresh()
+            self.retry(batches, produced.error.name, counted=not moved)
+        else:
+            self.report(batches, produced.error.name, -1)
+
+    def retry(self, batches: list[PendingBatch], error: str, counted: int = 1) -> None:
+        """Put records back in their place, for as long as `retries` allows. A refusal by who does
+        not lead is not `counted`: nothing can have been appended."""
+        retries = self.settings["retries"]
+        self.report([b for b in batches if b.retries + counted > retries], error, -1)
+        jitter = self.draw("retry_jitter", self.name)
+        for batch in [b for b in batches if b.retries + counted <= retries]:
+            batch.retries += counted
+            batch.not_before_us = self._kernel.now + self._backoff_us(batch.retries, jitter)
+            insort(self._queues[batch.partition], batch, key=attrgetter("number"))
+            self._waiting += 1
+            self._lane.call_at(batch.not_before_us, self._wake)
+
+    def _backoff_us(self, retries: int, jitter: int) -> int:
+        """librdkafka 2.3 rd_kafka_retry_msgq: twice as long with each retry, up to a limit."""
+        longest_us = self.settings["retry.backoff.max.ms"] * 1000
+        backoff_ms = self.settings["retry.backoff.ms"] << min(max(retries - 1, 0), 20)
+        return min(backoff_ms * jitter, longest_us)
+
+    def report(self, batches: list[PendingBatch], result: str, base_offset: int) -> None:
+        told_us = 0
+        if batches and self._round and not self._stopped:
+            told_us = self._round.tell()
+        for batch in batches:
+            self._kernel.emit(
+                events.RecordsProduced,
+                0,
+                self.name,
+                batch.partition,
+                self.settings.acks,
+                result,
+                base_offset,
+                batch.records,
+                batch.handed_over_us,
+                told_us,
+            )
+            if base_offset >= 0:
+                base_offset += batch.records
+
+
+class _Round:
+    """A driver's next round: how late it is, is drawn when somebody needs to know."""
+
+    def __init__(self, due_us: int, jitter_us: Callable[[], int]) -> None:
+        self.due_us, self._jitter_us = due_us, jitter_us
+        self._at_us = -1
+        self._told = 0
+
+    @property
+    def at_us(self) -> int:
+        if self._at_us < 0:
+            self._at_us = self.due_us + self._jitter_us()
+        return self._at_us
+
+    def tell(self) -> int:
+        """When the next result is told: one after another."""
+        self._told += 1
+        return self.at_us + self._told * RESULT_TOLD_US
+
+
+@dataclass(slots=True, eq=False)
+class _OnItsWay:
+    """One Produce request, always of one partition; or, with no batches, one for metadata."""
+
+    batches: list[PendingBatch]
+    times_out_us: int
+
+
+class _BrokerThread:
+    """A producer's thread for one broker (rd_kafka_broker_thread_main)."""
+
+    def __init__(self, producer: Producer, broker: LiveBroker) -> None:
+        self._producer, self._broker = producer, broker
+        self._kernel = producer.process.kernel
+        self._name = f"{producer.name}-broker-{broker.broker}"
+        self._woken: Queue[None] = Queue(self._kernel)
+        self._on_their_way: list[_OnItsWay] = []
+        self._connection: ClientConnection | None = None
+        self._failed_with = TRANSPORT
+        self._reconnect_us = 0
+        self.sent_us = 0
+        """When it was last sent something."""
+        self._backoff_ms = producer.settings["reconnect.backoff.ms"]
+        self._lane = producer.process.lane(self._name)
+        producer.process.spawn(self._name, self._run())
+        self._lane.call_later(producer.draw("client_scan", self._name), self._look_at_requests)
+        self._lane.call_later(
+            producer.draw("client_scan", f"{self._name}-queue") + SCAN_US // 2, self._look_at_queue
+        )
+
+    @property
+    def is_up(self) -> bool:
+        return self._connection is not None and self._connection.open
+
+    def ask(self, topics: tuple[str, ...]) -> None:
+        """For metadata, on the connection that is up."""
+        assert self._connection is not None
+        self.sent_us = self._kernel.now
+        timeout_us = self._producer.settings["socket.timeout.ms"] * 1000
+        sent = _OnItsWay([], self.sent_us + timeout_us)
+        self._on_their_way.append(sent)
+        self._connection.submit(MetadataRequest(topics), partial(self._told, sent))
+
+    def _told(self, sent: _OnItsWay, answer: object) -> None:
+        self._on_their_way.remove(sent)
+        if answer is not BROKEN:
+            self._producer.told(answer)
+
+    def wake(self) -> None:
+        """While it is not connected it looks whenever it wakes for what has waited too long, beside
+        once a second (rd_kafka_broker_producer_serve: at each of its calls)."""
+        if not self.is_up:
+            self._producer.expire(self._broker.broker)
+        if not len(self._woken):
+            self._woken.put(None)
+
+    async def _run(self) -> None:
+        while True:
+            await self._woken.take()
+            if self._producer.has_ready(self._broker.broker):
+                connection = await self._connected()
+                if connection is not None:
+                    self._send(connection)
+
+    async def _connected(self) -> ClientConnection | None:
+        """The connection, made anew if need be; None: not now, and this thread is woken later."""
+        if self.is_up:
+            return self._connection
+        await self._kernel.sleep_until(self._reconnect_us)
+        self._back_off()
+        timeout_ms = self._producer.settings["api.version.request.timeout.ms"]
+        try:
+            connection = await self._producer.view.connection("produce", self._broker)
+            await connection.send(ApiVersionsRequest(), timeout_ms)
+        except Disconnected:
+            self.wake()
+            return None
+        self._connection = connection
+        return connection
+
+    def _back_off(self) -> None:
+        """rd_kafka_broker_update_reconnect_backoff: when the next attempt may be."""
+        settings, now = self._producer.settings, self._kernel.now
+        longest_ms = settings["reconnect.backoff.max.ms"]
+        if self._reconnect_us + longest_ms * 1000 < now:
+            self._backoff_ms = settings["reconnect.backoff.ms"]
+        jitter = self._producer.draw("reconnect_jitter", self._name)
+        self._reconnect_us = now + min(self._backoff_ms * jitter, longest_ms * 1000)
+        self._backoff_ms = min(2 * self._backoff_ms, longest_ms)
+
+    def _send(self, connection: ClientConnection) -> None:
+        """What waits, a Produce request for each partition (rd_kafka_msgset_create_ProduceRequest),
+        in turn from any of them: the first is another one whenever the thread wakes for whatever
+        reason (rd_kafka_broker_produce_toppars). A broker reads a connection's next request when it
+        has answered the last, so with acks=all one partition that waits for its replicas holds up
+        the others."""
+        ready = list(self._producer.take_ready(self._broker.broker).items())
+        if not ready:
+            return
+        first = self._producer.draw("client_turn", self._name) % len(ready)
+        settings = self._producer.settings
+        acks, timeout_ms = settings.required_acks, settings["request.timeout.ms"]
+        self.sent_us = self._kernel.now
+        latest_us = self.sent_us + settings["socket.timeout.ms"] * 1000
+        for partition, batches in ready[first:] + ready[:first]:
+            wanted = self._produce_partition(partition, batches)
+            request = ProduceRequest(acks, timeout_ms, (wanted,))
+            sent = _OnItsWay(batches, self._times_out_us(batches, latest_us))
+            self._on_their_way.append(sent)
+            connection.submit(request, partial(self._answered, sent))
+
+    def _times_out_us(self, batches: list[PendingBatch], latest_us: int) -> int:
+        now, first_us = self._kernel.now, batches[0].times_out_us
+        return min(first_us if first_us > now else now + LAST_CHANCE_US, latest_us)
+
+    def _produce_partition(
+        self, partition: TopicPartition, waiting: list[PendingBatch]
+    ) -> ProducePartition:
+        records = 0
+        for batch in waiting:
+            records += batch.records
+        size = record_batch_size(records, self._producer.settings.record_bytes)
+        return ProducePartition(partition, records, size)
+
+    def _answered(self, sent: _OnItsWay, answer: object) -> None:
+        self._on_their_way.remove(sent)
+        if answer is BROKEN:
+            self._producer.retry(sent.batches, self._failed_with)
+            self._producer.refresh()
+        elif answer is None:
+            self._producer.report(sent.batches, "ok", -1)
+        else:
+            assert isinstance(answer, ProduceResponse)
+            (produced,) = answer.partitions
+            self._producer.answered(produced, sent.batches)
+
+    # -- once a second -----------------------------------------------------------------------------
+
+    def _look_at_queue(self) -> None:
+        self._lane.call_later(SCAN_US, self._look_at_queue)
+        self._producer.expire(self._broker.broker)
+
+    def _look_at_requests(self) -> None:
+        """rd_kafka_broker_timeout_scan; with socket.max.fails 1 the first takes all down."""
+        self._lane.call_later(SCAN_US, self._look_at_requests)
+        late = any(sent.times_out_us <= self._kernel.now for sent in self._on_their_way)
+        if late and self._connection is not None:
+            self._failed_with = TIMED_OUT
+            self._connection.close()
+            self._failed_with = TRANSPORT

@@ -1,0 +1,174 @@
+"""Commands that are written straight into ZooKeeper, by a session that is no broker's.
+
+As the tools of Kafka's ZooKeeper era do it: open a session, write, close the session. Whether the
+command is carried out is the controller's business. Topics are made so where brokers have no
+request for it (<= 0.10.0). Sources: admin/ReassignPartitionsCommand.scala@2.6.3,
+admin/LeaderElectionCommand.scala and its predecessor PreferredReplicaLeaderElectionCommand.scala,
+admin/TopicCommand.scala and AdminUtils.scala@0.8.2.2; spec §1.9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
+
+from emulator.kafka.broker.admin import added_partitions
+from emulator.kafka.broker.assignment import assign_replicas_to_brokers
+from emulator.kafka.broker.context import BrokerContext, KernelThreads, TraceProbe
+from emulator.kafka.model.config import KafkaConfig
+from emulator.kafka.model.errors import KafkaError
+from emulator.kafka.profiles.base import Profile
+from emulator.kafka.protocol.messages import CreatePartitionsRequest
+from emulator.kernel.scheduler import Kernel
+from emulator.scenario.actions.admin import AddPartitions, CreateTopic
+from emulator.trace.values import TopicPartition
+from zk import paths
+from zk.client.client import ZooKeeperClient
+from zk.client.codec import ReplicaAssignment
+from zk.client.kafka_zk_client import KafkaZkClient
+from zk.client.zk_requests import MATCH_ANY_VERSION
+from zk.errors import Code, ZooKeeperError
+from zk.ops import Delete
+from zk.wire import Service
+
+TOOL = "tool"
+SESSION_TIMEOUT_MS = 30_000
+NOBODY = 0
+Done = Callable[[str], object]
+
+
+class ZooKeeperAccess(Protocol):
+    """What a tool needs of its world."""
+
+    def service_for(self, client: str) -> Service: ...
+
+    def wall_ms(self) -> int: ...
+
+    def draw_assignment(self, below: int) -> int: ...
+
+
+class CommandZnodes:
+    """The tool; each command is a process of its own."""
+
+    def __init__(self, kernel: Kernel, profile: Profile, world: ZooKeeperAccess) -> None:
+        self._kernel, self._profile, self._world = kernel, profile, world
+        self._service: Service | None = None
+
+    def reassign(
+        self, partition: TopicPartition, replicas: tuple[int, ...] | None, done: Done
+    ) -> None:
+        """`/admin/reassign_partitions` with one partition; there is no cancelling through it."""
+        if replicas is None:
+            done("INVALID_REQUEST")
+            return
+        moves = {partition: replicas}
+        self._run(lambda zk_client: zk_client.create_partition_reassignment(moves), done)
+
+    def elect_preferred(self, partitions: tuple[TopicPartition, ...] | None, done: Done) -> None:
+        """`/admin/preferred_replica_election`, with all partitions unless some are named."""
+
+        async def create(zk_client: KafkaZkClient) -> Code:
+            named = partitions
+            if named is None:
+                topics = await zk_client.get_all_topics(register_watch=False)
+                named = tuple(await zk_client.get_full_replica_assignment_for_topics(topics))
+            return await zk_client.create_preferred_replica_election(named)
+
+        self._run(create, done)
+
+    def delete_controller(self, done: Done) -> None:
+        """`/controller` goes, whatever its version and whoever owns it."""
+
+        async def delete(zk_client: KafkaZkClient) -> Code:
+            return (await zk_client.one(Delete(paths.CONTROLLER, MATCH_ANY_VERSION))).code
+
+        self._run(delete, done)
+
+    def create_topic(self, wanted: CreateTopic, done: Done) -> None:
+        """The configuration, then the topic's znode; assigned over the brokers that are registered
+        where no assignment is given."""
+
+        async def create(zk_client: KafkaZkClient) -> Code:
+            replicas = wanted.assignment
+            if not replicas:
+                brokers = await zk_client.get_sorted_broker_list()
+                first, shift = self._world.draw_assignment, self._world.draw_assignment
+                replicas = assign_replicas_to_brokers(
+                    brokers,
+                    wanted.num_partitions,
+                    wanted.replication_factor,
+                    first(len(brokers)),
+                    shift(len(brokers)),
+                )
+            if wanted.config:
+                await zk_client.set_or_create_entity_configs("topics", wanted.topic, wanted.config)
+            assignment = {n: ReplicaAssignment(r) for n, r in enumerate(replicas)}
+            await zk_client.create_topic_assignment(wanted.topic, assignment)
+            return Code.OK
+
+        self._run(create, done)
+
+    def add_partitions(self, wanted: AddPartitions, done: Done) -> None:
+        """The topic's znode is overwritten."""
+
+        async def add(zk_client: KafkaZkClient) -> Code:
+            brokers = await zk_client.get_sorted_broker_list()
+            found = await zk_client.get_full_replica_assignment_for_topics([wanted.topic])
+            request = CreatePartitionsRequest(wanted.topic, wanted.assignment, count=wanted.count)
+            try:
+                added = added_partitions(request, list(found.values()), brokers)
+            except KafkaError:
+                return Code.BAD_ARGUMENTS
+            assignment = {p.partition: a for p, a in found.items()}
+            assignment |= {len(found) + n: ReplicaAssignment(r) for n, r in enumerate(added)}
+            await zk_client.set_topic_assignment(wanted.topic, assignment)
+            return Code.OK
+
+        self._run(add, done)
+
+    def delete_topic(self, topic: str, done: Done) -> None:
+        """The marker; nothing comes of it where delete.topic.enable is false."""
+        self._run(lambda zk_client: zk_client.create_delete_topic_path(topic), done)
+
+    def alter_config(self, kind: str, entity: str, config: Mapping[str, str], done: Done) -> None:
+        """Read, merge, write, announce."""
+
+        async def alter(zk_client: KafkaZkClient) -> Code:
+            merged = {**await zk_client.get_entity_configs(kind, entity), **config}
+            await zk_client.set_or_create_entity_configs(kind, entity, merged)
+            await zk_client.create_config_change_notification(f"{kind}/{entity}")
+            return Code.OK
+
+        self._run(alter, done)
+
+    def _run(self, command: Callable[[KafkaZkClient], Awaitable[Code]], done: Done) -> None:
+        if self._service is None:
+            self._service = self._world.service_for(TOOL)
+        process = self._kernel.process(TOOL)
+        config = KafkaConfig.of(self._profile.values, {})
+        context = BrokerContext(NOBODY, self._kernel, process, config, self._profile)
+        process.spawn("main", self._carry_out(context, self._service, command, done))
+
+    async def _carry_out(
+        self,
+        context: BrokerContext,
+        service: Service,
+        command: Callable[[KafkaZkClient], Awaitable[Code]],
+        done: Done,
+    ) -> None:
+        """The result is ZooKeeper's; NONE when the znode was created."""
+        client = ZooKeeperClient(
+            service,
+            KernelThreads(context),
+            TraceProbe(context),
+            name=TOOL,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            max_in_flight=1,
+        )
+        try:
+            await client.wait_until_connected(SESSION_TIMEOUT_MS)
+            code = await command(KafkaZkClient(client, self._world.wall_ms))
+        except ZooKeeperError as error:
+            code = error.code
+        client.close()
+        done("NONE" if code is Code.OK else code.name)

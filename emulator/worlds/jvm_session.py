@@ -1,0 +1,96 @@
+"""A real session at the pace of a JVM: what a broker's ZooKeeper client takes of its own.
+
+Our client on loopback needs a millisecond for what cold Java code needed ten for, and who of two
+brokers is first is decided by that. Where a recording's times are asked for, each request goes out
+as late as virtual time would have it arrive, and an answer is told no earlier than there; what the
+server and the wire really took is part of it. Order stays as it is in ZooKeeper: requests, and
+answers among watches and states. Knows no brokers and no server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from zk.ops import Multi, Reply, Request, SessionState, WatchedEvent
+from zk.real.session_wrapper import SessionAround
+from zk.wire import Lane, Listener, OnReply, Session
+
+Latency = Callable[[str, str], int]
+"""(purpose, actor) -> microseconds; drawn at every call (zk.model.link.LATENCY_PURPOSES)."""
+
+
+class _Line:
+    """One direction: each thing at its time, and never before what came before it."""
+
+    __slots__ = ("_lane", "_until_us", "_waiting")
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane, self._until_us, self._waiting = lane, 0, 0
+
+    def at(self, due_us: int, action: Callable[[], None]) -> None:
+        now = self._lane.now_us()
+        self._until_us = max(self._until_us, due_us)
+        if not self._waiting and self._until_us <= now:
+            action()
+            return
+        self._waiting += 1
+        self._lane.call_later(max(0, self._until_us - now), partial(self._act, action))
+
+    def _act(self, action: Callable[[], None]) -> None:
+        self._waiting -= 1
+        action()
+
+
+class JvmListener:
+    """Between the session and its owner: watches and states in their turn."""
+
+    def __init__(self, listener: Listener, lane: Lane, latency: Latency, client: str) -> None:
+        self._listener, self._lane = listener, lane
+        self._latency, self._client = latency, client
+        self.back = _Line(lane)
+
+    def on_watch(self, event: WatchedEvent) -> None:
+        due_us = self._lane.now_us() + self._latency("zk_watch", self._client)
+        self.back.at(due_us, partial(self._listener.on_watch, event))
+
+    def on_state(self, state: SessionState) -> None:
+        self.back.at(0, partial(self._listener.on_state, state))
+
+
+class JvmSession(SessionAround):
+    """`zk.wire.Session` around another one."""
+
+    def __init__(
+        self, session: Session, listener: JvmListener, lane: Lane, latency: Latency, client: str
+    ) -> None:
+        super().__init__(session)
+        self._lane = lane
+        self._latency, self._client = latency, client
+        self._out, self._back = _Line(lane), listener.back
+        self._abandoned = False
+
+    def submit(self, request: Request, on_reply: OnReply) -> None:
+        """Both ways are drawn now, in the order in which the model draws them."""
+        draw, client = self._latency, self._client
+        process_us = draw("zk_process", client)
+        out_us = draw("zk_multi" if isinstance(request, Multi) else "zk_request", client)
+        due_us = self._lane.now_us() + out_us + process_us
+        self._out.at(due_us, partial(self._send, request, on_reply))
+
+    def _send(self, request: Request, on_reply: OnReply) -> None:
+        if self._abandoned:
+            return
+        due_us = self._lane.now_us() + self._latency("zk_reply", self._client)
+        self._session.submit(request, partial(self._replied, due_us, on_reply))
+
+    def _replied(self, due_us: int, on_reply: OnReply, reply: Reply) -> None:
+        self._back.at(due_us, partial(on_reply, reply))
+
+    def close(self) -> None:
+        """Behind what was asked for before."""
+        self._out.at(0, self._session.close)
+
+    def abandon(self) -> None:
+        self._abandoned = True
+        super().abandon()

@@ -1,0 +1,382 @@
+"""The live world: wall-clock time, a real ZooKeeper server, one kazoo session per broker.
+
+Puts kernel, network, server, taps and cluster together. Every broker reaches ZooKeeper through a
+tap of its own, which says what passes and can be cut; what the server applied is read from its own
+log as it grows. Brokers live in this process: pausing one stops its tasks and its client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from emulator.kafka.model.errors import Errors
+from emulator.kernel.rng import Chance, Stream
+from emulator.kernel.scheduler import Process
+from emulator.scenario.schema import Scenario
+from emulator.trace.events import AnyEvent, Stimulus, StimulusReturned, ThreadFailed
+from emulator.trace.sink import Sink
+from emulator.worlds.clients.producer import FIXED
+from emulator.worlds.cluster import Cluster
+from emulator.worlds.jvm_session import JvmListener, JvmSession
+from emulator.worlds.latency import BROKERS, Latencies
+from emulator.worlds.live_causality import CLOSE, CONNECT, LiveCauses
+from emulator.worlds.live_clock import LiveClock, LiveKernel
+from emulator.worlds.network.memory import MemoryNetwork
+from emulator.worlds.real_sessions import RealSessions
+from emulator.worlds.recorder_load import Cores
+from emulator.worlds.zk_observer import TracingObserver
+from emulator.worlds.zk_server_log import ReplyLog, ServerLog
+from zk.client.client_times import ClientTimes
+from zk.errors import Code
+from zk.ops import Reply, Request, SessionState, WatchedEvent
+from zk.real.kazoo_service import KazooService
+from zk.real.server import (
+    EmbeddedServer,
+    NoRights,
+    NotReady,
+    ServerError,
+    ensure_chroot,
+    parse_address,
+    require_session_timeout,
+    wait_until_ready,
+)
+from zk.real.server_container import ContainerServer
+from zk.real.session_wrapper import SessionAround
+from zk.real.tap import Tap, Taps
+from zk.wire import Lane, Listener, OnReply, Service, Session, Way, When
+
+EMBEDDED, DOCKER = "embedded", "docker"
+SERVER_LOOK_US = 1_000_000
+_THERE = Errors.TOPIC_ALREADY_EXISTS.name
+
+
+class LiveWorld(RealSessions):
+    """One run on the wall clock. Use as a context manager: it starts and ends the server."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int,
+        sink: Sink,
+        *,
+        zookeeper: str,
+        data_dir: Path,
+        time_scale: int = 1,
+    ) -> None:
+        self.scenario, self._time_scale = scenario, time_scale
+        self.chance = Chance(seed)
+        self.latencies = Latencies(self.chance)
+        self.clock = LiveClock(time_scale)
+        self.kernel = LiveKernel(sink, self.clock)
+        self._as_recorded = any(boot.registered_us is not None for boot in scenario.boots)
+        self.cores = Cores(self.kernel, self.latencies)
+        self.network = MemoryNetwork(self.kernel, self._network_latency_us)
+        self.server = self._own(zookeeper, data_dir)
+        self._address = self.server.address if self.server else parse_address(zookeeper)
+        self._sessions: dict[int, str] = {}
+        self._opened: list[tuple[Session, str]] = []
+        whose = self._client_of
+        told = TracingObserver(self.kernel, whose)
+        self.causes = LiveCauses(self.kernel, told, whose, self._catch_up_with_the_wire)
+        times = ClientTimes().divided_by(time_scale)
+        self._service = KazooService(self._address, times, self.kernel.soon)
+        self._taps = Taps(_Inbox(self.clock, self.causes), self.clock.now_us, time_scale)
+        self._tap_of: dict[str, Tap] = {}
+        self.log: ServerLog | ReplyLog = (
+            ServerLog(self.server.txn_log_dir, self.causes, self.kernel)
+            if isinstance(self.server, EmbeddedServer)
+            else ReplyLog(self.causes, self.kernel)
+        )
+        if self._as_recorded:
+            self._take_the_time_of_brokers()
+        self._coming_up = True
+        sink.listen(self._watch_the_start)
+        self.cluster = Cluster(scenario, self.kernel, self.network, self)
+
+    def _catch_up_with_the_wire(self) -> None:
+        """What the taps have passed on is on the trace: their thread tells it right after."""
+        self._taps.run(lambda: None)
+        for action in self.clock.inbox():
+            action()
+
+    def prepare(self, stimulus: str, at_us: int) -> None:
+        """For a recording only (see `Cores`): otherwise the machine itself is what is busy."""
+        self.cores.prepare(stimulus, at_us)
+
+    def _network_latency_us(self, purpose: str, actor: str) -> int:
+        """Messages between brokers stay in this process; a recorded cluster's took their time."""
+        if not self._as_recorded:
+            return 0
+        us = self.latencies(purpose, actor)
+        return us + self.cores.busy_us(actor) if self.cores.until_us > self.kernel.now else us
+
+    def _take_the_time_of_brokers(self) -> None:
+        """Where registrations have the moments of real brokers, what follows takes as long as it
+        did there: the phases of periodic tasks, who hears of what first, what is in flight."""
+        for name in BROKERS:
+            self.kernel.checkpoints[name] = partial(self.latencies.charge, name)
+
+    def _own(self, zookeeper: str, data_dir: Path) -> EmbeddedServer | ContainerServer | None:
+        """The server that is ours to start, and to strike. None: there is one."""
+        if zookeeper == DOCKER:
+            return ContainerServer(*server_times(self.scenario, self._time_scale))
+        if zookeeper == EMBEDDED:
+            return embedded_server(self.scenario, data_dir, self._time_scale)
+        return None
+
+    def __enter__(self) -> LiveWorld:
+        try:
+            if self.server is not None:
+                self.server.start()
+            self._wait_until_ready()
+            ensure_chroot(self._address)
+            self._check_session_timeout()
+            self.clock.begin()
+            self._look_after_the_server()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def _wait_until_ready(self) -> None:
+        """A server of ours that has ended meanwhile (a full disk) has more to say than that nobody
+        answers."""
+        try:
+            wait_until_ready(self._address)
+        except NotReady:
+            if self.server is not None:
+                self.server.require_alive()
+            raise
+
+    def _check_session_timeout(self) -> None:
+        asked = int(self._setting("zookeeper.session.timeout.ms")) // self._time_scale
+        require_session_timeout(self._address, asked)
+
+    def _look_after_the_server(self) -> None:
+        """One that has ended although nobody stopped it (a full disk) ends the run."""
+        if self.server is not None:
+            self.server.require_alive()
+            lane = self.kernel.world.lane("world")
+            lane.call_at(self.clock.now_us() + SERVER_LOOK_US, self._look_after_the_server)
+
+    def _setting(self, key: str) -> str:
+        return self.scenario.settings.get(key, self.scenario.running().values[key])
+
+    def _watch_the_start(self, event: AnyEvent) -> None:
+        """What ends a run before it has begun: a broker that cannot start (later that is the
+        scenario's business), and a cluster that was there before us, whose logs we do not have."""
+        if isinstance(event, Stimulus):
+            self._coming_up = False
+        elif self._coming_up and isinstance(event, ThreadFailed) and event.what == "startup":
+            kind = NoRights if Code.NO_AUTH.name in event.error else ServerError
+            raise kind(f"broker {event.broker} cannot start at {self._address}: {event.error}")
+        elif self.server is None and isinstance(event, StimulusReturned) and event.result == _THERE:
+            raise ServerError(
+                f"a topic of this scenario is at {self._address} already: use another chroot, such "
+                f"as {self._address.hosts}/{self.scenario.name}-2, or remove what is there"
+            )
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Sessions end, those of paused processes too, then taps, server and tasks; nothing stays
+        behind, and nothing of ours in ZooKeeper that a session owns. The trace ends before."""
+        self.log.poll()
+        self.log.close()
+        self.kernel.sink.close()
+        self.cluster.close()
+        for process in self.kernel.processes.values():
+            self._service.gate(process.name).resume()
+        self._service.close()
+        self._taps.close()
+        if self.server is not None:
+            self.server.close()
+        self.kernel.close()
+
+    # -- emulator.worlds.cluster.Surroundings ----------------------------------------------------
+
+    def service_for(self, client: str) -> Service:
+        """For a new process. Its link is that of the one before, cut or slow as that was left; but
+        nothing of a process that was killed while it stood still stands in its way."""
+        if client not in self._tap_of:
+            tap = self._tap_of[client] = self._taps.open(client, self._address)
+            self._service.route(client, tap.address)
+        self._service.gate(client).resume()
+        self.causes.forget(client)
+        return _Logged(self, client)
+
+    def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
+        """A session through the broker's tap, with the scaled time-out."""
+        scaled_ms = timeout_ms // self._time_scale
+        if not self._as_recorded:
+            session: Session = self._service.open_session(client, scaled_ms, lane, listener)
+        else:
+            told = JvmListener(listener, lane, self.latencies, client)
+            real = self._service.open_session(client, scaled_ms, lane, told)
+            session = JvmSession(real, told, lane, self.latencies, client)
+        self._opened.append((session, client))
+        return session
+
+    def _client_of(self, session_id: int) -> str:
+        """Whose session it is: the wire knows its number before anyone is told."""
+        if session_id not in self._sessions:
+            opened, self._opened = self._opened, []
+            for session, client in opened:
+                if session.session_id:
+                    self._sessions[session.session_id] = client
+                else:
+                    self._opened.append((session, client))
+        return self._sessions.get(session_id, "")
+
+    def wall_ms(self) -> int:
+        return 1_600_000_000_000 + self.kernel.now // 1000
+
+    def pause_process(self, process: Process) -> None:
+        """One that has ended cannot stand still."""
+        process.pause()
+        if process.state == "paused":
+            self._service.gate(process.name).pause()
+
+    def resume_process(self, process: Process) -> None:
+        self._service.gate(process.name).resume()
+        process.resume()
+
+    @property
+    def _own_server(self) -> EmbeddedServer | ContainerServer:
+        assert self.server is not None, "this needs a server of our own"
+        return self.server
+
+    def pause_zookeeper(self) -> None:
+        if self._own_server.is_there:
+            self._own_server.pause()
+
+    def resume_zookeeper(self) -> None:
+        if self._own_server.is_there:
+            self._own_server.resume()
+
+    def stop_zookeeper(self) -> None:
+        self._own_server.stop()
+
+    def start_zookeeper(self) -> None:
+        if not self._own_server.is_there:
+            self._own_server.launch()
+
+    def expire_session(self, client: str) -> None:
+        self.causes.expiring(client)
+        self._service.expire(client)
+
+    def drop_connection(self, client: str, when: When, op: str | None, count: int) -> None:
+        self._tap_of[client].drop_connection(when, op, count)
+
+    def cut_zookeeper(self, client: str, ways: tuple[Way, ...]) -> None:
+        self._tap_of[client].cut(*ways)
+
+    def heal_zookeeper(self, client: str) -> None:
+        self._tap_of[client].heal()
+
+    def delay_zookeeper(self, client: str, delay_ms: int) -> None:
+        self._tap_of[client].delay(delay_ms * 1000)
+
+    def disturb_zookeeper(self, client: str, drawn_us: Callable[[Way], int]) -> None:
+        self._tap_of[client].disturb(drawn_us)
+
+    def chance_of(self, purpose: str, actor: str) -> Callable[[], Stream]:
+        """One stream for the whole run: the taps' thread draws from its own."""
+        stream = self.chance.stream(purpose, actor)
+        return lambda: stream
+
+    def client_start_us(self, client: str) -> int:
+        return self.latencies("client_start", client) if self._as_recorded else 0
+
+    def draw_assignment(self, below: int) -> int:
+        return self.chance.stream("assignment", "admin").below(below)
+
+    def handover_jitter_us(self, producer: str) -> int:
+        if not self._as_recorded:
+            return 0
+        return self.latencies("producer_handover", producer) + self.cores.busy_us(producer)
+
+    def client_draw(self, purpose: str, actor: str) -> int:
+        return self.latencies(purpose, actor) if self._as_recorded else FIXED[purpose]
+
+
+def server_times(scenario: Scenario, scale: int) -> tuple[int, int, int]:
+    """A server's tick, and the least and the most that a session may ask for, in milliseconds."""
+    settings = scenario.zookeeper
+    tick_ms = max(1, settings.tick_time_ms // scale)
+    least_ms = max(1, settings.min_session_timeout_ms // scale)
+    return tick_ms, least_ms, settings.max_session_timeout_ms // scale
+
+
+def embedded_server(scenario: Scenario, data_dir: Path, scale: int = 1) -> EmbeddedServer:
+    """A server of our own, as a scenario has it."""
+    return EmbeddedServer(data_dir, *server_times(scenario, scale))
+
+
+class _Inbox:
+    """What the taps' thread sees goes to the kernel's thread. What passes is only told, and the
+    kernel wakes for the reply: twice as many hand-overs would be felt."""
+
+    def __init__(self, clock: LiveClock, observer: LiveCauses) -> None:
+        self._clock, self._observer = clock, observer
+
+    def on_request(self, at_us: int, client: str, request: Request | str) -> None:
+        self._clock.put_aside(lambda: self._observer.on_request(at_us, client, request))
+
+    def on_reply(self, client: str, request: Request | str, code: object, elapsed_us: int) -> None:
+        """Replies are traced where they arrive, at the broker."""
+
+
+class _Logged:
+    """A service whose sessions read the server's log before they tell their owner anything: what
+    led to it is on the trace first, and is its cause."""
+
+    def __init__(self, world: LiveWorld, client: str) -> None:
+        self._world, self._client = world, client
+
+    def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
+        told = _LoggedListener(self._world, self._client, listener)
+        self._world.causes.submitted(client, CONNECT)
+        told.session = self._world.open_session(client, timeout_ms, lane, told)
+        return _LoggedSession(self._world, self._client, told.session)
+
+
+class _LoggedListener:
+    def __init__(self, world: LiveWorld, client: str, listener: Listener) -> None:
+        self._world, self._client, self._listener = world, client, listener
+        self.session: Session | None = None
+
+    def on_watch(self, event: WatchedEvent) -> None:
+        self._world.log.poll()
+        self._world.causes.fired(self._client, event)
+        self._listener.on_watch(event)
+
+    def on_state(self, state: SessionState) -> None:
+        self._world.log.poll()
+        if self.session is not None:
+            self._world.causes.session_changed(self.session.session_id)
+        self._listener.on_state(state)
+
+
+class _LoggedSession(SessionAround):
+    def __init__(self, world: LiveWorld, client: str, session: Session) -> None:
+        super().__init__(session)
+        self._world, self._client = world, client
+
+    def submit(self, request: Request, on_reply: OnReply) -> None:
+        session_id = self._session.session_id
+        flight = self._world.causes.submitted(self._client, request)
+
+        def replied(reply: Reply) -> None:
+            self._world.log.replied(session_id, request, reply)
+            self._world.causes.answered(self._client, flight, reply)
+            on_reply(reply)
+
+        self._session.submit(request, replied)
+
+    def close(self) -> None:
+        self._world.causes.submitted(self._client, CLOSE)
+        self._session.close()

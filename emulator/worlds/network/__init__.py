@@ -1,0 +1,1 @@
+"""The network between brokers: in memory, over TCP, and what faults do to it."""

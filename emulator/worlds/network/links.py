@@ -1,0 +1,133 @@
+"""The ways between two processes, each direction by itself, as faults leave them.
+
+Who reads a TCP connection sees no loss, no doubling and no disorder: what is lost is sent again and
+comes later, and everything behind it waits (ADR 7). So all that a way can do to bytes is to hold
+them: while it is cut, by a delay, by drawn times, by times until what was lost is sent again, by
+its width. Knows messages by their size only, and connections not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from emulator.kafka.protocol.messages import FetchResponse, ProduceRequest
+
+RTO_MIN_US = 200_000
+"""Linux TCP_RTO_MIN: when what was lost is sent again, first; doubled each time (RFC 6298)."""
+SYN_RTO_US = 1_000_000
+RESENDS_MAX = 9
+
+HEADER_BYTES, PARTITION_BYTES = 60, 50
+"""About what a message takes on the wire beside its records."""
+
+
+class Stream(Protocol):
+    """A sequence of draws (emulator.kernel.rng.Stream)."""
+
+    def bits(self) -> int: ...
+
+    def below(self, n: int) -> int: ...
+
+
+class Manners(msgspec.Struct, frozen=True):
+    """What a way adds to each message, by chance: half of all take between `low_us` and
+    `typical_us`, half up to `high_us`; with probability `loss` it is lost, each time it is sent."""
+
+    low_us: int = 0
+    typical_us: int = 0
+    high_us: int = 0
+    loss: float = 0.0
+
+    def drawn_us(self, stream: Stream) -> int:
+        """For one message."""
+        return self._latency_us(stream) + self._resending_us(stream, RTO_MIN_US)
+
+    def handshake_us(self, stream: Stream) -> int:
+        """For a connection's first packet."""
+        return self._latency_us(stream) + self._resending_us(stream, SYN_RTO_US)
+
+    def _latency_us(self, stream: Stream) -> int:
+        if not self.high_us:
+            return 0
+        if stream.bits() & 1:
+            return self.typical_us + stream.below(self.high_us - self.typical_us + 1)
+        return self.low_us + stream.below(self.typical_us - self.low_us + 1)
+
+    def _resending_us(self, stream: Stream, rto_us: int) -> int:
+        if not self.loss:
+            return 0
+        limit, lost = int(self.loss * (1 << 64)), 0
+        while lost < RESENDS_MAX and stream.bits() < limit:
+            lost += 1
+        return rto_us * ((1 << lost) - 1)
+
+
+class Way:
+    """From one process to another: what is held back, and by how much."""
+
+    __slots__ = (
+        "_free_at_us",
+        "_stream",
+        "bytes_per_s",
+        "cut",
+        "delay_us",
+        "disturbed",
+        "held",
+        "manners",
+    )
+
+    def __init__(self) -> None:
+        self.cut = self.disturbed = False
+        self.delay_us = self.bytes_per_s = self._free_at_us = 0
+        self.manners = Manners()
+        self.held: list[Callable[[], None]] = []
+        self._stream: Callable[[], Stream]
+
+    def behave(self, manners: Manners, stream: Callable[[], Stream]) -> None:
+        """From now on; `stream` is where its chance comes from."""
+        self.manners, self._stream = manners, stream
+        self._look()
+
+    def narrow(self, bytes_per_s: int) -> None:
+        """Let no more than this pass; 0: as much as comes."""
+        self.bytes_per_s = bytes_per_s
+        self._look()
+
+    def _look(self) -> None:
+        self.disturbed = bool(self.bytes_per_s) or self.manners != Manners()
+
+    def disturbance_us(self, message: Any, now_us: int) -> int:
+        """What a disturbed way adds to a message that is put on it now."""
+        us = self.drawn_us()
+        if not self.bytes_per_s:
+            return us
+        taken_us = size_of(message) * 1_000_000 // self.bytes_per_s
+        self._free_at_us = max(now_us, self._free_at_us) + taken_us
+        return us + self._free_at_us - now_us
+
+    def drawn_us(self) -> int:
+        """The part of it that chance decides."""
+        return self.manners.drawn_us(self._stream()) if self.manners != Manners() else 0
+
+    def handshake_us(self) -> int:
+        """What it adds to the making of a connection."""
+        return self.manners.handshake_us(self._stream()) if self.manners != Manners() else 0
+
+    def heal(self) -> None:
+        """What a cut held back passes, in order."""
+        self.cut = False
+        held, self.held = self.held, []
+        for pass_on in held:
+            pass_on()
+
+
+def size_of(message: Any) -> int:
+    """About the bytes of a message: its records, and a few for each partition that it names."""
+    named = getattr(message, "partitions", None) or getattr(message, "states", None) or ()
+    size = HEADER_BYTES + PARTITION_BYTES * len(named)
+    if isinstance(message, FetchResponse | ProduceRequest):
+        size += sum(partition.size for partition in message.partitions)
+    return size

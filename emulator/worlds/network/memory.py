@@ -1,0 +1,402 @@
+"""The network between brokers and clients, in memory: connections on the kernel, in both worlds.
+
+Bytes of one connection never overtake each other; those of several do. A request lies in the socket
+while its broker stands still, and while the one before it is unanswered. What faults do to the ways
+between processes is in `links`; here connections break at requests. Latencies are drawn in virtual
+time and zero in live time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from emulator.kafka.protocol.messages import FetchResponse, Request
+from emulator.kafka.protocol.transport import Connection, Disconnected, ServerConnection
+from emulator.kernel.holds import Passage
+from emulator.kernel.scheduler import Kernel, Lane, Process
+from emulator.kernel.sync import Promise
+from emulator.worlds.network.links import Way
+from emulator.worlds.network.sending import BROKEN, send
+from zk.wire import When
+
+
+class Break(msgspec.Struct, frozen=True):
+    """A connection that is to break at a request: `before` it arrives, or `after` it was served, in
+    the place of its answer. With `late_us` it breaks at once, and the request arrives that much
+    later than it would have: a copy of it may be there before."""
+
+    when: When
+    request: str | None = None
+    late_us: int = 0
+
+    def strikes(self, request: Request) -> bool:
+        return self.request in (None, kind_of(request))
+
+
+def kind_of(request: Request) -> str:
+    """Kafka's name of the API: `LeaderAndIsr`."""
+    return type(request).__name__.removesuffix("Request")
+
+
+Latency = Callable[[str, str], int]
+Receive = Callable[[Request, ServerConnection], None]
+
+
+_HUNG_UP = object()
+"""In the place of an answer that nobody waits for: the end of the connection."""
+
+
+class Listener:
+    """A broker's sockets: one lane per network thread, connections given to them in turn."""
+
+    def __init__(self, process: Process, network_threads: int, receive: Receive) -> None:
+        self.process, self.receive = process, receive
+        name = "data-plane-kafka-network-thread"
+        self._lanes = [process.lane(f"{name}-{n}") for n in range(network_threads)]
+        self._accepted = 0
+
+    def next_lane(self) -> Lane:
+        self._accepted += 1
+        return self._lanes[self._accepted % len(self._lanes)]
+
+
+class MemoryNetwork:
+    """All links and listeners of one world (emulator.kafka.protocol.transport.Network)."""
+
+    def __init__(self, kernel: Kernel, latency: Latency) -> None:
+        self.kernel, self.latency = kernel, latency
+        self._listeners: dict[int, Listener] = {}
+        self._ways: dict[tuple[str, str], Way] = {}
+        self.breaks: dict[tuple[str, str], list[Break]] = {}
+        self._bytes_per_s: dict[str, int] = {}
+        self._free_at_us: dict[str, int] = {}
+        self._open: dict[MemoryConnection, None] = {}
+
+    def listen(self, port: int, listener: Listener) -> None:
+        self._listeners[port] = listener
+
+    def stop_listening(self, port: int) -> None:
+        """See emulator.kafka.protocol.transport.Network."""
+        listener = self._listeners.pop(port)
+        for connection in [c for c in self._open if c.listener is listener]:
+            connection.reset()
+
+    async def connect(self, client: str, host: str, port: int, timeout_ms: int) -> Connection:
+        """See kafka.protocol.transport.Network; the calling thread's process is the client's."""
+        process = self.kernel.this_task().process
+        return await self.connect_from(process, client, host, port, timeout_ms)
+
+    async def connect_from(
+        self, process: Process, client: str, host: str, port: int, timeout_ms: int
+    ) -> MemoryConnection:
+        """Open a connection; refused when nobody listens, timed out while the link is cut. In
+        memory all hosts are one."""
+        listener = self._listeners.get(port)
+        await self.kernel.sleep(self.latency("net_connect", process.name))
+        if listener is None or listener.process.state == "dead":
+            raise Disconnected(f"connection to port {port} refused")
+        host_process = listener.process.name
+        there, back = self.way(process.name, host_process), self.way(host_process, process.name)
+        if there.cut or back.cut or there.disturbed or back.disturbed:
+            await self._shake_hands(process, there, back, timeout_ms)
+            if listener.process.state == "dead" or self._listeners.get(port) is not listener:
+                raise Disconnected(f"connection to port {port} refused")
+        return MemoryConnection(self, process, client, listener, there, back)
+
+    async def _shake_hands(self, process: Process, there: Way, back: Way, timeout_ms: int) -> None:
+        """A connection is made when both ways let its first packets pass."""
+        kernel = self.kernel
+        until_us = kernel.now + timeout_ms * 1000
+        while there.cut or back.cut:
+            await self._wait_for_heal(process, there if there.cut else back, until_us)
+        passed_us = kernel.now + there.handshake_us() + back.handshake_us()
+        await kernel.sleep_until(min(passed_us, until_us))
+        if passed_us > until_us:
+            raise Disconnected("the connection was not answered in time")
+
+    async def _wait_for_heal(self, process: Process, way: Way, until_us: int) -> None:
+        healed: Promise[bool] = Promise(self.kernel)
+        way.held.append(lambda: healed.resolve(True))
+        thread = self.kernel.this_task().thread
+        timer = process.lane(thread).call_at(until_us, lambda: healed.resolve(False))
+        passed = await healed.wait()
+        timer.cancel()
+        if not passed:
+            raise Disconnected("the connection was not answered in time")
+
+    # -- faults -----------------------------------------------------------------------------------
+
+    def way(self, a: str, b: str) -> Way:
+        """From one process to another, by name."""
+        way = self._ways.get((a, b))
+        if way is None:
+            way = self._ways[a, b] = Way()
+        return way
+
+    def cut(self, a: str, b: str) -> None:
+        """Bytes stop from `a` to `b`; connections stay, none is made between the two."""
+        self.way(a, b).cut = True
+
+    def heal(self, a: str, b: str) -> None:
+        """What was held back passes, in order."""
+        self.way(a, b).heal()
+        self.way(b, a).heal()
+
+    def delay(self, a: str, b: str, extra_us: int) -> None:
+        """Every message takes this much longer, each way."""
+        self.way(a, b).delay_us = self.way(b, a).delay_us = extra_us
+
+    def break_connections(self, client: str, server: str, how: Break, count: int) -> None:
+        """A connection of `client` to `server` breaks at each of the next `count` requests that
+        this strikes; 0: at no more, whatever was ordered."""
+        ordered = self.breaks.pop((client, server), [])
+        if count:
+            self.breaks[client, server] = [*ordered, *[how] * count]
+
+    def take_break(self, client: str, server: str, request: Request) -> Break | None:
+        """How a connection is to break at this request."""
+        ordered = self.breaks.get((client, server), [])
+        for how in ordered:
+            if how.strikes(request):
+                ordered.remove(how)
+                return how
+        return None
+
+    def limit_bandwidth(self, to: str, bytes_per_s: int) -> None:
+        """Records reach process `to` no faster than this; 0: no limit."""
+        self._bytes_per_s[to] = bytes_per_s
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether any process has a narrow way in."""
+        return bool(self._bytes_per_s)
+
+    def transfer_us(self, to: str, size: int) -> int:
+        """How long a narrow way into `to` is taken by `size` bytes, waiting for its turn
+        included."""
+        bytes_per_s = self._bytes_per_s.get(to, 0)
+        if not bytes_per_s or not size:
+            return 0
+        now = self.kernel.now
+        done = max(now, self._free_at_us.get(to, 0)) + size * 1_000_000 // bytes_per_s
+        self._free_at_us[to] = done
+        return done - now
+
+    # -- ends -------------------------------------------------------------------------------------
+
+    def opened(self, connection: MemoryConnection) -> None:
+        self._open[connection] = None
+
+    def closed(self, connection: MemoryConnection) -> None:
+        self._open.pop(connection, None)
+
+    def process_died(self, process: Process) -> None:
+        """Its sockets close; the other ends learn it."""
+        for connection in list(self._open):
+            if process in (connection.client_process, connection.listener.process):
+                connection.reset()
+
+    def connections_of(self, process: Process) -> int:
+        """Open connections that `process` accepted."""
+        return sum(c.listener.process is process for c in self._open)
+
+
+class MemoryConnection:
+    """One connection, both ends. Requests in order; one is served at a time."""
+
+    __slots__ = (
+        "_answer_to",
+        "_arrives_us",
+        "_back",
+        "_backlog",
+        "_client_lane",
+        "_lane",
+        "_network",
+        "_returns_us",
+        "_served",
+        "_there",
+        "_unanswered",
+        "_way_back",
+        "_way_there",
+        "client",
+        "client_process",
+        "listener",
+        "open",
+    )
+
+    def __init__(
+        self,
+        network: MemoryNetwork,
+        client_process: Process,
+        client: str,
+        listener: Listener,
+        there: Way,
+        back: Way,
+    ) -> None:
+        self._network, self.client_process, self.client = network, client_process, client
+        self.listener, self._there, self._back = listener, there, back
+        self.open = True
+        self._lane = listener.next_lane()
+        self._client_lane = client_process.lane(client)
+        self._answer_to: deque[Callable[[Any], None]] = deque()
+        self._backlog: deque[tuple[int, Request]] = deque()
+        self._served: Request | None = None
+        self._unanswered: Request | None = None
+        ends = client_process.name, listener.process.name
+        self._way_there = Passage(network.kernel, "request", *ends)
+        self._way_back = Passage(network.kernel, "answer", *reversed(ends))
+        self._arrives_us = self._returns_us = 0
+        network.opened(self)
+
+    # -- the client's end -------------------------------------------------------------------------
+
+    def send(self, request: Request, timeout_ms: int) -> Coroutine[Any, Any, Any]:
+        """See emulator.kafka.protocol.transport.Connection."""
+        return send(self, self._network.kernel, self._client_lane, request, timeout_ms)
+
+    def submit(self, request: Request, on_answer: Callable[[Any], None]) -> None:
+        """Write a request without waiting; `on_answer` gets the answer, or `broken`."""
+        if not self.open:
+            on_answer(BROKEN)
+            return
+        self._answer_to.append(on_answer)
+        network = self._network
+        if network.breaks:
+            ends = self.client_process.name, self.listener.process.name
+            how = network.take_break(*ends, request)
+            if how is not None:
+                self._break(how, request)
+                return
+        pass_on = partial(self._pass_on, request)
+        if network.kernel.holds is None or not self._way_there.stops(kind_of(request), pass_on):
+            pass_on()
+
+    def _pass_on(self, request: Request) -> None:
+        if self._there.cut:
+            self._there.held.append(partial(self._to_server, request))
+        else:
+            self._to_server(request)
+
+    def _break(self, how: Break, request: Request) -> None:
+        """See `Break`."""
+        if how.when == "after":
+            pass_on = partial(self._to_server, request, how.late_us)
+            if self._there.cut:
+                self._there.held.append(pass_on)
+            else:
+                pass_on()
+        if how.when == "after" and not how.late_us:
+            self._unanswered = request
+        else:
+            self.reset()
+
+    @staticmethod
+    def broken(answer: Any) -> bool:
+        """Whether what came instead of an answer says that the connection broke."""
+        return answer is BROKEN
+
+    def close(self) -> None:
+        """The client closes: what is in flight gets no answer; the broker may still serve it."""
+        if self.open:
+            self.open = False
+            self._network.closed(self)
+            self._fail_all()
+
+    def reset(self) -> None:
+        """An end died."""
+        if self.open:
+            self.open = False
+            self._network.closed(self)
+            self._client_lane.post(self._fail_all)
+
+    def _fail_all(self) -> None:
+        waiting, self._answer_to = self._answer_to, deque()
+        for on_answer in waiting:
+            on_answer(BROKEN)
+
+    # -- bytes in flight --------------------------------------------------------------------------
+
+    def _to_server(self, request: Request, late_us: int = 0) -> None:
+        network, way = self._network, self._there
+        us = network.latency("net_request", self.client) + way.delay_us + late_us
+        if way.disturbed:
+            us += way.disturbance_us(request, network.kernel.now)
+        at = max(self._arrives_us, network.kernel.now + us)
+        self._arrives_us = at
+        self._lane.call_at(at, partial(self._arrived, request))
+
+    def _arrived(self, request: Request) -> None:
+        """The broker's network thread has read it; the next is read when this one is answered."""
+        if self._served is not None:
+            self._backlog.append((self._network.kernel.cause, request))
+        else:
+            self._served = request
+            self.listener.receive(request, self)
+
+    # -- the broker's end -------------------------------------------------------------------------
+
+    def respond(self, response: Any) -> None:
+        """See kafka.protocol.transport.ServerConnection. Shortly after a resume a network thread
+        first reads what lies in its sockets, then writes."""
+        if not self.open:
+            return
+        process = self.listener.process
+        if process.sluggish_until > self._network.kernel.now:
+            self._lane.post(lambda: self._write(response))
+        else:
+            self._write(response)
+
+    def hang_up(self) -> None:
+        """See kafka.protocol.transport.ServerConnection; what lies in the socket is not read."""
+        self._backlog.clear()
+        self.respond(_HUNG_UP)
+
+    def _write(self, response: Any) -> None:
+        if self._unanswered is not None and self._served is self._unanswered:
+            self.reset()
+            return
+        pass_back = partial(self._pass_back, response)
+        if self._network.kernel.holds is None or not self._stops(pass_back):
+            pass_back()
+        self._served = None
+        if self._backlog:
+            kernel = self._network.kernel
+            cause, request = self._backlog.popleft()
+            before, kernel.cause = kernel.cause, cause
+            self._served = request
+            self.listener.receive(request, self)
+            kernel.cause = before
+
+    def _stops(self, pass_back: Callable[[], None]) -> bool:
+        """An answer has no name of its own."""
+        assert self._served is not None
+        return self._way_back.stops(kind_of(self._served), pass_back)
+
+    def _pass_back(self, response: Any) -> None:
+        if self._back.cut:
+            self._back.held.append(partial(self._to_client, response))
+        else:
+            self._to_client(response)
+
+    def _to_client(self, response: Any) -> None:
+        network, way = self._network, self._back
+        us = network.latency("net_response", self.client) + way.delay_us
+        if way.disturbed:
+            us += way.disturbance_us(response, network.kernel.now)
+        if network.is_narrow and isinstance(response, FetchResponse):
+            size = sum(p.size for p in response.partitions)
+            us += network.transfer_us(self.client_process.name, size)
+        at = max(self._returns_us, network.kernel.now + us)
+        self._returns_us = at
+        self._client_lane.call_at(at, partial(self._answered, response))
+
+    def _answered(self, response: Any) -> None:
+        if self._answer_to:
+            self._answer_to.popleft()(None if response is _HUNG_UP else response)
+        if response is _HUNG_UP:
+            self.reset()

@@ -1,0 +1,46 @@
+"""How a thread sends and blocks: the same on a drawn network and on sockets.
+
+Owns the wait and its end by time; what a connection writes, and when it breaks, is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+from emulator.kafka.protocol.messages import Request
+from emulator.kafka.protocol.transport import Disconnected
+from emulator.kernel.scheduler import Kernel, Lane
+from emulator.kernel.sync import Promise
+
+BROKEN = object()
+"""The answer to what was in flight when its connection broke."""
+
+
+class Submitting(Protocol):
+    """A connection that takes a request without waiting; `on_answer` gets the answer, or BROKEN."""
+
+    def submit(self, request: Request, on_answer: Callable[[Any], None]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+async def send(
+    connection: Submitting, kernel: Kernel, lane: Lane, request: Request, timeout_ms: int
+) -> Any:
+    """`emulator.kafka.protocol.transport.Connection.send`."""
+    answer: Promise[Any] = Promise(kernel)
+    connection.submit(request, answer.resolve)
+    timer = lane.call_later(timeout_ms * 1000, partial(_timed_out, connection, answer))
+    value = await answer.wait()
+    timer.cancel()
+    if value is BROKEN:
+        raise Disconnected("the connection broke")
+    return value
+
+
+def _timed_out(connection: Submitting, answer: Promise[Any]) -> None:
+    if not answer.done:
+        answer.resolve(BROKEN)
+        connection.close()

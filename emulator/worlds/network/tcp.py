@@ -1,0 +1,298 @@
+"""The network between brokers as processes: Kafka's protocol over TCP, on the kernel.
+
+Implements `kafka.protocol.transport.Network`; what goes over it is what goes over the network in
+memory. Owns connections at both ends, and which version is sent; bytes are `protocol.wire`'s, the
+sockets' thread is `sockets`'. What a stranger sends that is no message of Kafka's closes his
+connection, with a reason, and nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from emulator.kafka.profiles.base import Profile
+from emulator.kafka.protocol.messages import ProduceRequest, Request
+from emulator.kafka.protocol.transport import Connection, Disconnected
+from emulator.kernel.scheduler import Process
+from emulator.kernel.sync import Promise
+from emulator.worlds.live_clock import LiveClock, LiveKernel
+from emulator.worlds.network.cause_links import CauseLinks, cause_of
+from emulator.worlds.network.memory import Listener
+from emulator.worlds.network.sending import BROKEN, send
+from emulator.worlds.network.sockets import Line, Sockets
+from emulator.worlds.wire.api import spoken, version_sent
+from emulator.worlds.wire.errors import Malformed
+from emulator.worlds.wire.frames import (
+    Arrived,
+    TooNew,
+    api_of,
+    arrived,
+    request_frame,
+    response_from,
+)
+
+Log = Callable[[str], None]
+
+
+class TcpNetwork:
+    """All connections of one process."""
+
+    def __init__(
+        self,
+        kernel: LiveKernel,
+        clock: LiveClock,
+        profile: Profile,
+        links: CauseLinks,
+        log: Log,
+        routes: Mapping[tuple[str, int], tuple[str, int]] | None = None,
+    ) -> None:
+        """`log` is told why connections of strangers were closed; `routes` are proxies: who is
+        told to be at the first address is reached at the second."""
+        self.kernel, self.clock, self.profile = kernel, clock, profile
+        self.links, self.log = links, log
+        self.knows = spoken(profile)
+        self._routes = dict(routes or {})
+        self.before_sending: Callable[[], None] = lambda: None
+        self._sockets = Sockets()
+        self._servers: dict[int, Any] = {}
+        self._accepted: dict[Accepted, None] = {}
+        self._opened: dict[TcpConnection, None] = {}
+
+    # -- the broker's end --------------------------------------------------------------------------
+
+    def listen(self, host: str, port: int, name: int, listener: Listener) -> None:
+        """Accept at `host:port`, for what brokers call port `name`. OSError."""
+
+        def accepted(line: Line) -> None:
+            self.clock.put(lambda: self._take(line, listener))
+
+        self._servers[name] = self._sockets.listen(host, port, accepted)
+
+    def _take(self, line: Line, listener: Listener) -> None:
+        connection = Accepted(self, line, listener)
+        self._accepted[connection] = None
+        line.on_frame = lambda payload: self.clock.put(lambda: connection.arrived(payload))
+        line.on_end = lambda why: self.clock.put(lambda: connection.ended(why))
+        line.start()
+
+    def stop_listening(self, port: int) -> None:
+        """See emulator.kafka.protocol.transport.Network."""
+        self._sockets.stop_listening(self._servers.pop(port))
+        for connection in list(self._accepted):
+            connection.close()
+
+    def ended(self, connection: Accepted | TcpConnection) -> None:
+        """It is over."""
+        if isinstance(connection, Accepted):
+            self._accepted.pop(connection, None)
+        else:
+            self._opened.pop(connection, None)
+
+    # -- the client's end --------------------------------------------------------------------------
+
+    async def connect(self, client: str, host: str, port: int, timeout_ms: int) -> Connection:
+        """See emulator.kafka.protocol.transport.Network."""
+        process = self.kernel.this_task().process
+        return await self.connect_from(process, client, host, port, timeout_ms)
+
+    async def connect_from(
+        self, process: Process, client: str, host: str, port: int, timeout_ms: int
+    ) -> TcpConnection:
+        """Open a connection in the name of one of this process's clients."""
+        found: Promise[Line | OSError] = Promise(self.kernel)
+
+        def done(line: Line | OSError) -> None:
+            self.clock.put(lambda: found.resolve(line))
+
+        where = self._routes.get((host, port), (host, port))
+        self._sockets.connect(*where, timeout_ms / 1000, done)
+        line = await found.wait()
+        if isinstance(line, OSError):
+            raise Disconnected(f"{host}:{port}: {line.strerror or line}")
+        connection = TcpConnection(self, process, client, line)
+        self._opened[connection] = None
+        return connection
+
+    def process_died(self, _: Process) -> None:
+        """Nothing of it is left open."""
+        for accepted in list(self._accepted):
+            accepted.close()
+        for opened in list(self._opened):
+            opened.close()
+
+    def close(self) -> None:
+        """The sockets' thread ends, and with it all that is open."""
+        self._sockets.close()
+
+
+class Accepted:
+    """The broker's end of one connection: requests one after the other."""
+
+    def __init__(self, network: TcpNetwork, line: Line, listener: Listener) -> None:
+        self._network, self._line, self._listener = network, line, listener
+        self._lane = listener.next_lane()
+        self._answers: list[Any] = []
+        self._missing = 0
+        self._read: Arrived | None = None
+        self.client = line.peer
+
+    def arrived(self, payload: bytes) -> None:
+        """A frame is there; what it leads to has its sender's cause."""
+        network = self._network
+        try:
+            self._read = read = arrived(payload, network.knows)
+        except TooNew as too_new:
+            self._line.write(too_new.answer)
+            self._line.read_on()
+            return
+        except Malformed as error:
+            self._refuse(str(error))
+            return
+        self.client = read.client_id or self._line.peer
+        note = network.links.note("received", read.client_id, read.correlation_id)
+        network.kernel.cause = cause_of(note)
+        self._lane.post(self._serve)
+        network.kernel.cause = -1
+
+    def _refuse(self, why: str) -> None:
+        self._network.log(f"connection from {self._line.peer} closed: {why}")
+        self.close()
+
+    def _serve(self) -> None:
+        """Give it to the broker, in as many parts as our requests need."""
+        assert self._read is not None
+        requests = self._read.sent.requests
+        self._answers = [None] * len(requests)
+        self._missing = len(requests)
+        if not requests:
+            self._write()
+        for number, request in enumerate(requests):
+            self._listener.receive(request, Part(self, number))
+
+    def answered(self, part: int, response: Any) -> None:
+        self._answers[part] = response
+        self._missing -= 1
+        if not self._missing:
+            self._write()
+
+    def _write(self) -> None:
+        """The whole answer, and on to the next request."""
+        read, network = self._read, self._network
+        assert read is not None
+        try:
+            frame = read.answer(self._answers)
+        except (AttributeError, TypeError) as error:
+            self._refuse(f"{read.api.name} could not be answered: {error}")
+            return
+        if frame is not None:
+            kernel = network.kernel
+            network.links.note("answered", read.client_id, read.correlation_id, kernel.cause)
+            network.before_sending()
+            self._line.write(frame)
+        self._line.read_on()
+
+    def hang_up(self) -> None:
+        """KafkaApis.scala@2.6.3 closeConnection."""
+        assert self._read is not None
+        api, client = self._read.api.name, self.client
+        self._network.log(f"connection of {client} closed: a {api} with acks 0 failed")
+        self.close()
+
+    def close(self) -> None:
+        self._line.close()
+        self._network.ended(self)
+
+    def ended(self, why: str) -> None:
+        """The other end is gone, or sent what is no frame."""
+        if self._line.malformed:
+            self._network.log(f"connection from {self._line.peer} closed: {why}")
+        self._network.ended(self)
+
+
+class Part:
+    """One of our requests of a Kafka request (kafka.protocol.transport.ServerConnection)."""
+
+    def __init__(self, whole: Accepted, number: int) -> None:
+        self._whole, self._number = whole, number
+        self.client = whole.client
+
+    def respond(self, response: Any) -> None:
+        self._whole.answered(self._number, response)
+
+    def hang_up(self) -> None:
+        self._whole.hang_up()
+
+
+class TcpConnection:
+    """The client's end of one connection."""
+
+    def __init__(self, network: TcpNetwork, process: Process, client: str, line: Line) -> None:
+        self._network, self.client, self._line = network, client, line
+        self._lane = process.lane(client)
+        self._waiting: deque[tuple[int, int, Request, Callable[[Any], None]]] = deque()
+        self.open = True
+        line.on_frame = lambda payload: network.clock.put(lambda: self._arrived(payload))
+        line.on_end = lambda _: network.clock.put(self._ended)
+        line.start()
+
+    def send(self, request: Request, timeout_ms: int) -> Coroutine[Any, Any, Any]:
+        """See emulator.kafka.protocol.transport.Connection."""
+        return send(self, self._network.kernel, self._lane, request, timeout_ms)
+
+    def submit(self, request: Request, on_answer: Callable[[Any], None]) -> None:
+        """Write a request without waiting; `on_answer` gets the answer, or `broken`."""
+        if not self.open:
+            on_answer(BROKEN)
+            return
+        network = self._network
+        name = api_of(request).name
+        version = version_sent(network.profile, name, network.knows[name][1])
+        number = network.links.note("sent", self.client, cause=network.kernel.cause)
+        now_ms = int(time.time() * 1000)
+        frame = request_frame(request, version, number, self.client, now_ms)
+        network.before_sending()
+        self._line.write(frame)
+        if isinstance(request, ProduceRequest) and request.acks == 0:
+            self._lane.post(lambda: on_answer(None))
+        else:
+            self._waiting.append((number, version, request, on_answer))
+
+    def _arrived(self, payload: bytes) -> None:
+        if not self._waiting:
+            return
+        number, version, request, on_answer = self._waiting.popleft()
+        network = self._network
+        try:
+            correlation_id, response = response_from(payload, request, version)
+            if correlation_id != number:
+                raise Malformed(f"the answer to {correlation_id}, not to {number}")
+        except Malformed as error:
+            network.log(f"connection to {self._line.peer} closed: {error}")
+            self._waiting.appendleft((number, version, request, on_answer))
+            self.close()
+            return
+        note = network.links.note("got", self.client, number)
+        network.kernel.cause = cause_of(note)
+        self._lane.post(lambda: on_answer(response))
+        network.kernel.cause = -1
+
+    def close(self) -> None:
+        """The client closes: what is in flight gets no answer; the broker may still serve it."""
+        if self.open:
+            self._line.close()
+            self._over()
+
+    def _ended(self) -> None:
+        if self.open:
+            self._lane.post(self._over)
+
+    def _over(self) -> None:
+        if self.open:
+            self.open = False
+            self._network.ended(self)
+            waiting, self._waiting = self._waiting, deque()
+            for _, _, _, on_answer in waiting:
+                on_answer(BROKEN)

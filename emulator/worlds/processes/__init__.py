@@ -1,0 +1,1 @@
+"""Each broker in a process or a container of its own."""

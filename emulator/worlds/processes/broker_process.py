@@ -1,0 +1,246 @@
+"""One broker as an operating-system process: the kernel, a real ZooKeeper, Kafka's protocol.
+
+The third arrangement of the same objects: `kafka.node.Broker` on the live kernel, with sockets
+in the place of the network in memory, and files in the place of the disk where a folder is given.
+Ends with the broker: orderly on SIGTERM or SIGINT (controlled shutdown); on SIGKILL it is gone.
+Owns what a process has of its own: signals, log lines, its part of a trace. Knows no other broker.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+
+from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.broker.log_dirs import Disk
+from emulator.kafka.model.config import KafkaConfig
+from emulator.kafka.node import Broker
+from emulator.kafka.profiles.base import Profile
+from emulator.kernel.rng import Chance
+from emulator.kernel.scheduler import Process
+from emulator.scenario.errors import UserError
+from emulator.trace import events
+from emulator.trace.reader import Header
+from emulator.worlds.live_clock import LiveClock, LiveKernel
+from emulator.worlds.network.cause_links import CauseLinks
+from emulator.worlds.network.memory import Listener
+from emulator.worlds.network.tcp import TcpNetwork
+from emulator.worlds.processes.linked_sessions import LinkedService
+from emulator.worlds.processes.process_trace import ProcessTrace
+from emulator.worlds.processes.status_page import Counts, StatusPage
+from emulator.worlds.processes.stored_logs import stored_disk
+from zk.client.client_times import ClientTimes
+from zk.real.kazoo_service import KazooService
+from zk.real.server import ServerError, ensure_chroot, parse_address, wait_until_ready
+
+SLICE_US = 1_000_000
+SHOWN = 1000
+"""Characters of a line."""
+
+OLDEST = (1, 0)
+"""Older ones write record formats that are not spoken."""
+
+
+def check_profile(profile: Profile) -> None:
+    """UserError for a Kafka whose protocol is not spoken here."""
+    if tuple(int(part) for part in profile.release.split(".")[:2]) < OLDEST:
+        raise UserError(
+            f"--profile {profile.name}: brokers as processes speak the protocol of 1.0 and later"
+        )
+
+
+class BrokerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a broker's process is started with. `listen` is bound, `advertised` is what others are
+    told; `through` are proxies to who is told to be at an address; `began_ns` is when time began
+    (on the machine's monotonic clock)."""
+
+    broker: int
+    zookeeper: str
+    listen: tuple[str, int]
+    advertised: tuple[str, int]
+    profile: Profile
+    settings: dict[str, str]
+    data: Path | None = None
+    trace: Path | None = None
+    began_ns: int | None = None
+    page: tuple[str, int] | None = None
+    through: dict[tuple[str, int], tuple[str, int]] = {}
+
+
+class BrokerProcess:
+    """One run of one broker."""
+
+    def __init__(self, options: BrokerOptions) -> None:
+        self.options = options
+        self.failure = ""
+        header = Header(1, "", 0, options.profile.name, options.zookeeper, dict(options.settings))
+        self._trace = ProcessTrace(options.trace, header)
+        sink = self._trace.sink
+        self.clock = LiveClock()
+        self.clock.begin(options.began_ns)
+        self.kernel = LiveKernel(sink, self.clock)
+        self._links = CauseLinks(self._trace.links_path, lambda: sink.next_seq)
+        self.network = TcpNetwork(
+            self.kernel, self.clock, options.profile, self._links, self.log, options.through
+        )
+        self.network.before_sending = self._flush
+        self.clock.on_idle = lambda _: self._flush()
+        address = parse_address(options.zookeeper)
+        self._service = KazooService(address, ClientTimes(), self.kernel.soon)
+        self.config = KafkaConfig.of(options.profile.values, options.settings)
+        sink.listen(self._tell)
+        data, directories = options.data, self.config.log_directories
+        self._disk = Disk(directories) if data is None else stored_disk(data, self.config, self.log)
+        self.node = self._make_node()
+        self._page = self._make_page()
+
+    def _make_node(self) -> Broker:
+        options = self.options
+        process = self.kernel.process(f"broker-{options.broker}")
+        process.on_death = self._died
+        context = BrokerContext(options.broker, self.kernel, process, self.config, options.profile)
+        host, port = options.advertised
+        node = Broker(
+            context,
+            LinkedService(self._service, self._links, self.kernel),
+            self.network,
+            self._disk,
+            host=host,
+            port=port,
+            wall_ms=lambda: int(time.time() * 1000),
+            draw=Chance(time.time_ns()).stream("assignment", "admin").below,
+        )
+        listener = Listener(process, self.config.num_network_threads, node.receive)
+        try:
+            self.network.listen(*options.listen, port, listener)
+        except OSError as error:
+            self.network.close()
+            where = options.listen
+            raise UserError(f"--listen {where[0]}:{where[1]}: {error.strerror}") from None
+        return node
+
+    def _make_page(self) -> StatusPage | None:
+        where = self.options.page
+        if where is None:
+            return None
+        counts = Counts()
+        self.kernel.sink.listen(counts)
+        try:
+            page = StatusPage(where, self.node, counts, self.clock.put)
+        except OSError as error:
+            self.network.close()
+            raise UserError(f"--page {where[0]}:{where[1]}: {error.strerror}") from None
+        self.node.page_port = page.port
+        return page
+
+    # -- life --------------------------------------------------------------------------------------
+
+    def run(self) -> bool:
+        """From boot to end; whether it ended in an orderly way. ServerError when there is no
+        ZooKeeper."""
+        address = parse_address(self.options.zookeeper)
+        with _Signals(self._terminate):
+            try:
+                if self.options.began_ns is None:  # otherwise who began it all has looked
+                    wait_until_ready(address)
+                    ensure_chroot(address)
+                self.kernel.now = self.clock.now_us()
+                self.node.start()
+                self._until_dead()
+            finally:
+                self._close()
+        if self.failure:
+            raise ServerError(self.failure)
+        return self.node.exited
+
+    def _until_dead(self) -> None:
+        process = self.node.context.process
+        while process.state != "dead":
+            self.kernel.run(self.kernel.now + SLICE_US)
+
+    def _terminate(self) -> None:
+        self.clock.put(self.node.terminate)
+
+    def _died(self, process: Process) -> None:
+        self.network.process_died(process)
+        self.kernel.stop()
+
+    def _close(self) -> None:
+        if self._page is not None:
+            self._page.close()
+        self.network.close()
+        self._service.close()
+        self._flush()
+        self._trace.close()
+        self._links.close()
+        for directory in self._disk.directories:
+            directory.close()
+        self.kernel.close()
+
+    def _flush(self) -> None:
+        """What has been told of others must be found in the trace, whatever happens next."""
+        self._trace.flush()
+        self._links.flush()
+
+    # -- what it says ------------------------------------------------------------------------------
+
+    def log(self, text: str) -> None:
+        """One line on standard error, with the time; strangers have a say in some."""
+        shown = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text[:SHOWN])
+        now = datetime.now(UTC).strftime("%H:%M:%S.%f")[:-3]
+        print(f"{now} broker {self.options.broker}: {shown}", file=sys.stderr, flush=True)
+
+    def _tell(self, event: events.AnyEvent) -> None:
+        """The few events that whoever watches the process wants to know."""
+        match event:
+            case events.BrokerRegistered(broker_epoch=epoch):
+                self.log(f"registered, broker epoch {epoch}")
+            case events.BrokerStarted():
+                host, port = self.options.advertised
+                self.log(f"started at {host}:{port}")
+            case events.ControllerElected(controller_epoch=epoch):
+                self.log(f"is controller, epoch {epoch}")
+            case events.ControllerResigned(controller_epoch=epoch):
+                self.log(f"is controller no more, epoch {epoch}")
+            case events.BrokerHalted(reason=reason):
+                self.log(f"halted: {reason}")
+            case events.BrokerExited():
+                self.log("has ended")
+            case events.ThreadFailed(what=what, error=error):
+                self.log(f"{what}: {error}")
+                if what == "startup":
+                    self.failure = f"broker {event.broker} cannot start: {error}{_why(error)}"
+            case _:
+                pass
+
+
+def _why(error: str) -> str:
+    """More than Kafka says, where it ends for a reason that people ask about."""
+    if "NODE_EXISTS for /brokers/ids/" not in error:
+        return ""
+    return ": another broker has this id, or the session of its last process has not ended yet"
+
+
+class _Signals:
+    """SIGTERM and SIGINT end the broker in an orderly way, as long as this is entered."""
+
+    def __init__(self, terminate: Callable[[], None]) -> None:
+        self._terminate = terminate
+
+    def __enter__(self) -> None:
+        def handle(_number: int, _frame: FrameType | None) -> None:
+            self._terminate()
+
+        numbers = (signal.SIGTERM, signal.SIGINT)
+        self._before = {number: signal.signal(number, handle) for number in numbers}
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,207 @@
+"""Brokers in containers: started from this project's image, and reached through the Docker SDK.
+
+The same manners as `local_processes.LocalBroker`: SIGKILL is the engine's kill, SIGSTOP its pause
+(the freezer of the container's control group). What the engine is asked takes it tenths of a
+second, so each container has a thread of its own, which does what it is told in order; nobody waits
+for it but who asks what came of it. Knows no cluster and no scenario.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from emulator.worlds.processes.local_brokers import GRACE_S, STARTED, BrokerEnded
+from zk.real.server_container import freeze
+
+Make = Callable[[list[str]], Any]
+"""A container that is to run `isr WORDS`, not started."""
+
+
+@contextmanager
+def _hung_up(said: Any) -> Iterator[None]:
+    """What the SDK hands out is a file on a socket; closed is all that it is made of."""
+    own = said._sock
+    try:
+        yield
+    finally:
+        said._response.close()
+        said.close()
+        own.close()
+
+
+class ContainerBroker:
+    """One broker, and whichever container and process it has now."""
+
+    def __init__(self, broker: int, make: Make, log: Path) -> None:
+        """What it says goes to `log`."""
+        self.broker, self._make, self._log = broker, make, log
+        self._hands = ThreadPoolExecutor(1, f"container-of-broker-{broker}")
+        self._words: list[str] = []
+        self._container: Any = None
+        self._reader: threading.Thread | None = None
+        self._answers, self._over = threading.Event(), threading.Event()
+        self._over.set()
+        self._paused = False
+        self._orders: list[Future[None]] = []
+        self.stopped = False
+
+    # -- life --------------------------------------------------------------------------------------
+
+    def launch(self, words: list[str]) -> None:
+        """Its next process: the container that there is when nothing changed, else a new one."""
+        self._answers.clear()
+        self._over.clear()
+        self.stopped = False
+        self._order(lambda: self._launched(words))
+
+    def _launched(self, words: list[str]) -> None:
+        self._finish_reading()
+        if self._container is None or words != self._words:
+            self._remove()
+            self._words, self._container = words, self._make(words)
+        said = self._container.attach_socket(params={"stdout": 1, "stderr": 1, "stream": 1})
+        self._reader = threading.Thread(target=self._read, args=(said, self._container))
+        self._reader.start()
+        self._container.start()
+
+    def _read(self, said: Any, container: Any) -> None:
+        """Until its process ends."""
+        try:
+            self._listen(said)
+        finally:
+            container.wait()
+            self._paused = False
+            self._over.set()
+
+    def _listen(self, said: Any) -> None:
+        from docker.utils.socket import frames_iter
+
+        with self._log.open("ab") as log, _hung_up(said):
+            for _, chunk in frames_iter(said, tty=False):
+                log.write(chunk)
+                log.flush()
+                if STARTED in chunk:
+                    self._answers.set()
+
+    def _order(self, order: Callable[[], None]) -> None:
+        """Have it done when what was ordered before is done."""
+        self._check()
+        self._orders.append(self._hands.submit(order))
+
+    def _check(self) -> None:
+        """An order that failed is told to whoever comes next."""
+        for order in [order for order in self._orders if order.done()]:
+            self._orders.remove(order)
+            order.result()
+
+    @property
+    def started(self) -> bool:
+        """Whether its sockets answer. BrokerEnded when they never will."""
+        self._check()
+        if not self._answers.is_set() and self.is_dead:
+            raise BrokerEnded(f"broker {self.broker} has ended: {self.last_words}")
+        return self._answers.is_set()
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has a process that was not told to end."""
+        return not self.is_dead and not self.stopped
+
+    @property
+    def is_dead(self) -> bool:
+        self._check()
+        return self._over.is_set()
+
+    # -- what is done to it ------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        self._order(self._pause)
+
+    def _pause(self) -> None:
+        if not self._over.is_set() and not self._paused:
+            freeze(self._container)
+            self._paused = True
+
+    def resume(self) -> None:
+        self._order(self._resume)
+
+    def _resume(self) -> None:
+        if self._paused and not self._over.is_set():
+            self._paused = False
+            self._container.unpause()
+
+    def terminate(self) -> None:
+        """An orderly stop, with controlled shutdown."""
+        self.stopped = True
+        self._order(lambda: self._signal("SIGTERM"))
+
+    def kill(self) -> None:
+        """The engine kills no container that is paused: that one runs for some milliseconds."""
+        self.stopped = True
+        self._order(self._resume)
+        self._order(lambda: self._signal("SIGKILL"))
+
+    def _signal(self, name: str) -> None:
+        from docker.errors import APIError
+
+        try:
+            if not self._over.is_set():
+                self._container.kill(signal=name)
+        except APIError as error:
+            if "is not running" not in str(error):  # it has ended by itself just now
+                raise
+
+    def reach(self, do: Callable[[Any], None]) -> None:
+        """Something else that is done to the container, in its turn, if there is one."""
+        self._order(lambda: None if self._container is None else do(self._container))
+
+    def join(self) -> None:
+        """Whatever it was doing is over, and all that it said is in its log."""
+        self._order(self._end)
+        for order in self._orders:
+            order.result()
+        self._orders.clear()
+
+    def _end(self) -> None:
+        if self._container is not None:
+            self._resume()
+            if not self._over.is_set():
+                self._container.stop(timeout=int(GRACE_S))
+            self._finish_reading()
+
+    def _finish_reading(self) -> None:
+        if self._reader is not None:
+            self._reader.join()
+            self._reader = None
+
+    def _remove(self) -> None:
+        container, self._container = self._container, None
+        if container is not None:
+            container.remove(force=True)
+
+    def forget(self, then: Callable[[], None]) -> None:
+        """The container goes, its volumes stay; and then something else is done."""
+        self._order(self._remove)
+        self._order(then)
+
+    def close(self) -> None:
+        """The container goes, and the thread."""
+        self._hands.submit(self._remove).result()
+        self._hands.shutdown()
+
+    # -- what it says ------------------------------------------------------------------------------
+
+    @property
+    def last_words(self) -> str:
+        """The last line that it said."""
+        lines = [line for line in self.said().splitlines() if line.strip()]
+        return lines[-1].strip() if lines else "it said nothing"
+
+    def said(self) -> str:
+        """Its log, of all its processes."""
+        return self._log.read_text() if self._log.exists() else ""

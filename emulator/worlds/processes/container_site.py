@@ -1,0 +1,196 @@
+"""Where brokers run in containers: a network of the engine's, volumes, ZooKeeper beside them.
+
+Owns what is made in the engine for one run, and that nothing of it stays: should this process be
+killed, another one that holds a pipe of ours removes what carries the run's label. All of it is our
+own here; `compose_site` borrows a network and ZooKeeper that `docker compose` has put up. Knows how
+a broker is reached, not what a scenario does to it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import uuid
+from pathlib import Path
+from typing import Any
+
+from emulator.scenario.schema import Scenario
+from emulator.worlds.live import server_times
+from emulator.worlds.processes.container_brokers import ContainerBroker
+from zk.real.server import HOST, Address, ServerError, reserve
+from zk.real.server_container import LABEL, engine, in_network, unpack, watchdog
+from zk.real.server_ensemble import ContainerEnsemble, Ensemble
+from zk.real.txnlog import Entry
+
+IMAGE = "kafka-isr-emulator"
+RUN_LABEL = "kafka-isr-emulator-run"
+PORT = 9092
+_WATCHDOG = """
+import sys
+if not sys.stdin.readline():
+    from emulator.worlds.processes.container_site import remove_all
+    remove_all(sys.argv[1])
+"""
+
+
+class NoImage(ServerError):
+    """The image of this project is not there."""
+
+
+class ContainerSite:
+    """One run's share of the engine (emulator.worlds.processes.local_site.Site)."""
+
+    def __init__(self, scenario: Scenario, folder: Path) -> None:
+        """`folder` takes traces and logs when the run is over. Raises ServerError; then nothing is
+        left."""
+        self.scenario, self._folder = scenario, folder
+        self.engine = engine()
+        self.name = f"isr-run-{uuid.uuid4().hex[:8]}"
+        self.labels = {RUN_LABEL: self.name, LABEL: str(os.getpid())}
+        self._brokers: dict[int, ContainerBroker] = {}
+        self._reserved = {boot.broker: reserve(0) for boot in scenario.boots}
+        self._watchdog: subprocess.Popen[bytes] | None = None
+        self._struck: Ensemble | None = None
+        try:
+            self._image = require_image(self.engine)
+            self._watchdog = watchdog(_WATCHDOG, self.name)
+            self._prepare(scenario)
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self, scenario: Scenario) -> None:
+        """A network, and addresses."""
+        self.network = self.name
+        made = self.engine.networks.create(self.network, driver="bridge", labels=self.labels)
+        made.reload()
+        self.here: str = made.attrs["IPAM"]["Config"][0]["Gateway"]
+        self._own = ContainerEnsemble(
+            scenario.zookeeper.servers, server_times(scenario, 1), self.network
+        )
+        self._struck = self._own
+        self.zookeeper: Address = self._own.address
+
+    # -- up ----------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._own.start()
+
+    def child(self, broker: int) -> ContainerBroker:
+        log = self._folder / f"broker-{broker}.log"
+        made = ContainerBroker(broker, lambda words: self._make(broker, words), log)
+        self._brokers[broker] = made
+        return made
+
+    def words(self, broker: int) -> list[str]:
+        words = ["--listen", f"0.0.0.0:{PORT}", "--advertise", "{}:{}".format(*self.told(broker))]
+        return [*words, "--data", "/data", "--trace", "/traces"]
+
+    def told(self, broker: int) -> tuple[str, int]:
+        return f"broker-{broker}", PORT
+
+    def reached(self, broker: int) -> tuple[str, int]:
+        return HOST, self._reserved[broker].getsockname()[1]
+
+    def _published(self, broker: int) -> dict[str, Any]:
+        return {f"{PORT}/tcp": self.reached(broker)}
+
+    def _make(self, broker: int, words: list[str]) -> Any:
+        alias, _ = self.told(broker)
+        return self.engine.containers.create(
+            self._image,
+            ["broker", *words],
+            name=f"{self.name}-{alias}",
+            labels=self.labels,
+            ports=self._published(broker),
+            volumes=[
+                f"{self._volume(broker, 'data')}:/data",
+                f"{self._volume(broker, 'traces')}:/traces",
+            ],
+            **in_network(self.engine, self.network, alias),
+        )
+
+    def _volume(self, broker: int, what: str) -> str:
+        name = f"{self.name}-broker-{broker}-{what}"
+        if not self.engine.volumes.list(filters={"name": name}):
+            self.engine.volumes.create(name, labels=self.labels)
+        return name
+
+    # -- what is done to it ------------------------------------------------------------------------
+
+    def erase(self, broker: int) -> None:
+        name = self._volume(broker, "data")
+        self._brokers[broker].forget(lambda: self.engine.volumes.get(name).remove(force=True))
+
+    def strike(self, server: str, what: str) -> None:
+        assert self._struck is not None
+        self._struck.strike(server, what)
+
+    def plug(self, broker: int, *, connected: bool) -> bool:
+        network = self.engine.networks.get(self.network)
+        alias, _ = self.told(broker)
+
+        def done(container: Any) -> None:
+            if connected:
+                network.connect(container, aliases=[alias])
+            else:
+                network.disconnect(container)
+
+        self._brokers[broker].reach(done)
+        return True
+
+    # -- down --------------------------------------------------------------------------------------
+
+    def gather(self) -> list[Entry]:
+        assert self._struck is not None
+        for broker in self._brokers.values():
+            broker.reach(lambda container: unpack(container, "/traces/.", self._folder))
+            broker.join()
+        return self._struck.entries(self._folder / "zookeeper")
+
+    def close(self) -> None:
+        for broker in self._brokers.values():
+            broker.close()
+        self._brokers.clear()
+        if self._struck is not None:
+            self._struck.close()
+            self._struck = None
+        if self._watchdog is not None:
+            remove_all(self.name, self.engine)
+            self._watchdog.communicate(b"\n")
+            self._watchdog = None
+        for reservation in self._reserved.values():
+            reservation.close()
+        self.engine.close()
+
+
+def require_image(client: Any) -> str:
+    """The image of brokers (`ISR_IMAGE` names another). Raises NoImage."""
+    from docker.errors import ImageNotFound
+
+    name = os.environ.get("ISR_IMAGE") or IMAGE
+    try:
+        client.images.get(name)
+    except ImageNotFound:
+        raise NoImage(
+            f"there is no image {name}: docker compose build, or docker build --target isr -t"
+            f" {IMAGE} ."
+        ) from None
+    return name
+
+
+def remove_all(name: str, client: Any = None) -> None:
+    """Whatever of a run is still in the engine."""
+    from docker.errors import NotFound
+
+    client = client or engine()
+    of_it = {"label": f"{RUN_LABEL}={name}"}
+    for container in client.containers.list(all=True, filters=of_it):
+        try:
+            container.remove(force=True, v=True)
+        except NotFound:
+            continue
+    for network in client.networks.list(filters=of_it):
+        network.remove()
+    for volume in client.volumes.list(filters=of_it):
+        volume.remove(force=True)

@@ -1,0 +1,96 @@
+"""ZooKeeper sessions of a process that note what they ask and hear, for who merges the traces.
+
+The server's log has the transactions, and nobody here reads it: a reply is noted with its zxid, a
+watch with the zxid after which it was set. Must not know brokers.
+"""
+
+from __future__ import annotations
+
+from emulator.kernel.scheduler import Kernel
+from emulator.worlds.network.cause_links import CauseLinks, cause_of
+from zk.ops import (
+    EventType,
+    Exists,
+    GetChildren,
+    GetData,
+    Multi,
+    Reply,
+    Request,
+    SessionState,
+    WatchedEvent,
+    name_of,
+)
+from zk.real.kazoo_service import KazooService
+from zk.real.kazoo_wire import KazooSession
+from zk.real.session_wrapper import SessionAround
+from zk.wire import Lane, Listener, OnReply, Session
+
+_READS = (Exists, GetData, GetChildren)
+
+
+def named(request: Request) -> str:
+    """As a note has it: `setData /brokers/topics/...`."""
+    path = request.ops[-1].path if isinstance(request, Multi) else request.path
+    return f"{name_of(request)} {path}"
+
+
+class LinkedService:
+    """A service whose sessions note what passes."""
+
+    def __init__(self, service: KazooService, links: CauseLinks, kernel: Kernel) -> None:
+        self._service, self._links, self._kernel = service, links, kernel
+
+    def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
+        told = _LinkedListener(self._links, self._kernel, listener)
+        self._links.note("asked", "connect", cause=self._kernel.cause)
+        told.session = self._service.open_session(client, timeout_ms, lane, told)
+        return _LinkedSession(self._links, self._kernel, told)
+
+
+class _LinkedListener:
+    def __init__(self, links: CauseLinks, kernel: Kernel, listener: Listener) -> None:
+        self._links, self._kernel, self._listener = links, kernel, listener
+        self.session: KazooSession | None = None
+        self.armed: dict[tuple[str, bool], int] = {}
+        self.expired = False
+
+    def on_watch(self, event: WatchedEvent) -> None:
+        of_children = event.type is EventType.NODE_CHILDREN_CHANGED
+        since = self.armed.get((event.path, of_children), 0)
+        note = self._links.note("fired", f"{event.type.value} {event.path}", zxid=since)
+        self._kernel.cause = cause_of(note)
+        self._listener.on_watch(event)
+
+    def on_state(self, state: SessionState) -> None:
+        session_id = 0 if self.session is None else self.session.session_id
+        self.expired = self.expired or state is SessionState.EXPIRED
+        note = self._links.note("session", state.value, zxid=session_id)
+        self._kernel.cause = cause_of(note)
+        self._listener.on_state(state)
+
+
+class _LinkedSession(SessionAround):
+    def __init__(self, links: CauseLinks, kernel: Kernel, told: _LinkedListener) -> None:
+        assert told.session is not None
+        super().__init__(told.session)
+        self._links, self._kernel, self._told, self._sends = links, kernel, told, told.session
+
+    def submit(self, request: Request, on_reply: OnReply) -> None:
+        asked = self._links.note("asked", named(request), cause=self._kernel.cause)
+
+        def replied(reply: Reply) -> None:
+            sent_in, xid = self._sends.session_id, self._sends.answering
+            note = self._links.note("told", named(request), asked, -1, reply.zxid, sent_in, xid)
+            self._kernel.cause = cause_of(note)
+            if isinstance(request, _READS) and request.watch:
+                of_children = isinstance(request, GetChildren)
+                self._told.armed[request.path, of_children] = reply.zxid
+            on_reply(reply)
+
+        self._session.submit(request, replied)
+
+    def close(self) -> None:
+        """Of a session that the server has ended nothing is asked any more."""
+        if not self._told.expired:
+            self._links.note("asked", "closeSession", cause=self._kernel.cause)
+        self._session.close()

@@ -1,0 +1,167 @@
+"""Where brokers run as processes of this machine: ports of loopback, a folder each, a JVM with
+ZooKeeper beside them.
+
+What a `ProcessWorld` needs to know of a place (`Site`); `container_site` has others.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from emulator.scenario.schema import Scenario
+from emulator.worlds.live import embedded_server
+from emulator.worlds.processes.local_brokers import LocalBroker
+from zk.real.server import HOST, Address, EmbeddedServer, reserve
+from zk.real.txnlog import Entry, read_log
+
+
+class Child(Protocol):
+    """A broker that is a process, wherever it runs."""
+
+    @property
+    def started(self) -> bool: ...
+
+    @property
+    def runs(self) -> bool: ...
+
+    @property
+    def is_dead(self) -> bool: ...
+
+    def launch(self, words: list[str]) -> None: ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def join(self) -> None: ...
+
+
+class Site(Protocol):
+    """A place for brokers. Addresses are known from the start; nobody answers there before
+    `start`."""
+
+    @property
+    def here(self) -> str:
+        """Where brokers reach this process, and where its proxies listen."""
+        ...
+
+    @property
+    def zookeeper(self) -> Address:
+        """As this process reaches it."""
+        ...
+
+    def start(self) -> None:
+        """Everything but brokers. Raises ServerError."""
+        ...
+
+    def child(self, broker: int) -> Child:
+        """A broker that has no process yet."""
+        ...
+
+    def words(self, broker: int) -> list[str]:
+        """Where a broker listens, and keeps its files and its trace."""
+        ...
+
+    def told(self, broker: int) -> tuple[str, int]:
+        """Where a broker says that it is."""
+        ...
+
+    def reached(self, broker: int) -> tuple[str, int]:
+        """Where this process reaches it."""
+        ...
+
+    def erase(self, broker: int) -> None:
+        """The disk of a broker that was killed is gone."""
+        ...
+
+    def strike(self, server: str, what: str) -> None:
+        """`pause`, `resume`, `stop` or `launch` a ZooKeeper server, or all."""
+        ...
+
+    def plug(self, broker: int, *, connected: bool) -> bool:
+        """Take the network away from a broker, or give it back; False: that cannot be done here,
+        its links are cut one by one."""
+        ...
+
+    def gather(self) -> list[Entry]:
+        """When brokers have ended: traces are in the run's folder, and this is ZooKeeper's log."""
+        ...
+
+    def close(self) -> None:
+        """Nothing stays behind."""
+        ...
+
+
+class LocalSite:
+    """This machine, for one run. Ports are kept for the brokers, who are not always there: any
+    connection that somebody makes would take one of them."""
+
+    here = HOST
+
+    def __init__(self, scenario: Scenario, data_dir: Path, folder: Path) -> None:
+        """`folder` takes traces, logs, and the brokers' disks."""
+        self._folder = folder
+        self.server: EmbeddedServer = embedded_server(scenario, data_dir)
+        self._reserved = {boot.broker: reserve(0) for boot in scenario.boots}
+        self._ports = {broker: _port(one) for broker, one in self._reserved.items()}
+
+    def start(self) -> None:
+        self.server.start()
+
+    @property
+    def zookeeper(self) -> Address:
+        return self.server.address
+
+    def child(self, broker: int) -> LocalBroker:
+        return LocalBroker(broker, [], self._folder / f"broker-{broker}.log")
+
+    def words(self, broker: int) -> list[str]:
+        words = ["--listen", f"{HOST}:{self._ports[broker]}"]
+        return [*words, "--data", str(self._data_of(broker)), "--trace", str(self._folder)]
+
+    def told(self, broker: int) -> tuple[str, int]:
+        return HOST, self._ports[broker]
+
+    def reached(self, broker: int) -> tuple[str, int]:
+        return self.told(broker)
+
+    def erase(self, broker: int) -> None:
+        shutil.rmtree(self._data_of(broker))
+
+    def _data_of(self, broker: int) -> Path:
+        return self._folder / f"data-{broker}"
+
+    def strike(self, server: str, what: str) -> None:
+        orders: dict[str, tuple[bool, Callable[[], None]]] = {
+            "pause": (True, self.server.pause),
+            "resume": (True, self.server.resume),
+            "stop": (True, self.server.stop),
+            "launch": (False, self.server.launch),
+        }
+        when_there, order = orders[what]
+        if self.server.is_there == when_there:
+            order()
+
+    def plug(self, broker: int, *, connected: bool) -> bool:
+        return False
+
+    def gather(self) -> list[Entry]:
+        self.server.close()
+        return list(read_log(self.server.txn_log_dir))
+
+    def close(self) -> None:
+        self.server.close()
+        for reservation in self._reserved.values():
+            reservation.close()
+
+
+def _port(reservation: socket.socket) -> int:
+    return int(reservation.getsockname()[1])

@@ -1,0 +1,54 @@
+"""The trace of one process: events as they happen, carried on where its last run left off.
+
+A broker that starts again writes on: its events keep their numbers apart. Nothing is kept in
+memory; a broker may run for weeks. Owns the file; what links it to other traces is `cause_links`'.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from emulator.trace.reader import Header, TraceWriter, read_events
+from emulator.trace.sink import Sink
+from emulator.worlds.network.cause_links import SUFFIX, cut_to_whole_lines
+
+
+class PassingSink(Sink):
+    """Listeners and a file see each event; nobody keeps it."""
+
+    __slots__ = ()
+
+    def append(self, event: Any) -> None:
+        super().append(event)
+        self.events.clear()
+
+
+class ProcessTrace:
+    """A sink, and its file where one is wanted."""
+
+    def __init__(self, path: Path | None, header: Header) -> None:
+        self.sink = PassingSink()
+        self.links_path: Path | None = None
+        self._writer: TraceWriter | None = None
+        if path is not None:
+            self.links_path = path.with_name(path.name + SUFFIX)
+            self.sink.next_seq = _events_in(path)
+            self._writer = TraceWriter(path, header, append=self.sink.next_seq > 0)
+            self.sink.listen(self._writer)
+
+    def flush(self) -> None:
+        """To the operating system: a kill cannot take it."""
+        if self._writer is not None:
+            self._writer.flush()
+
+    def close(self) -> None:
+        self.sink.close()
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _events_in(path: Path) -> int:
+    """How many events are there already."""
+    cut_to_whole_lines(path)
+    return sum(1 for _ in read_events(path)) if path.exists() and path.stat().st_size else 0

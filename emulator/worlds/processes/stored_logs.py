@@ -1,0 +1,303 @@
+"""Logs in files, as Kafka lays them: segments, leader epochs, high watermarks.
+
+What a broker's process finds again after a SIGKILL: every write goes to the operating system before
+anything follows from it, checkpoints are written aside and renamed. Half a batch at the end of a
+segment is cut off, and what follows it; a directory with a checkpoint that cannot be read has
+failed. Indices are not written. Sources: Log.scala, LogSegment.scala, CheckpointFile.scala,
+OffsetCheckpointFile.scala, LeaderEpochCheckpointFile.scala@2.6.3.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from emulator.kafka.broker.log_dirs import Disk, LogDirectory
+from emulator.kafka.model.config import KafkaConfig
+from emulator.kafka.model.errors import Errors, KafkaError
+from emulator.kafka.model.offset_log import Batch, EpochCache, EpochEntry, OffsetLog
+from emulator.scenario.errors import UserError
+from emulator.trace.values import TopicPartition
+from emulator.worlds.wire.errors import Malformed
+from emulator.worlds.wire.records import read_batches, written
+
+SEGMENT_BYTES = 1 << 30
+"""log.segment.bytes as Kafka has it by default."""
+
+REPLICATION_OFFSETS = "replication-offset-checkpoint"
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+META = "meta.properties"
+_LOG = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
+_SEGMENT = re.compile(r"\d{20}\.log")
+_OFFSET, _EPOCH = re.compile(r"\S+ \d+ \d+"), re.compile(r"\d+ \d+")
+
+
+class BadCheckpoint(Exception):
+    """A checkpoint file that cannot be read: whose, and what is wrong (an IOException there)."""
+
+
+def stored_disk(folder: Path, config: KafkaConfig, log: Callable[[str], None]) -> Disk:
+    """The disk of a broker whose log directories are in `folder` (more than one: `log-N` each).
+    `log` is told why one has failed from the beginning (LogManager.scala@2.6.3 loadLogs)."""
+    disk = Disk(config.log_directories)
+    several = config.log_directories > 1
+    places = [folder / f"log-{d.number}" if several else folder for d in disk.directories]
+    try:
+        disk.directories = [StoredDirectory(n, place) for n, place in enumerate(places)]
+    except OSError as error:
+        raise UserError(f"--data {folder}: {error.strerror}") from None
+    for directory in disk.directories:
+        if isinstance(directory, StoredDirectory) and directory.why:
+            log(f"log directory {directory.folder} is offline: {directory.why}")
+    return disk
+
+
+def claim(folder: Path, broker: int) -> None:
+    """meta.properties: a folder belongs to one broker. UserError."""
+    meta = folder / META
+    mine = f"version=0\nbroker.id={broker}\n"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if meta.exists() and f"broker.id={broker}\n" not in meta.read_text():
+            raise UserError(f"--data {folder}: belongs to another broker ({META})")
+        meta.write_text(mine)
+    except OSError as error:
+        raise UserError(f"--data {folder}: {error.strerror}") from None
+
+
+class StoredDirectory(LogDirectory):
+    """One of `log.dirs`, in a folder."""
+
+    def __init__(self, number: int, folder: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
+        super().__init__(number)
+        self.folder, self._segment_bytes = folder, segment_bytes
+        self.why = ""
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._load()
+        except BadCheckpoint as error:
+            self.failed, self.why = True, str(error)
+            self.logs.clear()
+
+    def _load(self) -> None:
+        for place in sorted(self.folder.iterdir()):
+            found = _LOG.fullmatch(place.name)
+            if found is not None and place.is_dir():
+                partition = TopicPartition(found["topic"], int(found["partition"]))
+                self.logs[partition] = StoredLog(self, place, self._segment_bytes)
+        marks = _read_lines(self.folder / REPLICATION_OFFSETS, _OFFSET)
+        self.checkpointed_high_watermarks = {
+            TopicPartition(topic, int(number)): int(offset) for topic, number, offset in marks
+        }
+
+    def _place(self, partition: TopicPartition) -> Path:
+        return self.folder / f"{partition.topic}-{partition.partition}"
+
+    def open_log(self, partition: TopicPartition) -> OffsetLog:
+        """See LogDirectory. KafkaError where it cannot be made: the directory has failed."""
+        log = self.logs.get(partition)
+        if log is None:
+            try:
+                log = StoredLog(self, self._place(partition), self._segment_bytes)
+            except OSError as error:
+                self.failed = True
+                raise KafkaError(Errors.KAFKA_STORAGE_ERROR, error.strerror or str(error)) from None
+            self.logs[partition] = log
+        return log
+
+    def remove_log(self, partition: TopicPartition) -> None:
+        """See LogDirectory."""
+        log = self.logs.get(partition)
+        if isinstance(log, StoredLog):
+            log.close()
+        super().remove_log(partition)
+        shutil.rmtree(self._place(partition), ignore_errors=True)
+        self.checkpoint(self.checkpointed_high_watermarks)
+
+    def close(self) -> None:
+        """Files are let go; the logs can be written to again."""
+        for log in self.logs.values():
+            if isinstance(log, StoredLog):
+                log.close()
+
+    def checkpoint(self, marks: dict[TopicPartition, int]) -> None:
+        """See LogDirectory."""
+        super().checkpoint(marks)
+        lines = [f"{p.topic} {p.partition} {offset}" for p, offset in marks.items()]
+        try:
+            _write_lines(self.folder / REPLICATION_OFFSETS, lines)
+        except OSError:
+            self.failed = True  # who writes to it next is told
+
+
+class StoredEpochs(EpochCache):
+    """An epoch cache whose file is written with each entry."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path, entries: Iterable[EpochEntry] = ()) -> None:
+        super().__init__(tuple(entries))
+        self._path = path
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        before = self.entries[-1:]
+        super().assign(epoch, start_offset)
+        if self.entries[-1:] != before:
+            self.write()
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        before = len(self.entries)
+        super().truncate_from_end(end_offset)
+        if len(self.entries) != before:
+            self.write()
+
+    def write(self) -> None:
+        _write_lines(self._path, [f"{e.epoch} {e.start_offset}" for e in self.entries])
+
+
+class StoredLog(OffsetLog):
+    """A log whose batches are in segment files as well; what is read comes from memory."""
+
+    __slots__ = ("_directory", "_ends", "_file", "_folder", "_segment_bytes", "_segments")
+
+    def __init__(self, directory: LogDirectory, folder: Path, segment_bytes: int) -> None:
+        super().__init__()
+        self._directory, self._folder, self._segment_bytes = directory, folder, segment_bytes
+        folder.mkdir(parents=True, exist_ok=True)
+        self._segments: list[int] = []
+        self._ends: list[tuple[int, int]] = []
+        self._file: BinaryIO | None = None
+        entries = [
+            EpochEntry(int(e), int(o)) for e, o in _read_lines(folder / LEADER_EPOCHS, _EPOCH)
+        ]
+        self.epochs = StoredEpochs(folder / LEADER_EPOCHS, entries)
+        self._recover()
+
+    # -- at start ----------------------------------------------------------------------------------
+
+    def _recover(self) -> None:
+        """Read all segments; what follows half a batch is cut off (Log.scala@2.6.3 recoverLog)."""
+        names = sorted(p for p in self._folder.iterdir() if _SEGMENT.fullmatch(p.name))
+        if names:
+            self.log_start_offset = self.log_end_offset = int(names[0].stem)
+        whole = True
+        for path in names:
+            base = int(path.stem)
+            if not whole or base < self.log_end_offset:
+                path.unlink()
+                continue
+            self._segments.append(base)
+            whole = self._read_segment(path)
+        self.epochs.truncate_from_end(self.log_end_offset)
+        self.recovery_point = self.log_end_offset
+
+    def _read_segment(self, path: Path) -> bool:
+        """Whether all of it could be read; a log that was cut inside a batch has a hole there."""
+        data, at = path.read_bytes(), 0
+        with suppress(Malformed):
+            for batch in read_batches(data):
+                if batch.base_offset < self.log_end_offset:
+                    break
+                super()._append(batch)
+                at += batch.size
+                self._ends.append((len(self._segments) - 1, at))
+        if at < len(data):
+            os.truncate(path, at)
+        return at == len(data)
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def _append(self, batch: Batch) -> None:
+        data = written(batch)
+        try:
+            segment, end = self._write(batch.base_offset, data)
+        except OSError as error:
+            raise self._failed(error) from None
+        super()._append(batch)
+        self._ends.append((segment, end))
+
+    def _write(self, base_offset: int, data: bytes) -> tuple[int, int]:
+        """Behind what is there, or into a new segment."""
+        last = len(self._segments) - 1
+        at = self._ends[-1][1] if self._ends and self._ends[-1][0] == last else 0
+        if last < 0 or (at and at + len(data) > self._segment_bytes):
+            self.close()
+            self._segments.append(base_offset)
+            last, at = last + 1, 0
+        if self._file is None:
+            self._file = self._path(self._segments[-1]).open("ab", buffering=0)
+        self._file.write(data)
+        return last, at + len(data)
+
+    def _path(self, base_offset: int) -> Path:
+        return self._folder / f"{base_offset:020d}.log"
+
+    def _failed(self, error: OSError) -> KafkaError:
+        """The directory is one that failed, from now on (LogDirFailureChannel)."""
+        self._directory.failed = True
+        return KafkaError(Errors.KAFKA_STORAGE_ERROR, error.strerror or str(error))
+
+    def truncate_to(self, offset: int) -> bool:
+        if not super().truncate_to(offset):
+            return False
+        if self.batches and self.batches[-1].next_offset > offset:
+            raise AssertionError("a stored batch cannot be cut")
+        del self._ends[len(self.batches) :]
+        self.close()
+        segment, end = self._ends[-1] if self._ends else (0, 0)
+        for base in self._segments[segment + 1 :]:
+            self._path(base).unlink()
+        del self._segments[segment + 1 :]
+        if self._segments:
+            os.truncate(self._path(self._segments[segment]), end)
+        return True
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        super().truncate_fully_and_start_at(offset)
+        self.close()
+        for base in self._segments:
+            self._path(base).unlink()
+        self._ends.clear()
+        self._segments = [offset]
+        self._path(offset).touch()
+        self.epochs = StoredEpochs(self._folder / LEADER_EPOCHS)
+        self.epochs.write()
+
+    def close(self) -> None:
+        """The file that is written to is let go."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _read_lines(path: Path, form: re.Pattern[str]) -> list[list[str]]:
+    """The entries of a checkpoint file: a version, how many, and one per line; none where there is
+    no file, or an empty one. BadCheckpoint (CheckpointFile.scala@2.6.3 read)."""
+    if not path.exists():
+        return []
+    lines = path.read_text(errors="replace").splitlines()
+    if not lines:
+        return []
+    if lines[0] != "0":
+        raise BadCheckpoint(f"{path}: version {lines[0][:40]!r}; 0 is known")
+    for number, line in enumerate(lines[2:], 3):
+        if not form.fullmatch(line):
+            raise BadCheckpoint(f"{path}: line {number}: {line[:40]!r} is no entry")
+    if lines[1:2] != [str(len(lines) - 2)]:
+        raise BadCheckpoint(f"{path}: line 2: there are {max(0, len(lines) - 2)} entries")
+    return [line.split() for line in lines[2:]]
+
+
+def _write_lines(path: Path, lines: list[str]) -> None:
+    """Written aside and renamed (CheckpointFile.scala write)."""
+    aside = path.with_name(path.name + ".tmp")
+    with aside.open("w") as file:
+        file.write("\n".join(["0", str(len(lines)), *lines]) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)

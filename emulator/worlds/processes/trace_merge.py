@@ -1,0 +1,311 @@
+"""Traces of several processes and of ZooKeeper's own log as one, in causal order.
+
+What a process did stays in its order; what a message, a transaction or a watch led to comes after
+it. Which is which the processes' notes say (`cause_links`) and ZooKeeper's zxids; clocks choose
+only among what could come next, and a time is raised where a clock was behind what led to it.
+Causes become those of the whole trace. Knows events and notes, no process.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Any, NamedTuple
+
+import msgspec
+
+from emulator.worlds.network.cause_links import Note, note_of
+from emulator.worlds.processes.wire_requests import Passed, notes_of, since
+
+Place = tuple[str, int]
+"""An event: whose it is, and which of his."""
+
+NOWHERE: Place = ("", -1)
+
+
+class Part(NamedTuple):
+    """One process's share: its events by seq, its notes in order."""
+
+    events: Sequence[Any]
+    notes: Sequence[Note] = ()
+
+
+class Logged(NamedTuple):
+    """A transaction of ZooKeeper's log, as an event: its zxid, whose session it is in, what it was
+    asked with (`setData /a`), which changes it makes (`NodeDataChanged /a`), the session, and the
+    number that the request had in it."""
+
+    event: Any
+    zxid: int
+    who: str
+    asked: tuple[str, ...]
+    changes: tuple[str, ...]
+    session: int = 0
+    xid: int = -1
+
+
+Wire = Mapping[str, Sequence[Passed]]
+"""What each process's requests were on the wire to ZooKeeper."""
+
+CLOCKS_US = 1_000_000
+"""How wrong the server's clock may be, as we know it."""
+
+ZOOKEEPER = "zookeeper"
+ON_THE_WIRE = "on the wire: "
+EXPIRED = "Expired"
+_SESSIONS = {"SyncConnected": "createSession", EXPIRED: "closeSession"}
+WRITES = ("create", "setData", "delete", "multi")
+
+
+def merged(
+    parts: dict[str, Part], logged: Sequence[Logged] = (), wire: Wire | None = None
+) -> list[Any]:
+    """All events, numbered anew. Where a guess was wrong, which only causes that go round can show
+    (a transaction whose answer was lost, the end of a session by another clock), there is none."""
+    try:
+        return _Merge(parts, logged, wire or {}, guess=True).run()
+    except CircularCauses:
+        return _Merge(parts, logged, wire or {}, guess=False).run()
+
+
+class _Merge:
+    def __init__(
+        self, parts: dict[str, Part], logged: Sequence[Logged], wire: Wire, *, guess: bool
+    ) -> None:
+        self._parts = {**parts, ZOOKEEPER: Part([entry.event for entry in logged])}
+        self._passed: dict[Place, Place] = {}
+        self._asked_with: dict[Place, Place] = {}
+        for who, requests in wire.items():
+            self._parts[ON_THE_WIRE + who] = Part([one.event for one in requests])
+            for place, number in notes_of(requests, parts[who].notes, parts[who].events).items():
+                self._asked_with[ON_THE_WIRE + who, place] = who, number
+                self._passed[who, number] = ON_THE_WIRE + who, place
+        self._logged, self._guesses = logged, guess
+        self._sent = _by_number(parts, "sent")
+        self._answered = _by_number(parts, "answered")
+        self._transactions = {entry.zxid: n for n, entry in enumerate(logged)}
+        self._request_of = self._match_requests(wire)
+        self._asked_of = self._match_transactions(wire, guess=guess)
+        self._changed: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for n, entry in enumerate(logged):
+            for change in entry.changes:
+                self._changed[change].append((entry.zxid, n))
+        self._sessions = {(e.session, e.event.op): n for n, e in enumerate(logged) if e.session}
+        self._new: dict[Place, int] = {}
+
+    # -- what led to what --------------------------------------------------------------------------
+
+    def _match_requests(self, wire: Wire) -> dict[int, Place]:
+        """As what each passed on the wire, by session and xid. (A session that we have the server
+        end is ended by another connection, which counts anew.)"""
+        requests: dict[tuple[int, int], tuple[Place, str]] = {}
+        for who, passed in wire.items():
+            for place, one in enumerate(passed):
+                key, at = (one.session, one.xid), (ON_THE_WIRE + who, place)
+                requests.setdefault(key, (at, one.name))
+        found: dict[int, Place] = {}
+        for n, entry in enumerate(self._logged):
+            at, name = requests.get((entry.session, entry.xid), (NOWHERE, ""))
+            if at != NOWHERE and (not entry.asked or _op(name) in map(_op, entry.asked)):
+                found[n] = at
+        return found
+
+    def _match_transactions(self, wire: Wire, *, guess: bool) -> dict[int, tuple[str, int]]:
+        """Who asked for each, by the number of his note: by the zxid of the answer; where that was
+        lost, by the request that passed; where nobody read along, by order within the process."""
+        found = {
+            n: self._asked_with[p] for n, p in self._request_of.items() if p in self._asked_with
+        }
+        for who, part in self._parts.items():
+            for note in part.notes:
+                n = self._transactions.get(note.zxid) if note.kind == "told" else None
+                if n is not None and self._logged[n].who == who and _writes(note):
+                    found.setdefault(n, (who, note.number))
+        if guess:
+            self._guess(found, [who for who in self._parts if who not in wire])
+        return found
+
+    def _guess(self, found: dict[int, tuple[str, int]], whose: Iterable[str]) -> None:
+        """The rest, by order; none that was asked when it had been done."""
+        answered = set(found.values())
+        for who in whose:
+            part = self._parts[who]
+            asked = ((number, note) for number, note in enumerate(part.notes))
+            waiting = deque(
+                a for a in asked if a[1].kind == "asked" and (who, a[0]) not in answered
+            )
+            for n, entry in enumerate(self._logged):
+                if entry.who == who and n not in found:
+                    late = entry.event.t + CLOCKS_US
+                    fits = next((a for a in waiting if a[1].who in entry.asked), None)
+                    if fits is not None and since(fits[1], part.events) > late:
+                        fits = None
+                    if fits is not None:
+                        found[n] = who, fits[0]
+                        waiting.remove(fits)
+
+    def _led_by(self, who: str, note: Note) -> tuple[Place, Place]:
+        """What a note of something that came in stands for: its cause, and the last event that was
+        before it where it came from."""
+        match note.kind:
+            case "received":
+                return self._from(self._sent, (note.who, note.number))
+            case "got":
+                return self._from(self._answered, (note.who, note.number))
+            case "told":
+                n = self._transactions.get(note.zxid, -1)
+                mine = self._asked_of.get(n) == (who, note.number)
+                return (ZOOKEEPER, n) if mine else NOWHERE, (ZOOKEEPER, n)
+            case "fired":
+                known = self._changed.get(note.who, ())
+                place = ZOOKEEPER, next((n for z, n in known if z > note.zxid), -1)
+                return place if place[1] >= 0 else NOWHERE, place
+            case "session":
+                n = self._sessions.get((note.zxid, _SESSIONS.get(note.who, "")), -1)
+                if n < 0 or (note.who == EXPIRED and self._is_told_before(who, note, n)):
+                    return NOWHERE, NOWHERE
+                return (ZOOKEEPER, n), (ZOOKEEPER, n)
+        return NOWHERE, NOWHERE
+
+    def _is_told_before(self, who: str, note: Note, n: int) -> bool:
+        """A session that is being closed is refused to a client that comes back before that is in
+        the log (SessionTrackerImpl touchSession: isClosing); by the clocks, or at all."""
+        events = self._parts[who].events
+        return not self._guesses or (
+            note.at < len(events) and self._logged[n].event.t > events[note.at].t
+        )
+
+    def _from(
+        self, found: dict[tuple[str, int], tuple[str, Note]], key: tuple[str, int]
+    ) -> tuple[Place, Place]:
+        if key not in found:
+            return NOWHERE, NOWHERE
+        who, note = found[key]
+        return self._resolved(who, note.cause), (who, note.at - 1)
+
+    def _resolved(self, who: str, cause: int) -> Place:
+        """The event that a cause stands for, however many notes are between."""
+        while cause < -1:
+            note = self._parts[who].notes[note_of(cause)]
+            place, _ = self._led_by(who, note)
+            if place == NOWHERE and note.kind == "told":
+                place = self._passed.get((who, note.number), NOWHERE)
+                if place == NOWHERE:
+                    place = who, self._parts[who].notes[note.number].cause
+            who, cause = place
+        return (who, cause) if cause >= 0 else NOWHERE
+
+    # -- the order ---------------------------------------------------------------------------------
+
+    def _waits_for(self) -> dict[Place, list[Place]]:
+        """For each event what must have come before, beside what is before it in its process."""
+        waits: dict[Place, list[Place]] = defaultdict(list)
+        for who, part in self._parts.items():
+            for note in part.notes:
+                _, before = self._led_by(who, note)
+                if before[1] >= 0:
+                    waits[who, note.at].append(before)
+                if note.kind == "told" and (who, note.number) in self._passed:
+                    waits[who, note.at].append(self._passed[who, note.number])
+        for n, (who, number) in self._asked_of.items():
+            asked = who, self._parts[who].notes[number].at - 1
+            waits[ZOOKEEPER, n] += [asked, self._passed.get((who, number), asked)]
+        for n, request in self._request_of.items():
+            waits[ZOOKEEPER, n].append(request)
+        for passed, (who, number) in self._asked_with.items():
+            waits[passed].append((who, self._parts[who].notes[number].at - 1))
+        return waits
+
+    def run(self) -> list[Any]:
+        """Of what may come, the earliest by the clocks."""
+        waits = self._waits_for()
+        done = dict.fromkeys(self._parts, 0)
+        blocked: dict[Place, list[str]] = defaultdict(list)
+        ready = [(p.events[0].t, who) for who, p in self._parts.items() if p.events]
+        heapify(ready)
+        found: list[Any] = []
+        while ready:
+            _, who = heappop(ready)
+            at = done[who]
+            missing = self._missing(waits.get((who, at), ()), done)
+            if missing is not None:
+                blocked[missing].append(who)
+                continue
+            found.append(self._numbered(who, at, found))
+            done[who] = at + 1
+            for next_ in (who, *blocked.pop((who, at), ())):
+                self._push(ready, next_, done)
+        if blocked:
+            raise CircularCauses(f"of {self._count()} events only {len(found)} have an order")
+        return found
+
+    def _missing(self, wanted: Iterable[Place], done: dict[str, int]) -> Place | None:
+        return next((p for p in wanted if p[0] in done and self._is_to_come(p, done)), None)
+
+    def _is_to_come(self, place: Place, done: dict[str, int]) -> bool:
+        who, at = place
+        return done[who] <= at < len(self._parts[who].events)
+
+    def _count(self) -> int:
+        return sum(len(part.events) for part in self._parts.values())
+
+    def _push(self, ready: list[tuple[int, str]], who: str, done: dict[str, int]) -> None:
+        events = self._parts[who].events
+        if done[who] < len(events):
+            heappush(ready, (events[done[who]].t, who))
+
+    def _numbered(self, who: str, at: int, before: Sequence[Any]) -> Any:
+        event = self._parts[who].events[at]
+        seq = len(before)
+        self._new[who, at] = seq
+        t = max(event.t, before[-1].t if before else 0)
+        changes = {"seq": seq, "t": t, **self._led_to(self._cause(who, at, event), who, before)}
+        if hasattr(event, "of") and isinstance(event.of, int):
+            changes["of"] = self._new.get((who, event.of), -1)
+        return msgspec.structs.replace(event, **changes)
+
+    def _led_to(self, cause: Place, who: str, before: Sequence[Any]) -> dict[str, Any]:
+        """Its cause in the whole trace; what passed on a wire was sent by the thread of that."""
+        seq = self._new.get(cause, -1)
+        if seq < 0 or not who.startswith(ON_THE_WIRE):
+            return {"cause": seq}
+        return {"cause": seq, "thread": before[seq].thread}
+
+    def _cause(self, who: str, at: int, event: Any) -> Place:
+        if who.startswith(ON_THE_WIRE):
+            return self._asking(self._asked_with.get((who, at), NOWHERE))
+        if who == ZOOKEEPER:
+            asked = self._asked_of.get(at, NOWHERE)
+            return self._request_of.get(at) or self._passed.get(asked) or self._asking(asked)
+        return self._resolved(who, event.cause)
+
+    def _asking(self, asked: Place) -> Place:
+        """What led to a note of something that was asked."""
+        who, number = asked
+        return self._resolved(who, self._parts[who].notes[number].cause) if who else NOWHERE
+
+
+def _op(name: str) -> str:
+    """Of a name in a note; the path of what is sequential only the server knows."""
+    return name.partition(" ")[0]
+
+
+def _writes(note: Note) -> bool:
+    return _op(note.who) in WRITES
+
+
+class CircularCauses(Exception):
+    """The notes contradict each other."""
+
+
+def _by_number(parts: dict[str, Part], kind: str) -> dict[tuple[str, int], tuple[str, Note]]:
+    """Who sent what under which number: a request is named by its client id and correlation id,
+    which for `sent` is the note's own place."""
+    found: dict[tuple[str, int], tuple[str, Note]] = {}
+    for who, part in parts.items():
+        for place, note in enumerate(part.notes):
+            if note.kind == kind:
+                number = place if kind == "sent" else note.number
+                found[note.who, number] = who, note
+    return found

@@ -1,0 +1,212 @@
+"""A scenario's cluster as processes: signals for faults, one trace at the end.
+
+The same scenario, clients and order of steps as in the other worlds (`play.Run`); each broker is
+`isr broker` at some `Site` (this machine, containers), with a proxy on every link.
+Owns the run's folder and what is told when all is over; what is done to brokers is
+`process_cluster`'s, the order of their events `merged_trace`'s.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from emulator.kernel.rng import Chance, Stream
+from emulator.kernel.scheduler import Process
+from emulator.scenario.capabilities import check_steps
+from emulator.scenario.schema import Scenario
+from emulator.trace.sink import Sink
+from emulator.worlds.clients.producer import FIXED
+from emulator.worlds.cluster import ZOOKEEPER
+from emulator.worlds.latency import Latencies
+from emulator.worlds.live_clock import LiveClock, LiveKernel
+from emulator.worlds.network.cause_links import CauseLinks
+from emulator.worlds.network.tcp import TcpNetwork
+from emulator.worlds.processes.cluster import (
+    WHOM,
+    PossibleForContainers,
+    PossibleForProcesses,
+    ProcessCluster,
+)
+from emulator.worlds.processes.linked_sessions import LinkedService
+from emulator.worlds.processes.local_site import LocalSite, Site
+from emulator.worlds.processes.proxies import ProcessLinks
+from emulator.worlds.processes.trace_files import RUNNER, Ran, merged_run
+from emulator.worlds.real_sessions import RealSessions
+from zk.client.client_times import ClientTimes
+from zk.real.kazoo_service import KazooService
+from zk.real.server import Address, wait_until_ready
+from zk.real.txnlog import Entry
+from zk.wire import Service, Way, When
+
+
+def check_possible(scenario: Scenario, target: str) -> None:
+    """UserError for what a process cannot be done from outside."""
+    possible = PossibleForProcesses() if target == LOCAL else PossibleForContainers()
+    check_steps(scenario, possible, f"brokers that are {WHOM}")
+
+
+LOCAL, COMPOSE = "processes", "compose"
+
+
+def make_site(target: str, scenario: Scenario, data_dir: Path, folder: Path) -> Site:
+    """The place that a target means. Raises ServerError."""
+    if target == LOCAL:
+        return LocalSite(scenario, data_dir, folder)
+    from emulator.worlds.processes.compose_site import ComposeSite
+    from emulator.worlds.processes.container_site import ContainerSite
+
+    return ComposeSite(scenario, folder) if target == COMPOSE else ContainerSite(scenario, folder)
+
+
+class ProcessWorld(RealSessions):
+    """One run. Use as a context manager; what happened is told when it is left."""
+
+    def __init__(
+        self, scenario: Scenario, seed: int, sink: Sink, data_dir: Path, target: str = LOCAL
+    ) -> None:
+        """Raises ServerError."""
+        self.scenario, self._told = scenario, sink
+        self.chance = Chance(seed)
+        self.latencies = Latencies(self.chance)
+        self.clock = LiveClock()
+        self.sink = Sink()
+        self.kernel = LiveKernel(self.sink, self.clock)
+        self.folder = data_dir.parent / "processes"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.site: Site = make_site(target, scenario, data_dir, self.folder)
+        ids = [boot.broker for boot in scenario.boots]
+        reached = {broker: self.site.reached(broker) for broker in ids}
+        routes = {self.site.told(broker): where for broker, where in reached.items()}
+        self._notes = CauseLinks(self.folder / f"{RUNNER}.links", lambda: self.sink.next_seq)
+        self.network = TcpNetwork(
+            self.kernel, self.clock, scenario.running(), self._notes, lambda _: None, routes
+        )
+        self._service = KazooService(self.site.zookeeper, ClientTimes(), self.kernel.soon)
+        self.links = ProcessLinks(
+            self.clock.now_us,
+            self.site.zookeeper,
+            {broker: Address((where,)) for broker, where in reached.items()},
+            self.site.here,
+        )
+        self.cluster = ProcessCluster(self, self.kernel)
+
+    @property
+    def began_ns(self) -> int:
+        """See Processes."""
+        return self.clock.began_ns
+
+    def __enter__(self) -> ProcessWorld:
+        try:
+            self.site.start()
+            wait_until_ready(self.site.zookeeper)
+            self.clock.begin()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.sink.close()
+        try:
+            self._end_brokers()
+            entries = self.site.gather() if kind is None else []
+        finally:
+            self.close()
+        if kind is None:
+            self._tell(entries)
+
+    def _end_brokers(self) -> None:
+        for tap in self.links.taps.values():
+            tap.heal()
+        self.cluster.close()
+
+    def close(self) -> None:
+        """Nothing stays behind."""
+        self._end_brokers()
+        self.links.close()
+        self.network.close()
+        self._service.close()
+        self._notes.close()
+        self.site.close()
+        self.kernel.close()
+
+    def _tell(self, entries: list[Entry]) -> None:
+        """What all processes and the server's log say, in one order, up to the end of the run."""
+        ran = Ran(
+            folder=self.folder,
+            brokers=list(self.cluster.children),
+            own=self.sink.events,
+            entries=entries,
+            began_ms=time.time() * 1000 - self.clock.now_us() / 1000,
+            asked=self.links.asked,
+        )
+        for event in merged_run(ran):
+            if event.t <= self.kernel.now:
+                self._told.append(event)
+
+    def prepare(self, stimulus: str, at_us: int) -> None:
+        """The machine itself is what is busy."""
+
+    # -- emulator.worlds.cluster.Surroundings -----------------------------------------------------
+
+    def service_for(self, client: str) -> Service:
+        """For tools; brokers have their own."""
+        return LinkedService(self._service, self._notes, self.kernel)
+
+    def wall_ms(self) -> int:
+        return int(time.time() * 1000)
+
+    def pause_process(self, process: Process) -> None:
+        raise AssertionError(f"{process.name} is none of ours")
+
+    def resume_process(self, process: Process) -> None:
+        raise AssertionError(f"{process.name} is none of ours")
+
+    def pause_zookeeper(self) -> None:
+        self.site.strike(ZOOKEEPER, "pause")
+
+    def resume_zookeeper(self) -> None:
+        self.site.strike(ZOOKEEPER, "resume")
+
+    def stop_zookeeper(self) -> None:
+        self.site.strike(ZOOKEEPER, "stop")
+
+    def start_zookeeper(self) -> None:
+        self.site.strike(ZOOKEEPER, "launch")
+
+    def expire_session(self, client: str) -> None:
+        self.links.expire_session(client)
+
+    def drop_connection(self, client: str, when: When, op: str | None, count: int) -> None:
+        self.links.taps[client].drop_connection(when, op, count)
+
+    def cut_zookeeper(self, client: str, ways: tuple[Way, ...]) -> None:
+        self.links.taps[client].cut(*ways)
+
+    def heal_zookeeper(self, client: str) -> None:
+        self.links.taps[client].heal()
+
+    def delay_zookeeper(self, client: str, delay_ms: int) -> None:
+        self.links.taps[client].delay(delay_ms * 1000)
+
+    def disturb_zookeeper(self, client: str, drawn_us: Callable[[Way], int]) -> None:
+        self.links.taps[client].disturb(drawn_us)
+
+    def chance_of(self, purpose: str, actor: str) -> Callable[[], Stream]:
+        """One stream for the whole run: the proxies' thread draws from its own."""
+        stream = self.chance.stream(purpose, actor)
+        return lambda: stream
+
+    def client_start_us(self, client: str) -> int:
+        return 0
+
+    def draw_assignment(self, below: int) -> int:
+        return self.chance.stream("assignment", "admin").below(below)
+
+    def handover_jitter_us(self, producer: str) -> int:
+        return 0
+
+    def client_draw(self, purpose: str, actor: str) -> int:
+        return FIXED[purpose]

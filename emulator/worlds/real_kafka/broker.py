@@ -1,0 +1,178 @@
+"""One real broker: its folder, its settings, its logs, its process.
+
+Owns what `server.properties` and `log4j.properties` say, and how the JVM is started and signalled.
+The log files and their pattern are those of Kafka's own distribution; the loggers that tell of
+replication tell all (state.change.logger and kafka.controller at TRACE, kafka.cluster.Partition at
+DEBUG). It must not know who drives it.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from emulator.worlds.real_kafka.release import Release
+from zk.real.child import Child
+from zk.real.server import HOST, Address, find_java, reserve
+
+_JVM = ("-Xmx256m", "-Xms256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
+        "-Djava.awt.headless=true")  # fmt: skip
+_LOG4J = """\
+log4j.rootLogger=INFO, server
+{appenders}
+log4j.logger.kafka=INFO
+log4j.logger.org.apache.kafka=INFO
+log4j.logger.kafka.cluster.Partition=DEBUG
+log4j.logger.kafka.controller=TRACE, controller
+log4j.additivity.kafka.controller=false
+log4j.logger.state.change.logger=TRACE, state-change
+log4j.additivity.state.change.logger=false
+log4j.logger.kafka.request.logger=WARN
+"""
+_APPENDER = """\
+log4j.appender.{name}=org.apache.log4j.FileAppender
+log4j.appender.{name}.File=${{kafka.logs.dir}}/{name}.log
+log4j.appender.{name}.layout=org.apache.log4j.PatternLayout
+log4j.appender.{name}.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
+OF_OURS = {
+    "auto.create.topics.enable": "false",
+    "log.cleaner.enable": "false",
+    "log.index.size.max.bytes": "65536",
+    "offsets.topic.replication.factor": "1000",
+    "zookeeper.connection.timeout.ms": "60000",
+}
+"""Unless the scenario says otherwise: a client's question about a topic is not to create it, nor a
+consumer's about its group's coordinator 50 partitions (for which there are never enough brokers),
+thousands of partitions are to fit, and a JVM that boots on a busy machine has its time."""
+LOGS = ("server", "state-change", "controller")
+_THROWN = re.compile(r"[\w.$]+(Exception|Error)\b")
+_STARTED = re.compile(rb"\[Kafka ?Server (id=)?\d+\],? started|, started \(kafka\.server")
+
+
+class RealBroker:
+    """A broker's disk, and its process while there is one. One thread owns it."""
+
+    def __init__(
+        self,
+        broker: int,
+        folder: Path,
+        release: Release,
+        settings: Mapping[str, str],
+        door: Callable[[Address], Address] | None = None,
+    ) -> None:
+        """`door`: opens a way for other brokers to the address that is given; None: they come in
+        where everybody does."""
+        self.id, self.folder, self._release = broker, folder, release
+        self._reservations = [reserve(0)]
+        self.port: int = self._reservations[0].getsockname()[1]
+        self._door = door
+        self._child: Child | None = None
+        self._read = 0
+        for name in ("logs", "data"):
+            (folder / name).mkdir(parents=True)
+        settings = {**OF_OURS, **settings}
+        directories = settings.get("log.dirs", "data").split(",")
+        own = {
+            "broker.id": str(broker),
+            "log.dirs": ",".join(str(folder.resolve() / "data" / one) for one in directories),
+            **self._listens(),
+        }
+        lines = [f"{key}={value}\n" for key, value in {**settings, **own}.items()]
+        (folder / "server.properties").write_text("".join(lines), encoding="utf-8")
+        appenders = "".join(_APPENDER.format(name=name) for name in LOGS)
+        (folder / "log4j.properties").write_text(_LOG4J.format(appenders=appenders))
+
+    def _listens(self) -> dict[str, str]:
+        if self._release.numbers < (0, 9):
+            return {"port": str(self.port), "host.name": HOST, "advertised.host.name": HOST}
+        listens = f"PLAINTEXT://{HOST}:{self.port}"
+        if self._door is None:
+            return {"listeners": listens}
+        self._reservations.append(reserve(0))
+        inside: int = self._reservations[-1].getsockname()[1]
+        door = self._door(Address(((HOST, inside),)))
+        return {
+            "listeners": f"{listens},BETWEEN://{HOST}:{inside}",
+            "advertised.listeners": f"{listens},BETWEEN://{door}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BETWEEN:PLAINTEXT",
+            "inter.broker.listener.name": "BETWEEN",
+        }
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    @property
+    def logs(self) -> Path:
+        return self.folder / "logs"
+
+    @property
+    def runs(self) -> bool:
+        return self._child is not None and not self._child.has_ended
+
+    @property
+    def accepts(self) -> bool:
+        """Its sockets take connections."""
+        with socket.socket() as probe:
+            probe.settimeout(0.2)
+            return probe.connect_ex((HOST, self.port)) == 0
+
+    def start(self) -> None:
+        """A new JVM on the disk there is. Raises JavaNotFound."""
+        assert not self.runs, f"broker {self.id} runs already"
+        self._read = self._size()
+        java = [
+            find_java(),
+            *_JVM,
+            "-Dlog4j.configuration=file:log4j.properties",
+            "-Dkafka.logs.dir=logs",
+            "-cp",
+            self._release.class_path,
+            "kafka.Kafka",
+            "server.properties",
+        ]
+        self._child = Child(java, self.folder, self.folder / "broker.out")
+
+    def has_started(self) -> bool:
+        """Its last process has logged that it serves."""
+        log = self.logs / "server.log"
+        if not log.exists():
+            return False
+        with log.open("rb") as file:
+            file.seek(self._read)
+            return _STARTED.search(file.read()) is not None
+
+    def last_error(self) -> str:
+        """Why it ended, as far as it said."""
+        for file in (self.logs / "server.log", self.folder / "broker.out"):
+            lines = file.read_text(errors="replace").splitlines() if file.exists() else []
+            errors = [one for one in lines if _THROWN.match(one)] or [
+                one for one in lines if re.search(r"\b(FATAL|ERROR|Exception|Error)\b", one)
+            ]
+            if errors:
+                return errors[-1].strip()[:300]
+        return "no word in its log"
+
+    def signal(self, number: signal.Signals) -> None:
+        if self.runs and self._child is not None:
+            self._child.signal(number)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is gone."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+
+    def close(self) -> None:
+        """Nothing of it runs, its ports are free."""
+        self.kill()
+        for one in self._reservations:
+            one.close()
+
+    def _size(self) -> int:
+        log = self.logs / "server.log"
+        return log.stat().st_size if log.exists() else 0

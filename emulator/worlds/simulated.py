@@ -1,0 +1,171 @@
+"""The simulated world: virtual time, a modelled ZooKeeper, drawn latencies; one seed.
+
+Puts kernel, network, ensemble and cluster together. Everything that may be chosen freely comes from
+`Chance`: the same seed and choices give the same run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from emulator.kernel.rng import Chance, Choice, Stream
+from emulator.kernel.scheduler import Kernel, Process
+from emulator.scenario.schema import Scenario
+from emulator.trace.sink import Sink
+from emulator.worlds.cluster import Cluster
+from emulator.worlds.latency import BROKERS, Latencies
+from emulator.worlds.network.memory import MemoryNetwork
+from emulator.worlds.recorder_load import Cores
+from emulator.worlds.zk_observer import TracingObserver
+from zk.model.ensemble import Ensemble
+from zk.wire import Service, Timer, Way, When
+
+RESUME_ECHO_US = 50_000
+EPOCH_MS = 1_600_000_000_000
+
+
+class SimulatedWorld:
+    """One run in virtual time."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int,
+        sink: Sink,
+        choices: Mapping[Choice, int] | None = None,
+        kernel: type[Kernel] = Kernel,
+    ) -> None:
+        self.scenario = scenario
+        self.chance = Chance(seed, choices)
+        self.latencies = Latencies(self.chance)
+        self.kernel = kernel(sink, wake_up=self.latencies)
+        self.cores = Cores(self.kernel, self.latencies)
+        self.network = MemoryNetwork(self.kernel, self._network_latency_us)
+        self._zookeeper = self.kernel.process("zookeeper")
+        self._booting: Timer | None = None
+        settings = scenario.zookeeper
+        self.ensemble: Ensemble = Ensemble(
+            server=self._zookeeper.lane("SyncThread"),
+            tracker=self._zookeeper.lane("SessionTracker"),
+            network=self.kernel.world.lane("network"),
+            latency=self.latencies,
+            observer=TracingObserver(self.kernel, self._client_of),
+            tick_time_ms=settings.tick_time_ms,
+            min_session_timeout_ms=settings.min_session_timeout_ms,
+            max_session_timeout_ms=settings.max_session_timeout_ms,
+            tick_phase_ms=self.chance.stream("zk_tick", "zookeeper").below(settings.tick_time_ms),
+            epoch_ms=EPOCH_MS,
+        )
+        for name in BROKERS:
+            self.kernel.checkpoints[name] = partial(self.latencies.charge, name)
+        self.cluster = Cluster(scenario, self.kernel, self.network, self)
+
+    def prepare(self, stimulus: str, at_us: int) -> None:
+        """See `Cores`."""
+        self.cores.prepare(stimulus, at_us)
+
+    def _network_latency_us(self, purpose: str, actor: str) -> int:
+        us = self.latencies(purpose, actor)
+        return us + self.cores.busy_us(actor) if self.cores.until_us > self.kernel.now else us
+
+    def _client_of(self, session_id: int) -> str:
+        return self.ensemble.client_of(session_id)
+
+    # -- emulator.worlds.cluster.Surroundings ----------------------------------------------------
+
+    def service_for(self, client: str) -> Service:
+        return self.ensemble
+
+    def wall_ms(self) -> int:
+        return EPOCH_MS + self.kernel.now // 1000
+
+    def pause_process(self, process: Process) -> None:
+        process.pause()
+
+    def resume_process(self, process: Process) -> None:
+        process.resume()
+
+    def pause_zookeeper(self) -> None:
+        if self._zookeeper_is_there:
+            self._zookeeper.pause()
+
+    def resume_zookeeper(self) -> None:
+        self._zookeeper.resume()
+
+    def stop_zookeeper(self) -> None:
+        """A process that stood still is gone too; the next one runs."""
+        if self._booting is not None:
+            self._booting.cancel()
+            self._booting = None
+        self.ensemble.stop()
+        self._zookeeper.resume()
+
+    def start_zookeeper(self) -> None:
+        if not self._zookeeper_is_there:
+            self._boot("zk_start", self._load)
+
+    def _boot(self, purpose: str, then: Callable[[], None]) -> None:
+        lane = self._zookeeper.lane("main")
+        self._booting = lane.call_later(self.latencies(purpose, "zookeeper"), then)
+
+    def _load(self) -> None:
+        self.ensemble.load()
+        self._boot("zk_load", self._serve)
+
+    def _serve(self) -> None:
+        self._booting = None
+        self.ensemble.start()
+
+    @property
+    def _zookeeper_is_there(self) -> bool:
+        return self.ensemble.is_up or self._booting is not None
+
+    def expire_session(self, client: str) -> None:
+        self.ensemble.expire(client)
+
+    def forget_session(self, client: str) -> None:
+        self.ensemble.forget(client)
+
+    def end_session(self, client: str) -> None:
+        self.ensemble.end_forgotten(client)
+
+    def drop_connection(self, client: str, when: When, op: str | None, count: int) -> None:
+        self.ensemble.drop_connection(client, when, op, count)
+
+    def cut_zookeeper(self, client: str, ways: tuple[Way, ...]) -> None:
+        self.ensemble.cut(client, *ways)
+
+    def heal_zookeeper(self, client: str) -> None:
+        self.ensemble.heal(client)
+
+    def delay_zookeeper(self, client: str, delay_ms: int) -> None:
+        self.ensemble.delay(client, delay_ms * 1000)
+
+    def disturb_zookeeper(self, client: str, drawn_us: Callable[[Way], int]) -> None:
+        self.ensemble.disturb(client, drawn_us)
+
+    def chance_of(self, purpose: str, actor: str) -> Callable[[], Stream]:
+        return partial(self.chance.stream, purpose, actor)
+
+    def client_start_us(self, client: str) -> int:
+        return self.latencies("client_start", client)
+
+    def draw_assignment(self, below: int) -> int:
+        return self.chance.stream("assignment", "admin").below(below)
+
+    def handover_jitter_us(self, producer: str) -> int:
+        """Later still while a process that was resumed takes the cores, or who does a stimulus:
+        they are shared."""
+        late_us, now = self.latencies("producer_handover", producer), self.kernel.now
+        late_us += self.cores.busy_us(producer)
+        if any(p.sluggish_until + RESUME_ECHO_US > now for p in self.kernel.processes.values()):
+            late_us += self.latencies("handover_beside_resume", producer)
+        return late_us
+
+    def client_draw(self, purpose: str, actor: str) -> int:
+        return self.latencies(purpose, actor)
+
+    def close(self) -> None:
+        """Take the world down."""
+        self.kernel.close()

@@ -1,0 +1,137 @@
+"""Frames and headers: a length, who asks what in which version, under which number.
+
+Owns the cap on frames and what of an unknown request can still be answered (ApiVersions). Source:
+RequestHeader.java, NetworkReceive.java, ApiVersionsRequest.java@2.6.3; spec §11.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from kio.schema.errors import ErrorCode
+
+from emulator.kafka.protocol.messages import Request, Response
+from emulator.worlds.wire.api import Api, Sent, apis, ranges_of
+from emulator.worlds.wire.entities import make, read, request_schema, response_schema, write
+from emulator.worlds.wire.errors import Malformed, Unsupported
+
+MAX_FRAME = 100 * 1024 * 1024
+"""socket.request.max.bytes."""
+
+API_VERSIONS = 18
+_START = struct.Struct(">hhi")
+
+
+def length_of(head: bytes) -> int:
+    """What follows a frame's first four bytes."""
+    (length,) = struct.unpack(">i", head)
+    if length < 0:
+        raise Malformed(f"a frame of {length} bytes")
+    if length > MAX_FRAME:
+        raise Malformed(f"a frame of {length} bytes; {MAX_FRAME} at most")
+    return int(length)
+
+
+def framed(payload: bytes) -> bytes:
+    return struct.pack(">i", len(payload)) + payload
+
+
+class Arrived(msgspec.Struct, frozen=True):
+    """A request as it was read: what the broker is to do, and how its answer is written."""
+
+    api: Api
+    version: int
+    correlation_id: int
+    client_id: str
+    entity: Any
+    sent: Sent
+
+    def answer(self, responses: Iterable[Response | None]) -> bytes | None:
+        """The frame that goes back; None where nothing does (acks 0)."""
+        values = self.api.answer(self.entity, self.sent, list(responses))
+        if values is None:
+            return None
+        return _response(self.api.key, self.version, self.correlation_id, values)
+
+
+def _response(key: int, version: int, correlation_id: int, values: Any) -> bytes:
+    schema = response_schema(key, version)
+    out = io.BytesIO()
+    write(out, schema.__header_schema__(correlation_id=correlation_id))
+    write(out, make(schema, values))
+    return framed(out.getvalue())
+
+
+class TooNew(Exception):
+    """An ApiVersions request of a version that we do not have: what it is answered with (KIP-511)
+    is in `answer`."""
+
+    def __init__(self, answer: bytes) -> None:
+        super().__init__("ApiVersions of an unknown version")
+        self.answer = answer
+
+
+def arrived(payload: bytes, knows: dict[str, tuple[int, int]]) -> Arrived:
+    """Read one request. `knows` says which versions of which API this broker speaks."""
+    if len(payload) < _START.size:
+        raise Malformed(f"a request of {len(payload)} bytes")
+    key, version, correlation_id = _START.unpack_from(payload)
+    api = apis().get(key)
+    if api is None or api.name not in knows:
+        raise Unsupported(f"API {key}")
+    least, most = knows[api.name]
+    if not least <= version <= most:
+        if key == API_VERSIONS:
+            values = {"error_code": ErrorCode.unsupported_version, "api_keys": ranges_of(knows)}
+            raise TooNew(_response(key, 0, correlation_id, values))
+        raise Unsupported(f"{api.name} version {version}: {least} to {most}")
+    schema = request_schema(key, version)
+    header, offset = read(schema.__header_schema__, payload, 0)
+    entity, _ = read(schema, payload, offset)
+    try:
+        sent = api.arrived(entity, knows)
+    except (ValueError, KeyError, AttributeError) as error:
+        raise Malformed(f"{api.name}: {error}") from None
+    client_id = getattr(header, "client_id", None) or ""
+    return Arrived(api, version, correlation_id, client_id, entity, sent)
+
+
+def request_frame(
+    request: Request, version: int, correlation_id: int, client_id: str, now_ms: int
+) -> bytes:
+    """What a broker or a client of ours writes."""
+    api = api_of(request)
+    schema = request_schema(api.key, version)
+    head = {
+        "request_api_key": api.key,
+        "request_api_version": version,
+        "correlation_id": correlation_id,
+        "client_id": client_id,
+    }
+    out = io.BytesIO()
+    write(out, make(schema.__header_schema__, head))
+    write(out, make(schema, api.ask(request, now_ms)))
+    return framed(out.getvalue())
+
+
+def response_from(payload: bytes, request: Request, version: int) -> tuple[int, Response]:
+    """(correlation id, the response) of what came back."""
+    api = api_of(request)
+    schema = response_schema(api.key, version)
+    header, offset = read(schema.__header_schema__, payload, 0)
+    entity, _ = read(schema, payload, offset)
+    try:
+        return header.correlation_id, api.response(entity, request)
+    except (ValueError, KeyError, IndexError, AttributeError) as error:
+        raise Malformed(f"{api.name}: {error}") from None
+
+
+def api_of(request: Request) -> Api:
+    for api in apis().values():
+        if api.sends is type(request):
+            return api
+    raise AssertionError(f"no API carries {type(request).__name__}")

@@ -1,0 +1,56 @@
+"""Which fetcher a partition belongs to: Kafka's formula, in wrapping 32-bit arithmetic (§5.1)."""
+
+from __future__ import annotations
+
+import ctypes
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emulator.kafka.broker.fetch_state import fetcher_id
+from emulator.trace.values import TopicPartition
+from zk.scala.java_hash import java_hash
+
+TOPICS = st.text(st.sampled_from("abcxyzABC019._-"), min_size=1, max_size=40)
+
+
+def int32(number: int) -> int:
+    return ctypes.c_int32(number).value
+
+
+def java(topic: str, partition: int, fetchers: int) -> int:
+    """Utils.abs(31 * topic.hashCode() + partition) % numFetchers, step by step as the JVM does."""
+    h = 0
+    for letter in topic:
+        h = int32(31 * h + ord(letter))
+    h = int32(int32(31 * h) + partition)
+    return (0 if h == -(2**31) else abs(h)) % fetchers
+
+
+@settings(derandomize=True, deadline=None)
+@given(TOPICS, st.integers(0, 10_000), st.integers(1, 20))
+def test_it_is_kafkas_formula(topic: str, partition: int, fetchers: int) -> None:
+    expected = java(topic, partition, fetchers)
+    assert fetcher_id(TopicPartition(topic, partition), fetchers) == expected
+
+
+def test_some_values_by_hand() -> None:
+    assert [fetcher_id(TopicPartition("a", n), 1000) for n in (0, 5)] == [7, 12]
+
+
+def test_the_smallest_integer_has_the_absolute_value_0() -> None:
+    """This topic's hash is -2^31, and stays it times 31; Utils.abs, unlike Math.abs, makes 0 of
+    it."""
+    topic = "polygenelubricants"
+    assert java_hash(topic) == 2**31, "as an unsigned number"
+    assert fetcher_id(TopicPartition(topic, 0), 7) == 0
+    assert fetcher_id(TopicPartition(topic, 1), 7) == (2**31 - 1) % 7
+
+
+def test_neighbouring_partitions_go_to_neighbouring_fetchers() -> None:
+    ids = [fetcher_id(TopicPartition("a", n), 4) for n in range(8)]
+    assert ids == [3, 0, 1, 2, 3, 0, 1, 2]
+
+
+def test_one_fetcher_takes_all() -> None:
+    assert {fetcher_id(TopicPartition(t, n), 1) for t in ("a", "b") for n in range(9)} == {0}

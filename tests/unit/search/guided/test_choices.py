@@ -1,0 +1,89 @@
+"""The file of a guided match: what it holds, what it must not hold, and when it is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from emulator.conformance.player import script_of
+from emulator.conformance.recording import Recording, read_recording
+from emulator.search.guided.choices import (
+    BadChoices,
+    Choices,
+    choices_of,
+    chosen_run,
+    read_choices,
+    script_from,
+    with_other_latencies,
+    write_choices,
+)
+from emulator.worlds.latency import TABLE, VERSION
+
+RECORDINGS = Path(__file__).parents[3] / "recordings"
+FOLDER = RECORDINGS / "repeats/kafka-2.6.3/random-pauses-6/1"
+RECORDED = sorted(file.parent for file in RECORDINGS.glob("[gk]*/**/recording.jsonl.gz"))
+"""All but those for figures and the repeats."""
+CHOSEN = {(0, "", ""): 2**64 - 1, (3, "broker-1", "net_request"): 5, (3, "broker-1", ""): 6}
+
+
+@pytest.fixture(scope="module")
+def real() -> Recording:
+    return read_recording(FOLDER)
+
+
+@pytest.fixture
+def choices(real: Recording) -> Choices:
+    runs = [chosen_run(9, CHOSEN), chosen_run(10, {})]
+    return choices_of(real, runs, {"0": 1, "3-4": 20})
+
+
+def test_written_and_read_it_is_the_same(choices: Choices, tmp_path: Path) -> None:
+    write_choices(choices, tmp_path / "choices.json")
+    assert read_choices(tmp_path / "choices.json") == choices
+    assert [run.by_stream for run in choices.runs] == [CHOSEN, {}]
+
+
+def test_it_holds_settings_and_stimuli_and_nothing_of_what_happened(
+    choices: Choices, real: Recording
+) -> None:
+    assert {fact["kind"] for fact in choices.stimuli} == {"stimulus"}
+    told = {key for fact in choices.stimuli for key in fact}
+    assert told.isdisjoint({"returned", "controller"})
+
+
+@pytest.mark.parametrize("folder", RECORDED, ids=lambda it: it.name)
+def test_its_script_is_that_of_the_recording(folder: Path) -> None:
+    real = read_recording(folder)
+    assert script_from(choices_of(real, [], {})) == script_of(real)
+
+
+def test_choices_from_other_latencies_are_refused(choices: Choices, tmp_path: Path) -> None:
+    file = tmp_path / "choices.json"
+    write_choices(choices, file)
+    text = file.read_text().replace(f'"latencies": {VERSION}', f'"latencies": {VERSION + 1}')
+    file.write_text(text)
+    with pytest.raises(BadChoices, match=f"version {VERSION + 1}; those here are version"):
+        read_choices(file)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1, 2]", '{"recording": 3}', "\x00"])
+def test_what_is_no_file_of_choices_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "choices.json").write_text(text)
+    with pytest.raises(BadChoices, match=r"choices\.json"):
+        read_choices(tmp_path / "choices.json")
+    with pytest.raises(BadChoices, match="missing"):
+        read_choices(tmp_path / "missing.json")
+
+
+def test_a_rerun_redraws_latencies_and_nothing_else(choices: Choices) -> None:
+    kept = [
+        "boot.propagation", "resume_thread", "resume_scheduler", "zk_reconnect", "zk_tick",
+        "producer_handover", "make_leader", "speed",
+    ]  # fmt: skip
+    redrawn = ["net_request", "net_response", "net_connect", "zk_request", "zk_reply", "zk_watch"]
+    assert set(redrawn) <= set(TABLE)
+    asked = [(3, "broker-1", purpose) for purpose in (*kept, *redrawn)]
+    once, twice = (with_other_latencies(choices.runs[0], asked, nth) for nth in (1, 2))
+    assert {key[2] for key in once if once[key] != CHOSEN.get(key)} == set(redrawn)
+    assert all(once[3, "broker-1", purpose] != twice[3, "broker-1", purpose] for purpose in redrawn)
+    assert json.loads(json.dumps(choices.draws)) == {"0": 1, "3-4": 20}

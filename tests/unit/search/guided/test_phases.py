@@ -1,0 +1,82 @@
+"""The boot's phases, read off recordings: as far as they tell, and inside the declared ranges."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from emulator.conformance.recording import Fact, Recording, read_recording
+from emulator.kernel.rng import Chance, Stream
+from emulator.search.guided.phases import Phase, Phases, boots_of, fitted, phases_of
+from emulator.worlds.latency import TABLE, Latencies
+
+RECORDINGS = Path(__file__).parents[3] / "recordings"
+RANDOM_PAUSES = sorted((RECORDINGS / "repeats/kafka-2.6.3/random-pauses-6").iterdir())
+
+
+def drawn(choices: dict[tuple[int, str, str], int], actor: str, purpose: str) -> int:
+    return Latencies(Chance(0, choices))(f"boot.{purpose}", actor)
+
+
+@pytest.mark.parametrize("folder", RANDOM_PAUSES, ids=lambda folder: folder.name)
+def test_both_tasks_of_a_boot_begin_together_within_what_is_declared(folder: Path) -> None:
+    phases = boots_of(read_recording(folder))
+    told = [p for p in phases if p.expiration_ms is not None and p.propagation_ms is not None]
+    for phase in told:
+        assert phase.expiration_ms is not None
+        assert phase.propagation_ms is not None
+        assert -5 <= phase.propagation_ms - phase.expiration_ms <= 25
+    assert any(p.expiration_ms is not None or p.propagation_ms is not None for p in phases)
+
+
+def test_seeds_are_chosen_whose_draws_come_near() -> None:
+    phase = Phase(2, expiration_ms=-130, propagation_ms=-120)
+    for seed in range(5):
+        choices = fitted(Phases((phase,), 500, None), seed)
+        assert {purpose for _, _, purpose in choices} <= set(TABLE)
+        before = drawn(choices, "broker-2", "replica_manager_to_registration")
+        begin_us = drawn(choices, "broker-2", "replica_manager_startup") - before
+        assert -135_000 <= begin_us <= -129_000
+        apart_us = drawn(choices, "broker-2", "propagation")
+        assert -125_000 <= begin_us + apart_us <= -119_000
+
+
+def test_what_lies_outside_the_declared_range_cannot_be_chosen() -> None:
+    choices = fitted(Phases((Phase(2, -9_000, None),), 500, None), 1)
+    longest = TABLE["boot.replica_manager_to_registration"].warm[-1][1]
+    took = drawn(choices, "broker-2", "replica_manager_to_registration")
+    assert 0.9 * longest < took <= longest
+
+
+def test_a_recording_that_does_not_tell_leaves_the_choice_free() -> None:
+    real = read_recording(RECORDINGS / "kafka-2.6.3" / "shrink-expand")
+    silent = replace(real, events=[fact for fact in real.events if fact["kind"] == "stimulus"])
+    assert [(p.expiration_ms, p.propagation_ms) for p in boots_of(silent)] == [(None, None)] * 3
+    assert fitted(phases_of(silent), 1) == {}
+
+
+def fact(t: int, kind: str, **fields: object) -> Fact:
+    return {"t": t, "kind": kind, **fields}
+
+
+def shrink(t: int) -> Fact:
+    return fact(t, "shrink", broker=1, topic="o", partition=0, from_isr=[1, 2], to_isr=[1])
+
+
+def test_shrinks_after_a_resume_or_after_another_tell_nothing() -> None:
+    registered = fact(-2000, "stimulus", do="registered", broker=1)
+    resumed = fact(9000, "stimulus", do="resume", broker=1)
+    events = [registered, shrink(5900), shrink(5990), resumed, shrink(9020), shrink(15_903)]
+    settings = {"kafka": "2.6.3", "replica.lag.time.max.ms": 2000}
+    (phase,) = boots_of(Recording(settings, events))
+    assert phase.expiration_ms == -100
+
+
+def test_the_ticks_on_which_sessions_expired_are_chosen() -> None:
+    real = read_recording(RECORDINGS / "kafka-2.6.3" / "min-isr")
+    phases = phases_of(real)
+    assert phases.ticked_ms is not None
+    for seed in range(3):
+        chosen = fitted(phases, seed)[0, "zookeeper", "zk_tick"]
+        late_ms = (phases.ticked_ms + Stream(chosen).below(500)) % 500
+        assert late_ms <= 6 or late_ms >= 498

@@ -1,0 +1,55 @@
+"""Where a guided search goes back to, and what it goes on for."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.conformance.compare import Difference, Examined
+from emulator.conformance.criteria import Part
+from emulator.search.guided.guided_run import Leg
+from emulator.search.guided.search import Found, still_missing, stopped_after
+
+
+def leg(number: int, *about: int) -> Leg:
+    return Leg(range(number, number + 1), (1000 * number,), about)
+
+
+LEGS = [leg(0), leg(1), leg(2, 2), leg(3, 3), leg(4, 3), leg(5, 2), leg(6, 1)]
+"""Boot, producers; 2 is paused, 3 is paused and goes on, 2 goes on, 1 is killed."""
+
+
+def test_what_a_broker_does_when_it_goes_on_was_decided_before_it_was_stopped() -> None:
+    assert stopped_after(LEGS, 5) == 1
+    assert stopped_after(LEGS, 4) == 2
+
+
+def test_before_a_first_disturbance_nobody_was_stopped() -> None:
+    assert [stopped_after(LEGS, number) for number in (0, 1, 2, 3, 6)] == [None] * 5
+
+
+def test_at_the_end_there_is_no_stimulus() -> None:
+    assert stopped_after(LEGS, len(LEGS)) is None
+
+
+def lacking(*parts: Part) -> Found:
+    differences = {5: tuple(Difference(*part, 0, (), (), ()) for part in parts)}
+    return Found(1, {}, Examined("seed 1", differences, {}))
+
+
+A, B, C = (5, "a"), (5, "b"), (5, "c")
+
+
+@pytest.mark.parametrize(
+    ("before", "found", "missing"),
+    [
+        (None, [lacking(A, B)], [A, B]),
+        (None, [lacking(A, B), lacking(B, C)], [B]),
+        ([B, C], [lacking(A, B)], [B]),
+        ([C], [lacking(A, B)], []),
+        ([], [lacking(A)], []),
+    ],
+)
+def test_what_is_still_missing_is_what_no_run_has_of_this_search_or_before(
+    before: list[Part] | None, found: list[Found], missing: list[Part]
+) -> None:
+    assert still_missing(before, found) == missing

@@ -1,0 +1,171 @@
+"""The derivation: histories, caches, staleness, attempts and notifications, from traces by hand."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator.trace import events as e
+from emulator.trace.state.timeline import derive
+from emulator.trace.values import LoggedOp, TopicPartition
+from tests.unit.view.traces import P0, STATE, Script
+
+MS = 1000
+
+
+def test_a_write_is_known_to_zookeeper_at_once_and_to_a_broker_with_its_update_metadata() -> None:
+    derived = derive(Script().shrink_and_late_news().events)
+    history = derived.zookeeper[P0]
+    assert [(w.version, w.isr, w.by, w.by_controller) for w in history] == [
+        (0, (1, 2, 3), 3, True),
+        (1, (1, 3), 1, False),
+    ]
+    (stale,) = derived.stale(1, P0)
+    assert (stale.version, stale.missed) == (0, (1,))
+    assert (stale.from_us, stale.to_us) == (5504 * MS, 12512 * MS)
+
+
+def test_a_broker_that_never_hears_of_it_is_stale_to_the_end() -> None:
+    derived = derive(Script().shrink_and_late_news().events)
+    (stale,) = derived.stale(2, P0)
+    assert stale.to_us == derived.end_us
+
+
+def test_a_notification_lives_until_the_controller_deletes_it() -> None:
+    script = Script().shrink_and_late_news()
+    path = "/isr_change_notification/isr_change_0000000000"
+    check = LoggedOp("check", "/controller_epoch", version=2)
+    script.at(12520).add(
+        e.ZkTransaction, 3, 99, "multi", None, None, None, False, (check, LoggedOp("delete", path))
+    )
+    script.at(13000).stimulus("produce_stop")
+    (node,) = derive(script.events).notifications
+    assert (node.by, node.partitions, node.cleared_by) == (1, (P0,), 3)
+    assert (node.from_us, node.to_us) == (12500 * MS, 12520 * MS)
+    assert node.told is not None
+    assert node.told.quiet_ms == 6994
+
+
+def test_an_attempt_ends_as_the_leader_says() -> None:
+    script = Script().shrink_and_late_news()
+    script.at(20000).decides((1, 2, 3), (1, 2), 0)
+    rejected = script.add(e.IsrUpdateRejected, 1, P0, "shrink", 0)
+    first, second = derive(script.events).attempts[P0]
+    assert isinstance(first.ended, e.IsrUpdated)
+    assert second.ended is rejected
+
+
+def test_a_multi_that_failed_changed_nothing() -> None:
+    script = Script()
+    script.at(0).create((1, 2))
+    ops = (LoggedOp("setData", STATE.format(*P0), "{}", 1), LoggedOp("error", code=-103))
+    script.add(e.ZkTransaction, 3, 5, "multi", None, None, None, False, ops)
+    assert [write.version for write in derive(script.events).zookeeper[P0]] == [0]
+
+
+def test_garbage_in_a_state_znode_is_a_version_like_any_other() -> None:
+    script = Script()
+    script.at(0).create((1, 2))
+    script.add(e.ZkTransaction, 0, 5, "setData", STATE.format(*P0), "garbage", 1)
+    _, garbage = derive(script.events).zookeeper[P0]
+    assert (garbage.version, garbage.leader, garbage.isr) == (1, -1, ())
+
+
+def test_a_process_that_starts_anew_has_an_empty_cache() -> None:
+    script = Script().shrink_and_late_news()
+    script.at(15000).stimulus("kill", broker=2)
+    script.at(16000).add(e.BrokerStarting, 2, "2.6")
+    script.at(17000).shows(2, 1, (1, 3))
+    script.at(18000).stimulus("produce_stop")
+    derived = derive(script.events)
+    assert [(s.from_us, s.to_us) for s in derived.stale(2, P0)] == [(5504 * MS, 15000 * MS)]
+    assert derived.shown_at(2, P0, 16500 * MS) is None
+
+
+def test_the_same_entry_again_is_no_news() -> None:
+    script = Script()
+    script.at(0).create((1, 2))
+    script.shows(1, 0, (1, 2))
+    script.at(5).shows(1, 0, (1, 2))
+    assert len(derive(script.events).metadata[1, P0]) == 1
+
+
+def test_who_was_controller_when() -> None:
+    script = Script()
+    script.at(1).add(e.ControllerElected, 3, 1, 1)
+    script.at(5).add(e.ControllerResigned, 3, 1)
+    script.at(8).add(e.ControllerElected, 2, 2, 2)
+    script.at(9).stimulus("produce_stop")
+    derived = derive(script.events)
+    assert [derived.controller_at(t * MS) for t in (0, 1, 5, 8, 9)] == [0, 3, 0, 2, 2]
+
+
+def test_order_of_the_trace_does_not_matter() -> None:
+    events = Script().shrink_and_late_news().events
+    assert derive(reversed(events)).zookeeper == derive(events).zookeeper
+
+
+# -- staleness against brute force -----------------------------------------------------------------
+
+Steps = list[tuple[str, int, int]]
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(("write", "show", "show", "remove", "delete", "restart")),
+        st.integers(1, 2),
+        st.integers(0, 3),
+    ),
+    max_size=40,
+)
+
+
+def played(happens: Steps) -> tuple[Script, dict[int, list[int | None]], list[int | None]]:
+    """The trace; and per instant, what each broker showed and what ZooKeeper had."""
+    script = Script()
+    truth: list[int | None] = []
+    shown: dict[int, list[int | None]] = {1: [], 2: []}
+    now: int | None = None
+    cached: dict[int, int | None] = {1: None, 2: None}
+    for at, (what, broker, back) in enumerate(happens):
+        script.at(at)
+        if what == "write":
+            now = 0 if now is None else now + 1
+            script.create((1,)) if now == 0 else script.write(1, now, (1,))
+        elif what == "show" and now is not None:
+            cached[broker] = max(now - back, 0)
+            script.shows(broker, max(now - back, 0), (1,))
+        elif what == "remove":
+            cached[broker] = None
+            script.add(e.MetadataCacheUpdated, broker, 3, 1, (), (), (P0,))
+        elif what == "delete" and now is not None:
+            now = None
+            script.delete()
+        elif what == "restart":
+            cached[broker] = None
+            script.add(e.BrokerStarting, broker, "2.6")
+        truth.append(now)
+        for one, versions in shown.items():
+            versions.append(cached[one])
+    script.at(len(happens)).stimulus("produce_stop")
+    return script, shown, truth
+
+
+@given(steps)
+def test_stale_is_when_a_cache_shows_another_version_than_zookeeper_has(happens: Steps) -> None:
+    script, shown, truth = played(happens)
+    derived = derive(script.events)
+    for broker, versions in shown.items():
+        spans = derived.stale(broker, P0)
+        for at, (version, now) in enumerate(zip(versions, truth, strict=True)):
+            differs = version is not None and now is not None and version != now
+            inside = [s for s in spans if s.from_us <= at * MS < s.to_us]
+            assert bool(inside) == differs, (broker, at)
+            assert all(s.version == version and now in s.missed for s in inside)
+
+
+def test_partitions_are_told_apart() -> None:
+    script = Script().shrink_and_late_news()
+    other = TopicPartition("orders", 1)
+    script.at(14000).create((2, 3), other)
+    derived = derive(script.events)
+    assert derived.partitions == (P0, other)
+    assert derived.stale(1, other) == []

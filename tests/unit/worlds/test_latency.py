@@ -1,0 +1,80 @@
+"""What is drawn: stage by stage while code is cold, and at the pace of the machine."""
+
+from __future__ import annotations
+
+from emulator.kernel.rng import Chance
+from emulator.worlds.latency import BACKLOG_MAX, TABLE, USUAL_BOOT_US, Latencies, Purpose
+
+EXACTLY = {ms: ((0.0, ms * 1000), (1.0, ms * 1000)) for ms in (1, 5, 30, 1000)}
+STEPS = {
+    "open": Purpose(EXACTLY[1], (1, EXACTLY[30]), (3, EXACTLY[5])),
+    "boot": Purpose(EXACTLY[5], paced=True),
+    "roles": Purpose(EXACTLY[1], (1, EXACTLY[30]), paced=True),
+    "speed": Purpose(((0.0, 1000), (1.0, 1000))),
+}
+
+
+def of(latencies: Latencies, purpose: str, times: int = 1) -> list[int]:
+    return [latencies(purpose, "broker-1") // 1000 for _ in range(times)]
+
+
+def test_cold_code_warms_up_stage_by_stage_in_each_process() -> None:
+    latencies = Latencies(Chance(1), STEPS)
+    assert of(latencies, "open", 5) == [30, 5, 5, 1, 1]
+    latencies.forget("broker-1")
+    assert of(latencies, "open", 2) == [30, 5]
+
+
+def test_a_slow_boot_slows_its_own_steps_in_proportion_and_cold_code_by_the_root() -> None:
+    latencies = Latencies(Chance(1), STEPS)
+    latencies.took_to_boot("broker-1", 4 * USUAL_BOOT_US)
+    assert of(latencies, "boot") == [20]
+    assert of(latencies, "open", 4) == [60, 10, 10, 1]
+    assert latencies("boot", "broker-2") == 5000, "another process boots at its own pace"
+
+
+def test_cold_code_of_a_paced_row_goes_with_the_boot_and_not_with_its_root() -> None:
+    latencies = Latencies(Chance(1), STEPS)
+    latencies.took_to_boot("broker-1", 4 * USUAL_BOOT_US)
+    assert of(latencies, "roles", 2) == [120, 4]
+
+
+def test_every_row_grows_from_0_to_1_and_every_stage_ends_later_than_the_one_before() -> None:
+    for name, row in TABLE.items():
+        for quantiles in (row.warm, *(cold for _, cold in row.cold)):
+            assert [q[0] for q in (quantiles[0], quantiles[-1])] == [0.0, 1.0], name
+            assert list(quantiles) == sorted(quantiles), name
+        stages = [uses for uses, _ in row.cold]
+        assert stages == sorted(set(stages)), name
+
+
+def waking(cost_us: int) -> Latencies:
+    def exactly(us: int) -> Purpose:
+        return Purpose(((0.0, us), (1.0, us)))
+
+    rows = {
+        "resume_window": exactly(10_000),
+        "resume_thread": exactly(500),
+        "resume_network": exactly(50),
+        "resume_scheduler": exactly(200),
+        "resume_backlog": exactly(cost_us),
+        "resume_share": exactly(500),
+    }
+    return Latencies(Chance(1), rows)
+
+
+def test_the_more_has_waited_the_longer_a_resumed_process_is_sluggish_and_its_fetchers_late() -> (
+    None
+):
+    latencies = waking(1000)
+    assert latencies.window("broker-1", 0) == 10_000
+    assert latencies.thread("broker-1", "ReplicaFetcherThread-0-2") == 500
+    assert latencies.window("broker-1", 40) == 50_000
+    assert latencies.thread("broker-1", "ReplicaFetcherThread-0-2") == 500 + 40_000 // 2
+    assert latencies.thread("broker-1", "data-plane-kafka-network-thread-0") == 50
+    assert latencies.thread("broker-1", "kafka-scheduler/isr-expiration") == 200
+
+
+def test_clients_give_up_on_connections_that_waited_too_long() -> None:
+    latencies = waking(1000)
+    assert latencies.window("broker-1", 10 * BACKLOG_MAX) == 10_000 + BACKLOG_MAX * 1000

@@ -1,0 +1,71 @@
+"""What led to what on a real server, told in the order in which threads happen to see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from emulator.kernel.scheduler import Kernel
+from emulator.trace.events import ZkRequest, ZkTransaction
+from emulator.trace.sink import Sink
+from emulator.worlds.live_causality import Flight, LiveCauses
+from emulator.worlds.zk_observer import TracingObserver
+from tests.unit.kernel.stage import Stage
+from zk.ops import SetData, Transaction
+
+BROKERS_WRITE = SetData("/a", b"1", 0)
+ITS_TRANSACTION = Transaction(7, 0xB1, "setData", "/a", data=b"1", version=1)
+
+
+class Wire:
+    """A broker's tap: what has passed it is told when the causes are told, or when asked for."""
+
+    def __init__(self, kernel: Kernel, clients: dict[int, str]) -> None:
+        self.asked = 0
+        self.behind: list[Callable[[], None]] = []
+        observer = TracingObserver(kernel, lambda number: clients.get(number, ""))
+        self.causes = LiveCauses(
+            kernel, observer, lambda number: clients.get(number, ""), self._catch_up
+        )
+
+    def passes(self, request: SetData) -> Flight:
+        flight = self.causes.submitted("broker-1", request)
+        self.behind.append(lambda: self.causes.on_request(0, "broker-1", request))
+        return flight
+
+    def _catch_up(self) -> None:
+        self.asked += 1
+        while self.behind:
+            self.behind.pop(0)()
+
+
+def kinds_and_causes(sink: Sink) -> list[tuple[type, int, int]]:
+    return [(type(event), event.seq, event.cause) for event in sink.events]
+
+
+def test_a_transaction_whose_request_was_told_is_because_of_it() -> None:
+    stage = Stage()
+    wire = Wire(stage.kernel, {0xB1: "broker-1"})
+    wire.passes(BROKERS_WRITE)
+    wire.behind.pop()()
+    wire.causes.on_transaction(0, ITS_TRANSACTION)
+    assert kinds_and_causes(stage.sink) == [(ZkRequest, 0, -1), (ZkTransaction, 1, 0)]
+    assert wire.asked == 0
+
+
+def test_a_transaction_that_is_seen_before_its_request_waits_for_it() -> None:
+    """The tap passes bytes on first and reads them behind; a log is read by whom it pleases."""
+    stage = Stage()
+    wire = Wire(stage.kernel, {0xB1: "broker-1"})
+    flight = wire.passes(BROKERS_WRITE)
+    wire.causes.on_transaction(0, ITS_TRANSACTION)
+    assert kinds_and_causes(stage.sink) == [(ZkRequest, 0, -1), (ZkTransaction, 1, 0)]
+    assert (flight.passed, flight.applied) == (0, 1)
+
+
+def test_nobody_is_asked_about_the_transaction_of_a_stranger() -> None:
+    stage = Stage()
+    wire = Wire(stage.kernel, {})
+    wire.passes(BROKERS_WRITE)
+    wire.causes.on_transaction(0, ITS_TRANSACTION)
+    assert kinds_and_causes(stage.sink) == [(ZkTransaction, 0, -1)]
+    assert wire.asked == 0

@@ -1,0 +1,35 @@
+"""This machine as the place of a run's brokers."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emulator.worlds.processes.local_site import LocalSite
+from tests.sim.shipped_runs import scenario
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[LocalSite]:
+    made = LocalSite(scenario("shrink-and-expand"), tmp_path / "zookeeper", tmp_path)
+    yield made
+    made.close()
+
+
+def test_a_brokers_port_is_its_own_and_nobody_elses(site: LocalSite) -> None:
+    """Also while it is not there: who asks for any port, or for this one, does not get it."""
+    where = site.told(1)
+    with socket.create_server(where), socket.create_connection(where):
+        pass
+    with socket.socket() as stranger, pytest.raises(OSError, match="in use"):
+        stranger.bind(where)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(where)
+
+
+def test_each_broker_has_another_one(site: LocalSite) -> None:
+    assert len({site.told(broker) for broker in (1, 2, 3)}) == 3
+    assert all(site.reached(broker) == site.told(broker) for broker in (1, 2, 3))

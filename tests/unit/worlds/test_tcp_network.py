@@ -1,0 +1,215 @@
+"""Kafka's protocol on a socket: who speaks it is served, who does not is closed with a reason, and
+nobody else notices."""
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emulator.kafka.profiles.base import profiles
+from emulator.kafka.protocol.messages import (
+    MetadataRequest,
+    MetadataResponse,
+    ProducePartition,
+    ProduceRequest,
+    Request,
+)
+from emulator.kafka.protocol.transport import Disconnected, ServerConnection
+from emulator.trace.sink import Sink
+from emulator.trace.values import TopicPartition
+from emulator.worlds.clients.blocking_client import Unreachable, ask
+from emulator.worlds.live_clock import LiveClock, LiveKernel
+from emulator.worlds.network.cause_links import CauseLinks
+from emulator.worlds.network.memory import Listener
+from emulator.worlds.network.tcp import TcpNetwork
+from emulator.worlds.wire.frames import request_frame
+from emulator.worlds.wire.records import filled
+
+ANSWER = MetadataResponse((), 7, (), 9)
+
+
+class Served:
+    """A kernel on a thread of its own, with one listener that answers Metadata."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+        self.asked: list[Request] = []
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+        assert self._ready.wait(10)
+
+    def _run(self) -> None:
+        self.clock = LiveClock()
+        self.kernel = LiveKernel(Sink(), self.clock)
+        links = CauseLinks(None, lambda: 0)
+        self.network = TcpNetwork(
+            self.kernel, self.clock, profiles()["2.6"], links, self.reasons.append
+        )
+        process = self.kernel.process("broker-1")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        listener = Listener(process, 2, self._receive)
+        self.network.listen("127.0.0.1", self.port, self.port, listener)
+        self._ready.set()
+        self.kernel.run()
+
+    def _receive(self, request: Request, connection: ServerConnection) -> None:
+        self.asked.append(request)
+        if isinstance(request, ProduceRequest):
+            connection.hang_up()
+        else:
+            connection.respond(ANSWER)
+
+    def on_kernel(self, body: Any) -> Any:
+        """What a coroutine comes to, run as a thread of the kernel."""
+        done, found = threading.Event(), []
+
+        async def run() -> None:
+            try:
+                found.append(await body(self.network))
+            except Disconnected as error:
+                found.append(error)
+            done.set()
+
+        self.clock.put(lambda: self.kernel.process("client").spawn("client", run()) and None)
+        assert done.wait(10)
+        return found[0]
+
+    def close(self) -> None:
+        self.clock.put(self.kernel.stop)
+        self._thread.join()
+        self.network.close()
+        self.kernel.close()
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    server = Served()
+    yield server
+    server.close()
+
+
+def asks(served: Served) -> object:
+    return ask(("127.0.0.1", served.port), MetadataRequest(), 10)
+
+
+def rest_of(served: Served, data: bytes) -> bytes:
+    """What comes back until the connection is over, when nothing more is sent."""
+    with socket.create_connection(("127.0.0.1", served.port), 10) as stranger:
+        received = b""
+        try:
+            stranger.sendall(data)
+            stranger.shutdown(socket.SHUT_WR)
+            while more := stranger.recv(1 << 16):
+                received += more
+        except ConnectionError:
+            pass
+    return received
+
+
+def test_who_asks_is_answered(served: Served) -> None:
+    assert asks(served) == ANSWER
+
+
+FRAME = request_frame(MetadataRequest(), 9, 1, "c", 0)
+HOSTILE = st.one_of(
+    st.binary(max_size=64),
+    st.integers(0, len(FRAME) - 1).map(lambda n: FRAME[:n]),
+    st.integers(-(1 << 31), (1 << 31) - 1).map(lambda n: struct.pack(">i", n) + FRAME[4:]),
+    st.binary(max_size=64).map(lambda b: struct.pack(">i", len(b)) + b),
+    st.tuples(st.integers(4, len(FRAME) - 1), st.integers(0, 255)).map(
+        lambda at: FRAME[: at[0]] + bytes([at[1]]) + FRAME[at[0] + 1 :]
+    ),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=HOSTILE)
+def test_whatever_a_stranger_sends_the_others_are_served(served: Served, data: bytes) -> None:
+    """Random bytes, cut frames, any length up to 2 GB, one byte wrong."""
+    rest_of(served, data)
+    assert asks(served) == ANSWER
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"\x7f\xff\xff\xff", "a frame of 2147483647 bytes"),
+        (b"\xff\xff\xff\xff", "a frame of -1 bytes"),
+        (b"\0\0\0\2\0\0", "a request of 2 bytes"),
+        (b"\0\0\0\x0a\x03\xe7\0\0\0\0\0\1\xff\xff", "API 999"),
+        (b"GET / HTTP/1.1\r\n\r\n", "a frame of 1195725856 bytes"),
+    ],
+)
+def test_a_stranger_is_closed_with_a_reason(served: Served, data: bytes, why: str) -> None:
+    before = len(served.reasons)
+    assert rest_of(served, data) == b""
+    asks(served)
+    assert any(why in reason for reason in served.reasons[before:])
+
+
+def test_an_array_of_2_gb_is_cut_short_before_anything_is_kept_for_it(served: Served) -> None:
+    """Metadata version 1, of 2,147,483,647 topics; the frame has none of them."""
+    body = struct.pack(">hhih", 3, 1, 1, -1) + struct.pack(">i", 0x7FFFFFFF)
+    before = len(served.reasons)
+    assert rest_of(served, struct.pack(">i", len(body)) + body) == b""
+    assert asks(served) == ANSWER
+    assert len(served.reasons) == before + 1
+
+
+def test_a_produce_with_acks_0_that_fails_closes_its_connection(served: Served) -> None:
+    """What was sent behind it is not served."""
+    data = filled(1, 100, 0)
+    wanted = ProducePartition(TopicPartition("t", 0), 1, len(data), data)
+    produce = request_frame(ProduceRequest(0, 1000, (wanted,)), 8, 1, "c", 0)
+    asked = len(served.asked)
+    assert rest_of(served, produce + FRAME) == b""
+    assert asks(served) == ANSWER
+    assert [type(one) for one in served.asked[asked:]] == [ProduceRequest, MetadataRequest]
+    assert served.reasons[-1] == "connection of c closed: a Produce with acks 0 failed"
+
+
+def test_requests_of_one_connection_are_served_one_after_the_other(served: Served) -> None:
+    """All three were sent at once; the answers come in order."""
+    frames = b"".join(request_frame(MetadataRequest(), 9, n, "c", 0) for n in (5, 6, 7))
+    received, numbers = rest_of(served, frames), []
+    while received:
+        (length,) = struct.unpack(">i", received[:4])
+        numbers.append(struct.unpack(">i", received[4:8])[0])
+        received = received[4 + length :]
+    assert numbers == [5, 6, 7]
+
+
+def test_a_broker_asks_another(served: Served) -> None:
+    async def body(network: TcpNetwork) -> object:
+        connection = await network.connect("c", "127.0.0.1", served.port, 1000)
+        return [await connection.send(MetadataRequest((name,)), 1000) for name in ("a", "b")]
+
+    assert served.on_kernel(body) == [ANSWER, ANSWER]
+    assert served.asked[-2:] == [MetadataRequest(("a",)), MetadataRequest(("b",))]
+
+
+def test_who_is_not_there_is_disconnected(served: Served) -> None:
+    async def body(network: TcpNetwork) -> object:
+        return await network.connect("c", "127.0.0.1", 1, 1000)
+
+    assert isinstance(served.on_kernel(body), Disconnected)
+    with pytest.raises(Unreachable):
+        ask(("127.0.0.1", 1), MetadataRequest(), 1)
+
+
+def test_an_answer_that_does_not_come_in_time_closes_the_connection(served: Served) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+
+        async def body(network: TcpNetwork) -> object:
+            port = silent.getsockname()[1]
+            connection = await network.connect("c", "127.0.0.1", port, 1000)
+            return await connection.send(MetadataRequest(), 20)
+
+        assert isinstance(served.on_kernel(body), Disconnected)

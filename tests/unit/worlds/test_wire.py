@@ -1,0 +1,416 @@
+"""Kafka's binary protocol: what we write is read by kio's own readers and by kafka-python, and what
+we read back is what we meant, in every version that a profile speaks."""
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kafka.record import MemoryRecords, MemoryRecordsBuilder
+from kio.index import load_response_schema
+from kio.records.readers import read_batch
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader, entity_writer
+
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.model.offset_log import Batch
+from emulator.kafka.profiles.base import profiles
+from emulator.kafka.protocol.messages import (
+    AdminResponse,
+    AlterConfigsRequest,
+    AlteredIsr,
+    AlterIsrPartition,
+    AlterIsrRequest,
+    AlterIsrResponse,
+    AlterPartitionReassignmentsRequest,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+    EpochEndOffset,
+    EpochQuery,
+    FetchedPartition,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    LiveBroker,
+    MetadataRequest,
+    MetadataResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+    ProducedPartition,
+    ProducePartition,
+    ProduceRequest,
+    ProduceResponse,
+    Request,
+    Response,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from emulator.trace.values import PartitionState, TopicPartition
+from emulator.worlds.wire.api import spoken
+from emulator.worlds.wire.errors import Malformed, Unsupported
+from emulator.worlds.wire.frames import (
+    MAX_FRAME,
+    TooNew,
+    api_of,
+    arrived,
+    length_of,
+    request_frame,
+    response_from,
+)
+from emulator.worlds.wire.records import filled, produced, read_batches, write_batches
+
+ORDERS = TopicPartition("orders", 0)
+PAYMENTS = TopicPartition("payments", 3)
+STATE = PartitionState(ORDERS, 5, 1, 7, (1, 3), 9, (1, 2, 3))
+FULL = PartitionState(PAYMENTS, 5, 2, 1, (2,), 0, (2, 3), (3,), (1,), is_new=True)
+LIVE = (LiveBroker(1, "b1", 9092), LiveBroker(2, "b2", 9093))
+BATCH = Batch(4, 6, len(filled(2, 300, 0)), 7, filled(2, 300, 0))
+STORED = Batch(4, 6, BATCH.size, 7, write_batches([BATCH]))
+NONE = Errors.NONE
+
+EXCHANGES: list[tuple[Request, Response]] = [
+    (
+        FetchRequest(
+            2, 500, 1, 100, 11, 3, (FetchPartition(ORDERS, 7, 4, 0, 1 << 20),), (PAYMENTS,)
+        ),
+        FetchResponse(
+            NONE,
+            11,
+            (
+                FetchedPartition(ORDERS, NONE, 4, 0, (STORED,)),
+                FetchedPartition(PAYMENTS, Errors.NOT_LEADER_OR_FOLLOWER, -1, -1, ()),
+            ),
+        ),
+    ),
+    (
+        ProduceRequest(-1, 1000, (ProducePartition(ORDERS, 2, BATCH.size, BATCH.data),)),
+        ProduceResponse((ProducedPartition(ORDERS, Errors.NOT_ENOUGH_REPLICAS, -1),)),
+    ),
+    (ListOffsetsRequest(2, ORDERS, 7, earliest=True), ListOffsetsResponse(NONE, 12)),
+    (
+        OffsetsForLeaderEpochRequest(2, (EpochQuery(ORDERS, 7, 6),)),
+        OffsetsForLeaderEpochResponse((EpochEndOffset(ORDERS, NONE, 6, 40),)),
+    ),
+    (
+        LeaderAndIsrRequest(1, 5, 99, (STATE, FULL), LIVE),
+        LeaderAndIsrResponse(NONE, ((ORDERS, NONE), (PAYMENTS, Errors.KAFKA_STORAGE_ERROR))),
+    ),
+    (
+        UpdateMetadataRequest(1, 5, 99, (STATE, FULL), LIVE),
+        UpdateMetadataResponse(Errors.STALE_BROKER_EPOCH),
+    ),
+    (
+        StopReplicaRequest(1, 5, 99, (StopReplicaPartition(ORDERS, 7, delete=True),)),
+        StopReplicaResponse(NONE, ((ORDERS, Errors.FENCED_LEADER_EPOCH),)),
+    ),
+    (ControlledShutdownRequest(2, 99), ControlledShutdownResponse(NONE, (ORDERS, PAYMENTS))),
+    (
+        AlterIsrRequest(2, 99, (AlterIsrPartition(ORDERS, 7, (1, 2), 9),)),
+        AlterIsrResponse(NONE, (AlteredIsr(ORDERS, NONE, 1, 7, (1, 2), 10),)),
+    ),
+    (MetadataRequest(("orders",)), MetadataResponse(LIVE, 2, (STATE,), 9)),
+    (
+        CreateTopicsRequest("orders", ((1, 2), (2, 3)), (("min.insync.replicas", "2"),)),
+        AdminResponse(Errors.TOPIC_ALREADY_EXISTS),
+    ),
+    (CreatePartitionsRequest("orders", ((3, 1),), count=3), AdminResponse(NONE)),
+    (DeleteTopicsRequest("orders"), AdminResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION)),
+    (ElectLeadersRequest((ORDERS,)), AdminResponse(NONE, partitions=((ORDERS, NONE),))),
+    (
+        AlterConfigsRequest("topics", "orders", (("flush.messages", "1"),), ("retention.ms",)),
+        AdminResponse(NONE),
+    ),
+    (
+        AlterPartitionReassignmentsRequest(((ORDERS, (1, 2)), (PAYMENTS, None))),
+        AdminResponse(NONE, partitions=((ORDERS, NONE), (PAYMENTS, NONE))),
+    ),
+]
+
+
+def _spoken() -> Iterator[tuple[str, Request, Response, int]]:
+    """Each exchange in each version of each profile."""
+    for profile in ("1.0", "1.1", "2.1", "2.4", "2.6", "2.7"):
+        knows = spoken(profiles()[profile])
+        for request, response in EXCHANGES:
+            name = api_of(request).name
+            least, most = knows.get(name, (1, 0))
+            for version in range(least, most + 1):
+                yield profile, request, response, version
+
+
+@pytest.mark.parametrize("profile", ["1.0", "1.1", "2.1", "2.4", "2.6", "2.7"])
+def test_requests_and_answers_survive_the_wire_in_every_version(profile: str) -> None:
+    """In the newest version of a profile as they were, but for what that version does not say; in
+    older ones they are read without complaint."""
+    knows = spoken(profiles()[profile])
+    for name, request, response, version in _spoken():
+        if name != profile:
+            continue
+        frame = request_frame(request, version, 41, "broker-2-fetcher-0", 0)
+        assert length_of(frame[:4]) == len(frame) - 4
+        read = arrived(frame[4:], knows)
+        assert (read.correlation_id, read.version) == (41, version)
+        answer = read.answer([response])
+        assert answer is not None
+        number, back = response_from(answer[4:], request, version)
+        assert number == 41
+        assert type(back) is type(response)
+
+
+@pytest.mark.parametrize("request_response", EXCHANGES, ids=lambda e: type(e[0]).__name__)
+def test_the_newest_version_says_everything(request_response: tuple[Request, Response]) -> None:
+    request, response = request_response
+    knows = spoken(profiles()["2.7" if isinstance(request, AlterIsrRequest) else "2.6"])
+    version = knows[api_of(request).name][1]
+    frame = request_frame(request, version, 1, "c", 0)
+    read = arrived(frame[4:], knows)
+    assert _told(read.sent.requests) == _told((request,))
+    answer = read.answer([response])
+    assert answer is not None
+    assert _of_interest(response_from(answer[4:], request, version)[1]) == _of_interest(response)
+
+
+def _told(requests: tuple[Request, ...]) -> list[object]:
+    """A controller's requests say of a state only what concerns their receivers."""
+    return [
+        [(s.partition, s.leader, s.leader_epoch, s.isr, s.zk_version, s.replicas) for s in r.states]
+        if isinstance(r, LeaderAndIsrRequest | UpdateMetadataRequest)
+        else r
+        for r in requests
+    ]
+
+
+def _of_interest(response: Response) -> object:
+    """Admin clients of ours want the error alone; Metadata carries no ZooKeeper versions."""
+    if isinstance(response, AdminResponse):
+        return response.error
+    if isinstance(response, MetadataResponse):
+        states = [(s.partition, s.leader, s.isr, s.replicas) for s in response.partitions]
+        return response.brokers, response.controller_id, states
+    return response
+
+
+def test_kio_reads_what_we_write_and_writes_what_we_read() -> None:
+    """Our reader goes over kio's schemas by itself; kio's own is the oracle, byte for byte."""
+    for _, request, _, version in _spoken():
+        frame = request_frame(request, version, 7, "client", 0)
+        read = arrived(frame[4:], spoken(profiles()["2.7"]))
+        schema = type(read.entity)
+        header, size = entity_reader(schema.__header_schema__)(frame, 4)
+        theirs, body = entity_reader(schema)(frame, 4 + size)
+        assert theirs == read.entity
+        assert 4 + size + body == len(frame)
+        out = io.BytesIO()
+        entity_writer(type(header))(out, header)
+        entity_writer(schema)(out, read.entity)
+        assert out.getvalue() == frame[4:]
+
+
+def test_a_tagged_field_that_nobody_knows_is_passed_over() -> None:
+    """librdkafka 2.16 asks for all topics with a null array of four bytes where one is meant; what
+    follows reads as a tagged field, which Kafka passes over."""
+    request = bytes.fromhex("0003000900000003000772646b61666b61000000000001000000")
+    read = arrived(request, spoken(profiles()["2.6"]))
+    assert read.sent.requests == (MetadataRequest(),)
+    assert read.client_id == "rdkafka"
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+def test_an_unknown_version_of_api_versions_is_answered_in_version_0() -> None:
+    """KIP-511: a newer client learns what there is."""
+    with pytest.raises(TooNew) as told:
+        arrived(bytes.fromhex("0012 7fff 00000009 0001 63".replace(" ", "")), spoken(_2_6))
+    frame = told.value.answer
+    assert frame[4:8] == (9).to_bytes(4, "big")
+    assert frame[8:10] == (35).to_bytes(2, "big")
+
+
+_2_6 = profiles()["2.6"]
+
+
+@pytest.mark.parametrize(
+    ("request_hex", "why"),
+    [
+        ("0001", "a request of 2 bytes"),
+        ("03e7 0000 00000001", "API 999"),
+        ("0000 0002 00000001", "Produce version 2: 3 to 8"),
+        ("0038 0000 00000001", "API 56"),
+        ("0003 0001 00000001 ffff 7fffffff", "an array of 2147483647 in 0 bytes"),
+        ("0001 000b 00000001 ffff 00000001", "BufferUnderflow"),
+    ],
+)
+def test_what_is_no_request_is_refused_with_a_reason(request_hex: str, why: str) -> None:
+    with pytest.raises(Malformed, match=why):
+        arrived(bytes.fromhex(request_hex.replace(" ", "")), spoken(_2_6))
+
+
+def test_a_consumer_group_is_refused_with_a_reason() -> None:
+    """FindCoordinator version 3 for a group `g`; kio reads the answer."""
+    asked = bytes.fromhex("000a 0003 00000001 0001 63 00 02 67 00 00".replace(" ", ""))
+    read = arrived(asked, spoken(_2_6))
+    assert read.sent.requests == ()
+    answer = read.answer([])
+    assert answer is not None
+    told, _ = entity_reader(load_response_schema(10, 3))(answer, 9)
+    assert told.error_code == ErrorCode.invalid_request
+    assert "consumer groups" in told.error_message
+
+
+def test_frames_are_capped() -> None:
+    with pytest.raises(Malformed, match=f"{MAX_FRAME} at most"):
+        length_of((1 << 31).__sub__(1).to_bytes(4, "big"))
+    with pytest.raises(Malformed, match="-1 bytes"):
+        length_of(b"\xff\xff\xff\xff")
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=200), st.sampled_from(range(58)), st.integers(0, 12))
+def test_whatever_comes_is_a_request_or_malformed(data: bytes, key: int, version: int) -> None:
+    """Nothing else ever comes out of the reader."""
+    head = key.to_bytes(2, "big") + version.to_bytes(2, "big") + b"\0\0\0\1\0\1c"
+    try:
+        arrived(head + data, spoken(_2_6))
+    except (Malformed, Unsupported, TooNew):
+        pass
+
+
+@pytest.mark.parametrize("topic", ["", "..", "a/b", "../../b", "a\0b", "é", "x" * 250])
+def test_what_is_no_topic_makes_no_folder(topic: str) -> None:
+    """A stranger that plays the controller is closed with a reason; so with partition -1."""
+    for named in (TopicPartition(topic, 0), TopicPartition("orders", -1)):
+        state = PartitionState(named, 5, 1, 7, (1,), 9, (1,))
+        stop = StopReplicaPartition(named, 7, delete=True)
+        for request in (
+            LeaderAndIsrRequest(1, 5, 99, (state,), LIVE),
+            UpdateMetadataRequest(1, 5, 99, (state,), LIVE),
+            StopReplicaRequest(1, 5, 99, (stop,)),
+        ):
+            for version in range(1, 4):
+                frame = request_frame(request, version, 1, "c", 0)
+                with pytest.raises(Malformed, match=r"Topic name|partition -1"):
+                    arrived(frame[4:], spoken(_2_6))
+
+
+FRAMES = [
+    (request_frame(request, version, 1, "c", 0)[4:], profile)
+    for profile, request, _, version in _spoken()
+]
+STRIKES = st.lists(
+    st.tuples(
+        st.integers(8, 400),
+        st.one_of(
+            st.sampled_from([b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x80\0\0\0", b"\xff" * 8]),
+            st.binary(min_size=1, max_size=4),
+            st.none(),
+        ),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+def garbled(data: bytes, strikes: list[tuple[int, bytes | None]]) -> bytes:
+    """With these bytes at these places; None: cut off there."""
+    for at, bytes_ in strikes:
+        at = min(at, len(data))
+        data = data[:at] if bytes_ is None else data[:at] + bytes_ + data[at + len(bytes_) :]
+    return data
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.sampled_from(FRAMES), STRIKES)
+def test_a_request_with_wrong_bytes_in_it_is_a_request_or_malformed(
+    frame: tuple[bytes, str], strikes: list[tuple[int, bytes | None]]
+) -> None:
+    """Of every API in every version; other numbers and lengths, and what is cut off."""
+    data, profile = frame
+    try:
+        arrived(garbled(data, strikes), spoken(profiles()[profile]))
+    except (Malformed, Unsupported, TooNew):
+        pass
+
+
+# -- record batches --------------------------------------------------------------------------------
+
+
+def test_kio_and_kafka_python_read_our_batches() -> None:
+    data = filled(3, 400, 1_700_000_000_000)
+    batch, _ = read_batch(data, 0)
+    assert [record.offset for record in batch.records] == [0, 1, 2]
+    (theirs,) = _read_by_kafka_python(data)
+    assert len(list(theirs)) == 3
+    assert len(data) == pytest.approx(400, abs=20)
+
+
+def _read_by_kafka_python(data: bytes) -> list[Any]:
+    records, found = MemoryRecords(data), []
+    while records.has_next():
+        batch = records.next_batch()
+        assert batch.validate_crc()
+        found.append(batch)
+    return found
+
+
+def test_a_batch_gets_its_leaders_offset_and_epoch_and_keeps_its_checksum() -> None:
+    builder = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=10_000)
+    for n in range(4):
+        builder.append(timestamp=n, key=None, value=b"v%d" % n)
+    builder.close()
+    sent = bytes(builder.buffer())
+    assert produced(sent) == (4, len(sent))
+    stored = write_batches([Batch(70, 74, len(sent), 6, sent)])
+    (batch,) = read_batches(stored)
+    assert (batch.base_offset, batch.next_offset, batch.leader_epoch) == (70, 74, 6)
+    (theirs,) = _read_by_kafka_python(stored)
+    assert [(r.offset, r.value) for r in theirs] == [(70 + n, b"v%d" % n) for n in range(4)]
+
+
+def test_a_produce_request_without_a_whole_batch_is_refused_partition_by_partition() -> None:
+    good, bad = BATCH.data, BATCH.data[:-1] + b"\xff"
+    wanted = (
+        ProducePartition(ORDERS, 2, len(good), good),
+        ProducePartition(PAYMENTS, 2, len(bad), bad),
+    )
+    frame = request_frame(ProduceRequest(1, 1000, wanted), 8, 1, "p", 0)
+    read = arrived(frame[4:], spoken(_2_6))
+    (request,) = read.sent.requests
+    assert isinstance(request, ProduceRequest)
+    assert [p.partition for p in request.partitions] == [ORDERS]
+    answer = read.answer([ProduceResponse((ProducedPartition(ORDERS, NONE, 4),))])
+    assert answer is not None
+    _, back = response_from(answer[4:], request, 8)
+    assert isinstance(back, ProduceResponse)
+    assert {p.partition: p.error for p in back.partitions} == {
+        ORDERS: NONE,
+        PAYMENTS: Errors.CORRUPT_MESSAGE,
+    }
+
+
+def test_half_a_batch_at_the_end_is_left_out_and_a_wrong_checksum_is_noticed() -> None:
+    whole = write_batches([BATCH, Batch(6, 8, BATCH.size, 7, BATCH.data)])
+    assert [b.base_offset for b in read_batches(whole[:-1])] == [4]
+    broken = whole[:-1] + bytes([whole[-1] ^ 1])
+    with pytest.raises(Malformed, match="checksum of the batch at 6"):
+        list(read_batches(broken))
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=300))
+def test_no_bytes_are_a_batch_by_accident(data: bytes) -> None:
+    with pytest.raises(Malformed):
+        produced(data)

@@ -1,0 +1,1 @@
+"""Generators of documents, benchmarks and mutants: nothing that users run."""

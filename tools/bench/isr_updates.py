@@ -1,0 +1,191 @@
+"""ISR updates through the whole live path, against what plain kazoo does on the same server.
+
+The path: a leader's thread, the partition's write lock, Kafka's conditional update, the session,
+the tap that reads along, the server, its log read back, the trace.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from statistics import median
+
+from emulator.kafka.broker.partition import Partition
+from emulator.scenario.actions.clients import Send
+from emulator.scenario.actions.pause import Pause, Resume
+from emulator.trace.events import IsrUpdated, IsrUpdateStarted
+from tools.bench.figures import Figure
+from tools.bench.live_cluster import LiveCluster, live_cluster, plain_kazoo
+
+LEAST = 0.5
+UPDATES = 2_000
+TURNS = 5
+"""One after the other, the median of each: a hiccup of the machine, or its luck, is in one turn."""
+
+PARTITIONS = 400
+PAUSE_IN_A_PASS_US = 100_000
+STATE = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2]}'
+
+MANY_IN_FLIGHT = """\
+cluster:
+  brokers: 2
+  config:
+    replica.lag.time.max.ms: 600000
+    zookeeper.session.timeout.ms: 60000
+    zookeeper.max.in.flight.requests: {in_flight}
+topics: {{orders: {{partitions: [{partitions}]}}}}
+run: 1min
+"""
+ONE_AFTER_THE_OTHER = """\
+cluster:
+  brokers: 2
+  config: {{replica.lag.time.max.ms: 2000, zookeeper.session.timeout.ms: 60000}}
+topics: {{orders: {{partitions: [{partitions}]}}}}
+run: 1min
+"""
+
+
+def replicas(partitions: int) -> str:
+    """All led by broker 1."""
+    return ", ".join(["[1, 2]"] * partitions)
+
+
+# ---- many in flight ------------------------------------------------------------------------------
+
+
+def many_in_flight(in_flight: int) -> Figure:
+    text = MANY_IN_FLIGHT.format(in_flight=in_flight, partitions=replicas(in_flight))
+    with live_cluster(text) as cluster:
+        cluster.apply_due(1)
+        cluster.until(lambda: _led(cluster, in_flight))
+        Pause(2).apply(cluster.world.cluster)  # nobody fetches: what is measured is alone
+        turns = [
+            (_rate_of_updates(cluster, in_flight), _rate_of_set_async(cluster, in_flight))
+            for _ in range(TURNS)
+        ]
+    ours, raw = (median(rates) for rates in zip(*turns, strict=True))
+    scope = (
+        f"1 broker, {in_flight} partitions, {in_flight} requests in flight, {UPDATES} updates, "
+        "traced, through a tap, server's log read back"
+    )
+    return Figure(
+        what="ISR updates, many at a time",
+        value=ours,
+        unit="/s",
+        scope=scope,
+        against="kazoo set_async",
+        of=raw,
+        least=LEAST,
+    )
+
+
+def _led(cluster: LiveCluster, partitions: int) -> bool:
+    return len(cluster.led_by(1)) == partitions
+
+
+def _rate_of_updates(cluster: LiveCluster, in_flight: int) -> float:
+    """Each partition in a thread of its own, one ISR after the other."""
+    left = in_flight
+    process = cluster.world.cluster.brokers[1].context.process
+
+    async def change_again_and_again(partition: Partition) -> None:
+        nonlocal left
+        for _ in range(UPDATES // in_flight):
+            await partition.lock.acquire_write()
+            try:
+                shrink = len(partition.isr) == 2
+                change, isr = ("shrink", (1,)) if shrink else ("expand", (1, 2))
+                await partition._update_isr(change, isr, ())
+            finally:
+                partition.lock.release_write()
+        left -= 1
+        if not left:
+            cluster.kernel.stop()
+
+    for number, partition in enumerate(cluster.led_by(1)):
+        process.spawn(f"bench-{number}", change_again_and_again(partition))
+    began, before = time.perf_counter(), cluster.count[IsrUpdated]
+    while left:
+        cluster.kernel.run(cluster.kernel.now + 60_000_000)
+    took = time.perf_counter() - began
+    return (cluster.count[IsrUpdated] - before) / took
+
+
+def _rate_of_set_async(cluster: LiveCluster, in_flight: int) -> float:
+    """As many chains of writes, each sent when the one before it was answered."""
+    done, lock, counts = threading.Event(), threading.Lock(), {"left": in_flight}
+    with plain_kazoo(cluster.world) as client:
+        names = [client.create("/raw-", STATE, sequence=True) for _ in range(in_flight)]
+
+        def send(path: str, left: int, version: int) -> None:
+            answer = client.set_async(path, STATE, version)
+            answer.rawlink(lambda result: answered(path, left - 1, result.get().version))
+
+        def answered(path: str, left: int, version: int) -> None:
+            if left:
+                send(path, left, version)
+                return
+            with lock:
+                counts["left"] -= 1
+                if not counts["left"]:
+                    done.set()
+
+        began = time.perf_counter()
+        for path in names:
+            send(path, UPDATES // in_flight, 0)
+        assert done.wait(60)
+        return UPDATES // in_flight * in_flight / (time.perf_counter() - began)
+
+
+# ---- one after the other -------------------------------------------------------------------------
+
+
+def shrink_pass() -> Figure:
+    """One run of isr-expiration: many partitions lose their follower."""
+    text = ONE_AFTER_THE_OTHER.format(partitions=replicas(PARTITIONS))
+    with live_cluster(text) as cluster:
+        cluster.apply_due(1)
+        cluster.until(lambda: _led(cluster, PARTITIONS))
+        turns = [(_one_pass(cluster), _rate_of_set(cluster)) for _ in range(TURNS)]
+    ours, raw = (median(rates) for rates in zip(*turns, strict=True))
+    return Figure(
+        what="a broker's serial shrink pass",
+        value=ours,
+        unit="/s",
+        scope=f"1 leader, {PARTITIONS} partitions lose a follower, one isr-expiration thread",
+        against="kazoo set",
+        of=raw,
+        least=LEAST,
+    )
+
+
+def _one_pass(cluster: LiveCluster) -> float:
+    """A follower stands still until it is in no ISR any more, and comes back."""
+    world, before = cluster.world.cluster, len(cluster.sink.events)
+    done = cluster.count[IsrUpdated] + PARTITIONS
+    Pause(2).apply(world)
+    Send("orders", tuple(range(PARTITIONS)), 1).apply(world)
+    cluster.until(lambda: cluster.count[IsrUpdated] >= done)
+    rate = PARTITIONS / sum(_times(cluster.sink.events[before:]))
+    Resume(2).apply(world)
+    cluster.until(lambda: cluster.count[IsrUpdated] >= done + PARTITIONS)
+    return rate
+
+
+def _times(events: list[object]) -> Iterator[float]:
+    """Seconds from each decision to the next; the wait between two runs of the task is none."""
+    started = [event for event in events if isinstance(event, IsrUpdateStarted)]
+    last = next(e for e in reversed(events) if isinstance(e, IsrUpdated))
+    for one, after in zip(started, [*started[1:], last], strict=True):
+        if after.t - one.t < PAUSE_IN_A_PASS_US:
+            yield (after.t - one.t) / 1e6
+
+
+def _rate_of_set(cluster: LiveCluster) -> float:
+    with plain_kazoo(cluster.world) as client:
+        names = [client.create("/raw-", STATE, sequence=True) for _ in range(PARTITIONS)]
+        began = time.perf_counter()
+        for path in names:
+            client.set(path, STATE, 0)
+        return PARTITIONS / (time.perf_counter() - began)

@@ -1,0 +1,1 @@
+"""Break one rule at a time; each must be noticed."""

@@ -1,0 +1,1 @@
+"""Kafka's ZooKeeper client and the payloads of its znodes."""

@@ -1,0 +1,168 @@
+"""I0Itec's ZkClient, as Kafka used it up to 1.0: every call blocks until it is answered, on
+whatever session there is by then.
+
+An operation that loses its connection, or its session, is tried again on the session that comes
+after it: that is how a write of an old session goes out on the new one (KAFKA-2729, KAFKA-3083). A
+listener's event is delivered by one thread, which sets the watch again by its own reads. Knows
+nothing of brokers and controllers. Sources: org.I0Itec.zkclient.ZkClient 0.10 retryUntilConnected,
+process, fireAllEvents; spec §2.1, §2.10, §2.12.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any
+
+from zk.client.client import Promise, ZNodeChildChangeHandler, ZooKeeperClient
+from zk.errors import Code, SessionExpired
+from zk.ops import (
+    EventType,
+    Exists,
+    GetChildren,
+    GetChildrenNames,
+    GetData,
+    Reply,
+    Request,
+    SessionState,
+    WatchedEvent,
+)
+
+THREAD = "ZkClient-EventThread"
+_AGAIN = (Code.CONNECTION_LOSS, Code.SESSION_EXPIRED)
+Delivery = Callable[[], Coroutine[Any, Any, None]]
+
+
+class BlockingZkClient(ZooKeeperClient):
+    """The client of one process, with its event thread."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        self._deliveries: deque[Delivery] = deque()
+        self._idle: Promise | None = None
+        self._listed: dict[str, list[str]] = {}
+        self._shown: dict[str, bytes] = {}
+        super().__init__(*arguments, **named)
+        self._threads.spawn(THREAD, self._deliver())
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    async def retry_until_connected(self, requests: Sequence[Request]) -> list[Reply]:
+        """One after the other, each until it is answered; SessionExpired only when the client is
+        closed."""
+        return [await self._until_answered(request) for request in requests]
+
+    async def _until_answered(self, request: Request) -> Reply:
+        while True:
+            (reply,) = await self.handle_requests([self.with_watch(request)])
+            if reply.code not in _AGAIN:
+                return reply
+            await self._until_connected()
+
+    async def _until_connected(self) -> None:
+        while not self.connected:
+            if self._closed:
+                raise SessionExpired
+            changed = self._threads.promise()
+            self._waiting.append(changed)
+            await changed.wait()
+
+    def with_watch(self, request: Request) -> Request:
+        """A watch wherever any listener has the path (hasListeners)."""
+        match request:
+            case GetChildren(path, watch):
+                return GetChildrenNames(path, watch and self._has_listeners(path))
+            case Exists(path):
+                return Exists(path, self._has_listeners(path))
+            case GetData(path):
+                return GetData(path, self._has_listeners(path))
+        return request
+
+    def _has_listeners(self, path: str) -> bool:
+        return path in self._change_handlers or path in self._child_handlers
+
+    async def subscribe_child_changes(self, handler: ZNodeChildChangeHandler) -> None:
+        """watchForChilds: two reads, for the node itself may be created."""
+        self.register_child_handler(handler)
+        await self.retry_until_connected([Exists(handler.path), GetChildren(handler.path, True)])
+
+    # -- events ------------------------------------------------------------------------------------
+
+    def listed(self, path: str) -> list[str] | None:
+        return self._listed.get(path)
+
+    def shown(self, path: str) -> bytes | None:
+        return self._shown.get(path)
+
+    def on_watch(self, event: WatchedEvent) -> None:
+        self._probe.watch_fired(event)
+        if event.path in self._child_handlers and event.type is not EventType.NODE_DATA_CHANGED:
+            self._put(partial(self._children_changed, event.path))
+        if event.path in self._change_handlers and (
+            event.type is not EventType.NODE_CHILDREN_CHANGED
+        ):
+            self._put(partial(self._node_changed, event))
+
+    def on_state(self, state: SessionState) -> None:
+        """After expiry the next session is opened at once, whatever goes on; then all listeners
+        hear that there is one, and that anything may have changed."""
+        self._state = state
+        self._probe.session_state(state, self._session.session_id)
+        self._wake_waiting()
+        if state is not SessionState.EXPIRED or self._closed:
+            return
+        self._session.close()
+        self._session = self._open()
+        self._put(self._new_session)
+        for path in list(self._change_handlers):
+            changed = WatchedEvent(EventType.NODE_DATA_CHANGED, path)
+            self._put(partial(self._node_changed, changed))
+        for path in list(self._child_handlers):
+            self._put(partial(self._children_changed, path))
+
+    def _put(self, delivery: Delivery) -> None:
+        self._deliveries.append(delivery)
+        if self._idle is not None:
+            idle, self._idle = self._idle, None
+            idle.resolve(None)
+
+    async def _deliver(self) -> None:
+        while True:
+            while not self._deliveries:
+                self._idle = self._threads.promise()
+                await self._idle.wait()
+            try:
+                await self._deliveries.popleft()()
+            except SessionExpired:
+                return
+            for call_back in self._call_backs:
+                await call_back()
+
+    async def _children_changed(self, path: str) -> None:
+        await self._until_answered(Exists(path))
+        reply = await self._until_answered(GetChildren(path, watch=True))
+        self._listed[path] = list(reply.children)
+        handler = self._child_handlers.get(path)
+        if handler is not None:
+            handler.handle_child_change()
+
+    async def _node_changed(self, event: WatchedEvent) -> None:
+        """What is there now decides what the listener hears, whatever the event was."""
+        await self._until_answered(Exists(event.path))
+        reply = await self._until_answered(GetData(event.path))
+        handler = self._change_handlers.get(event.path)
+        if handler is None:
+            return
+        self._shown.pop(event.path, None)
+        if reply.code is Code.NO_NODE:
+            handler.handle_deletion()
+            return
+        self._shown[event.path] = reply.data or b""
+        if event.type is EventType.NODE_DATA_CHANGED:
+            handler.handle_data_change()
+        else:
+            handler.handle_creation()
+
+    async def _new_session(self) -> None:
+        for handler in self._state_handlers:
+            await handler.after_initializing_session()

@@ -1,0 +1,429 @@
+"""Kafka's ZooKeeperClient: one session at a time, asynchronous requests in pipelined batches,
+one-shot watches.
+
+Owns the session and its re-creation after expiry, the limit of requests in flight, and which paths
+have a handler: a read carries the watch flag iff a handler for its path is registered at that
+moment (spec §2.2). Knows nothing of brokers or controllers, and no threads of its own: what blocks
+comes in through `Threads`. Source: zookeeper/ZooKeeperClient.scala@2.6.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from zk.client.generations import OfOneSession
+from zk.errors import AuthFailed, Code, MalformedZNode, SessionExpired, ZooKeeperError
+from zk.ops import (
+    EventType,
+    Exists,
+    GetChildren,
+    GetData,
+    Reply,
+    Request,
+    SessionState,
+    WatchedEvent,
+)
+from zk.wire import Lane, Service, Session
+
+RETRY_BACKOFF_MS = 1000
+
+
+class Promise(Protocol):
+    """A value that comes once."""
+
+    def resolve(self, value: Any) -> None: ...
+
+    async def wait(self) -> Any: ...
+
+
+class Permits(Protocol):
+    """A counting semaphore."""
+
+    async def acquire(self) -> None: ...
+
+    def release(self) -> None: ...
+
+
+class ReadWriteLock(Protocol):
+    """A re-entrant read-write lock."""
+
+    async def acquire_read(self) -> None: ...
+
+    async def acquire_write(self) -> None: ...
+
+    def release_read(self) -> None: ...
+
+    def release_write(self) -> None: ...
+
+
+class Standing(Protocol):
+    """The event thread stands at a watch event; what comes behind it waits with it, in order."""
+
+    def behind(self, call: Callable[[], object]) -> None: ...
+
+
+class Threads(Protocol):
+    """What a client blocks on and runs on; given by the process that it belongs to."""
+
+    def promise(self) -> Promise: ...
+
+    def permits(self, number: int) -> Permits: ...
+
+    def read_write_lock(self, name: str) -> ReadWriteLock: ...
+
+    def lane(self, thread: str) -> Lane: ...
+
+    def spawn(self, thread: str, body: Coroutine[Any, Any, Any]) -> object: ...
+
+    def now_us(self) -> int: ...
+
+    def before(self, request: Request) -> Awaitable[None] | None:
+        """What this thread waits for before it sends a request: somebody may hold it there."""
+        ...
+
+    def after(self, requests: Sequence[Request]) -> Awaitable[None] | None:
+        """The same when all answers of a batch are there, and nobody has looked at them."""
+        ...
+
+    def at_watch(self, event: WatchedEvent, lane: Lane) -> Standing | None:
+        """Whether the event thread, `lane`, stands still here."""
+        ...
+
+
+class Probe(Protocol):
+    """Who wants to know what the client does (the trace)."""
+
+    def sent(self, request: Request) -> None: ...
+
+    def replied(self, request: Request, reply: Reply, elapsed_us: int) -> None: ...
+
+    def watch_fired(self, event: WatchedEvent) -> None: ...
+
+    def session_state(self, state: SessionState, session_id: int) -> None: ...
+
+    def malformed(self, error: MalformedZNode) -> None: ...
+
+
+class ZNodeChangeHandler(Protocol):
+    """Wants to know when the znode at `path` is created, deleted or changed."""
+
+    path: str
+
+    def handle_creation(self) -> None: ...
+
+    def handle_deletion(self) -> None: ...
+
+    def handle_data_change(self) -> None: ...
+
+
+class ZNodeChildChangeHandler(Protocol):
+    """Wants to know when children of the znode at `path` come or go."""
+
+    path: str
+
+    def handle_child_change(self) -> None: ...
+
+
+class StateChangeHandler(Protocol):
+    """Wants to act before and after a new session replaces an expired one."""
+
+    async def before_initializing_session(self) -> None: ...
+
+    async def after_initializing_session(self) -> None: ...
+
+
+class ZooKeeperClient:
+    """The client of one process."""
+
+    def __init__(
+        self,
+        service: Service,
+        threads: Threads,
+        probe: Probe,
+        *,
+        name: str,
+        session_timeout_ms: int,
+        max_in_flight: int,
+        calls_back_outside: bool = True,
+        reinitializes_alive: bool = False,
+    ) -> None:
+        """`calls_back_outside`: state handlers are called before the lock of a new session is
+        taken. `reinitializes_alive`: they are called after a failed authentication, too, although
+        the session goes on (KAFKA-13461)."""
+        self._service, self._threads, self._probe = service, threads, probe
+        self._name, self._session_timeout_ms = name, session_timeout_ms
+        self._permits = threads.permits(max_in_flight)
+        self._calls_back_outside = calls_back_outside
+        self._reinitializes_alive = reinitializes_alive
+        self._initialization_lock = threads.read_write_lock("initializationLock")
+        self._event_lane = threads.lane("main-EventThread")
+        self._change_handlers: dict[str, ZNodeChangeHandler] = {}
+        self._child_handlers: dict[str, ZNodeChildChangeHandler] = {}
+        self._state_handlers: list[StateChangeHandler] = []
+        self._call_backs: list[Callable[[], Awaitable[None]]] = []
+        self._waiting: list[Promise] = []
+        self._state = SessionState.DISCONNECTED
+        self._closed = False
+        self._standing: Standing | None = None
+        self._generation = 0
+        self._session = self._open()
+
+    @property
+    def session_id(self) -> int:
+        return self._session.session_id
+
+    @property
+    def connected(self) -> bool:
+        return self._session.linked and not self._closed
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    async def handle_requests(self, requests: Sequence[Request]) -> list[Reply]:
+        """Send a batch, pipelined, and block until every answer is there (handleRequests). Codes
+        are returned, never thrown."""
+        replies: list[Reply | None] = [None] * len(requests)
+        if not requests:
+            return []
+        done, missing = self._threads.promise(), len(requests)
+
+        def answered(at: int, request: Request, sent_us: int, reply: Reply) -> None:
+            nonlocal missing
+            if self._standing is not None:
+                again = partial(answered, at, request, sent_us, reply)
+                self._standing.behind(again)
+                return
+            self._permits.release()
+            self._probe.replied(request, reply, self._threads.now_us() - sent_us)
+            replies[at] = reply
+            missing -= 1
+            if not missing:
+                done.resolve(None)
+
+        for at, request in enumerate(requests):
+            held = self._threads.before(request)
+            if held is not None:
+                await held
+            await self._permits.acquire()
+            await self._initialization_lock.acquire_read()
+            try:
+                self._send(at, request, answered)
+            finally:
+                self._initialization_lock.release_read()
+        await done.wait()
+        held = self._threads.after(requests)
+        if held is not None:
+            await held
+        return [reply for reply in replies if reply is not None]
+
+    def _send(
+        self, at: int, request: Request, answered: Callable[[int, Request, int, Reply], None]
+    ) -> None:
+        sent_us = self._threads.now_us()
+        self._probe.sent(request)
+        self._session.submit(request, lambda reply: answered(at, request, sent_us, reply))
+
+    def with_watch(self, request: Request) -> Request:
+        """The request with the watch flag that the registered handlers call for (shouldWatch)."""
+        match request:
+            case GetChildren(path, watch):
+                return GetChildren(path, watch and path in self._child_handlers)
+            case Exists(path):
+                return Exists(path, path in self._change_handlers)
+            case GetData(path):
+                return GetData(path, path in self._change_handlers)
+        return request
+
+    async def retry_until_connected(self, requests: Sequence[Request]) -> list[Reply]:
+        """As `handle_requests`; what lost its connection is sent again after reconnection, within
+        the session only: SessionExpired is raised when that ended meanwhile
+        (retryRequestsUntilConnected)."""
+        requests = [self.with_watch(request) for request in requests]
+        replies: list[Reply] = [_LOST] * len(requests)
+        open_ = list(range(len(requests)))
+        while open_:
+            answers = await self.handle_requests([requests[i] for i in open_])
+            for i, reply in zip(open_, answers, strict=True):
+                replies[i] = reply
+            open_ = [i for i in open_ if replies[i].code is Code.CONNECTION_LOSS]
+            if open_:
+                await self.wait_until_connected()
+        return replies
+
+    async def wait_until_connected(self, timeout_ms: int | None = None) -> None:
+        """Block until connected; SessionExpired or AuthFailed when that will not come about,
+        OPERATION_TIMEOUT when it has not within the time (waitUntilConnected). A client that is
+        closed does not count as connected any more."""
+        timer = None
+        expired: list[None] = []
+        if timeout_ms is not None:
+            timer = self._event_lane.call_later(timeout_ms * 1000, lambda: self._timed_out(expired))
+        while not self.connected or self._closed:
+            if expired:
+                raise ZooKeeperError(Code.OPERATION_TIMEOUT)
+            if self._state is SessionState.AUTH_FAILED:
+                raise AuthFailed
+            if self._state in (SessionState.EXPIRED, SessionState.CLOSED) or self._closed:
+                raise SessionExpired
+            changed = self._threads.promise()
+            self._waiting.append(changed)
+            await changed.wait()
+        if timer is not None:
+            timer.cancel()
+
+    async def sleep_session_timeout(self) -> None:
+        """As long as a session lasts that is not heard of any more (zkSessionTimeout)."""
+        over = self._threads.promise()
+        self._event_lane.call_later(self._session_timeout_ms * 1000, lambda: over.resolve(None))
+        await over.wait()
+
+    def _timed_out(self, expired: list[None]) -> None:
+        expired.append(None)
+        self._wake_waiting()
+
+    def _wake_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for promise in waiting:
+            promise.resolve(None)
+
+    # -- handlers ----------------------------------------------------------------------------------
+
+    def register_change_handler(self, handler: ZNodeChangeHandler) -> None:
+        """A local map edit; the watch is set by the next read of that path."""
+        self._change_handlers[handler.path] = handler
+
+    def unregister_change_handler(self, path: str) -> None:
+        self._change_handlers.pop(path, None)
+
+    def register_child_handler(self, handler: ZNodeChildChangeHandler) -> None:
+        self._child_handlers[handler.path] = handler
+
+    async def subscribe_child_changes(self, handler: ZNodeChildChangeHandler) -> None:
+        """Register; here that is all, the watch comes with the next read."""
+        self.register_child_handler(handler)
+
+    def listed(self, path: str) -> list[str] | None:
+        """The children that came with the event that is being told; None: whoever wants them reads
+        them."""
+        return None
+
+    def shown(self, path: str) -> bytes | None:
+        """The data that came with the event that is being told; None: as with `listed`."""
+        return None
+
+    def unregister_child_handler(self, path: str) -> None:
+        self._child_handlers.pop(path, None)
+
+    def wait_for_call_backs(self, done: Callable[[], Awaitable[None]]) -> None:
+        """Listeners do their work in the event thread: it goes on when they have `done` it
+        (ZkClient, up to 0.10)."""
+        self._call_backs.append(done)
+
+    def register_state_handler(self, handler: StateChangeHandler) -> None:
+        self._state_handlers.append(handler)
+
+    def on_watch(self, event: WatchedEvent) -> None:
+        """A watch fired: tell the path's handler, if there still is one
+        (ZooKeeperClientWatcher.process)."""
+        if self._standing is not None:
+            self._standing.behind(partial(self.on_watch, event))
+            return
+        self._standing = self._threads.at_watch(event, self._event_lane)
+        if self._standing is not None:
+            self._standing.behind(partial(self._goes_on_with, event))
+            return
+        self._probe.watch_fired(event)
+        if event.type is EventType.NODE_CHILDREN_CHANGED:
+            child = self._child_handlers.get(event.path)
+            if child is not None:
+                child.handle_child_change()
+            return
+        handler = self._change_handlers.get(event.path)
+        if handler is None:
+            return
+        if event.type is EventType.NODE_CREATED:
+            handler.handle_creation()
+        elif event.type is EventType.NODE_DELETED:
+            handler.handle_deletion()
+        else:
+            handler.handle_data_change()
+
+    def _goes_on_with(self, event: WatchedEvent) -> None:
+        self._standing = None
+        self.on_watch(event)
+
+    # -- the session -------------------------------------------------------------------------------
+
+    def _open(self) -> Session:
+        self._generation += 1
+        self._state = SessionState.DISCONNECTED
+        listener = OfOneSession(self, self._generation)
+        return self._service.open_session(
+            self._name, self._session_timeout_ms, self._event_lane, listener
+        )
+
+    def on_state(self, state: SessionState) -> None:
+        """The session's state changed; after expiry a thread of its own sees to a new one."""
+        if self._standing is not None:
+            self._standing.behind(partial(self.on_state, state))
+            return
+        self._state = state
+        self._probe.session_state(state, self._session.session_id)
+        self._wake_waiting()
+        if state is SessionState.EXPIRED and not self._closed:
+            self._threads.spawn("zk-session-expiry-handler0", self._reinitialize())
+
+    def fail_authentication(self) -> None:
+        """The event AuthFailed, after a reconnection where SASL is optional: the session goes on
+        without it. 2.8 begins anew a second later, as after an expiry (KAFKA-7987)."""
+        self._probe.session_state(SessionState.AUTH_FAILED, self._session.session_id)
+        if self._reinitializes_alive:
+            self._event_lane.call_later(RETRY_BACKOFF_MS * 1000, self._begin_anew)
+
+    def _begin_anew(self) -> None:
+        if not self._closed:
+            self._threads.spawn("zk-session-expiry-handler0", self._reinitialize())
+
+    async def _reinitialize(self) -> None:
+        """The controller's queue is drained first, then a new session excludes all requests (spec
+        §2.10)."""
+        if self._calls_back_outside:
+            await self._call_back_before()
+        await self._initialization_lock.acquire_write()
+        try:
+            if not self._calls_back_outside:
+                await self._call_back_before()
+            if self._state is SessionState.EXPIRED and not self._closed:
+                self._session.close()
+                self._session = self._open()
+        finally:
+            self._initialization_lock.release_write()
+        for handler in self._state_handlers:
+            await handler.after_initializing_session()
+
+    async def _call_back_before(self) -> None:
+        """Up to 1.1.0 under the lock that the controller's next request needs (KAFKA-6879)."""
+        for handler in self._state_handlers:
+            await handler.before_initializing_session()
+
+    def is_current(self, generation: int) -> bool:
+        """Whether a call-back belongs to the session that there is now."""
+        return generation == self._generation and not self._closed
+
+    def close(self) -> None:
+        """Orderly end."""
+        self._closed = True
+        self._session.close()
+
+    def abandon(self) -> None:
+        """The process died."""
+        self._closed = True
+        self._session.abandon()
+
+    def report_malformed(self, error: MalformedZNode) -> None:
+        """A znode could not be decoded; whoever read it goes on as if it were not there."""
+        self._probe.malformed(error)
+
+
+_LOST = Reply(Code.CONNECTION_LOSS)

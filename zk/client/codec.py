@@ -1,0 +1,236 @@
+"""What Kafka 2.6 keeps in its znodes for partitions, topics and the controller: structs <-> bytes.
+
+Written as a Scala 2.13 build of 2.6 writes it (field order, no white space), read in any order;
+unknown fields are ignored, anything malformed raises `MalformedZNode` with path and field
+(`ZkData.scala@2.6.3`). Brokers, admin commands and configuration are in `zk.client.codec_admin`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from zk import paths
+from zk.client.codec_json import Int32, decode_json, decode_number, decode_number_text
+from zk.errors import MalformedZNode
+from zk.scala.java_hash import java_hash
+from zk.scala.scala_order import isr_change_element_hash, table_order
+
+INT_MAX = 2**31 - 1
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic; prints as Kafka prints it."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class LeaderAndIsr(msgspec.Struct, frozen=True):
+    """LeaderAndIsr.scala@2.6.3. `isr` keeps its order; `zk_version` is the state znode's data
+    version."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    zk_version: int
+
+
+class LeaderIsrAndControllerEpoch(msgspec.Struct, frozen=True):
+    """LeaderIsrAndControllerEpoch.scala@2.6.3; `controller_epoch` is that of the deciding
+    controller."""
+
+    leader_and_isr: LeaderAndIsr
+    controller_epoch: int
+
+
+class ReplicaAssignment(msgspec.Struct, frozen=True):
+    """ControllerContext.scala@2.6.3 ReplicaAssignment: during a reassignment `replicas` is
+    target, then origin."""
+
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+
+    @property
+    def is_being_reassigned(self) -> bool:
+        return bool(self.adding_replicas or self.removing_replicas)
+
+    @property
+    def origin_replicas(self) -> tuple[int, ...]:
+        """Without those that are being added."""
+        return tuple(b for b in self.replicas if b not in self.adding_replicas)
+
+    @property
+    def target_replicas(self) -> tuple[int, ...]:
+        """Without those that are being removed."""
+        return tuple(b for b in self.replicas if b not in self.removing_replicas)
+
+
+class ControllerZNode(msgspec.Struct, frozen=True):
+    """Who is controller, and since when (wall-clock milliseconds)."""
+
+    broker_id: int
+    timestamp_ms: int
+
+
+class _State(msgspec.Struct):
+    controller_epoch: Int32
+    leader: Int32
+    version: Int32
+    leader_epoch: Int32
+    isr: tuple[Int32, ...]
+
+
+class _StateRead(msgspec.Struct):
+    controller_epoch: Int32
+    leader: Int32
+    leader_epoch: Int32
+    isr: tuple[Int32, ...]
+
+
+class _Controller(msgspec.Struct):
+    version: int
+    brokerid: int
+    timestamp: str
+
+
+class _ControllerRead(msgspec.Struct):
+    brokerid: Int32
+    timestamp: str = "0"
+
+
+class _Partition(msgspec.Struct):
+    topic: str
+    partition: Int32
+
+
+class _Partitions(msgspec.Struct):
+    version: int
+    partitions: list[_Partition]
+
+
+class _PartitionsRead(msgspec.Struct):
+    partitions: list[_Partition]
+
+
+class _TopicV1(msgspec.Struct):
+    version: int
+    partitions: dict[str, tuple[Int32, ...]]
+
+
+class _Topic(msgspec.Struct):
+    version: int
+    partitions: dict[str, tuple[Int32, ...]]
+    adding_replicas: dict[str, tuple[Int32, ...]]
+    removing_replicas: dict[str, tuple[Int32, ...]]
+
+
+class _TopicRead(msgspec.Struct):
+    partitions: dict[str, tuple[Int32, ...]] = {}
+    adding_replicas: dict[str, tuple[Int32, ...]] = {}
+    removing_replicas: dict[str, tuple[Int32, ...]] = {}
+
+
+_encode = msgspec.json.Encoder().encode
+_state_decoder = msgspec.json.Decoder(_StateRead)
+_controller_decoder = msgspec.json.Decoder(_ControllerRead)
+_partitions_decoder = msgspec.json.Decoder(_PartitionsRead)
+_topic_decoder = msgspec.json.Decoder(_TopicRead)
+
+
+def encode_state(state: LeaderIsrAndControllerEpoch) -> bytes:
+    """TopicPartitionStateZNode.encode: the zk_version is not in the payload."""
+    it = state.leader_and_isr
+    return _encode(_State(state.controller_epoch, it.leader, 1, it.leader_epoch, it.isr))
+
+
+def decode_state(path: str, data: bytes | None, zk_version: int) -> LeaderIsrAndControllerEpoch:
+    """TopicPartitionStateZNode.decode; `zk_version` comes from the znode's Stat."""
+    it = decode_json(path, data, _state_decoder)
+    leader_and_isr = LeaderAndIsr(it.leader, it.leader_epoch, it.isr, zk_version)
+    return LeaderIsrAndControllerEpoch(leader_and_isr, it.controller_epoch)
+
+
+def encode_controller(controller: ControllerZNode) -> bytes:
+    """ControllerZNode.encode."""
+    return _encode(_Controller(1, controller.broker_id, str(controller.timestamp_ms)))
+
+
+def decode_controller(data: bytes | None, path: str = paths.CONTROLLER) -> ControllerZNode:
+    """ControllerZNode.decode reads only the broker id; the time stamp may be missing, not
+    malformed."""
+    it = decode_json(path, data, _controller_decoder)
+    return ControllerZNode(it.brokerid, decode_number_text(path, "timestamp", it.timestamp))
+
+
+def encode_controller_epoch(epoch: int) -> bytes:
+    """ControllerEpochZNode.encode: decimal text."""
+    return str(epoch).encode()
+
+
+def decode_controller_epoch(data: bytes | None, path: str = paths.CONTROLLER_EPOCH) -> int:
+    """ControllerEpochZNode.decode."""
+    return decode_number(path, data, -(2**31), INT_MAX)
+
+
+def isr_change_order(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """The order in which a notification lists its partitions: that of Scala's hash table."""
+    return table_order(partitions, lambda it: isr_change_element_hash(it.topic, it.partition))
+
+
+def encode_isr_change(partitions: Iterable[TopicPartition]) -> bytes:
+    """IsrChangeNotificationSequenceZNode.encode, in the order of `isr_change_order`."""
+    listed = [_Partition(it.topic, it.partition) for it in isr_change_order(partitions)]
+    return _encode(_Partitions(1, listed))
+
+
+def decode_isr_change(path: str, data: bytes | None) -> tuple[TopicPartition, ...]:
+    """IsrChangeNotificationSequenceZNode.decode: the partitions in the order of the JSON, each
+    once."""
+    it = decode_json(path, data, _partitions_decoder)
+    return tuple(dict.fromkeys(TopicPartition(p.topic, p.partition) for p in it.partitions))
+
+
+def encode_preferred_election(partitions: Iterable[TopicPartition]) -> bytes:
+    """PreferredReplicaElectionZNode.encode, in the order given."""
+    return _encode(_Partitions(1, [_Partition(it.topic, it.partition) for it in partitions]))
+
+
+def decode_preferred_election(
+    data: bytes | None, path: str = paths.PREFERRED_REPLICA_ELECTION
+) -> tuple[TopicPartition, ...]:
+    """PreferredReplicaElectionZNode.decode, each partition once."""
+    return decode_isr_change(path, data)
+
+
+def encode_topic(assignment: Mapping[int, ReplicaAssignment], version: int = 2) -> bytes:
+    """TopicZNode.encode: version 2, the partitions in the order of Scala's mutable HashMap; or
+    version 1 where nothing is being reassigned, in the order of their numbers."""
+    keys = table_order([str(partition) for partition in assignment], java_hash)
+    ordered = [(key, assignment[int(key)]) for key in keys]
+    partitions = {key: it.replicas for key, it in ordered}
+    adding = {key: it.adding_replicas for key, it in ordered if it.adding_replicas}
+    removing = {key: it.removing_replicas for key, it in ordered if it.removing_replicas}
+    if version == 1 and not adding and not removing:
+        return _encode(_TopicV1(1, {key: partitions[key] for key in sorted(partitions, key=int)}))
+    return _encode(_Topic(2, partitions, adding, removing))
+
+
+def decode_topic(path: str, data: bytes | None) -> dict[int, ReplicaAssignment]:
+    """TopicZNode.decode, versions 1-3: partitions in the order of the JSON; missing objects are
+    empty."""
+    it = decode_json(path, data, _topic_decoder)
+    assignment: dict[int, ReplicaAssignment] = {}
+    for key, replicas in it.partitions.items():
+        if not key.isascii() or not key.isdecimal() or int(key) > INT_MAX:
+            raise MalformedZNode(path, f"partitions.{key}", "no partition number")
+        adding = it.adding_replicas.get(key, ())
+        removing = it.removing_replicas.get(key, ())
+        assignment[int(key)] = ReplicaAssignment(replicas, adding, removing)
+    return assignment

@@ -1,0 +1,586 @@
+"""KafkaZkClient: what brokers and controllers ask of ZooKeeper, request by request as Kafka asks
+it.
+
+Owns the retry on connection loss (never across a session), the fencing of controller writes by the
+version of `/controller_epoch`, the checker behind a conditional update, and the races of
+registration and election. Knows nothing of ISR rules or state machines. Codes are outcomes;
+SessionExpired, ControllerMoved and ZooKeeperError end a call. A znode that cannot be decoded is
+reported and treated as absent. Source: zk/KafkaZkClient.scala@2.6.3,
+utils/ReplicationUtils.scala@2.6.3; spec §2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from zk import paths
+from zk.client import codec, codec_admin
+from zk.client import legacy_requests as older
+from zk.client.client import ZNodeChangeHandler, ZooKeeperClient
+from zk.client.client_version import LATEST, Era
+from zk.client.codec import (
+    LeaderAndIsr,
+    LeaderIsrAndControllerEpoch,
+    ReplicaAssignment,
+    TopicPartition,
+)
+from zk.client.codec_admin import BrokerInfo
+from zk.client.config_requests import ConfigRequests
+from zk.client.zk_requests import MATCH_ANY_VERSION, NO_FENCING, expect_ok
+from zk.errors import Code, ControllerMoved, ZooKeeperError
+from zk.ops import (
+    Create,
+    CreateMode,
+    Delete,
+    GetChildren,
+    GetData,
+    Multi,
+    Reply,
+    SetData,
+    Stat,
+)
+
+INITIAL_CONTROLLER_EPOCH = 0
+NO_BROKER_EPOCH = -1
+
+
+class Updated(NamedTuple):
+    """A conditional update succeeded: the znode's version after it."""
+
+    zk_version: int
+
+
+class Rejected(NamedTuple):
+    """A conditional update failed: the version was another, or the znode is gone."""
+
+    reason: str
+
+
+class UpdateLeaderAndIsrResult(NamedTuple):
+    """Per partition: finished with the new state, or with an error; or to be tried again
+    (BADVERSION)."""
+
+    finished: dict[TopicPartition, LeaderAndIsr | ZooKeeperError]
+    to_retry: list[TopicPartition]
+
+
+class KafkaZkClient(ConfigRequests):
+    """One broker's view of what Kafka keeps in ZooKeeper."""
+
+    def __init__(
+        self, client: ZooKeeperClient, wall_ms: Callable[[], int], era: Era = LATEST
+    ) -> None:
+        super().__init__(client)
+        self._wall_ms, self._era = wall_ms, era
+        self._registered_session = 0
+
+    # -- start-up ----------------------------------------------------------------------------------
+
+    async def create_top_level_paths(self) -> None:
+        """makeSurePersistentPathExists for each pre-created path, in order."""
+        for path in self._era.top_level_paths:
+            if self._era.looks_before_creating and await self.path_exists(path):
+                continue
+            await self.make_sure_persistent_path_exists(path)
+
+    async def get_cluster_id(self) -> str | None:
+        reply = await self.one(GetData(paths.CLUSTER_ID))
+        if reply.code is Code.NO_NODE:
+            return None
+        expect_ok(reply, paths.CLUSTER_ID)
+        return self._decoded(codec_admin.decode_cluster_id, reply.data)
+
+    async def create_or_get_cluster_id(self, proposed: str) -> str:
+        try:
+            data = codec_admin.encode_cluster_id(proposed)
+            await self._create_recursive(paths.CLUSTER_ID, data, fail_if_exists=True)
+            return proposed
+        except ZooKeeperError as error:
+            if error.code is not Code.NODE_EXISTS:
+                raise
+            return await self.get_cluster_id() or proposed
+
+    async def register_broker(self, broker: int, info: BrokerInfo) -> int:
+        """Create the ephemeral registration; returns the broker epoch (its czxid), or -1 where
+        there is none yet."""
+        if not self._era.checked_registration:
+            await older.register_broker(self, broker, info, self._era)
+            return NO_BROKER_EPOCH
+        path = paths.broker_id(broker)
+        stat = await self._checked_ephemeral_create(path, codec_admin.encode_broker(info))
+        self._registered_session = self.client.session_id
+        return stat.czxid
+
+    async def _checked_ephemeral_create(self, path: str, data: bytes) -> Stat:
+        """CheckedEphemeral.create: one multi; NODEEXISTS is looked into (spec §2.8)."""
+        while True:
+            create = Create(path, None, CreateMode.EPHEMERAL)
+            reply = await self.one(Multi((create, SetData(path, data, 0))))
+            if reply.code is Code.OK:
+                stat = reply.results[1].stat
+                assert stat is not None, "a setData in a multi answers with the Stat"
+                return stat
+            if reply.code is not Code.NODE_EXISTS:
+                raise ZooKeeperError(reply.code, path)
+            found = await self._after_node_exists(path)
+            if found is not None:
+                return found
+
+    async def _after_node_exists(self, path: str) -> Stat | None:
+        """The Stat when it is ours after all; None: create again."""
+        reply = await self.one(GetData(path))
+        if reply.code is Code.NO_NODE:
+            return None
+        expect_ok(reply, path)
+        assert reply.stat is not None
+        owner, session = reply.stat.ephemeral_owner, self.client.session_id
+        if owner == session:
+            return reply.stat
+        if self._era.recreates_registration and owner and owner == self._registered_session:
+            deleted = await self.one(Delete(path, MATCH_ANY_VERSION))
+            if deleted.code not in (Code.OK, Code.NO_NODE):
+                raise ZooKeeperError(deleted.code, path)
+            return None
+        raise ZooKeeperError(Code.NODE_EXISTS, path)
+
+    # -- the controller's election -----------------------------------------------------------------
+
+    async def register_and_check_existence(self, handler: ZNodeChangeHandler) -> bool:
+        """Register the handler, then `exists` with the watch that this sets."""
+        self.client.register_change_handler(handler)
+        return await self.path_exists(handler.path)
+
+    async def get_controller_id(self) -> int | None:
+        reply = await self.one(GetData(paths.CONTROLLER))
+        if reply.code is Code.NO_NODE:
+            return None
+        expect_ok(reply, paths.CONTROLLER)
+        controller = self._decoded(codec.decode_controller, reply.data)
+        return controller.broker_id if controller else None
+
+    async def get_controller_epoch(self) -> tuple[int, int] | None:
+        """(epoch, znode version)."""
+        reply = await self.one(GetData(paths.CONTROLLER_EPOCH))
+        if reply.code is Code.NO_NODE:
+            return None
+        expect_ok(reply, paths.CONTROLLER_EPOCH)
+        assert reply.stat is not None
+        return codec.decode_controller_epoch(reply.data), reply.stat.version
+
+    async def register_controller_and_increment_controller_epoch(
+        self, broker: int
+    ) -> tuple[int, int]:
+        """Win the election in one multi: (epoch, version of `/controller_epoch`); ControllerMoved
+        when it is lost (spec §2.7)."""
+        epoch, version = await self.get_controller_epoch() or await self._first_controller_epoch()
+        new_epoch = epoch + 1
+        data = codec.encode_controller(codec.ControllerZNode(broker, self._wall_ms()))
+        reply = await self.one(
+            Multi(
+                (
+                    Create(paths.CONTROLLER, data, CreateMode.EPHEMERAL),
+                    SetData(
+                        paths.CONTROLLER_EPOCH, codec.encode_controller_epoch(new_epoch), version
+                    ),
+                )
+            )
+        )
+        if reply.code in (Code.NODE_EXISTS, Code.BAD_VERSION):
+            return await self._check_controller_and_epoch(broker, new_epoch)
+        expect_ok(reply, paths.CONTROLLER)
+        stat = reply.results[1].stat
+        assert stat is not None
+        return new_epoch, stat.version
+
+    async def create_controller(self, broker: int) -> None:
+        """Up to 2.0 the election's first step; ControllerMoved when another has it."""
+        if not await older.create_controller(self, broker, self._wall_ms(), self._era):
+            raise ControllerMoved("another broker was elected")
+
+    async def increment_controller_epoch(self) -> tuple[int, int]:
+        """Up to 2.0 the second and the third: (epoch, version)."""
+        return await older.increment_controller_epoch(self, self._era)
+
+    async def _first_controller_epoch(self) -> tuple[int, int]:
+        data = codec.encode_controller_epoch(INITIAL_CONTROLLER_EPOCH)
+        reply = await self.one(Create(paths.CONTROLLER_EPOCH, data))
+        if reply.code is Code.OK:
+            return INITIAL_CONTROLLER_EPOCH, 0
+        if reply.code is not Code.NODE_EXISTS:
+            raise ZooKeeperError(reply.code, paths.CONTROLLER_EPOCH)
+        found = await self.get_controller_epoch()
+        if found is None:
+            raise ZooKeeperError(Code.NO_NODE, paths.CONTROLLER_EPOCH)
+        return found
+
+    async def _check_controller_and_epoch(self, broker: int, new_epoch: int) -> tuple[int, int]:
+        """Was it my own earlier attempt whose reply was lost?"""
+        current = await self.get_controller_id()
+        if current is None:
+            raise ControllerMoved("the controller's node went away while electing")
+        if current != broker:
+            raise ControllerMoved(f"broker {current} was elected")
+        found = await self.get_controller_epoch()
+        if found is None or found[0] != new_epoch:
+            raise ControllerMoved("the controller's node was mine, the epoch is another's")
+        return found
+
+    async def delete_controller(self, epoch_zk_version: int) -> None:
+        """Fenced delete of `/controller`, to force an election."""
+        await self.fenced_batch([Delete(paths.CONTROLLER, MATCH_ANY_VERSION)], epoch_zk_version)
+
+    # -- brokers and topics ------------------------------------------------------------------------
+
+    async def get_sorted_broker_list(self) -> list[int]:
+        return sorted(int(name) for name in await self.get_children(paths.BROKER_IDS))
+
+    async def get_all_broker_and_epochs(self) -> dict[int, tuple[BrokerInfo, int]]:
+        """Every registration with its broker epoch (getAllBrokerAndEpochsInCluster)."""
+        return await self.get_brokers_and_epochs(await self.get_sorted_broker_list())
+
+    async def get_brokers_and_epochs(
+        self, brokers: Sequence[int]
+    ) -> dict[int, tuple[BrokerInfo, int]]:
+        """Of these; who is gone is left out."""
+        replies = await self.batch([GetData(paths.broker_id(b)) for b in brokers])
+        found = {}
+        for broker, reply in zip(brokers, replies, strict=True):
+            if reply.code is Code.OK and reply.stat is not None:
+                info = self._broker_info(broker, reply)
+                if info is not None:
+                    found[broker] = (info, reply.stat.czxid)
+            elif reply.code is not Code.NO_NODE:
+                raise ZooKeeperError(reply.code, paths.broker_id(broker))
+        return found
+
+    async def get_broker(self, broker: int) -> BrokerInfo | None:
+        reply = await self.one(GetData(paths.broker_id(broker)))
+        if reply.code is Code.NO_NODE:
+            return None
+        expect_ok(reply, paths.broker_id(broker))
+        return self._broker_info(broker, reply)
+
+    def _broker_info(self, broker: int, reply: Reply) -> BrokerInfo | None:
+        return self._decoded(codec_admin.decode_broker, paths.broker_id(broker), reply.data)
+
+    async def get_all_topics(self, *, register_watch: bool) -> list[str]:
+        return await self._children(GetChildren(paths.TOPICS, register_watch))
+
+    async def get_full_replica_assignment_for_topics(
+        self, topics: Iterable[str]
+    ) -> dict[TopicPartition, ReplicaAssignment]:
+        """Each partition's replicas; a topic without a readable znode has none."""
+        names = list(topics)
+        replies = await self.batch([GetData(paths.topic(t)) for t in names])
+        found: dict[TopicPartition, ReplicaAssignment] = {}
+        for name, reply in zip(names, replies, strict=True):
+            if reply.code is Code.OK:
+                path, data = paths.topic(name), reply.data
+                assignment = self._decoded(codec.decode_topic, path, data)
+                for partition, replicas in (assignment or {}).items():
+                    found[TopicPartition(name, partition)] = replicas
+            elif reply.code is not Code.NO_NODE:
+                raise ZooKeeperError(reply.code, paths.topic(name))
+        return found
+
+    async def create_topic_assignment(
+        self, topic: str, assignment: Mapping[int, ReplicaAssignment]
+    ) -> None:
+        """The topic's znode, never fenced (admin API)."""
+        await self._create_recursive(
+            paths.topic(topic), self._encode_topic(assignment), fail_if_exists=True
+        )
+
+    def _encode_topic(self, assignment: Mapping[int, ReplicaAssignment]) -> bytes:
+        return codec.encode_topic(assignment, self._era.topic_version)
+
+    # -- partition states --------------------------------------------------------------------------
+
+    async def get_topic_partition_states(
+        self, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch]:
+        """The states that exist and can be read."""
+        replies = await self.get_topic_partition_states_raw(partitions)
+        found = {}
+        for partition, reply in zip(partitions, replies, strict=True):
+            if reply.code is Code.OK:
+                state = self.decode_state(partition, reply)
+                if state is not None:
+                    found[partition] = state
+            elif reply.code is not Code.NO_NODE:
+                raise ZooKeeperError(reply.code, _state_path(partition))
+        return found
+
+    async def get_topic_partition_states_raw(
+        self, partitions: Sequence[TopicPartition]
+    ) -> list[Reply]:
+        return await self.batch([GetData(_state_path(p)) for p in partitions])
+
+    def decode_state(
+        self, partition: TopicPartition, reply: Reply
+    ) -> LeaderIsrAndControllerEpoch | None:
+        assert reply.stat is not None
+        version = reply.stat.version
+        return self._decoded(codec.decode_state, _state_path(partition), reply.data, version)
+
+    async def create_topic_partition_states_raw(
+        self,
+        states: Mapping[TopicPartition, LeaderIsrAndControllerEpoch],
+        epoch_zk_version: int,
+    ) -> dict[TopicPartition, Reply]:
+        """`…/partitions` per topic, `…/partitions/<p>`, then the states; results of the first two
+        are ignored. Up to 1.0 each state by itself, and its parents where they are missing."""
+        if self._era.creates_leaf_first:
+            return {p: await self._create_state(p, s) for p, s in states.items()}
+        topics = list(dict.fromkeys(p.topic for p in states))
+        await self.fenced_batch(
+            [Create(paths.topic_partitions(t), None) for t in topics], epoch_zk_version
+        )
+        nodes = [Create(paths.topic_partition(*p), None) for p in states]
+        await self.fenced_batch(nodes, epoch_zk_version)
+        creates = [Create(_state_path(p), codec.encode_state(s)) for p, s in states.items()]
+        replies = await self.fenced_batch(creates, epoch_zk_version)
+        return dict(zip(states, replies, strict=True))
+
+    async def _create_state(
+        self, partition: TopicPartition, state: LeaderIsrAndControllerEpoch
+    ) -> Reply:
+        """createPersistentPath, unfenced."""
+        path = _state_path(partition)
+        try:
+            await self._create_recursive(path, codec.encode_state(state), fail_if_exists=True)
+        except ZooKeeperError as error:
+            return Reply(error.code)
+        return Reply(Code.OK)
+
+    async def update_leader_and_isr(
+        self,
+        states: Mapping[TopicPartition, LeaderAndIsr],
+        controller_epoch: int,
+        epoch_zk_version: int,
+    ) -> UpdateLeaderAndIsrResult:
+        """The controller's conditional writes, one fenced setData per partition (spec §2.5). An
+        error of the whole batch is every partition's; ControllerMoved is raised."""
+        writes = [
+            SetData(
+                _state_path(p),
+                codec.encode_state(LeaderIsrAndControllerEpoch(s, controller_epoch)),
+                s.zk_version,
+            )
+            for p, s in states.items()
+        ]
+        result = UpdateLeaderAndIsrResult({}, [])
+        try:
+            replies = await self.fenced_batch(writes, epoch_zk_version)
+        except ZooKeeperError as error:
+            result.finished.update(dict.fromkeys(states, error))
+            return result
+        for (partition, state), reply in zip(states.items(), replies, strict=True):
+            if reply.code is Code.OK:
+                assert reply.stat is not None
+                result.finished[partition] = LeaderAndIsr(
+                    state.leader, state.leader_epoch, state.isr, reply.stat.version
+                )
+            elif reply.code is Code.BAD_VERSION:
+                result.to_retry.append(partition)
+            else:
+                result.finished[partition] = ZooKeeperError(reply.code, _state_path(partition))
+        return result
+
+    async def conditional_update_path(
+        self, path: str, data: bytes, expected_version: int, checker: Callable[[Reply], int | None]
+    ) -> Updated | Rejected:
+        """setData at `expected_version`. On BADVERSION the znode is read back and `checker` may
+        recognise it as this very write (a lost reply): then its version counts
+        (conditionalUpdatePath, KAFKA-1382)."""
+        reply = await self.one(SetData(path, data, expected_version))
+        if reply.code is Code.OK:
+            assert reply.stat is not None
+            return Updated(reply.stat.version)
+        if reply.code is Code.BAD_VERSION and self._era.recognises_own_writes:
+            found = await self.one(GetData(path))
+            version = checker(found) if found.code is Code.OK else None
+            return Rejected("BADVERSION") if version is None else Updated(version)
+        if reply.code in (Code.NO_NODE, Code.BAD_VERSION):
+            return Rejected(reply.code.name.replace("_", ""))
+        raise ZooKeeperError(reply.code, path)
+
+    async def update_isr(
+        self, partition: TopicPartition, state: LeaderIsrAndControllerEpoch
+    ) -> Updated | Rejected:
+        """The leader's own write: unfenced, with the checker
+        (ReplicationUtils.updateLeaderAndIsr)."""
+        data = codec.encode_state(state)
+
+        def checker(found: Reply) -> int | None:
+            assert found.stat is not None
+            written = codec.decode_state(_state_path(partition), data, found.stat.version)
+            return found.stat.version if self.decode_state(partition, found) == written else None
+
+        version = state.leader_and_isr.zk_version
+        return await self.conditional_update_path(_state_path(partition), data, version, checker)
+
+    # -- ISR change notifications ------------------------------------------------------------------
+
+    async def propagate_isr_changes(self, partitions: Iterable[TopicPartition]) -> str:
+        """One sequential node that names the partitions; returns its path."""
+        data = codec.encode_isr_change(partitions)
+        prefix = paths.isr_change_notification_sequence()
+        reply = await self.one(Create(prefix, data, CreateMode.PERSISTENT_SEQUENTIAL))
+        expect_ok(reply, prefix)
+        return reply.path
+
+    async def get_all_isr_change_notifications(
+        self, listed: Sequence[str] | None = None
+    ) -> list[str]:
+        """The sequence numbers of the nodes that there are, or of those that were listed."""
+        names = listed
+        if names is None:
+            names = await self.get_children(paths.ISR_CHANGE_NOTIFICATION)
+        return [
+            paths.isr_change_sequence_number(n)
+            for n in names
+            if n.startswith(paths.ISR_CHANGE_PREFIX)
+        ]
+
+    async def get_partitions_from_isr_change_notifications(
+        self, sequence_numbers: Sequence[str]
+    ) -> list[TopicPartition]:
+        """All partitions that the nodes name, each once; nodes that are gone or unreadable name
+        none."""
+        where = [paths.isr_change_notification_sequence(n) for n in sequence_numbers]
+        replies = await self.batch([GetData(path) for path in where])
+        named: dict[TopicPartition, None] = {}
+        for path, reply in zip(where, replies, strict=True):
+            if reply.code is Code.OK:
+                data = reply.data
+                partitions = self._decoded(codec.decode_isr_change, path, data)
+                named.update(dict.fromkeys(partitions or ()))
+            elif reply.code is not Code.NO_NODE:
+                raise ZooKeeperError(reply.code, path)
+        return list(named)
+
+    async def delete_isr_change_notifications(
+        self, sequence_numbers: Sequence[str], epoch_zk_version: int
+    ) -> None:
+        nodes = [paths.isr_change_notification_sequence(n) for n in sequence_numbers]
+        await self.fenced_batch([Delete(n, MATCH_ANY_VERSION) for n in nodes], epoch_zk_version)
+
+    # -- log directory events, admin commands ------------------------------------------------------
+
+    async def get_all_log_dir_event_notifications(
+        self, listed: Sequence[str] | None = None
+    ) -> list[str]:
+        names = listed
+        if names is None:
+            names = await self.get_children(paths.LOG_DIR_EVENT_NOTIFICATION)
+        return [
+            paths.log_dir_event_sequence_number(n)
+            for n in names
+            if n.startswith(paths.LOG_DIR_EVENT_PREFIX)
+        ]
+
+    async def delete_log_dir_event_notifications(
+        self, sequence_numbers: Sequence[str], epoch_zk_version: int
+    ) -> None:
+        nodes = [paths.log_dir_event_notification_sequence(n) for n in sequence_numbers]
+        await self.fenced_batch([Delete(n, MATCH_ANY_VERSION) for n in nodes], epoch_zk_version)
+
+    async def get_topic_deletions(self) -> list[str]:
+        return await self.get_children(paths.DELETE_TOPICS)
+
+    async def get_preferred_replica_election(self) -> list[TopicPartition]:
+        reply = await self.one(GetData(paths.PREFERRED_REPLICA_ELECTION))
+        if reply.code is Code.NO_NODE:
+            return []
+        expect_ok(reply, paths.PREFERRED_REPLICA_ELECTION)
+        return list(self._decoded(codec.decode_preferred_election, reply.data) or ())
+
+    async def create_preferred_replica_election(self, partitions: Iterable[TopicPartition]) -> Code:
+        """The command of a tool, never fenced."""
+        data = codec.encode_preferred_election(list(partitions))
+        return (await self.one(Create(paths.PREFERRED_REPLICA_ELECTION, data))).code
+
+    async def delete_preferred_replica_election(self, epoch_zk_version: int) -> None:
+        """Sent whether it exists or not, as Kafka does."""
+        path = paths.PREFERRED_REPLICA_ELECTION
+        await self.fenced_batch([Delete(path, MATCH_ANY_VERSION)], epoch_zk_version)
+
+    async def delete_topic_deletion(self, topic: str, epoch_zk_version: int) -> None:
+        """The marker of a deletion that is over."""
+        path = paths.delete_topic(topic)
+        await self.fenced_batch([Delete(path, MATCH_ANY_VERSION)], epoch_zk_version)
+
+    async def create_delete_topic_path(self, topic: str) -> Code:
+        """The marker of a deletion (admin API, unfenced)."""
+        return (await self.one(Create(paths.delete_topic(topic), None))).code
+
+    async def set_topic_assignment(
+        self,
+        topic: str,
+        assignment: Mapping[int, ReplicaAssignment],
+        epoch_zk_version: int = NO_FENCING,
+    ) -> None:
+        """Overwrite the topic's znode, whatever its version (the last writer wins)."""
+        path, data = paths.topic(topic), self._encode_topic(assignment)
+        write = SetData(path, data, MATCH_ANY_VERSION)
+        expect_ok((await self.fenced_batch([write], epoch_zk_version))[0], path)
+
+    async def get_partition_reassignment(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """What the command znode asks for; nothing when it is absent or unreadable."""
+        reply = await self.one(GetData(paths.REASSIGN_PARTITIONS))
+        if reply.code is Code.NO_NODE:
+            return {}
+        expect_ok(reply, paths.REASSIGN_PARTITIONS)
+        return self._decoded(codec_admin.decode_reassignment, reply.data) or {}
+
+    async def create_partition_reassignment(
+        self, moves: Mapping[TopicPartition, tuple[int, ...]]
+    ) -> Code:
+        """The command of a tool, never fenced."""
+        data = codec_admin.encode_reassignment(moves)
+        return (await self.one(Create(paths.REASSIGN_PARTITIONS, data))).code
+
+    async def set_or_create_partition_reassignment(
+        self, left: Mapping[TopicPartition, tuple[int, ...]], epoch_zk_version: int
+    ) -> None:
+        """Rewrite the command znode with what is left; on NONODE create it."""
+        path, data = paths.REASSIGN_PARTITIONS, codec_admin.encode_reassignment(left)
+        write = SetData(path, data, MATCH_ANY_VERSION)
+        reply = (await self.fenced_batch([write], epoch_zk_version))[0]
+        if reply.code is Code.NO_NODE:
+            reply = (await self.fenced_batch([Create(path, data)], epoch_zk_version))[0]
+        expect_ok(reply, path)
+
+    async def delete_partition_reassignment(self, epoch_zk_version: int) -> None:
+        """No move through the command znode is left."""
+        await self.delete_path(paths.REASSIGN_PARTITIONS, epoch_zk_version)
+
+    async def get_broker_ids_from_log_dir_events(
+        self, sequence_numbers: Sequence[str]
+    ) -> list[int]:
+        """Whose log directories failed; nodes that are gone or unreadable name nobody."""
+        where = [paths.log_dir_event_notification_sequence(n) for n in sequence_numbers]
+        replies = await self.batch([GetData(path) for path in where])
+        named: dict[int, None] = {}
+        for path, reply in zip(where, replies, strict=True):
+            if reply.code is Code.OK:
+                event = self._decoded(codec_admin.decode_log_dir_event, path, reply.data)
+                if event is not None:
+                    named[event.broker] = None
+            elif reply.code is not Code.NO_NODE:
+                raise ZooKeeperError(reply.code, path)
+        return list(named)
+
+    async def propagate_log_dir_event(self, broker: int) -> str:
+        """One sequential node that says that a log directory of `broker` failed; its path."""
+        data = codec_admin.encode_log_dir_event(codec_admin.LogDirEvent(broker))
+        prefix = paths.log_dir_event_notification_sequence()
+        reply = await self.one(Create(prefix, data, CreateMode.PERSISTENT_SEQUENTIAL))
+        expect_ok(reply, prefix)
+        return reply.path
+
+
+def _state_path(partition: TopicPartition) -> str:
+    return paths.topic_partition_state(partition.topic, partition.partition)

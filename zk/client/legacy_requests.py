@@ -1,0 +1,121 @@
+"""What older releases ask of ZooKeeper in other steps: the controller's election up to 2.0, a
+broker's registration up to 2.1.
+
+Functions over the requests of one process. They must not know which release asks. Sources:
+server/ZookeeperLeaderElector.scala@0.8.2.2 and @0.10.2.2, controller/KafkaController.scala@1.0.2
+and @2.0.1 (elect, incrementControllerEpoch), utils/ZkUtils.scala@1.0.2; spec §2.7, §2.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from zk import paths
+from zk.client import codec, codec_admin
+from zk.client.client_version import Era
+from zk.client.codec_admin import BrokerInfo
+from zk.client.zk_requests import ZkRequests, expect_ok
+from zk.errors import Code, ZooKeeperError
+from zk.ops import Create, CreateMode, GetData, Reply, SetData
+
+FIRST_EPOCH, FIRST_VERSION = 1, 1
+"""What a controller remembers that has made the epoch's znode; its version is 0 in truth."""
+
+
+async def create_controller(zk: ZkRequests, broker: int, wall_ms: int, era: Era) -> bool:
+    """The first step: `/controller`; False when another has it."""
+    data = codec.encode_controller(codec.ControllerZNode(broker, wall_ms))
+    if not era.compares_ephemerals:
+        return await _create_ephemeral(zk, paths.CONTROLLER, data)
+
+    def is_mine(found: bytes | None) -> bool:
+        return codec.decode_controller(found).broker_id == broker
+
+    return await _create_unlike_mine(zk, paths.CONTROLLER, data, is_mine)
+
+
+async def increment_controller_epoch(zk: ZkRequests, era: Era) -> tuple[int, int]:
+    """The second and third: read the epoch, and write the next one at the version that was read:
+    (epoch, version). Between the steps another may be elected (H8)."""
+    epoch, version = 0, 0
+    if not era.looks_before_creating or await zk.path_exists(paths.CONTROLLER_EPOCH):
+        reply = await zk.one(GetData(paths.CONTROLLER_EPOCH))
+        if reply.code is Code.OK and reply.stat is not None:
+            epoch, version = codec.decode_controller_epoch(reply.data), reply.stat.version
+        elif reply.code is not Code.NO_NODE:
+            raise ZooKeeperError(reply.code, paths.CONTROLLER_EPOCH)
+    data = codec.encode_controller_epoch(epoch + 1)
+    reply = await zk.one(SetData(paths.CONTROLLER_EPOCH, data, version))
+    if reply.code is Code.NO_NODE:
+        first = codec.encode_controller_epoch(FIRST_EPOCH)
+        expect_ok(await zk.one(Create(paths.CONTROLLER_EPOCH, first)), paths.CONTROLLER_EPOCH)
+        return FIRST_EPOCH, FIRST_VERSION
+    expect_ok(reply, paths.CONTROLLER_EPOCH)
+    assert reply.stat is not None
+    return epoch + 1, reply.stat.version
+
+
+async def register_broker(zk: ZkRequests, broker: int, info: BrokerInfo, era: Era) -> None:
+    """A plain create; NODEEXISTS of another session ends the start-up, in 0.8 of another host or
+    port."""
+    path = paths.broker_id(broker)
+    if era.creates_parents_first:
+        for parent in (paths.parent(paths.BROKER_IDS), paths.BROKER_IDS):
+            await zk.one(Create(parent, None))
+    data = codec_admin.encode_broker(info)
+
+    def is_mine(found: bytes | None) -> bool:
+        return codec_admin.decode_broker(path, found).endpoints == info.endpoints
+
+    if era.compares_ephemerals:
+        created = await _create_unlike_mine(zk, path, data, is_mine)
+    else:
+        created = await _create_ephemeral(zk, path, data)
+    if not created:
+        raise ZooKeeperError(Code.NODE_EXISTS, path)
+
+
+async def _create_ephemeral(zk: ZkRequests, path: str, data: bytes) -> bool:
+    """True when it is ours, also by an attempt whose reply was lost."""
+    while True:
+        reply = await zk.one(Create(path, data, CreateMode.EPHEMERAL))
+        if reply.code is Code.OK:
+            return True
+        if reply.code is not Code.NODE_EXISTS:
+            raise ZooKeeperError(reply.code, path)
+        found = await zk.one(GetData(path))
+        if found.code is Code.OK and found.stat is not None:
+            return found.stat.ephemeral_owner == zk.client.session_id
+        if found.code is not Code.NO_NODE:
+            raise ZooKeeperError(found.code, path)
+
+
+async def _create_unlike_mine(
+    zk: ZkRequests, path: str, data: bytes, is_mine: Callable[[bytes | None], bool]
+) -> bool:
+    """createEphemeralPathExpectConflictHandleZKBug (KAFKA-992): the very same words are those of an
+    attempt whose reply was lost; what is like them was written in an earlier session, and is waited
+    for until that has ended; False for anybody else's."""
+    while True:
+        reply = await zk.one(Create(path, data, CreateMode.EPHEMERAL))
+        if reply.code is Code.OK:
+            return True
+        if reply.code is not Code.NODE_EXISTS:
+            raise ZooKeeperError(reply.code, path)
+        found = await _read_if_there(zk, path)
+        if found is not None and found.data == data:
+            return True
+        again = await _read_if_there(zk, path)
+        if again is None:
+            continue
+        if not is_mine(again.data):
+            return False
+        await zk.client.sleep_session_timeout()
+
+
+async def _read_if_there(zk: ZkRequests, path: str) -> Reply | None:
+    found = await zk.one(GetData(path))
+    if found.code is Code.NO_NODE:
+        return None
+    expect_ok(found, path)
+    return found

@@ -1,0 +1,1 @@
+"""ZooKeeper modelled: the tree, sessions, watches, and the Java client."""

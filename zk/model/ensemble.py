@@ -1,0 +1,506 @@
+"""A modelled ZooKeeper service: one server's sessions, connections and log over `zk.model.tree`.
+
+All that happens in the server runs on its lane, one request at a time; the order of application is
+that of the zxids. Sessions expire on the server's time (ExpiryQueue.java, SessionTrackerImpl.java
+3.5.9). Faults are methods. The client half is `model_client`, what is between them `link`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+
+from zk.errors import Code
+from zk.model.follower import Commit, Follower, nothing_to_apply
+from zk.model.link import Latency, Link, Pipe
+from zk.model.model_client import ModelSession
+from zk.model.packets import (
+    END_OF_STREAM,
+    PING,
+    CloseSession,
+    Connect,
+    Connected,
+    EndOfStream,
+    Ping,
+    SetWatches,
+    ToClient,
+    ToServer,
+)
+from zk.model.tree import Tree
+from zk.model.watches import Fired
+from zk.ops import Exists, GetChildren, GetData, Reply, Request, name_of
+from zk.wire import Lane, Listener, Observer, Way, When
+
+Control = Connect | Ping | SetWatches | CloseSession | EndOfStream
+
+_READS = (Exists, GetData, GetChildren)
+_NAMES = {Connect: "connect", SetWatches: "setWatches", CloseSession: "closeSession"}
+_NAMED = (Connect, SetWatches, CloseSession)
+_UNREPORTED = (Ping, EndOfStream)
+_CONTROL = (Connect, Ping, SetWatches, CloseSession, EndOfStream)
+
+
+NEVER_US = 1 << 62
+
+
+class ServerSession:
+    """What the server remembers of a session; `deadline_ms` is on the server's clock, at a tick."""
+
+    __slots__ = ("client", "connection", "deadline_ms", "session_id", "timeout_ms")
+
+    def __init__(self, session_id: int, client: str, timeout_ms: int) -> None:
+        self.session_id = session_id
+        self.client = client
+        self.timeout_ms = timeout_ms
+        self.deadline_ms = 0
+        self.connection: Connection | None = None
+
+
+class Connection:
+    """The server's end of one connection. With a follower, `parked` waits for its commit."""
+
+    __slots__ = ("follower", "link", "parked", "session", "to_client", "to_server", "waiting")
+
+    def __init__(
+        self,
+        link: Link,
+        to_client: Pipe[ToClient],
+        lane: Lane,
+        on_packet: Callable[[Connection, ToServer], None],
+        on_pass: Callable[[ToServer], None],
+    ) -> None:
+        self.link = link
+        self.to_client = to_client
+        self.to_server = Pipe(link, lane, Way.TO_SERVER, partial(on_packet, self), on_pass)
+        self.session: ServerSession | None = None
+        self.follower: Follower | None = None
+        self.waiting = False
+        self.parked: deque[ToServer] = deque()
+
+
+class Ensemble:
+    """`zk.wire.Service`, modelled; clients are known by name, faults are aimed at a client."""
+
+    def __init__(
+        self,
+        *,
+        server: Lane,
+        network: Lane,
+        latency: Latency,
+        observer: Observer,
+        tick_time_ms: int = 2000,
+        min_session_timeout_ms: int | None = None,
+        max_session_timeout_ms: int | None = None,
+        tick_phase_ms: int = 0,
+        epoch_ms: int = 0,
+        tracker: Lane | None = None,
+    ) -> None:
+        """`epoch_ms` is the wall clock when the world's clock showed 0; `tick_phase_ms` shifts the
+        server's ticks, which a real machine's start decides. `tracker` is the thread that looks for
+        sessions whose time is over; without one of its own it does so before each packet."""
+        self.tree = Tree()
+        self._server = server
+        self._tracker = tracker
+        self._network = network
+        self._now_us = network.now_us
+        self._latency = latency
+        self._observer = observer
+        self._tick_ms = tick_time_ms
+        self._tick_phase_ms = tick_phase_ms
+        self._min_ms = min_session_timeout_ms or 2 * tick_time_ms
+        self._max_ms = max_session_timeout_ms or 20 * tick_time_ms
+        self._epoch_ms = epoch_ms
+        self._up = True
+        self._loading = False
+        self._last_session_id = 0
+        self._sessions: dict[int, ServerSession] = {}
+        self._clients: dict[int, str] = {}
+        self._buckets: dict[int, list[ServerSession]] = {}
+        self._next_tick_us = NEVER_US
+        self._connections: dict[Connection, None] = {}
+        self._links: dict[str, Link] = {}
+        self._followers: dict[str, Follower] = {}
+        self._drops: dict[str, list[tuple[When, str | None]]] = {}
+        self._forgotten: dict[str, list[ServerSession]] = {}
+
+    # the service
+
+    def open_session(
+        self, client: str, timeout_ms: int, lane: Lane, listener: Listener
+    ) -> ModelSession:
+        """See zk.wire.Service."""
+        return ModelSession(
+            self, self._link(client), timeout_ms, lane, listener, partial(self._on_pass, client)
+        )
+
+    def accept(
+        self, link: Link, to_client: Pipe[ToClient], on_pass: Callable[[ToServer], None]
+    ) -> Pipe[ToServer] | None:
+        """A client connects; None when nobody listens."""
+        if self._loading:
+            return Pipe(link, self._server, Way.TO_SERVER, _unread, on_pass)
+        if not self._up:
+            return None
+        connection = Connection(link, to_client, self._server, self._on_packet, on_pass)
+        self._connections[connection] = None
+        return connection.to_server
+
+    # faults
+
+    def cut(self, client: str, *ways: Way) -> None:
+        """Bytes between `client` and the server stop both ways (or these); connections stay."""
+        self._link(client).cut(*ways)
+
+    def heal(self, client: str) -> None:
+        """What was held by `cut` passes, in order."""
+        self._link(client).heal()
+
+    def delay(self, client: str, extra_us: int) -> None:
+        """Everything takes `extra_us` longer each way; 0 ends it."""
+        self._link(client).extra_us = extra_us
+
+    def disturb(self, client: str, drawn_us: Callable[[Way], int]) -> None:
+        """Every packet takes longer by what is drawn for it, each way."""
+        self._link(client).drawn_us = drawn_us
+
+    def expire(self, client: str) -> None:
+        """The server ends the sessions of `client` now, as if their time had run out; one that is
+        down does not."""
+        self._server.post(partial(self._expire_client, client))
+
+    def forget(self, client: str) -> None:
+        """The sessions of `client` are not known any more when it reconnects; what they hold stays
+        until `end_forgotten` (ZOOKEEPER-2985, as after an election among servers)."""
+        self._server.post(partial(self._forget_client, client))
+
+    def end_forgotten(self, client: str) -> None:
+        """The forgotten sessions of `client` end, and what they hold goes."""
+        self._server.post(partial(self._end_forgotten, client))
+
+    def drop_connection(
+        self, client: str, when: When, kind: str | None = None, count: int = 1
+    ) -> None:
+        """The connection breaks at the next `count` requests of `kind` (`setData`, `multi`; None:
+        any) from `client`: before each is applied, or after it, so that the answer is lost. 0: at
+        no more, whatever was ordered."""
+        ordered = self._drops.pop(client, [])
+        if count:
+            self._drops[client] = [*ordered, *[(when, kind)] * count]
+
+    def lag(self, client: str, lag_us: int) -> None:
+        """From now on `client` talks to a server that applies everything `lag_us` later; 0: which
+        catches up and lags no more."""
+        follower = self._followers.get(client)
+        if follower is not None:
+            follower.lag_us = lag_us
+        elif lag_us:
+            self._followers[client] = self._follow(client, lag_us)
+
+    def _follow(self, client: str, lag_us: int) -> Follower:
+        """Watches are kept where their session is connected."""
+        follower = Follower(self.tree.copy(), lag_us, self._server, self._deliver)
+        for session in self._sessions.values():
+            elsewhere = self.tree if session.client == client else follower.tree
+            elsewhere.watches.remove_session(session.session_id)
+        for connection in self._connections:
+            if connection.link.client == client:
+                connection.follower = follower
+        return follower
+
+    @property
+    def is_up(self) -> bool:
+        """Its process is there."""
+        return self._up
+
+    def stop(self) -> None:
+        """The server's process ends: connections break and are refused; its data is kept."""
+        self._up = self._loading = False
+        self._buckets.clear()
+        self._next_tick_us = NEVER_US
+        for connection in list(self._connections):
+            self._break(connection)
+
+    def load(self) -> None:
+        """A new process of the server listens, but has no data yet: who connects now is left
+        waiting, for as long as that connection lasts (read in the log of a 3.9.3 server that met
+        this: NIOServerCnxn.close fails before it closes the socket)."""
+        self._loading = not self._up
+
+    def start(self) -> None:
+        """The server is back; the sessions in its log get a full time-out from now."""
+        if self._up:
+            return
+        self._up, self._loading = True, False
+        for session in self._sessions.values():
+            self._touch(session)
+            self._file(session)
+
+    # what an inspector may ask
+
+    def client_of(self, session_id: int) -> str:
+        """Whose session it is, or was."""
+        return self._clients[session_id]
+
+    # what passes on the wire
+
+    def _link(self, client: str) -> Link:
+        link = self._links.get(client)
+        if link is None:
+            link = self._links[client] = Link(client, self._network, self._latency)
+        return link
+
+    def _on_pass(self, client: str, packet: ToServer) -> None:
+        if isinstance(packet, _UNREPORTED):
+            return
+        what = _NAMES[type(packet)] if isinstance(packet, _NAMED) else packet
+        self._observer.on_request(self._now_us(), client, what)
+
+    # the server, on its lane
+
+    def _on_packet(self, connection: Connection, packet: ToServer) -> None:
+        if self._tracker is None and self._now_us() >= self._next_tick_us:
+            self._on_tick()
+        if connection not in self._connections:
+            return
+        if isinstance(packet, EndOfStream):
+            self._forget(connection)
+        elif connection.waiting:
+            connection.parked.append(packet)
+        elif connection.session is None:
+            assert isinstance(packet, Connect), "a request before the connection's first answer"
+            self._on_connect(connection, packet)
+        else:
+            self._touch(connection.session)
+            if isinstance(packet, _CONTROL):
+                self._on_control(connection, connection.session, packet)
+            else:
+                self._on_request(connection, connection.session, packet)
+
+    def _on_control(self, connection: Connection, session: ServerSession, packet: Control) -> None:
+        if isinstance(packet, Ping):
+            connection.to_client.send(PING, "zk_reply")
+        elif isinstance(packet, SetWatches):
+            self._on_set_watches(connection, session, packet)
+        elif isinstance(packet, CloseSession):
+            self._close_session(session, Reply(Code.OK, self.tree.zxid + 1))
+
+    def _on_request(self, connection: Connection, session: ServerSession, request: Request) -> None:
+        drop = self._take_drop(connection, request) if self._drops else None
+        if drop == "before":
+            self._break(connection)
+            return
+        if connection.follower is not None:
+            self._through_follower(connection, connection.follower, session, request)
+        else:
+            reply = self._apply(session, request)
+            if drop is None:
+                connection.to_client.send(reply, "zk_reply")
+        if drop == "after":
+            self._break(connection)
+
+    def _apply(self, session: ServerSession, request: Request) -> Reply:
+        now_us = self._now_us()
+        now_ms = self._epoch_ms + now_us // 1000
+        reply, transaction, fired = self.tree.apply(request, session.session_id, now_ms)
+        if transaction is not None:
+            self._observer.on_transaction(now_us, transaction)
+            if self._followers:
+                self._to_followers(partial(_replay, request, session.session_id, now_ms))
+        if fired:
+            self._deliver(fired)
+        return reply
+
+    def _deliver(self, fired: Fired) -> None:
+        for session_id, event in fired:
+            session = self._sessions.get(session_id)
+            if session is not None and session.connection is not None:
+                session.connection.to_client.send(event, "zk_watch")
+
+    # sessions
+
+    def _on_connect(self, connection: Connection, packet: Connect) -> None:
+        connection.follower = self._followers.get(connection.link.client)
+        if packet.session_id:
+            self._reopen(connection, packet)
+            return
+        self._last_session_id += 1
+        session_id = self._last_session_id
+        timeout_ms = min(max(packet.timeout_ms, self._min_ms), self._max_ms)
+        session = ServerSession(session_id, connection.link.client, timeout_ms)
+        self._sessions[session_id] = session
+        self._clients[session_id] = session.client
+        transaction = self.tree.create_session(session_id, timeout_ms)
+        self._observer.on_transaction(self._now_us(), transaction)
+        self._to_followers(partial(_replay_session, session_id, timeout_ms))
+        self._touch(session)
+        self._file(session)
+        self._attach(connection, session)
+
+    def _reopen(self, connection: Connection, packet: Connect) -> None:
+        """ZooKeeperServer.processConnectRequest, reopenSession: an older connection is closed."""
+        session = self._sessions.get(packet.session_id)
+        if session is None:
+            connection.to_client.send(Connected(packet.session_id, 0), "zk_reply")
+            self._break(connection)
+            return
+        if session.connection is not None:
+            self._break(session.connection)
+        self._touch(session)
+        self._attach(connection, session)
+
+    def _attach(self, connection: Connection, session: ServerSession) -> None:
+        connection.session = session
+        session.connection = connection
+        answer = Connected(session.session_id, session.timeout_ms)
+        self._when_applied(connection, lambda: connection.to_client.send(answer, "zk_reply"))
+
+    def _on_set_watches(
+        self, connection: Connection, session: ServerSession, it: SetWatches
+    ) -> None:
+        tree = connection.follower.tree if connection.follower else self.tree
+        self._deliver(tree.set_watches(session.session_id, it.zxid, it.data, it.exist, it.child))
+        connection.to_client.send(Reply(Code.OK, tree.zxid), "zk_reply")
+
+    def _close_session(self, session: ServerSession, reply: Reply | None = None) -> None:
+        """One transaction; its watches fire, then the session's connection ends. Only who asked for
+        it gets a reply."""
+        transaction, fired = self.tree.close_session(session.session_id)
+        self._observer.on_transaction(self._now_us(), transaction)
+        self._to_followers(partial(_replay_close, session.session_id))
+        self._deliver(fired)
+        self._sessions.pop(session.session_id, None)
+        connection = session.connection
+        if connection is not None:
+            if reply is not None:
+                connection.to_client.send(reply, "zk_reply")
+            self._break(connection)
+
+    # time
+
+    def _touch(self, session: ServerSession) -> None:
+        """ExpiryQueue.roundToNextInterval: always at least the next tick."""
+        tick_ms, phase_ms = self._tick_ms, self._tick_phase_ms
+        end_ms = self._now_us() // 1000 + session.timeout_ms + phase_ms
+        session.deadline_ms = (end_ms // tick_ms + 1) * tick_ms - phase_ms
+
+    def _file(self, session: ServerSession) -> None:
+        """Look at the session again at its deadline (a touch meanwhile only moves the deadline)."""
+        bucket_us = session.deadline_ms * 1000
+        if bucket_us not in self._buckets:
+            self._buckets[bucket_us] = []
+            self._next_tick_us = min(self._next_tick_us, bucket_us)
+            lane = self._tracker or self._server
+            lane.call_later(max(bucket_us - self._now_us(), 0), self._on_tick)
+        self._buckets[bucket_us].append(session)
+
+    def _on_tick(self) -> None:
+        """Sessions of one tick go together. After a stall all ticks that were missed come at once,
+        in a race with the threads that read packets: of 72 sessions that had sent or reconnected
+        meanwhile a real 3.9.3 server kept none on a quiet machine, of 24 on a busy one 8."""
+        now_us = self._now_us()
+        while self._next_tick_us <= now_us:
+            due = self._buckets.pop(self._next_tick_us)
+            self._next_tick_us = min(self._buckets, default=NEVER_US)
+            for session in due:
+                self._look_at(session, now_us)
+
+    def _look_at(self, session: ServerSession, now_us: int) -> None:
+        if session.session_id not in self._sessions:
+            return
+        if session.deadline_ms * 1000 > now_us:
+            self._file(session)
+        else:
+            self._close_session(session)
+
+    def _expire_client(self, client: str) -> None:
+        """In the way in which it can be had of a real server (zk.real.expiry): the connection ends
+        first, so that the session does not hear what its end fires."""
+        for session in list(self._sessions.values()):
+            if session.client == client and self._up:
+                if session.connection is not None:
+                    self._break(session.connection)
+                self._close_session(session)
+
+    def _forget_client(self, client: str) -> None:
+        for session in list(self._sessions.values()):
+            if session.client == client:
+                if session.connection is not None:
+                    self._break(session.connection)
+                del self._sessions[session.session_id]
+                self._forgotten.setdefault(client, []).append(session)
+
+    def _end_forgotten(self, client: str) -> None:
+        for session in self._forgotten.pop(client, []):
+            self._close_session(session)
+
+    # connections that end
+
+    def _break(self, connection: Connection) -> None:
+        """The server closes its end."""
+        connection.to_client.send(END_OF_STREAM, "zk_reply")
+        self._forget(connection)
+
+    def _forget(self, connection: Connection) -> None:
+        self._connections.pop(connection, None)
+        connection.to_server.close()
+        session = connection.session
+        if session is not None and session.connection is connection:
+            session.connection = None
+            tree = connection.follower.tree if connection.follower else self.tree
+            tree.watches.remove_session(session.session_id)
+
+    def _take_drop(self, connection: Connection, request: Request) -> When | None:
+        drops = self._drops.get(connection.link.client, [])
+        for drop in drops:
+            if drop[1] in (None, name_of(request)):
+                drops.remove(drop)
+                return drop[0]
+        return None
+
+    # a server that lags
+
+    def _to_followers(self, commit: Commit) -> None:
+        for follower in self._followers.values():
+            follower.commit(commit)
+
+    def _through_follower(
+        self, connection: Connection, follower: Follower, session: ServerSession, request: Request
+    ) -> None:
+        if isinstance(request, _READS):
+            reply, _, _ = follower.tree.apply(request, session.session_id, 0)
+            connection.to_client.send(reply, "zk_reply")
+            return
+        reply = self._apply(session, request)
+        self._when_applied(connection, lambda: connection.to_client.send(reply, "zk_reply"))
+
+    def _when_applied(self, connection: Connection, then: Callable[[], None]) -> None:
+        """Do `then` once the connection's server has applied all that the leader has."""
+        if connection.follower is None:
+            then()
+            return
+        connection.waiting = True
+        connection.follower.commit(nothing_to_apply, partial(self._resume, connection, then))
+
+    def _resume(self, connection: Connection, then: Callable[[], None]) -> None:
+        connection.waiting = False
+        then()
+        while connection.parked and not connection.waiting:
+            self._on_packet(connection, connection.parked.popleft())
+
+
+def _unread(packet: ToServer) -> None:
+    """A server that has no data yet answers nothing."""
+
+
+def _replay(request: Request, session_id: int, now_ms: int, tree: Tree) -> Fired:
+    return tree.apply(request, session_id, now_ms)[2]
+
+
+def _replay_session(session_id: int, timeout_ms: int, tree: Tree) -> Fired:
+    tree.create_session(session_id, timeout_ms)
+    return []
+
+
+def _replay_close(session_id: int, tree: Tree) -> Fired:
+    return tree.close_session(session_id)[1]

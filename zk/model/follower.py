@@ -1,0 +1,52 @@
+"""A server that lags: it applies what the leader committed a while later, and answers reads from
+that.
+
+Deliberately small: it replays the leader's commits in order, each `lag_us` after the leader. A
+write or sync that came through it is answered when it has applied it; later requests of that
+connection wait meanwhile, as those of one session do (CommitProcessor.java 3.5.9).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from zk.model.tree import Tree
+from zk.model.watches import Fired
+from zk.wire import Lane
+
+Commit = Callable[[Tree], Fired]
+
+
+class Follower:
+    """Its own copy of the tree, which holds the watches of the sessions that are connected to
+    it."""
+
+    __slots__ = ("_backlog", "_deliver", "_lane", "lag_us", "tree")
+
+    def __init__(
+        self, tree: Tree, lag_us: int, lane: Lane, deliver: Callable[[Fired], None]
+    ) -> None:
+        self.tree = tree
+        self.lag_us = lag_us
+        self._lane = lane
+        self._deliver = deliver
+        self._backlog: deque[tuple[Commit, Callable[[], None] | None]] = deque()
+
+    def commit(self, commit: Commit, then: Callable[[], None] | None = None) -> None:
+        """Apply `commit` when it is due, then do `then`."""
+        self._backlog.append((commit, then))
+        self._lane.call_later(self.lag_us, self._apply_next)
+
+    def _apply_next(self) -> None:
+        commit, then = self._backlog.popleft()
+        fired = commit(self.tree)
+        if fired:
+            self._deliver(fired)
+        if then is not None:
+            then()
+
+
+def nothing_to_apply(tree: Tree) -> Fired:
+    """The commit of a sync: it only marks a place in the order."""
+    return []

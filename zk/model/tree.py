@@ -1,0 +1,484 @@
+"""The znodes of a ZooKeeper server and what requests do to them: pure, copyable, without clock or
+sessions' time.
+
+`Tree.apply` answers as the real server 3.5-3.9 does: result codes and their precedence, versions,
+sequential names, per-operation results of a failed multi, which watches fire and in which order,
+and what goes into the transaction log. A write that fails still takes a zxid and is logged: alone
+as `error`, a multi with its parts (`PrepRequestProcessor.java`, `DataTree.java` 3.5.9). When
+sessions end is decided elsewhere (`zk.model.ensemble`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from zk.errors import Code
+from zk.model.watches import Fired, Watches
+from zk.ops import (
+    Check,
+    Create,
+    Delete,
+    EventType,
+    Exists,
+    GetChildren,
+    GetData,
+    Multi,
+    Op,
+    OpResult,
+    Reply,
+    Request,
+    SetData,
+    Stat,
+    Sync,
+    Transaction,
+    WatchedEvent,
+)
+from zk.scala.java_hash import hash_set_clone_order, java_hash, spread
+
+Applied = tuple[Reply, Transaction | None, Fired]
+
+SPECIAL_PATHS = ("/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config")
+READ_ONLY_PATH = "/zookeeper/config"
+
+# PathUtils.java 3.5.9 validatePath: empty and relative names, characters that no znode may carry.
+_INVALID = re.compile("//|/\\.{1,2}(/|$)|[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
+_NO_FIRED: Fired = []
+
+
+class Failure(Exception):
+    """An operation's result code, inside this module only."""
+
+    def __init__(self, code: Code) -> None:
+        super().__init__(code.name)
+        self.code = code
+
+
+class ZNode:
+    """One znode. `creations` is the server's own cversion: how many children were ever created
+    below it."""
+
+    __slots__ = (
+        "buckets",
+        "children",
+        "creations",
+        "ctime",
+        "czxid",
+        "data",
+        "ephemeral_owner",
+        "listed",
+        "mtime",
+        "mzxid",
+        "pzxid",
+        "version",
+    )
+
+    def __init__(self, data: bytes | None, zxid: int, now_ms: int, ephemeral_owner: int) -> None:
+        self.data = data
+        self.czxid = self.mzxid = self.pzxid = zxid
+        self.ctime = self.mtime = now_ms
+        self.version = 0
+        self.creations = 0
+        self.ephemeral_owner = ephemeral_owner
+        self.children: dict[str, int] = {}
+        self.buckets = 8
+        self.listed: tuple[str, ...] | None = ()
+
+    def stat(self) -> Stat:
+        children = len(self.children)
+        return Stat(
+            self.czxid,
+            self.mzxid,
+            self.ctime,
+            self.mtime,
+            self.version,
+            2 * self.creations - children,
+            0,
+            self.ephemeral_owner,
+            len(self.data) if self.data is not None else 0,
+            children,
+            self.pzxid,
+        )
+
+    def add_child(self, name: str) -> None:
+        self.children[name] = spread(java_hash(name))
+        if len(self.children) > self.buckets * 3 // 4:
+            self.buckets *= 2
+        self.listed = None
+
+    def remove_child(self, name: str) -> None:
+        del self.children[name]
+        self.listed = None
+
+    def list_children(self) -> tuple[str, ...]:
+        """In the order of Java's HashSet, which never shrinks."""
+        if self.listed is None:
+            mask = self.buckets - 1
+            hashes = self.children
+            self.listed = tuple(sorted(hashes, key=lambda name: hashes[name] & mask))
+        return self.listed
+
+    def copy(self) -> ZNode:
+        twin = ZNode(self.data, self.czxid, self.ctime, self.ephemeral_owner)
+        twin.mzxid, twin.pzxid, twin.mtime = self.mzxid, self.pzxid, self.mtime
+        twin.version, twin.creations = self.version, self.creations
+        twin.children, twin.buckets = dict(self.children), self.buckets
+        twin.listed = self.listed
+        return twin
+
+
+class Tree:
+    """All znodes of one server, the sessions it knows, their ephemerals and watches; `zxid` is
+    the last one."""
+
+    __slots__ = ("_nodes", "_undo", "ephemerals", "sessions", "watches", "zxid")
+
+    def __init__(self) -> None:
+        self.zxid = 0
+        self.sessions: dict[int, int] = {}
+        self.ephemerals: dict[int, dict[str, None]] = {}
+        self.watches = Watches()
+        self._nodes: dict[str, ZNode] = {path: ZNode(b"", 0, 0, 0) for path in SPECIAL_PATHS}
+        self._nodes["/"].add_child("zookeeper")
+        self._nodes["/zookeeper"].add_child("config")
+        self._nodes["/zookeeper"].add_child("quota")
+        self._undo: dict[str, ZNode | None] | None = None
+
+    def copy(self) -> Tree:
+        """A twin that shares nothing mutable."""
+        assert self._undo is None, "copied in the middle of a multi"
+        twin = Tree()
+        twin.zxid = self.zxid
+        twin.sessions = dict(self.sessions)
+        twin.ephemerals = {session: dict(paths) for session, paths in self.ephemerals.items()}
+        twin.watches = self.watches.copy()
+        twin._nodes = {path: node.copy() for path, node in self._nodes.items()}
+        return twin
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Tree:
+        return self.copy()
+
+    # -- what may be asked without a session
+
+    def node(self, path: str) -> ZNode | None:
+        """The znode itself, for whoever inspects the tree; not to be changed."""
+        return self._nodes.get(path or "/")
+
+    def paths(self) -> list[str]:
+        """Every path, sorted, the server's own included."""
+        return sorted(self._nodes)
+
+    # -- requests
+
+    def apply(self, request: Request, session: int, now_ms: int) -> Applied:
+        """Do what `request` says in `session` at wall-clock time `now_ms`.
+
+        Returns the reply, what the server logs (None for reads) and the watches that fire, in
+        order.
+        """
+        if isinstance(request, (Exists, GetData, GetChildren, Sync)):
+            return self._read(request, session), None, _NO_FIRED
+        if isinstance(request, Multi):
+            return self._apply_multi(request, session, now_ms)
+        self.zxid = zxid = self.zxid + 1
+        fired: Fired = []
+        try:
+            self._check_session(session)
+            result, logged = self._change(request, session, now_ms, fired)
+        except Failure as failure:
+            error = Transaction(zxid, session, "error", code=int(failure.code))
+            return Reply(failure.code, zxid), error, fired
+        return Reply(Code.OK, zxid, result.path, None, result.stat), logged, fired
+
+    def _apply_multi(self, request: Multi, session: int, now_ms: int) -> Applied:
+        self.zxid = zxid = self.zxid + 1
+        fired: Fired = []
+        results: list[OpResult] = []
+        logged: list[Transaction] = []
+        code = Code.OK
+        self._undo = {}
+        for op in request.ops:
+            if code is not Code.OK:
+                skipped = Code.RUNTIME_INCONSISTENCY
+                results.append(OpResult(skipped))
+                logged.append(Transaction(zxid, session, "error", code=int(skipped)))
+                continue
+            try:
+                self._check_session(session)
+                result, transaction = self._change(op, session, now_ms, None)
+            except Failure as failure:
+                code = failure.code
+                results = [OpResult(Code.OK) for _ in results]
+                result = OpResult(code)
+                transaction = Transaction(zxid, session, "error", code=int(code))
+            results.append(result)
+            logged.append(transaction)
+        undo, self._undo = self._undo, None
+        if code is Code.OK:
+            for part in logged:
+                self._fire(part, fired)
+        else:
+            self._roll_back(undo)
+        whole = Transaction(zxid, session, "multi", ops=tuple(logged))
+        return Reply(code, zxid, results=tuple(results)), whole, fired
+
+    def _fire(self, part: Transaction, fired: Fired) -> None:
+        if part.op == "setData":
+            self.watches.changed(part.path, fired)
+        elif part.op == "create":
+            self.watches.created(part.path, parent_of(part.path), fired)
+        elif part.op == "delete":
+            self.watches.deleted(part.path, parent_of(part.path), fired)
+
+    # -- changes; with `fired` None they belong to a multi and watches wait for its end
+
+    def _change(
+        self, op: Op, session: int, now_ms: int, fired: Fired | None
+    ) -> tuple[OpResult, Transaction]:
+        if isinstance(op, SetData):
+            return self._set_data(op, session, now_ms, fired)
+        if isinstance(op, Check):
+            return self._check(op, session)
+        if isinstance(op, Create):
+            return self._create(op, session, now_ms, fired)
+        return self._delete(op, session, fired)
+
+    def _set_data(
+        self, op: SetData, session: int, now_ms: int, fired: Fired | None
+    ) -> tuple[OpResult, Transaction]:
+        path = op.path
+        node = self._named(path)
+        if path == READ_ONLY_PATH:
+            raise Failure(Code.NO_AUTH)
+        _expect(node, op.version)
+        if self._undo is not None:
+            self._remember(path)
+        node.data = op.data
+        node.version += 1
+        node.mzxid, node.mtime = self.zxid, now_ms
+        if fired is not None:
+            self.watches.changed(path, fired)
+        logged = Transaction(self.zxid, session, "setData", path, op.data, node.version)
+        return OpResult(Code.OK, stat=node.stat()), logged
+
+    def _check(self, op: Check, session: int) -> tuple[OpResult, Transaction]:
+        node = self._named(op.path)
+        _expect(node, op.version)
+        logged = Transaction(self.zxid, session, "check", op.path, None, node.version + 1)
+        return OpResult(Code.OK), logged
+
+    def _create(
+        self, op: Create, session: int, now_ms: int, fired: Fired | None
+    ) -> tuple[OpResult, Transaction]:
+        path, mode = op.path, op.mode
+        if "/" not in path or "\0" in path:
+            raise Failure(Code.BAD_ARGUMENTS)
+        parent_path = parent_of(path)
+        parent = self._existing(parent_path)
+        if parent_path == READ_ONLY_PATH:
+            raise Failure(Code.NO_AUTH)
+        if mode.sequential:
+            path = f"{path}{parent.creations:010d}"
+        validate(path)
+        if path in self._nodes:
+            raise Failure(Code.NODE_EXISTS)
+        if parent.ephemeral_owner:
+            raise Failure(Code.NO_CHILDREN_FOR_EPHEMERALS)
+        if self._undo is not None:
+            self._remember(path)
+            self._remember(parent_path)
+        self._insert(
+            path, parent, ZNode(op.data, self.zxid, now_ms, session if mode.ephemeral else 0)
+        )
+        if fired is not None:
+            self.watches.created(path, parent_path, fired)
+        logged = Transaction(self.zxid, session, "create", path, op.data, None, mode.ephemeral)
+        return OpResult(Code.OK, path), logged
+
+    def _insert(self, path: str, parent: ZNode, node: ZNode) -> None:
+        self._nodes[path] = node
+        if node.ephemeral_owner:
+            self.ephemerals.setdefault(node.ephemeral_owner, {})[path] = None
+        parent.add_child(path[path.rfind("/") + 1 :])
+        parent.creations += 1
+        parent.pzxid = self.zxid
+
+    def _delete(
+        self, op: Delete, session: int, fired: Fired | None
+    ) -> tuple[OpResult, Transaction]:
+        path = op.path
+        if "/" not in path or "\0" in path or path in SPECIAL_PATHS:
+            raise Failure(Code.BAD_ARGUMENTS)
+        parent_path = parent_of(path)
+        self._existing(parent_path)
+        if parent_path == READ_ONLY_PATH:
+            raise Failure(Code.NO_AUTH)
+        node = self._existing(path)
+        _expect(node, op.version)
+        if node.children:
+            raise Failure(Code.NOT_EMPTY)
+        if self._undo is not None:
+            self._remember(path)
+            self._remember(parent_path)
+        self._remove(path, parent_path)
+        if fired is not None:
+            self.watches.deleted(path, parent_path, fired)
+        return OpResult(Code.OK), Transaction(self.zxid, session, "delete", path)
+
+    def _remove(self, path: str, parent_path: str) -> None:
+        node = self._nodes.pop(path)
+        if node.ephemeral_owner:
+            self.ephemerals[node.ephemeral_owner].pop(path)
+        parent = self._nodes[parent_path]
+        parent.remove_child(path[path.rfind("/") + 1 :])
+        parent.pzxid = self.zxid
+
+    def _remember(self, path: str) -> None:
+        """Keep the znode (or its absence) as it was before this multi."""
+        assert self._undo is not None
+        if path not in self._undo:
+            node = self._nodes.get(path)
+            self._undo[path] = None if node is None else node.copy()
+
+    def _roll_back(self, undo: dict[str, ZNode | None]) -> None:
+        for path, before in undo.items():
+            now = self._nodes.pop(path, None)
+            if now is not None and now.ephemeral_owner:
+                self.ephemerals[now.ephemeral_owner].pop(path, None)
+            if before is not None:
+                self._nodes[path] = before
+                if before.ephemeral_owner:
+                    self.ephemerals.setdefault(before.ephemeral_owner, {})[path] = None
+
+    # -- reads
+
+    def _read(self, request: Exists | GetData | GetChildren | Sync, session: int) -> Reply:
+        if session not in self.sessions:
+            return Reply(Code.SESSION_EXPIRED, self.zxid)
+        path = request.path
+        if isinstance(request, Sync):
+            return Reply(Code.OK, self.zxid, path)
+        node = self._nodes.get(path or "/")
+        if isinstance(request, Exists):
+            if "\0" in path:
+                return Reply(Code.BAD_ARGUMENTS, self.zxid)
+            if request.watch:
+                self.watches.data.add(path, session)
+            if node is None:
+                return Reply(Code.NO_NODE, self.zxid)
+            return Reply(Code.OK, self.zxid, stat=node.stat())
+        if node is None:
+            return Reply(Code.NO_NODE, self.zxid)
+        if isinstance(request, GetData):
+            if request.watch:
+                self.watches.data.add(path, session)
+            return Reply(Code.OK, self.zxid, data=node.data, stat=node.stat())
+        if request.watch:
+            self.watches.child.add(path, session)
+        return Reply(Code.OK, self.zxid, stat=node.stat(), children=node.list_children())
+
+    # -- sessions
+
+    def create_session(self, session: int, timeout_ms: int) -> Transaction:
+        self.zxid += 1
+        self.sessions[session] = timeout_ms
+        return Transaction(self.zxid, session, "createSession", timeout_ms=timeout_ms)
+
+    def close_session(self, session: int) -> tuple[Transaction, Fired]:
+        """One transaction that removes the session and all of its ephemerals; then their watches
+        fire.
+
+        The session's own watches fire too (its connection is still there) and are gone afterwards.
+        """
+        self.zxid += 1
+        self.sessions.pop(session, None)
+        removed = tuple(hash_set_clone_order(self.ephemerals.get(session, ())))
+        fired: Fired = []
+        for path in removed:
+            parent_path = parent_of(path)
+            self._remove(path, parent_path)
+            self.watches.deleted(path, parent_path, fired)
+        self.ephemerals.pop(session, None)
+        self.watches.remove_session(session)
+        return Transaction(self.zxid, session, "closeSession", removed=removed), fired
+
+    def set_watches(
+        self,
+        session: int,
+        zxid: int,
+        data: tuple[str, ...],
+        exist: tuple[str, ...],
+        child: tuple[str, ...],
+    ) -> Fired:
+        """Re-arm the watches of a client that has seen everything up to `zxid`; those that
+        missed a change fire now (`DataTree.java` 3.5.9 setWatches)."""
+        missed: list[tuple[EventType, str]] = []
+        for path in data:
+            self._rearm(path, session, zxid, missed)
+        for path in exist:
+            if path in self._nodes:
+                missed.append((EventType.NODE_CREATED, path))
+            else:
+                self.watches.data.add(path, session)
+        for path in child:
+            self._rearm_child(path, session, zxid, missed)
+        return [(session, WatchedEvent(kind, path)) for kind, path in missed]
+
+    def _rearm(
+        self, path: str, session: int, zxid: int, missed: list[tuple[EventType, str]]
+    ) -> None:
+        node = self._nodes.get(path)
+        if node is None:
+            missed.append((EventType.NODE_DELETED, path))
+        elif node.mzxid > zxid:
+            missed.append((EventType.NODE_DATA_CHANGED, path))
+        else:
+            self.watches.data.add(path, session)
+
+    def _rearm_child(
+        self, path: str, session: int, zxid: int, missed: list[tuple[EventType, str]]
+    ) -> None:
+        node = self._nodes.get(path)
+        if node is None:
+            missed.append((EventType.NODE_DELETED, path))
+        elif node.pzxid > zxid:
+            missed.append((EventType.NODE_CHILDREN_CHANGED, path))
+        else:
+            self.watches.child.add(path, session)
+
+    # -- conditions
+
+    def _check_session(self, session: int) -> None:
+        if session not in self.sessions:
+            raise Failure(Code.SESSION_EXPIRED)
+
+    def _named(self, path: str) -> ZNode:
+        """As `_existing`; an invalid path, which is never there, is told apart."""
+        node = self._nodes.get(path)
+        if node is None:
+            validate(path)
+            raise Failure(Code.NO_NODE)
+        return node
+
+    def _existing(self, path: str) -> ZNode:
+        node = self._nodes.get(path)
+        if node is None:
+            raise Failure(Code.NO_NODE)
+        return node
+
+
+def _expect(node: ZNode, version: int) -> None:
+    if version not in (-1, node.version):
+        raise Failure(Code.BAD_VERSION)
+
+
+def parent_of(path: str) -> str:
+    """The parent's path; that of a top-level znode is `/`."""
+    return path[: path.rfind("/")] or "/"
+
+
+def validate(path: str) -> None:
+    """Refuse what PathUtils.validatePath refuses: BAD_ARGUMENTS."""
+    if path == "/":
+        return
+    if path[:1] != "/" or path[-1] == "/" or _INVALID.search(path):
+        raise Failure(Code.BAD_ARGUMENTS)

@@ -1,0 +1,1 @@
+"""Real ZooKeeper servers: connections, proxies, logs, processes."""

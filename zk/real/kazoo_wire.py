@@ -1,0 +1,583 @@
+"""The port of `zk.wire` on a real ZooKeeper server, through kazoo: the only file that imports it.
+
+Kazoo is not Kafka's client (read in kazoo 2.11). On any disconnect it fires and forgets every
+watch and never sends SetWatches; after expiry it opens a new session by itself, and what was queued
+goes out under it; its thread pings on behalf of a process that is supposed to stand still; and it
+makes four selectors and as many system calls per request. So we keep its client, its retry and its
+handshake, and replace the loop inside one connection (`_connect_attempt`), with the rules and times
+of the Java client (ClientCnxn.java@3.5.9), and the handler, whose waiting is done at a `Gate`.
+
+Threads: one of kazoo's per session does its input and output. The owner's thread puts requests into
+a deque, and where that thread only waits it sends them itself, inside the gate; otherwise it wakes
+it. Whatever the owner is told goes through `Lane.post`, in the
+order in which it came from the server. Knows no emulator.
+"""
+
+from __future__ import annotations
+
+import logging
+import select
+import socket
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NoReturn
+
+import msgspec
+from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionDropped, SessionExpiredError
+from kazoo.handlers.utils import create_socket_pair, create_tcp_connection
+from kazoo.protocol.connection import STOP_CONNECTING, ConnectionHandler
+from kazoo.protocol.serialization import CloseInstance
+from kazoo.retry import ForceRetryError, KazooRetry
+
+from zk.client.client_times import ClientTimes
+from zk.errors import Code
+from zk.ops import (
+    EventType,
+    Exists,
+    GetChildren,
+    GetData,
+    Reply,
+    Request,
+    SessionState,
+    WatchedEvent,
+)
+from zk.real import jute
+from zk.real.link_watch import CHUNK, LinkWatch
+from zk.real.pause_gate import Gate
+from zk.real.server import Address, SessionTimeoutClamped
+from zk.wire import Lane, Listener, OnReply
+
+_log = logging.getLogger("zk.real.kazoo_wire")
+_log.addHandler(logging.NullHandler())  # a dropped connection is told to the owner, not to stderr
+
+_Sockets = list[socket.socket]
+_SET_WATCHES_MAX = 1000  # paths in one SetWatches; the Java client counts 128 KB
+
+
+class _Handler:
+    """Kazoo's port to threads and sockets, with the gate in everything that waits. No worker
+    threads: call-backs go to the owner's lane. `sleep_func` ends when the session does."""
+
+    name = "zk_gate_handler"
+    timeout_exception = TimeoutError
+    running = False
+
+    def __init__(self, gate: Gate, thread_name: str) -> None:
+        self.gate, self._thread_name = gate, thread_name
+        self.connection: _Connection
+        self.watch: LinkWatch | None = None
+        self._ended = threading.Event()
+        self.sleep_func = self._ended.wait
+        self.thread: threading.Thread
+
+    def stop_sleeping(self) -> None:
+        self._ended.set()
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+    def event_object(self) -> threading.Event:
+        return threading.Event()
+
+    def create_socket_pair(self) -> tuple[socket.socket, socket.socket]:
+        pair: tuple[socket.socket, socket.socket] = create_socket_pair(socket)
+        for end in pair:
+            end.setblocking(False)
+        return pair
+
+    def spawn(self, function: Callable[[], None]) -> threading.Thread:
+        self.thread = threading.Thread(target=function, name=self._thread_name, daemon=True)
+        self.thread.start()
+        return self.thread
+
+    def create_connection(
+        self, address: tuple[str, int], timeout: float, **_: object
+    ) -> socket.socket:
+        """Kazoo's way to connect, once the link is whole. Raises OSError."""
+        if not self.gate.wait_for_link(self.connection, timeout):
+            raise TimeoutError("connect timed out")
+        self.gate.leave()
+        try:
+            made: socket.socket = create_tcp_connection(socket, address, timeout=timeout)
+        finally:
+            self.gate.enter(self.connection)
+        return made
+
+    def select(
+        self, readers: _Sockets, writers: _Sockets, _: _Sockets, timeout: float
+    ) -> tuple[_Sockets, _Sockets, _Sockets]:
+        """For kazoo's handshake only: one socket, one direction."""
+        events = select.EPOLLIN if readers else select.EPOLLOUT
+        deadline = time.monotonic() + timeout
+        while not self.wait((readers or writers)[0], events, deadline - time.monotonic()):
+            if time.monotonic() >= deadline:
+                return [], [], []
+        return readers, writers, []
+
+    def wait(self, link: socket.socket, events: int, timeout_s: float) -> int:
+        """Wait outside of the gate for the link, a wake-up, or the time-out; the link's events.
+
+        Raises ConnectionDropped when the session has been abandoned meanwhile.
+        """
+        deadline = time.monotonic() + timeout_s
+        found, paused = self._poll(link, events, timeout_s)
+        while paused:  # SIGCONT interrupts a poll; EPollSelectorImpl goes on only if time is left
+            left_s = deadline - time.monotonic()
+            found, paused = self._poll(link, events, left_s) if left_s > 0 else (0, False)
+        if self.connection.abandoned:
+            raise ConnectionDropped("abandoned")
+        return 0 if self.gate.is_cut else found
+
+    def _poll(self, link: socket.socket, events: int, timeout_s: float) -> tuple[int, bool]:
+        if self.watch is None:
+            self.watch = LinkWatch(link, self.connection._read_sock)
+        self.watch.expect(0 if self.gate.is_cut else events)
+        self.gate.leave()
+        try:
+            ready = self.watch.poll(max(0.0, timeout_s))
+        finally:
+            paused = self.gate.enter(self.connection)
+        return ready, paused
+
+
+class _Client(KazooClient):  # type: ignore[misc]
+    """Kazoo's client as the holder of one session's id, password and last zxid."""
+
+    def _session_callback(self, state: object) -> None:
+        """Kazoo would fire and forget the watches here, and start anew after expiry."""
+        self._state = state
+
+
+class _Entry(msgspec.Struct, gc=False):
+    """A request on its way; `request` None stands for closeSession; `xid` 0 until it is sent."""
+
+    request: Request | None
+    on_reply: OnReply
+    generation: int
+    xid: int = 0
+
+
+class _Connection(ConnectionHandler):  # type: ignore[misc]
+    """Kazoo's connection with the Java client's loop: everything queued goes out in one write,
+    everything that came in is read at once; pings and time-outs as ClientCnxn has them."""
+
+    _socket: Any
+    _read_sock: Any
+    _write_sock: Any
+    _xid: int
+
+    def __init__(self, session: KazooSession, client: _Client, handler: _Handler) -> None:
+        super().__init__(client, client._conn_retry.copy(), logger=_log)
+        self.session, self.gate = session, handler.gate
+        self._asleep = False
+        self._xid = 0
+        self._out = bytearray()
+        self._in = bytearray()
+        self._heard = self._said = 0.0
+        self._attempted = False
+        self._read_timeout_s = 0.0
+
+    @property
+    def abandoned(self) -> bool:
+        return self.session.abandoned
+
+    def wake(self) -> None:
+        try:
+            self._write_sock.send(b"\0")
+        except (OSError, AttributeError):
+            pass  # it has ended, or so many wake-ups wait that one more says nothing
+
+    def send_or_wake(self) -> None:
+        """The owner's thread, when something was queued: while the connection's own thread only
+        waits it goes out at once, which saves a change of threads."""
+        if self._asleep and not self._sent_by_owner():
+            self._asleep = False
+            self.wake()
+
+    def _sent_by_owner(self) -> bool:
+        if not self.gate.enter_if_open():
+            return False
+        try:
+            self._encode_queue()
+            self._send()
+        except OSError:
+            pass  # the connection's thread will find the same
+        finally:
+            self.gate.leave()
+        return not self._out and not self.session.queue
+
+    def hang_up(self) -> None:
+        """Any thread that holds the gate: end the TCP connection without a word of ZooKeeper's."""
+        if self._socket is not None:
+            try:
+                self._socket.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # not connected
+
+    def zk_loop(self) -> None:
+        """The thread: connections one after the other, until the session is over."""
+        self.gate.join(self)
+        try:
+            super().zk_loop()
+        except Exception as error:
+            self.session.fail(error)
+            raise
+        finally:
+            self.gate.part(self)
+            self.session.lose_connection()
+            self.session.end(SessionState.CLOSED)
+            self.close()
+
+    def _connect_loop(self, retry: KazooRetry) -> object:
+        """An attempt that failed has answered what waited for it. What was asked since then waits
+        for the next one; where no name resolved there was none."""
+        self._attempted = False
+        try:
+            return super()._connect_loop(retry)
+        except ForceRetryError:
+            if not self._attempted:
+                self.session.lose_connection()
+            raise
+
+    def _connect_attempt(self, host: str, hostip: str, port: int, retry: KazooRetry) -> object:
+        """One connection from its beginning to its end (kazoo's has its loop in here)."""
+        self._attempted = True
+        retry.reset()  # no back-off: the Java client always waits as long
+        self._socket, self.session.linked = None, False
+        self.gate.enter(self)
+        try:
+            self._open(host, hostip, port)
+            self._serve()
+        except SessionExpiredError:
+            self.session.end(SessionState.EXPIRED)
+        except SessionTimeoutClamped as error:
+            self._submit(CloseInstance, 1.0, xid=1)
+            self.session.fail(error)
+            self.session.end(SessionState.CLOSED)
+        except (ConnectionDropped, OSError, *_GARBAGE) as error:
+            _log.info("connection of session %#x ended: %s", self.session.session_id, error)
+            self.session.lose_connection()
+        finally:
+            self._let_go_of_the_link()
+            self.gate.leave()
+        return STOP_CONNECTING if self.client._stopped.is_set() else None
+
+    def _let_go_of_the_link(self) -> None:
+        if self.handler.watch is not None:
+            self.handler.watch.close()
+            self.handler.watch = None
+        if self._socket is not None:
+            self._socket.close()
+
+    def _open(self, host: str, hostip: str, port: int) -> None:
+        read_timeout_ms, _ = self._connect(host, hostip, port)
+        self._read_timeout_s = read_timeout_ms / 1000
+        self._out.clear()
+        self._in.clear()
+        session = self.session
+        granted_ms = round(read_timeout_ms * 3 / 2)
+        if granted_ms != session.timeout_ms:
+            raise SessionTimeoutClamped(session.timeout_ms, granted_ms)
+        if session.session_id not in (0, self.client._session_id):
+            raise SessionExpiredError  # no request may go out under another session
+        for message in session.connected(self.client._session_id, self.client.last_zxid):
+            self._out += jute.frame(message)
+
+    def _serve(self) -> None:
+        """Until closeSession is answered; a connection that breaks raises."""
+        session = self.session
+        self._heard = self._said = time.monotonic()
+        while session.over is None:
+            self._encode_queue()
+            self._ping_if_due()
+            self._send()
+            self._asleep = True
+            patience_s = 0 if session.queue else self._until_next()
+            events = select.EPOLLIN | select.EPOLLOUT if self._out else select.EPOLLIN
+            try:
+                found = self.handler.wait(self._socket, events, patience_s)
+            finally:
+                self._asleep = False
+            if found & ~select.EPOLLOUT:
+                self._receive()
+
+    def _ping_if_due(self) -> None:
+        """ClientCnxn.SendThread.run@3.5.9: also raises when the server was silent for too long."""
+        now, times = time.monotonic(), self.session.times
+        if now - self._heard >= self._read_timeout_s:
+            raise ConnectionDropped("nothing heard from the server")
+        idle = now - self._said
+        slack = times.ping_slack_ms / 1000
+        until_ping = self._read_timeout_s / 2 - idle - (slack if idle > slack else 0)
+        if until_ping <= 0 or idle > times.ping_max_ms / 1000:
+            self._out += _PING
+            self._said = now
+
+    def _until_next(self) -> float:
+        """Seconds until the next ping or the read time-out, whichever is first."""
+        ping = min(self._read_timeout_s / 2, self.session.times.ping_max_ms / 1000 + 0.001)
+        return min(self._said + ping, self._heard + self._read_timeout_s) - time.monotonic()
+
+    def _encode_queue(self) -> None:
+        session, queue, out = self.session, self.session.queue, self._out
+        while queue:
+            entry = queue.popleft()
+            if entry.generation != session.generation:
+                session.answer(entry, Reply(Code.SESSION_EXPIRED))
+                continue
+            entry.xid = self._xid = self._xid % 0x7FFFFFFF + 1
+            out += jute.frame(session.encode(entry))
+            session.pending.append(entry)
+
+    def _send(self) -> None:
+        if self._out and not self.gate.is_cut:
+            try:
+                del self._out[: self._socket.send(self._out)]
+            except BlockingIOError:
+                return
+            self._said = time.monotonic()
+
+    def _receive(self) -> None:
+        try:
+            chunk = self._socket.recv(CHUNK)
+        except BlockingIOError:
+            return
+        if not chunk:
+            raise ConnectionDropped("the server closed the connection")
+        self._heard = time.monotonic()
+        self._in += chunk
+        for message in jute.take_frames(self._in):
+            self._take(message)
+
+    def _take(self, message: bytes) -> None:
+        xid, zxid = _HEADER.unpack_from(message)
+        if xid == jute.XID_NOTIFICATION:
+            self.session.fire(message)
+        elif xid not in (jute.XID_PING, jute.XID_SET_WATCHES):
+            if zxid > 0:
+                self.client.last_zxid = zxid
+            entry = self.session.pending.popleft()
+            if entry.xid != xid:
+                raise ConnectionDropped(f"answer {xid} instead of {entry.xid}")
+            self.session.take_reply(entry, message)
+
+
+_HEADER = struct.Struct("!iq")  # xid, zxid
+_PING = jute.frame(struct.pack("!ii", jute.XID_PING, jute.OpCode.PING))
+# What a server that talks nonsense makes us, and kazoo in its handshake, raise.
+_GARBAGE = (jute.Malformed, struct.error, IndexError)
+
+
+class KazooSession:
+    """One ZooKeeper session on a real server (`zk.wire.Session`); made by `KazooService`.
+
+    `submit`, `close` and `abandon` belong to the owner's thread. Requests made while the link is
+    down wait for the next attempt to connect and answer CONNECTION_LOSS when it fails, as the Java
+    client's do; once the session is over they answer SESSION_EXPIRED.
+    """
+
+    def __init__(
+        self,
+        servers: Address,
+        thread_name: str,
+        timeout_ms: int,
+        lane: Lane,
+        listener: Listener,
+        gate: Gate,
+        times: ClientTimes,
+        soon: Callable[[Callable[[], None]], None],
+    ) -> None:
+        self._soon = soon
+        self.timeout_ms, self.times, self.session_id = timeout_ms, times, 0
+        self.queue: deque[_Entry] = deque()
+        self.pending: deque[_Entry] = deque()
+        self.generation = 1
+        self.over: Code | None = None
+        self.abandoned = self.linked = False
+        self._lane, self._listener, self._gate = lane, listener, gate
+        self._chroot = servers.chroot
+        self._state: SessionState | None = None
+        self.closing = False
+        self.answering = 0
+        """The xid of the request whose reply is being delivered; 0: it was never sent."""
+        # Paths as the server knows them, in the order in which they were set.
+        self._watches: dict[str, dict[str, None]] = {"data": {}, "exist": {}, "child": {}}
+        self._handler = _Handler(gate, thread_name)
+        self._client = _Client(
+            hosts=servers.hosts,
+            timeout=timeout_ms / 1000,
+            handler=self._handler,
+            connection_retry=_reconnect_retry(times, self._handler.sleep_func),
+            command_retry=KazooRetry(max_tries=0, sleep_func=self._handler.sleep_func),
+            logger=_log,
+        )
+        self._client._session_timeout = timeout_ms
+        self._connection = _Connection(self, self._client, self._handler)
+        self._client._connection = self._handler.connection = self._connection
+        self._client.start_async()
+
+    @property
+    def password(self) -> bytes:
+        """The server's proof that a client may take this session over."""
+        return bytes(self._client._session_passwd)
+
+    # ---- the owner's side ----
+
+    def submit(self, request: Request, on_reply: OnReply) -> None:
+        entry = _Entry(request, on_reply, self.generation)
+        if self.over is not None or self.closing:
+            self.answer(entry, Reply(self.over or Code.CONNECTION_LOSS))
+            return
+        self.queue.append(entry)
+        self._soon(self._connection.send_or_wake)
+        if entry.generation != self.generation:  # it ended beside us: whoever pops it answers it
+            self._drain(self.queue, Code.SESSION_EXPIRED)
+
+    def close(self) -> None:
+        if self.over is None and not self.closing:
+            self.closing = True
+            self.queue.append(_Entry(None, _no_reply, self.generation))
+            self._stop_connecting()
+            self._connection.wake()
+
+    def abandon(self) -> None:
+        self._gate.end(self._connection, self._die)
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait until thread and sockets of a closed, abandoned or expired session are gone."""
+        self._handler.thread.join(timeout_s)
+        return not self._handler.thread.is_alive()
+
+    def _die(self) -> None:
+        self.abandoned = True
+        self._stop_connecting()
+        self._connection.hang_up()
+
+    def _stop_connecting(self) -> None:
+        self._client._stopped.set()
+        self._handler.stop_sleeping()
+
+    # ---- the connection's side: its thread, inside the gate ----
+
+    def connected(self, session_id: int, last_zxid: int) -> Iterable[bytes]:
+        """The server answered the handshake; the SetWatches messages that must go out first."""
+        self.session_id, self.linked = session_id, True
+        self._turn(SessionState.CONNECTED)
+        watches = [(kind, path) for kind, paths in self._watches.items() for path in paths]
+        for at in range(0, len(watches), _SET_WATCHES_MAX):
+            part = watches[at : at + _SET_WATCHES_MAX]
+            lists = ([p for k, p in part if k == kind] for kind in ("data", "exist", "child"))
+            yield jute.encode_set_watches(last_zxid, *lists)
+
+    def lose_connection(self) -> None:
+        """What was sent, and what waited for this attempt, is answered: once each."""
+        self._drain(self.pending, Code.CONNECTION_LOSS)
+        self._drain(self.queue, Code.CONNECTION_LOSS)
+        if self._state is SessionState.CONNECTED and not self._client._stopped.is_set():
+            self._turn(SessionState.DISCONNECTED)
+
+    def end(self, state: SessionState) -> None:
+        """No connection will ever be made again; the first state told is the last."""
+        if self.over is None:
+            self.generation += 1
+            self.over = Code.SESSION_EXPIRED
+            self._stop_connecting()
+            self._turn(state)
+            self._drain(self.pending, self.over)
+            self._drain(self.queue, self.over)
+
+    def fail(self, error: Exception) -> None:
+        """Let the owner's world stop with its story: the error is raised on the lane."""
+        self._post(partial(_raise, error))
+
+    def answer(self, entry: _Entry, reply: Reply) -> None:
+        if entry.request is not None:
+            self._post(partial(self._answered, entry, reply))
+
+    def take_reply(self, entry: _Entry, message: bytes) -> None:
+        request = entry.request
+        if request is None:
+            self.end(SessionState.CLOSED)
+            return
+        reply = jute.decode_reply(request, message, self._chroot)
+        if isinstance(request, Exists | GetData | GetChildren) and request.watch:
+            self._register(request, reply.code)
+        self._post(partial(self._answered, entry, reply))
+
+    def fire(self, message: bytes) -> None:
+        """A watch event: told if a watch of ours is on that path, as the Java client does."""
+        number, path = jute.decode_watch_event(message)
+        if number in _FIRES:
+            kind, tables = _FIRES[number]
+            held = [self._watches[table].pop(path, self) is None for table in tables]
+            if any(held):
+                event = WatchedEvent(kind, jute.inside(self._chroot, path))
+                self._post(partial(self._deliver, self._listener.on_watch, event))
+
+    def encode(self, entry: _Entry) -> bytes:
+        if entry.request is None:
+            return jute.encode_close(entry.xid)
+        return jute.encode_request(entry.xid, entry.request, self._chroot)
+
+    def _register(self, request: Exists | GetData | GetChildren, code: Code) -> None:
+        path = jute.outside(self._chroot, request.path)
+        if code is Code.OK:
+            kind = "child" if isinstance(request, GetChildren) else "data"
+            self._watches[kind][path] = None
+        elif code is Code.NO_NODE and isinstance(request, Exists):
+            self._watches["exist"][path] = None
+
+    def _turn(self, state: SessionState) -> None:
+        if state is not self._state:
+            self._state = state
+            self._post(partial(self._deliver, self._listener.on_state, state))
+
+    def _drain(self, entries: deque[_Entry], code: Code) -> None:
+        reply = Reply(code)
+        while entries:
+            try:
+                self.answer(entries.popleft(), reply)
+            except IndexError:
+                return  # the other side was faster
+
+    def _post(self, action: Callable[[], None]) -> None:
+        if not self.abandoned:
+            self._lane.post(action)
+
+    def _answered(self, entry: _Entry, reply: Reply) -> None:
+        self.answering = entry.xid
+        self._deliver(entry.on_reply, reply)
+
+    def _deliver(self, tell: Callable[[Any], None], what: Any) -> None:
+        """On the owner's thread, where `abandon` is called as well: after it nothing is told."""
+        if not self.abandoned:
+            tell(what)
+
+
+def _no_reply(_: Reply) -> None:
+    raise AssertionError("closeSession has no reply of its own")
+
+
+def _reconnect_retry(times: ClientTimes, sleep: Callable[[float], bool]) -> KazooRetry:
+    """For ever, always after wait + [0, jitter): the Java client with one server in its list."""
+    half_s = times.reconnect_jitter_ms / 2000
+    delay_s = times.reconnect_wait_ms / 1000 + half_s
+    jitter = half_s / delay_s
+    return KazooRetry(-1, delay=delay_s, backoff=1, max_jitter=jitter, sleep_func=sleep)
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
+
+
+_FIRES = {
+    1: (EventType.NODE_CREATED, ("data", "exist")),
+    2: (EventType.NODE_DELETED, ("data", "exist", "child")),
+    3: (EventType.NODE_DATA_CHANGED, ("data", "exist")),
+    4: (EventType.NODE_CHILDREN_CHANGED, ("child",)),
+}

@@ -1,0 +1,214 @@
+"""What Kafka keeps in ZooKeeper, followed: a copy of its znodes that watches keep up to date.
+
+Owns which znodes are read and watched, and the copy; it only ever reads. It speaks `zk.wire`, so it
+follows a real server and the model alike. After an expiry it begins anew in another session; while
+it is not connected the copy is what was last seen. Between a watch and the read that it leads to
+a znode may have changed twice: versions tell. Knows no emulator, and no Kafka beyond its paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+
+from zk import paths
+from zk.client.codec import decode_topic
+from zk.client.generations import OfOneSession
+from zk.errors import Code, MalformedZNode
+from zk.ops import (
+    EventType,
+    Exists,
+    GetChildren,
+    GetData,
+    Reply,
+    Request,
+    SessionState,
+    Stat,
+    WatchedEvent,
+)
+from zk.wire import Lane, Service, Session
+
+SINGLE = (
+    paths.CONTROLLER,
+    paths.CONTROLLER_EPOCH,
+    paths.CLUSTER_ID,
+    paths.REASSIGN_PARTITIONS,
+    paths.PREFERRED_REPLICA_ELECTION,
+)
+PARENTS = {
+    paths.BROKER_IDS: True,
+    paths.TOPICS: True,
+    paths.ISR_CHANGE_NOTIFICATION: True,
+    paths.LOG_DIR_EVENT_NOTIFICATION: False,
+    paths.DELETE_TOPICS: False,
+}
+"""Whose children are listed, and whether their data is read."""
+
+
+class ZNode(msgspec.Struct, frozen=True):
+    """A znode as it was when it was last read."""
+
+    data: bytes
+    stat: Stat
+
+
+class Mirror:
+    """The copy. `on_change` is called on the lane whenever something of it is new."""
+
+    def __init__(
+        self, service: Service, lane: Lane, timeout_ms: int, on_change: Callable[[], None]
+    ) -> None:
+        self._service, self._lane, self._timeout_ms = service, lane, timeout_ms
+        self._on_change = on_change
+        self.nodes: dict[str, ZNode] = {}
+        self.children: dict[str, tuple[str, ...]] = {}
+        self.connected = False
+        self.asked = 0
+        """Requests whose answers have not come yet."""
+        self._generation = 0
+        self._session = self._open()
+
+    @property
+    def complete(self) -> bool:
+        """Everything was read once, and nothing is being read."""
+        return self.connected and not self.asked
+
+    def close(self) -> None:
+        self._generation += 1
+        self._session.close()
+
+    # -- the session -------------------------------------------------------------------------------
+
+    def _open(self) -> Session:
+        self._generation += 1
+        self.asked = 0
+        listener = OfOneSession(self, self._generation)
+        return self._service.open_session("mirror", self._timeout_ms, self._lane, listener)
+
+    def is_current(self, generation: int) -> bool:
+        return generation == self._generation
+
+    def on_state(self, state: SessionState) -> None:
+        was, self.connected = self.connected, state is SessionState.CONNECTED
+        if state is SessionState.EXPIRED:
+            self.nodes.clear()
+            self.children.clear()
+            self._started = False
+            self._session = self._open()
+        elif self.connected and not self._started:
+            self._started = True
+            self._start()
+        elif self.connected and not was:
+            self._read_again()
+        self._on_change()
+
+    _started = False
+
+    def _start(self) -> None:
+        for path in SINGLE:
+            self._read(path)
+        for path in PARENTS:
+            self._list(path)
+
+    def _read_again(self) -> None:
+        """What was asked when the connection broke has no answer, so nothing is sure."""
+        self.asked = 0
+        self._start()
+        for path in list(self.nodes):
+            if path not in SINGLE:
+                self._read(path)
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def _ask(self, request: Request, then: Callable[[Reply], None]) -> None:
+        self.asked += 1
+        self._session.submit(request, partial(self._answered, self._generation, then))
+
+    def _answered(self, generation: int, then: Callable[[Reply], None], reply: Reply) -> None:
+        if not self.is_current(generation):
+            return
+        self.asked = max(0, self.asked - 1)
+        if reply.code not in (Code.CONNECTION_LOSS, Code.SESSION_EXPIRED):
+            then(reply)
+        self._on_change()
+
+    def _read(self, path: str) -> None:
+        self._ask(GetData(path, watch=True), partial(self._was_read, path))
+
+    def _was_read(self, path: str, reply: Reply) -> None:
+        if reply.code is Code.NO_NODE:
+            self.nodes.pop(path, None)
+            self._ask(Exists(path, watch=True), partial(self._is_there, path))
+        elif reply.code is Code.OK and reply.stat is not None and self._is_wanted(path):
+            known = path in self.nodes
+            self.nodes[path] = ZNode(reply.data or b"", reply.stat)
+            self._follow_partitions(path, known=known)
+
+    def _is_there(self, path: str, reply: Reply) -> None:
+        """It was made between the two questions, or a watch waits for it now."""
+        if reply.code is Code.OK and self._is_wanted(path):
+            self._read(path)
+
+    def _list(self, path: str) -> None:
+        self._ask(GetChildren(path, watch=True), partial(self._was_listed, path))
+
+    def _was_listed(self, path: str, reply: Reply) -> None:
+        if reply.code is Code.NO_NODE:
+            self.children[path] = ()
+            self._ask(Exists(path, watch=True), partial(self._may_be_listed, path))
+            return
+        before, self.children[path] = self.children.get(path, ()), reply.children
+        for name in before:
+            if name not in reply.children:
+                self._forget(f"{path}/{name}")
+        for name in reply.children:
+            if PARENTS[path] and f"{path}/{name}" not in self.nodes:
+                self._read(f"{path}/{name}")
+
+    def _may_be_listed(self, path: str, reply: Reply) -> None:
+        if reply.code is Code.OK:
+            self._list(path)
+
+    def _forget(self, path: str) -> None:
+        for below in [
+            known for known in self.nodes if known == path or known.startswith(path + "/")
+        ]:
+            del self.nodes[below]
+
+    def _follow_partitions(self, path: str, *, known: bool) -> None:
+        """A topic's assignment says which partitions there are to be."""
+        topic = paths.topic_of_path(path)
+        if topic is None:
+            return
+        try:
+            assignment = decode_topic(path, self.nodes[path].data)
+        except MalformedZNode:
+            return
+        for partition in assignment:
+            state = paths.topic_partition_state(topic, partition)
+            if not known or state not in self.nodes:
+                self._read(state)
+
+    def _is_wanted(self, path: str) -> bool:
+        """Whether it is still one of those that are followed: its topic may be gone."""
+        of = paths.partition_of_state_path(path)
+        if of is not None:
+            return of[0] in self.children.get(paths.TOPICS, ())
+        parent = paths.parent(path)
+        name = path[path.rfind("/") + 1 :]
+        return path in SINGLE or name in self.children.get(parent, ())
+
+    # -- watches -----------------------------------------------------------------------------------
+
+    def on_watch(self, event: WatchedEvent) -> None:
+        path = event.path
+        if path in PARENTS:
+            self._list(path)
+            return
+        if event.type is EventType.NODE_DELETED:
+            self.nodes.pop(path, None)
+            self._on_change()
+        if self._is_wanted(path):
+            self._read(path)

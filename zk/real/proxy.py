@@ -1,0 +1,495 @@
+"""Proxies for TCP: one between a client and its server each, whose bytes can be stopped, delayed
+and slowed down.
+
+Owns connections and the bytes on their way. A proxy can be cut (bytes stop, one way or both;
+connections stay, none is made), healed, delayed and throttled. One thread serves all proxies of a
+process. What the bytes mean it does not know: a `Conversation` may read along, and say where the
+connection is to break. Bytes are never changed.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from zk.real.server import HOST, Address, AddressInUse
+from zk.wire import Way
+
+_CHUNK = 64 * 1024
+_NARROW_CHUNK = 1024
+_HELD_MAX = 1 << 20  # bytes on their way in one direction before the source must wait
+_CLOSED_BY_THE_OTHER = (7, 8)  # TCP_CLOSE, TCP_CLOSE_WAIT of linux/tcp_states.h
+_PATIENCE_S = 10.0
+
+
+class Break(Exception):
+    """The connection breaks here: of the bytes just read only the first `kept` pass."""
+
+    def __init__(self, kept: int = 0) -> None:
+        super().__init__(kept)
+        self.kept = kept
+
+
+class Conversation(Protocol):
+    """Reads along on one connection, on the proxies' thread. Raises Break where it ends."""
+
+    @property
+    def may_break(self) -> bool:
+        """A message may come that must not pass: what comes is read before it is passed on."""
+        ...
+
+    def sent(self, data: bytes) -> None: ...
+
+    def answered(self, data: bytes) -> None: ...
+
+    def ended(self) -> None:
+        """The connection is over."""
+        ...
+
+
+class Unread:
+    """Nobody reads along."""
+
+    may_break = False
+
+    def sent(self, data: bytes) -> None: ...
+
+    def answered(self, data: bytes) -> None: ...
+
+    def ended(self) -> None: ...
+
+
+class _Flow:
+    """One direction of a connection: bytes on their way, the oldest first."""
+
+    def __init__(
+        self, way: Way, source: socket.socket, sink: socket.socket, read: Callable[[bytes], None]
+    ) -> None:
+        self.way, self.source, self.sink, self._read = way, source, sink, read
+        self._waiting: deque[tuple[int, bytes]] = deque()
+        self._ready = bytearray()
+        self._held = self._last_due_us = 0
+        self._ended = False
+        self.breaks = self.finished = False
+
+    @property
+    def wants_to_read(self) -> bool:
+        return not (self._ended or self.breaks) and self._held < _HELD_MAX
+
+    @property
+    def wants_to_write(self) -> bool:
+        return bool(self._ready)
+
+    @property
+    def due_us(self) -> int | None:
+        return self._waiting[0][0] if self._waiting else None
+
+    def take_in(self, now_us: int, delay_us: int, bytes_per_s: int) -> bytes:
+        """What came. Raises OSError when the source was reset."""
+        try:
+            data = self.source.recv(_NARROW_CHUNK if bytes_per_s else _CHUNK)
+        except BlockingIOError:
+            return b""
+        if not data:
+            self._ended = True
+            return b""
+        self._held += len(data)
+        self._last_due_us = max(self._last_due_us, now_us + delay_us)
+        if bytes_per_s:
+            self._last_due_us += len(data) * 1_000_000 // bytes_per_s
+        self._waiting.append((self._last_due_us, data))
+        return data
+
+    def read(self, data: bytes) -> None:
+        """Read along; where the connection is to break, the last bytes do not all pass."""
+        try:
+            self._read(data)
+        except Break as here:
+            self.breaks = True
+            if self._waiting and self._waiting[-1][1] is data:
+                self._waiting[-1] = (self._last_due_us, data[: here.kept])
+                self._held -= len(data) - here.kept
+
+    def pass_on(self, now_us: int) -> None:
+        """Send what is due; behind the last byte, its end. Raises OSError."""
+        while self._waiting and self._waiting[0][0] <= now_us:
+            self._ready += self._waiting.popleft()[1]
+        if self._ready:
+            try:
+                sent = self.sink.send(self._ready)
+            except BlockingIOError:
+                return
+            self._held -= sent
+            del self._ready[:sent]
+        if self.breaks and not self._held:
+            raise ConnectionAbortedError("broken by the tap")
+        if self._ended and not self._held and not self.finished:
+            self.finished = True
+            self.sink.shutdown(socket.SHUT_WR)
+
+
+class _Line:
+    """One connection of the client's and its twin to the server."""
+
+    def __init__(self, proxy: Proxy, client: socket.socket, server: socket.socket) -> None:
+        self.proxy, self.sockets = proxy, (client, server)
+        self.conversation = proxy.listen_to(client)
+        self.flows = (
+            _Flow(Way.TO_SERVER, client, server, self.conversation.sent),
+            _Flow(Way.TO_CLIENT, server, client, self.conversation.answered),
+        )
+
+    def events_of(self, end: socket.socket) -> int:
+        """What the selector shall wait for at this socket."""
+        events = 0
+        for flow in self.flows:
+            if flow.way in self.proxy.cut_ways:
+                continue
+            if flow.source is end and flow.wants_to_read:
+                events |= selectors.EVENT_READ
+            if flow.sink is end and flow.wants_to_write:
+                events |= selectors.EVENT_WRITE
+        return events
+
+    @property
+    def holds_something(self) -> bool:
+        """There are bytes that may go on at a later time only."""
+        return any(flow.due_us is not None for flow in self.flows)
+
+    def next_due_us(self) -> int | None:
+        """When the oldest of what is delayed may go on."""
+        flows = [flow for flow in self.flows if flow.way not in self.proxy.cut_ways]
+        return min((flow.due_us for flow in flows if flow.due_us is not None), default=None)
+
+    def _taken_in(self, flow: _Flow, now_us: int) -> bytes:
+        proxy = self.proxy
+        delay_us = proxy.delay_us + proxy.drawn_us(flow.way)
+        return flow.take_in(now_us, delay_us, proxy.bytes_per_s.get(flow.way, 0))
+
+    def move(self, readable: socket.socket | None) -> bool:
+        """Let bytes flow; False when the connection is over."""
+        now_us = self.proxy.now_us()
+        try:
+            for flow in self.flows:
+                if flow.way in self.proxy.cut_ways:
+                    continue
+                data = self._taken_in(flow, now_us) if flow.source is readable else b""
+                if data and self.conversation.may_break:
+                    flow.read(data)
+                    data = b""
+                if flow.way in self.proxy.cut_ways:
+                    continue  # it was handed over to a proxy that is cut
+                flow.pass_on(now_us)
+                if data:
+                    flow.read(data)  # behind it: whoever waits for these bytes has them by now
+        except OSError:
+            return False
+        return not all(flow.finished for flow in self.flows)
+
+
+class Proxy:
+    """One way from a client to its server; made by `Proxies.open`. The client connects to
+    `address`. With several servers each new connection goes to the next of them."""
+
+    def __init__(
+        self, proxies: Proxies, server: Address, listen: tuple[str, int] = (HOST, 0)
+    ) -> None:
+        """Raises AddressInUse."""
+        self._proxies, self.server = proxies, server
+        self.now_us = proxies.now_us
+        self.cut_ways: frozenset[Way] = frozenset()
+        self.delay_us = 0
+        self.bytes_per_s: dict[Way, int] = {}
+        self.drawn_us: Callable[[Way], int] = lambda way: 0
+        self.lines: list[_Line] = []
+        self._turn = 0
+        self.listener = _listen(listen)
+        self.listener.setblocking(False)
+        port: int = self.listener.getsockname()[1]
+        self.address = Address(((listen[0], port),), server.chroot)
+
+    def listen_to(self, client: socket.socket) -> Conversation:
+        """Who reads along on a new connection."""
+        return Unread()
+
+    def cut(self, *ways: Way) -> None:
+        """Bytes stop both ways (or these ways too), those on their way as well; connections stay.
+        Exact: when it returns nothing passes any more."""
+        self._proxies.run(lambda: self._set_cut(self.cut_ways | frozenset(ways or Way)))
+
+    def heal(self) -> None:
+        """What was held passes, in order; of several connections the older one's bytes first."""
+        self._proxies.run(partial(self._set_cut, frozenset()))
+
+    def delay(self, extra_us: int) -> None:
+        """What passes from now on takes `extra_us` longer, each way; 0 ends it."""
+        self._proxies.run(partial(setattr, self, "delay_us", extra_us))
+
+    def disturb(self, drawn_us: Callable[[Way], int]) -> None:
+        """What is read from now on takes longer by what is drawn for it; on the proxies' thread."""
+        self._proxies.run(partial(setattr, self, "drawn_us", drawn_us))
+
+    def throttle(self, bytes_per_s: int, *ways: Way) -> None:
+        """What is read from now on passes no faster than this; 0: no limit."""
+        limits = {**self.bytes_per_s, **dict.fromkeys(ways or Way, bytes_per_s)}
+        self._proxies.run(partial(setattr, self, "bytes_per_s", limits))
+
+    def hang_up(self) -> None:
+        """Break the connections there are; new ones are let through (or wait, while it is cut)."""
+        self._proxies.run(partial(self._proxies.hang_up, self))
+
+    def hand_over(self, conversation: Conversation, to: Proxy) -> None:
+        """A connection is that proxy's from now on. On the proxies' thread, as it is read."""
+        for line in [one for one in self.lines if one.conversation is conversation]:
+            self.lines.remove(line)
+            to.lines.append(line)
+            line.proxy = to
+
+    def close(self) -> None:
+        """Break all its connections and stop listening."""
+        self._proxies.run(partial(self._proxies.drop, self))
+
+    @property
+    def lets_in(self) -> bool:
+        """A new connection can be made: a handshake needs both ways."""
+        return not self.cut_ways
+
+    def _set_cut(self, ways: frozenset[Way]) -> None:
+        self.cut_ways = ways
+        self._proxies.look_after(self)
+
+    def next_server(self) -> tuple[str, int]:
+        """Where the next connection goes."""
+        self._turn += 1
+        return self.server.servers[(self._turn - 1) % len(self.server.servers)]
+
+
+AnyProxy = TypeVar("AnyProxy", bound=Proxy)
+Found = tuple[Any, Any, int, str, Any]
+"""What a look-up of an address gives."""
+
+
+class Proxies:
+    """The thread of all proxies. A context manager; `now_us` is the clock of delays (and of what is
+    told): it goes `pace` times as fast as the wall clock."""
+
+    def __init__(self, now_us: Callable[[], int], pace: int = 1) -> None:
+        self.now_us, self._pace = now_us, pace
+        self._selector = selectors.DefaultSelector()
+        self._proxies: list[Proxy] = []
+        self._lines: dict[socket.socket, _Line] = {}
+        self._watched: dict[socket.socket, int] = {}
+        self._delayed: dict[_Line, None] = {}
+        self._orders: deque[tuple[Callable[[], None], Future[None]]] = deque()
+        self._waker, self._wake = socket.socketpair()
+        self._waker.setblocking(False)
+        self._selector.register(self._waker, selectors.EVENT_READ)
+        self._open = True
+        self._thread = threading.Thread(target=self._loop, name="zk-proxies", daemon=True)
+        self._thread.start()
+
+    def open_proxy(self, server: Address, listen: tuple[str, int] = (HOST, 0)) -> Proxy:
+        """A proxy to this server. Raises AddressInUse."""
+        return self.add(Proxy(self, server, listen))
+
+    def add(self, proxy: AnyProxy) -> AnyProxy:
+        """Serve it from now on."""
+        assert self._thread.is_alive(), "the proxies are closed"
+        self.run(partial(self._add, proxy))
+        return proxy
+
+    def close(self) -> None:
+        """Break all connections, end the thread."""
+        if self._thread.is_alive():
+            self.run(self._end)
+            self._thread.join(_PATIENCE_S)
+
+    def __enter__(self) -> Proxies:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(self, order: Callable[[], None]) -> None:
+        """Let the thread do something and wait until it has."""
+        if threading.current_thread() is self._thread or not self._thread.is_alive():
+            order()
+            return
+        done: Future[None] = Future()
+        self._orders.append((order, done))
+        self._wake.send(b"\0")
+        done.result(_PATIENCE_S)
+
+    # ---- on the thread ----
+
+    def look_after(self, proxy: Proxy) -> None:
+        """It was cut or healed: what it held goes first, oldest connection first."""
+        for line in list(proxy.lines):
+            self._move(line, *line.sockets)
+        self._watch(proxy.listener, selectors.EVENT_READ if proxy.lets_in else 0)
+
+    def hang_up(self, proxy: Proxy) -> None:
+        for line in list(proxy.lines):
+            self._hang_up(line)
+
+    def drop(self, proxy: Proxy) -> None:
+        if proxy in self._proxies:
+            self._proxies.remove(proxy)
+            self.hang_up(proxy)
+            self._watch(proxy.listener, 0)
+            del self._watched[proxy.listener]
+            proxy.listener.close()
+
+    def _add(self, proxy: Proxy) -> None:
+        self._proxies.append(proxy)
+        self._watch(proxy.listener, selectors.EVENT_READ)
+
+    def _end(self) -> None:
+        self._open = False
+        for proxy in list(self._proxies):
+            self.drop(proxy)
+
+    def _loop(self) -> None:
+        try:
+            while self._open:
+                for key, events in self._selector.select(self._patience_s()):
+                    self._on_ready(key, events)
+                for line in list(self._delayed):
+                    self._move(line)
+        finally:
+            self._end()
+            for end in (self._waker, self._wake, self._selector):
+                end.close()
+
+    def _on_ready(self, key: selectors.SelectorKey, events: int) -> None:
+        end = key.fileobj
+        if end is self._waker:
+            self._waker.recv(_CHUNK)
+            while self._orders:
+                _carry_out(*self._orders.popleft())
+        elif isinstance(end, socket.socket) and (line := self._lines.get(end)):
+            self._move(line, *([end] if events & selectors.EVENT_READ else []))
+        else:
+            for proxy in self._proxies:
+                if proxy.listener is end and proxy.lets_in:
+                    self._accept(proxy)
+
+    def _patience_s(self) -> float | None:
+        dues = [due for line in self._delayed if (due := line.next_due_us()) is not None]
+        return max(0.0, (min(dues) - self.now_us()) / self._pace / 1e6) if dues else None
+
+    def _accept(self, proxy: Proxy) -> None:
+        try:
+            inward, _ = proxy.listener.accept()
+        except OSError:
+            return  # it went away again
+        inward.setblocking(False)
+        if _given_up(inward):
+            inward.close()  # during a cut: a real network would not have let it come this far
+            return
+        host, port = proxy.next_server()
+        try:
+            found = _look_up(host, port, socket.AI_NUMERICHOST)
+        except OSError:
+            named = (proxy, inward, host, port)
+            threading.Thread(target=self._join_by_name, args=named, daemon=True).start()
+        else:
+            self._join(proxy, inward, found)
+
+    def _join_by_name(self, proxy: Proxy, inward: socket.socket, host: str, port: int) -> None:
+        """A thread of its own. A name is looked up each time: a server that came back may have
+        another number; that of a container that is down takes ten seconds, and nobody else's bytes
+        may wait for that."""
+        try:
+            found = _look_up(host, port)
+            self.run(partial(self._join, proxy, inward, found))
+        except OSError:
+            inward.close()  # nobody has that name, or the proxies were closed meanwhile
+
+    def _join(self, proxy: Proxy, inward: socket.socket, found: Found) -> None:
+        """The client's connection and its twin, on its way to the server."""
+        if proxy not in self._proxies or inward.fileno() < 0:
+            inward.close()
+            return
+        line = _Line(proxy, inward, _towards(found))
+        proxy.lines.append(line)
+        for end in line.sockets:
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._lines[end] = line
+        self._move(line)
+
+    def _move(self, line: _Line, *readable: socket.socket) -> None:
+        if not all(line.move(end) for end in readable or (None,)):
+            self._hang_up(line)
+            return
+        for end in line.sockets:
+            self._watch(end, line.events_of(end))
+        if line.holds_something:
+            self._delayed[line] = None
+        else:
+            self._delayed.pop(line, None)
+
+    def _hang_up(self, line: _Line) -> None:
+        if line in line.proxy.lines:
+            line.proxy.lines.remove(line)
+            self._delayed.pop(line, None)
+            for end in line.sockets:
+                self._watch(end, 0)
+                del self._lines[end], self._watched[end]
+                end.close()
+            line.conversation.ended()
+
+    def _watch(self, end: socket.socket, events: int) -> None:
+        watched = self._watched.get(end, 0)
+        if watched == events:
+            return
+        if not watched:
+            self._selector.register(end, events)
+        elif not events:
+            self._selector.unregister(end)
+        else:
+            self._selector.modify(end, events)
+        self._watched[end] = events
+
+
+def _listen(where: tuple[str, int]) -> socket.socket:
+    """Raises AddressInUse."""
+    family = socket.AF_INET6 if ":" in where[0] else socket.AF_INET
+    try:
+        return socket.create_server(where, family=family, backlog=128)
+    except OSError as error:
+        raise AddressInUse(f"cannot listen on {where[0]}:{where[1]}: {error.strerror}") from None
+
+
+def _look_up(host: str, port: int, flags: int = 0) -> Found:
+    """Raises OSError."""
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)[0]
+
+
+def _towards(found: Found) -> socket.socket:
+    family, kind, number, _, where = found
+    outward = socket.socket(family, kind, number)
+    outward.setblocking(False)
+    outward.connect_ex(where)
+    return outward
+
+
+def _carry_out(order: Callable[[], None], done: Future[None]) -> None:
+    try:
+        order()
+    except Exception as error:
+        done.set_exception(error)
+        raise
+    done.set_result(None)
+
+
+def _given_up(connection: socket.socket) -> bool:
+    """The other end has closed it already."""
+    state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+    return state in _CLOSED_BY_THE_OTHER

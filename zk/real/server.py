@@ -1,0 +1,497 @@
+"""A real ZooKeeper server: one that we start (embedded), or one that the user has.
+
+Owns addresses, the child JVM with Apache ZooKeeper from the jars that pyspark ships, and a probe:
+the smallest client that can tell whether a server serves. Knows no kazoo and no emulator.
+
+One thing looks odd and is meant. The port stays bound (but not listening) in this process for the
+life of the server, so that nobody else is given it, not even while the server is stopped; Linux
+lets the JVM listen on it beside us.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+import tenacity
+
+from zk.errors import Code
+from zk.ops import Create, Delete, GetChildrenNames, Reply, Request
+from zk.real import jute
+from zk.real.child import Child
+
+JAVA_MIN = 17
+HOST = "127.0.0.1"
+READY_TIMEOUT_MS = 60_000
+
+_JARS = ("zookeeper-[0-9]*", "zookeeper-jute-*", "slf4j-api-*", "log4j-api-*", "log4j-core-*",
+         "log4j-slf4j2-impl-*", "metrics-core-*", "snappy-java-*", "audience-annotations-*",
+         "commons-cli-*")  # fmt: skip
+_JVM_OPTIONS = ("-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+                "-Djava.awt.headless=true", "-Dlog4j2.configurationFile=log4j2.properties",
+                "-Dlog4j2.disable.jmx=true", "-Dzookeeper.preAllocSize=1024")  # fmt: skip
+_CONFIG = """\
+dataDir=./.
+clientPort={port}
+clientPortAddress={host}
+tickTime={tick_ms}
+minSessionTimeout={min_ms}
+maxSessionTimeout={max_ms}
+maxClientCnxns=0
+admin.enableServer=false
+4lw.commands.whitelist=*
+"""
+_LOG_CONFIG = """\
+status = error
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = zookeeper.log
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{ISO8601} %-5p [%t] %c{1} - %m%n
+rootLogger.level = info
+rootLogger.appenderRef.file.ref = file
+"""
+
+
+class ServerError(Exception):
+    """What keeps a ZooKeeper server from being used; the message is one line for the user."""
+
+
+class BadAddress(ServerError):
+    """The text is no `HOST:PORT[,HOST:PORT...][/chroot]`."""
+
+
+class JavaNotFound(ServerError):
+    """No Java that is new enough."""
+
+
+class AddressInUse(ServerError):
+    """Something else listens on the port that was asked for."""
+
+
+class StartFailed(ServerError):
+    """The embedded server ended by itself; the message has the last error of its log."""
+
+
+class NotReady(ServerError):
+    """The server did not serve within the time given; the message has the last error."""
+
+
+class NoRights(ServerError):
+    """The server does not let us create the chroot."""
+
+
+class SessionTimeoutClamped(ServerError):
+    """The server would grant another session time-out than the one asked for."""
+
+    def __init__(self, asked_ms: int, granted_ms: int) -> None:
+        super().__init__(
+            f"session time-out {asked_ms} ms asked, the server grants {granted_ms} ms "
+            "(its bounds are 2 and 20 times tickTime unless set)"
+        )
+        self.asked_ms, self.granted_ms = asked_ms, granted_ms
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Where a ZooKeeper service is: servers in order, and the chroot ("" for none)."""
+
+    servers: tuple[tuple[str, int], ...]
+    chroot: str = ""
+
+    @property
+    def hosts(self) -> str:
+        """`host:port,host:port`, as clients take it."""
+        return ",".join(f"[{h}]:{p}" if ":" in h else f"{h}:{p}" for h, p in self.servers)
+
+    def __str__(self) -> str:
+        return self.hosts + self.chroot
+
+
+_SERVER = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:\[\]/,]+)):(?P<port>[0-9]{1,5})")
+
+
+def parse_address(text: str) -> Address:
+    """`HOST:PORT[,HOST:PORT...][/chroot]` as Kafka's `zookeeper.connect`, but ports must be given.
+
+    Raises BadAddress.
+    """
+    hosts, slash, chroot = text.strip().partition("/")
+    servers = tuple(_parse_server(part.strip(), text) for part in hosts.split(","))
+    names = chroot.rstrip("/").split("/") if slash and chroot.strip("/") else []
+    if any(name in ("", ".", "..") or "," in name for name in names):
+        raise BadAddress(f"{text!r}: the chroot stands once, at the end, as /name[/name...]")
+    return Address(servers, "".join(f"/{name}" for name in names))
+
+
+def _parse_server(part: str, text: str) -> tuple[str, int]:
+    found = _SERVER.fullmatch(part)
+    if not found or not 0 < int(found["port"]) < 65_536:
+        raise BadAddress(f"{text!r}: {part!r} is not HOST:PORT")
+    return found["v6"] or found["host"], int(found["port"])
+
+
+# ---- the probe ----
+
+
+class Probe:
+    """One short session on one server, spoken by hand. Raises OSError or jute.Malformed."""
+
+    def __init__(self, server: tuple[str, int], session_timeout_ms: int, patience_s: float) -> None:
+        self._xid = 0
+        self._socket = socket.create_connection(server, patience_s)
+        try:
+            request = jute.ConnectRequest(0, session_timeout_ms, 0)
+            self._send(jute.encode_connect(request))
+            self.granted_ms = jute.decode_connected(self._receive()).timeout_ms
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def create(self, path: str) -> Code:
+        """Create an empty persistent znode; the result code."""
+        return self._ask(Create(path, None)).code
+
+    def delete(self, path: str) -> None:
+        """A znode and all below it."""
+        for child in self._ask(GetChildrenNames(path)).children:
+            self.delete(f"{path}/{child}")
+        self._ask(Delete(path))
+
+    def _ask(self, request: Request) -> Reply:
+        self._xid += 1
+        self._send(jute.encode_request(self._xid, request))
+        return jute.decode_reply(request, self._receive())
+
+    def close(self) -> None:
+        """Close the session, wait for the answer, close the socket."""
+        with self._socket:
+            self._send(jute.encode_close(self._xid + 1))
+            self._receive()
+
+    def _send(self, message: bytes) -> None:
+        self._socket.sendall(jute.frame(message))
+
+    def _receive(self) -> bytes:
+        return self._exactly(jute.Reader(self._exactly(4)).int32())
+
+    def _exactly(self, length: int) -> bytes:
+        data = b""
+        while len(data) < length:
+            chunk = self._socket.recv(length - len(data))
+            if not chunk:
+                raise ConnectionError("the server closed the connection")
+            data += chunk
+        return data
+
+
+@contextmanager
+def _probe(address: Address, timeout_ms: int, session_timeout_ms: int) -> Iterator[Probe]:
+    """A probe on the first server that serves, within `timeout_ms`. Raises NotReady."""
+    for attempt in _patiently(timeout_ms, f"no ZooKeeper server at {address.hosts}"):
+        with attempt:
+            turn = attempt.retry_state.attempt_number - 1
+            server = address.servers[turn % len(address.servers)]
+            probe = Probe(server, session_timeout_ms, min(timeout_ms / 1000, 5.0))
+    try:
+        yield probe
+    finally:
+        probe.close()
+
+
+def _patiently(timeout_ms: int, what: str) -> Iterator[tenacity.AttemptManager]:
+    """Attempts until one does not fail by the network; then NotReady with the last error."""
+
+    def give_up(state: tenacity.RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        waited = f"after {timeout_ms / 1000:g} s"
+        raise NotReady(f"{what} {waited}: {error or 'no answer'}") from error
+
+    return iter(
+        tenacity.Retrying(
+            stop=tenacity.stop_after_delay(timeout_ms / 1000),
+            wait=tenacity.wait_exponential(multiplier=0.02, max=0.25),
+            retry=tenacity.retry_if_exception_type((OSError, jute.Malformed)),
+            retry_error_callback=give_up,
+        )
+    )
+
+
+def wait_until_ready(address: Address, timeout_ms: int = READY_TIMEOUT_MS) -> None:
+    """Return when a session can be opened (a whole handshake, never a bare connect, which can end
+    the start-up of ZooKeeper 3.5). Raises NotReady with the last error."""
+    with _probe(address, timeout_ms, 10_000):
+        pass
+
+
+def require_session_timeout(address: Address, asked_ms: int, timeout_ms: int = 10_000) -> None:
+    """Raise SessionTimeoutClamped if the server grants another session time-out; NotReady."""
+    with _probe(address, timeout_ms, asked_ms) as probe:
+        if probe.granted_ms != asked_ms:
+            raise SessionTimeoutClamped(asked_ms, probe.granted_ms)
+
+
+def ensure_chroot(address: Address, timeout_ms: int = 10_000) -> None:
+    """Create the chroot's znodes where missing, in a session of its own (as KafkaServer@2.6.3
+    initZkClient does). Raises NoRights, NotReady, ServerError."""
+    names = address.chroot.split("/")[1:]
+    if not names:
+        return
+    with _probe(address, timeout_ms, 10_000) as probe:
+        for depth in range(len(names)):
+            path = "/" + "/".join(names[: depth + 1])
+            code = probe.create(path)
+            if code == Code.NO_AUTH:
+                raise NoRights(f"no rights to create the chroot {path} at {address.hosts}")
+            if code not in (Code.OK, Code.NODE_EXISTS):
+                raise ServerError(f"creating the chroot {path} at {address.hosts}: error {code}")
+
+
+def remove_chroot(address: Address, timeout_ms: int = 10_000) -> None:
+    """The chroot's last znode goes, with all below it. Raises NotReady."""
+    with _probe(address, timeout_ms, 10_000) as probe:
+        probe.delete(address.chroot)
+
+
+def four_letter_word(server: tuple[str, int], word: str) -> str:
+    """A server's answer to `srvr`, `ruok`, `cons` ... Raises OSError."""
+    with socket.create_connection(server, 2.0) as connection:
+        connection.sendall(word.encode())
+        answer = b"".join(iter(lambda: connection.recv(4096), b""))
+    return answer.decode(errors="replace")
+
+
+# ---- Java and the jars ----
+
+
+def find_java() -> str:
+    """Path of a `java` of version 17 or newer: JAVA_HOME's, else PATH's. Raises JavaNotFound."""
+    home = os.environ.get("JAVA_HOME")
+    candidates = [home and shutil.which("java", path=f"{home}/bin"), shutil.which("java")]
+    seen = []
+    for java in filter(None, candidates):
+        version = _java_version(java)
+        if version >= JAVA_MIN:
+            return java
+        seen.append(f"{java} is version {version or 'unknown'}")
+    found = "; ".join(seen) or "none in JAVA_HOME or PATH"
+    raise JavaNotFound(f"Java {JAVA_MIN} or newer is needed: {found}")
+
+
+@functools.cache
+def _java_version(java: str) -> int:
+    try:
+        ask = [java, "-version"]
+        told = subprocess.run(ask, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr)
+    return int(found[1]) if found else 0
+
+
+@functools.cache
+def class_path() -> str:
+    """The server's jars among pyspark's, found without importing pyspark. Raises ServerError."""
+    spec = importlib.util.find_spec("pyspark")
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    jars = [str(jar) for name in _JARS for f in folders for jar in Path(f).glob(f"jars/{name}.jar")]
+    if len(jars) < len(_JARS):
+        raise ServerError("the pyspark package with ZooKeeper's jars is missing or incomplete")
+    return ":".join(jars)
+
+
+# ---- the embedded server ----
+
+
+class EmbeddedServer:
+    """Apache ZooKeeper as a child process on loopback, data in `data_dir`, ready after `start()`.
+
+    A context manager: starts, and closes whatever happens. Session time-outs are bounded to
+    [2, 20] × `tick_ms` unless given. `force_sync` is ZooKeeper's `forceSync`: "yes" makes every
+    write wait for the disk. Not thread-safe: one thread owns it.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        tick_ms: int = 2000,
+        min_session_timeout_ms: int | None = None,
+        max_session_timeout_ms: int | None = None,
+        *,
+        port: int = 0,
+        force_sync: str = "no",
+    ) -> None:
+        """Raises AddressInUse when `port` is given and taken."""
+        self.data_dir = data_dir
+        self.tick_ms = tick_ms
+        self.min_session_timeout_ms = min_session_timeout_ms or 2 * tick_ms
+        self.max_session_timeout_ms = max_session_timeout_ms or 20 * tick_ms
+        self._force_sync = force_sync
+        self._jvm: Child | None = None
+        self._reservation = reserve(port)
+        self.port: int = self._reservation.getsockname()[1]
+        _servers.add(self)
+
+    @property
+    def address(self) -> Address:
+        return Address(((HOST, self.port),))
+
+    @property
+    def pid(self) -> int:
+        """Of the JVM; 0 when there is none."""
+        return self._jvm.pid if self._jvm else 0
+
+    @property
+    def log_file(self) -> Path:
+        return self.data_dir / "zookeeper.log"
+
+    @property
+    def txn_log_dir(self) -> Path:
+        """Where the server's own transaction log is (see `zk.real.txnlog`)."""
+        return self.data_dir / "version-2"
+
+    @property
+    def is_there(self) -> bool:
+        """It was started, and not stopped since."""
+        return self._jvm is not None
+
+    def start(self, timeout_ms: int = READY_TIMEOUT_MS) -> None:
+        """Start the JVM on the data there is and return when it serves. Raises JavaNotFound,
+        StartFailed, NotReady; then nothing of it runs."""
+        self.launch()
+        try:
+            self._wait_until_it_serves(timeout_ms)
+        except BaseException:
+            self.stop()
+            raise
+
+    def launch(self) -> None:
+        """Start the JVM, and do not wait for it. Raises JavaNotFound."""
+        assert self._jvm is None, "already started"
+        command = self._command()
+        self._write_configuration()
+        self._jvm = Child(command, self.data_dir, self.data_dir / "server.out")
+
+    def stop(self) -> None:
+        """End the JVM at once; data and port stay for the next `start()`. What a server has
+        answered is in its log, so SIGKILL loses nothing that a client was promised."""
+        jvm, self._jvm = self._jvm, None
+        if jvm is None:
+            return
+        jvm.kill()
+
+    def close(self) -> None:
+        """Stop, and give the port back."""
+        self.stop()
+        self._reservation.close()
+
+    def pause(self) -> None:
+        """SIGSTOP: sockets stay, nothing is answered, no session expires."""
+        self._running().signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT. Sessions whose time ran out meanwhile expire at the next tick."""
+        self._running().signal(signal.SIGCONT)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def require_alive(self) -> None:
+        """Raise StartFailed when the JVM has ended by itself: it could not start, or not go on."""
+        if self._jvm is not None and self._jvm.has_ended:
+            raise StartFailed(f"the ZooKeeper server has ended: {self._last_error()}")
+
+    def _running(self) -> Child:
+        assert self._jvm is not None, "not started"
+        return self._jvm
+
+    def _command(self) -> list[str]:
+        force_sync = f"-Dzookeeper.forceSync={self._force_sync}"
+        main = "org.apache.zookeeper.server.ZooKeeperServerMain"
+        return [find_java(), *_JVM_OPTIONS, force_sync, "-cp", class_path(), main, "./zoo.cfg"]
+
+    def _write_configuration(self) -> None:
+        """All paths in them are relative to the data directory, which may be named anything."""
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        config = _CONFIG.format(
+            host=HOST,
+            port=self.port,
+            tick_ms=self.tick_ms,
+            min_ms=self.min_session_timeout_ms,
+            max_ms=self.max_session_timeout_ms,
+        )
+        (self.data_dir / "zoo.cfg").write_text(config)
+        (self.data_dir / "log4j2.properties").write_text(_LOG_CONFIG)
+
+    def _wait_until_it_serves(self, timeout_ms: int) -> None:
+        for attempt in _patiently(timeout_ms, "the embedded ZooKeeper server is not ready"):
+            with attempt:
+                if self._jvm is None or self._jvm.has_ended:
+                    raise StartFailed(f"the ZooKeeper server did not start: {self._last_error()}")
+                if "Mode:" not in four_letter_word((HOST, self.port), "srvr"):
+                    raise ConnectionError("it answers, but does not serve yet")
+
+    def _last_error(self) -> str:
+        said = _lines(self.log_file)
+        errors = [
+            line for line in said if re.match(r"(Caused by: )?[\w.$]+(Exception|Error)\b", line)
+        ]
+        told = errors or _lines(self.data_dir / "server.out") or said or ["no word in its log"]
+        return told[-1].strip()
+
+    def _disown(self) -> None:
+        """In a forked child: the server is the parent's, and so is the right to keep it alive."""
+        self._jvm = None
+        self._reservation.close()
+
+
+_servers: weakref.WeakSet[EmbeddedServer] = weakref.WeakSet()
+
+
+def _disown_all() -> None:
+    for server in list(_servers):
+        server._disown()
+
+
+os.register_at_fork(after_in_child=_disown_all)
+
+
+def reserve(port: int) -> socket.socket:
+    """A bound socket that does not listen: keeps the port for a process that says SO_REUSEADDR."""
+    reservation = socket.socket()
+    reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        reservation.bind((HOST, port))
+    except OSError as error:
+        reservation.close()
+        raise AddressInUse(f"address in use: {HOST}:{port} ({error.strerror})") from error
+    return reservation
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(errors="replace").splitlines() if path.exists() else []

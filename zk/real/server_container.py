@@ -1,0 +1,302 @@
+"""Real ZooKeeper servers in containers of their own, through the Docker SDK.
+
+Owns one container of the official image (`ZOOKEEPER_IMAGE` names another): started, waited for,
+paused, killed, started again on its data, and removed with its volumes. However this process ends,
+SIGKILL included, the container goes: another process holds a pipe of ours and removes it when the
+pipe ends without a word (as `zk.real.server` does for a JVM). Several make an ensemble
+(`zk.real.server_ensemble`). Knows no emulator.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any, Self
+
+import tenacity
+
+from zk.real.server import (
+    HOST,
+    Address,
+    NotReady,
+    ServerError,
+    StartFailed,
+    four_letter_word,
+    reserve,
+)
+
+IMAGE = "zookeeper:3.9.3"
+LABEL = "kafka-isr-emulator"
+FREEZING_S = 30
+SERVES_TIMEOUT_MS = 180_000
+"""A busy machine was seen to take more than a minute for three Java processes."""
+_WATCHDOG = """
+import sys
+import docker
+if not sys.stdin.readline():
+    docker.from_env().containers.get(sys.argv[1]).remove(force=True, v=True)
+"""
+
+
+def watchdog(code: str, name: str) -> subprocess.Popen[bytes]:
+    """Another process, that runs `code` on what it has to remove; the code begins with waiting for
+    a word on its standard input, and does nothing when one comes."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code, name],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+class NoEngine(ServerError):
+    """No Docker engine answers."""
+
+
+def engine() -> Any:
+    """The Docker engine that the environment names. Raises NoEngine."""
+    import docker
+    from docker.errors import DockerException
+
+    client = None
+    try:
+        client = docker.from_env()
+        client.ping()
+    except DockerException as error:
+        if client is not None:
+            client.close()
+        words = re.findall(r"'([^']+)'", str(error))  # of errors inside errors, the innermost
+        raise NoEngine(f"no Docker engine answers: {words[-1] if words else error}") from None
+    return client
+
+
+def in_network(client: Any, network: str, *aliases: str) -> dict[str, Any]:
+    """What makes a new container be in a network from its start, under other names too."""
+    if not network:
+        return {}
+    end = client.api.create_endpoint_config(aliases=list(aliases))
+    return {"network": network, "networking_config": {network: end}}
+
+
+def freeze(container: Any) -> None:
+    """The engine's pause. On a busy machine the kernel's freezer gives up on processes that are
+    just being made; then it is asked again. Raises docker's APIError."""
+    from docker.errors import APIError
+
+    tenacity.Retrying(
+        stop=tenacity.stop_after_delay(FREEZING_S),
+        wait=tenacity.wait_fixed(0.1),
+        retry=tenacity.retry_if_exception(
+            lambda error: isinstance(error, APIError) and "unable to freeze" in str(error)
+        ),
+        reraise=True,
+    )(container.pause)
+
+
+def unpack(container: Any, path: str, folder: Path) -> None:
+    """Copy what is at a path inside a container, which may have ended, into a folder."""
+    chunks, _ = container.get_archive(path)
+    with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as archive:
+        if hasattr(tarfile, "data_filter"):  # Python 3.11.4
+            archive.extraction_filter = tarfile.data_filter
+        archive.extractall(folder)
+
+
+class StruckServer:
+    """A server in a container, as far as both its own and a found one are the same."""
+
+    _container: Any
+
+    def pause(self) -> None:
+        """Its processes stand still: sockets stay, nothing is answered, no session expires."""
+        freeze(self._container)
+
+    def resume(self) -> None:
+        """What stood still goes on; nothing where it runs."""
+        self._container.reload()
+        if self._container.status == "paused":
+            self._container.unpause()
+
+    def fetch_log(self, folder: Path) -> Path:
+        """Its transaction log as it is now, copied below `folder`: the `version-2` to read."""
+        unpack(self._container, "/datalog/version-2", folder)
+        return folder / "version-2"
+
+
+class ContainerServer(StruckServer):
+    """One server; as `zk.real.server.EmbeddedServer`, except that nobody else can read its log.
+
+    A context manager: starts, and removes whatever happens.
+    """
+
+    def __init__(
+        self,
+        tick_ms: int = 2000,
+        min_session_timeout_ms: int | None = None,
+        max_session_timeout_ms: int | None = None,
+        *,
+        image: str = "",
+        network: str = "",
+        alias: str = "",
+        more: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """`network`: the engine's network that it is in, under the name `alias`; `more` goes to
+        its entry point. Raises NoEngine."""
+        self._engine = engine()
+        self.image = image or os.environ.get("ZOOKEEPER_IMAGE") or IMAGE
+        self.name = f"isr-zookeeper-{uuid.uuid4().hex[:12]}"
+        self._network, self._alias = network, alias
+        self._environment = {
+            "ZOO_TICK_TIME": str(tick_ms),
+            "ZOO_MAX_CLIENT_CNXNS": "0",
+            "ZOO_4LW_COMMANDS_WHITELIST": "*",
+            "ZOO_CFG_EXTRA": f"minSessionTimeout={min_session_timeout_ms or 2 * tick_ms}"
+            f" maxSessionTimeout={max_session_timeout_ms or 20 * tick_ms}",
+            **more,
+        }
+        self._container: Any = None
+        self._watchdog: subprocess.Popen[bytes] | None = None
+        with reserve(0) as reservation:
+            self.port: int = reservation.getsockname()[1]
+        self.is_there = False
+
+    @property
+    def address(self) -> Address:
+        return Address(((HOST, self.port),))
+
+    def start(self, timeout_ms: int = SERVES_TIMEOUT_MS) -> None:
+        """Start it on the data there is, and return when it serves. Raises StartFailed, NotReady;
+        then nothing of it is left."""
+        try:
+            self.launch()
+            self.wait_until_it_serves(timeout_ms)
+        except BaseException:
+            self.close()
+            raise
+
+    def launch(self) -> None:
+        """Start it, and do not wait for it. Raises StartFailed."""
+        from docker.errors import APIError, ImageNotFound
+
+        assert not self.is_there, "already started"
+        try:
+            if self._container is None:
+                self._create()
+            self._container.start()
+        except ImageNotFound:
+            raise StartFailed(f"there is no image {self.image}, and none could be pulled") from None
+        except APIError as error:
+            raise StartFailed(f"{self.image}: {' '.join(str(error.explanation).split())}") from None
+        self.is_there = True
+
+    def _create(self) -> None:
+        from docker.errors import ImageNotFound
+
+        try:
+            self._engine.images.get(self.image)
+        except ImageNotFound:
+            self._engine.images.pull(self.image)
+        self._watchdog = watchdog(_WATCHDOG, self.name)
+        self._container = self._engine.containers.create(
+            self.image,
+            name=self.name,
+            labels={LABEL: str(os.getpid())},
+            environment=self._environment,
+            ports={"2181/tcp": (HOST, self.port)},
+            **in_network(self._engine, self._network, self._alias),
+        )
+
+    def stop(self) -> None:
+        """SIGKILL; data and port stay for the next `launch`."""
+        if self.is_there:
+            self.is_there = False
+            self._container.kill()
+            self._container.wait()
+
+    def close(self) -> None:
+        """Remove it, with its volumes."""
+        self.is_there = False
+        container, self._container = self._container, None
+        if container is not None:
+            container.remove(force=True, v=True)
+        if self._watchdog is not None:
+            self._watchdog.communicate(b"\n")
+            self._watchdog = None
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def require_alive(self) -> None:
+        """Raise StartFailed when it has ended although nobody stopped it."""
+        if not self.is_there:
+            return
+        self._container.reload()
+        if self._container.status in ("exited", "dead"):
+            raise StartFailed(f"the ZooKeeper container has ended: {self._last_words()}")
+
+    def wait_until_it_serves(self, timeout_ms: int = SERVES_TIMEOUT_MS) -> None:
+        """Raises NotReady, StartFailed."""
+
+        def give_up(state: tenacity.RetryCallState) -> None:
+            error = state.outcome.exception() if state.outcome else None
+            waited = f"{timeout_ms / 1000:g} s"
+            raise NotReady(f"the ZooKeeper container is not ready after {waited}: {error}")
+
+        for attempt in tenacity.Retrying(
+            stop=tenacity.stop_after_delay(timeout_ms / 1000),
+            wait=tenacity.wait_exponential(multiplier=0.05, max=0.5),
+            retry=tenacity.retry_if_exception_type(OSError),
+            retry_error_callback=give_up,
+        ):
+            with attempt:
+                self.require_alive()
+                if "Mode:" not in four_letter_word((HOST, self.port), "srvr"):
+                    raise ConnectionError("it answers, but does not serve yet")
+
+    def _last_words(self) -> str:
+        lines = self._container.logs(tail=1).decode(errors="replace").split("\n")
+        return lines[0].strip() or "no word in its log"
+
+
+class FoundServer(StruckServer):
+    """A server in a container that somebody else has made: struck, and never removed."""
+
+    def __init__(self, container: Any) -> None:
+        self._container = container
+
+    @property
+    def is_there(self) -> bool:
+        self._container.reload()
+        return str(self._container.status) in ("running", "paused")
+
+    def launch(self) -> None:
+        self._container.start()
+
+    def stop(self) -> None:
+        self.resume()
+        self._container.kill()
+        self._container.wait()
+
+    def close(self) -> None:
+        """As it was found: it runs."""
+        self.resume()
+        if not self.is_there:
+            self.launch()

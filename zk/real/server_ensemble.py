@@ -1,0 +1,120 @@
+"""ZooKeeper servers that are struck together, or one of them: an ensemble, or just one.
+
+Owns which server is meant (`zookeeper`: all; `zookeeper-2`: the second), and one thread on which
+they are told what to do, in order: a container engine takes tenths of a second for each. Knows the
+manners of a server (`Struck`), not what it runs in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Protocol
+
+from zk.real.server import Address
+from zk.real.server_container import ContainerServer
+from zk.real.txnlog import Entry, read_log
+
+
+class Struck(Protocol):
+    """One server in our hands."""
+
+    @property
+    def is_there(self) -> bool: ...
+
+    def stop(self) -> None: ...
+
+    def launch(self) -> None: ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def fetch_log(self, folder: Path) -> Path: ...
+
+
+class Ensemble:
+    """Servers in our hands; those that stand still, or were killed, are told apart here."""
+
+    def __init__(self, servers: Sequence[Struck]) -> None:
+        self.servers = list(servers)
+        self._hands = ThreadPoolExecutor(1, "zookeeper-servers")
+        self._orders: list[Future[None]] = []
+
+    def _meant(self, name: str) -> list[Struck]:
+        _, _, number = name.partition("-")
+        return [self.servers[int(number) - 1]] if number else self.servers
+
+    def strike(self, name: str, what: str) -> None:
+        """`pause`, `resume`, `stop` (SIGKILL) or `launch` those that are meant; what is not there
+        cannot be paused, and what is cannot be launched."""
+        self._order(lambda: _strike(self._meant(name), what))
+
+    def _order(self, order: Callable[[], None]) -> None:
+        for done in [one for one in self._orders if one.done()]:
+            self._orders.remove(done)
+            done.result()
+        self._orders.append(self._hands.submit(order))
+
+    def entries(self, folder: Path) -> list[Entry]:
+        """What any of them has in its log: a server that was away lacks what others decided."""
+        self.settle()
+        found: dict[int, Entry] = {}
+        for number, server in enumerate(self.servers):
+            for entry in read_log(server.fetch_log(folder / str(number + 1))):
+                found.setdefault(entry.transaction.zxid, entry)
+        return [found[zxid] for zxid in sorted(found)]
+
+    def settle(self) -> None:
+        """What was ordered has been done."""
+        for order in self._orders:
+            order.result()
+        self._orders.clear()
+
+    def close(self) -> None:
+        """The thread ends; the servers are whose they are."""
+        self._hands.shutdown()
+
+
+def _strike(servers: Iterable[Struck], what: str) -> None:
+    for server in servers:
+        order: Callable[[], None] = getattr(server, what)
+        if server.is_there == (what != "launch"):
+            order()
+
+
+class ContainerEnsemble(Ensemble):
+    """Servers in containers of their own, in one network of the engine's."""
+
+    def __init__(self, count: int, times: tuple[int, int, int], network: str) -> None:
+        """`times`: tick, least and most that a session may ask for. Raises NoEngine."""
+        names = [f"zookeeper-{n + 1}" for n in range(count)]
+        known = " ".join(
+            f"server.{n}={name}:2888:3888;2181" for n, name in enumerate(names, start=1)
+        )
+        of_all = {"ZOO_SERVERS": known} if count > 1 else {}
+        self.own = [
+            ContainerServer(
+                *times, network=network, alias=name, more=of_all | {"ZOO_MY_ID": str(n)}
+            )
+            for n, name in enumerate(names, start=1)
+        ]
+        super().__init__(self.own)
+
+    @property
+    def address(self) -> Address:
+        """From the machine of the engine."""
+        return Address(tuple(one.address.servers[0] for one in self.own))
+
+    def start(self) -> None:
+        """All of them; returns when they serve. An ensemble serves when most are there."""
+        for server in self.own:
+            server.launch()
+        for server in self.own:
+            server.wait_until_it_serves()
+
+    def close(self) -> None:
+        super().close()
+        for server in self.own:
+            server.close()

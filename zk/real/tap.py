@@ -1,0 +1,228 @@
+"""A proxy on loopback between one client and its ZooKeeper server, which reads along.
+
+Owns what passes on the wire: requests are told as `zk.ops` structs when they pass, replies with
+their code and the time they took. Where the bytes are not ZooKeeper's the tap goes on blind and
+counts them; it can also break the connection at a request, before or after it was applied. What
+any proxy can do (cut, heal, delay, throttle) is `zk.real.proxy`'s. Knows no sessions and no kazoo.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+import msgspec
+
+from zk.errors import Code
+from zk.ops import Multi, Request, name_of
+from zk.real import jute
+from zk.real.proxy import Break, Conversation, Proxies, Proxy
+from zk.real.server import HOST, Address
+from zk.wire import Way, When
+
+__all__ = ["Exchange", "Tap", "TapObserver", "Taps", "Way"]
+
+_FRAME_MAX = 1 << 26
+
+
+class TapObserver(Protocol):
+    """Who is told; called on the taps' thread, must not block. A string stands for what is no
+    request of the client's own: `connect`, `setWatches`, `closeSession`, `auth`. Pings and watch
+    events are not told."""
+
+    def on_request(self, at_us: int, client: str, request: Request | str) -> None:
+        """A request passed; `at_us` is the time on the taps' clock."""
+        ...
+
+    def on_reply(self, client: str, request: Request | str, code: Code, elapsed_us: int) -> None:
+        """Its answer passed, `elapsed_us` later. A Multi has the code of its failed operation."""
+        ...
+
+
+class Exchange(msgspec.Struct):
+    """A request that passed, and what is known of it by now: session and xid are its name on the
+    wire (and in the server's log); of a `connect` the session is known by its answer."""
+
+    at_us: int
+    client: str
+    request: Request | str
+    session: int = 0
+    xid: int = 0
+    answer_is_lost: bool = False
+
+
+class _Reader:
+    """What one connection says, in both directions, read as it comes in pieces."""
+
+    def __init__(self, tap: Tap, client: str) -> None:
+        self._tap, self._client = tap, client
+        self._from_client, self._from_server = bytearray(), bytearray()
+        self._connected = self._answered = self._blind = False
+        self._session = 0
+        self._pending: deque[Exchange] = deque()
+
+    @property
+    def may_break(self) -> bool:
+        """A message may come that must not pass."""
+        loses_an_answer = any(asked.answer_is_lost for asked in self._pending)
+        return self._tap.drops_something or loses_an_answer
+
+    def ended(self) -> None:
+        """What was asked and not answered never will be, here."""
+        self._pending.clear()
+
+    def sent(self, data: bytes) -> None:
+        self._read(self._from_client, data, self._request)
+
+    def answered(self, data: bytes) -> None:
+        self._read(self._from_server, data, self._reply)
+
+    def _read(self, stream: bytearray, data: bytes, take: Callable[[bytes], None]) -> None:
+        """Raises Break where the tap is to break the connection."""
+        if self._blind:
+            self._tap.blind_bytes += len(data)
+            return
+        kept = -len(stream)  # of these bytes, those before the message at hand
+        stream += data
+        try:
+            for message in jute.take_frames(stream, _FRAME_MAX):
+                take(message)
+                kept += 4 + len(message)
+        except jute.Malformed:
+            self._blind = True
+            self._tap.blind_bytes += len(stream)
+        except Break:
+            raise Break(max(0, kept)) from None
+
+    def _request(self, message: bytes) -> None:
+        if not self._connected:
+            jute.decode_connect(message)
+            self._connected = True
+            xid, request = 0, "connect"  # type: tuple[int, Request | str]
+        else:
+            xid, request = jute.decode_request(message)
+        if request == "ping":
+            self._tap.pings += 1
+            return
+        at_us = self._tap.now_us()
+        told = _inside(request, self._tap.chroot)
+        self._tap.observer.on_request(at_us, self._client, told)
+        exchange = Exchange(at_us, self._client, told, self._session, xid)
+        self._tap.keep(exchange)
+        drop = self._tap.take_drop(told)
+        if drop == "before":
+            raise Break
+        exchange.answer_is_lost = drop == "after"
+        self._pending.append(exchange)
+
+    def _reply(self, message: bytes) -> None:
+        if not self._answered:
+            self._answered = True
+            connected = jute.decode_connected(message)
+            alive = connected.timeout_ms > 0
+            if alive:
+                self._session = connected.session_id
+                for asked in self._pending:
+                    asked.session = connected.session_id
+                self._tap.sessions[connected.session_id] = connected
+            self._tell(0, Code.OK if alive else Code.SESSION_EXPIRED)
+            return
+        header = jute.decode_reply_header(message)
+        if header.xid not in (jute.XID_NOTIFICATION, jute.XID_PING):
+            self._tell(header.xid, jute.code_of(header.error), message)
+
+    def _tell(self, xid: int, code: Code, message: bytes = b"") -> None:
+        if not self._pending or self._pending[0].xid != xid:
+            raise jute.Malformed(f"an answer to {xid}, which was not asked")
+        asked, tap = self._pending.popleft(), self._tap
+        if asked.answer_is_lost:
+            raise Break
+        if isinstance(asked.request, Multi) and code is Code.OK:
+            code = jute.decode_reply(asked.request, message).code
+        tap.observer.on_reply(self._client, asked.request, code, tap.now_us() - asked.at_us)
+
+
+class Tap(Proxy):
+    """One client's proxy; made by `Taps.open`. The client connects to `address`. Where `client` is
+    empty anybody may come, and is told by the address it came from."""
+
+    def __init__(
+        self, taps: Taps, client: str, server: Address, listen: tuple[str, int] = (HOST, 0)
+    ) -> None:
+        super().__init__(taps, server, listen)
+        self.client, self.chroot, self.observer = client, server.chroot, taps.observer
+        self._drops: list[tuple[When, str | None]] = []
+        self.keep: Callable[[Exchange], object] = _forget
+        """Is given each exchange when its request passes; what is not known yet is filled in."""
+        self.pings = 0
+        self.blind_bytes = 0
+        """Bytes that passed without being understood."""
+        self.sessions: dict[int, jute.ConnectResponse] = {}
+        """The client's sessions as the server granted them, in order."""
+
+    def listen_to(self, client: socket.socket) -> Conversation:
+        return _Reader(self, self.client or _came_from(client))
+
+    def drop_connection(self, when: When, kind: str | None = None, count: int = 1) -> None:
+        """The connection breaks at the next `count` requests of `kind` (`setData`, `multi`; None:
+        any): before each is passed on, or after it, in the place of its answer. 0: at no more,
+        whatever was ordered (as `Ensemble` does)."""
+        self._proxies.run(partial(self._order_drops, when, kind, count))
+
+    def _order_drops(self, when: When, kind: str | None, count: int) -> None:
+        self._drops = [*self._drops, *[(when, kind)] * count] if count else []
+
+    @property
+    def drops_something(self) -> bool:
+        return bool(self._drops)
+
+    def take_drop(self, request: Request | str) -> When | None:
+        """Whether this request is one to break the connection at."""
+        for drop in self._drops:
+            if not isinstance(request, str) and drop[1] in (None, name_of(request)):
+                self._drops.remove(drop)
+                return drop[0]
+        return None
+
+
+class Taps(Proxies):
+    """The thread of all taps, which calls the observer."""
+
+    def __init__(self, observer: TapObserver, now_us: Callable[[], int], pace: int = 1) -> None:
+        self.observer = observer
+        super().__init__(now_us, pace)
+
+    def open(self, client: str, server: Address, listen: tuple[str, int] = (HOST, 0)) -> Tap:
+        """A tap for the process named `client`; paths are told inside the address's chroot. Raises
+        AddressInUse."""
+        return self.add(Tap(self, client, server, listen))
+
+    def __enter__(self) -> Taps:
+        return self
+
+
+def _forget(_: Exchange) -> None:
+    """A tap may run for weeks."""
+
+
+def _came_from(client: socket.socket) -> str:
+    try:
+        host, port = client.getpeername()[:2]
+    except OSError:
+        return "somebody"  # who is gone again
+    return f"{host}:{port}"
+
+
+def _inside(request: Request | str, chroot: str) -> Request | str:
+    """The request with its paths as the client gave them."""
+    if isinstance(request, str) or not chroot:
+        return request
+    if isinstance(request, Multi):
+        ops = tuple(
+            msgspec.structs.replace(op, path=jute.inside(chroot, op.path)) for op in request.ops
+        )
+        return Multi(ops)
+    return msgspec.structs.replace(request, path=jute.inside(chroot, request.path))

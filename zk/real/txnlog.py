@@ -1,0 +1,255 @@
+"""Reads a ZooKeeper server's own transaction log: what was applied, and in whose session.
+
+Owns the files `log.<zxid>` of `version-2` (FileTxnLog.java, 3.4 to 3.9), down to their checksums.
+Knows no server: it reads files, also of a server that is running. A torn tail (a server that was
+killed, or is writing) ends the log without an error; anything else wrong raises `Malformed`.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from zk.ops import Transaction
+from zk.real import jute
+from zk.real.jute import Malformed, OpCode, Reader
+
+_MAGIC = b"ZKLG"
+_VERSION = 2
+_FILE_HEADER = 16  # magic, version, database id
+_END_OF_RECORD = 0x42
+_RECORD = struct.Struct("!qi")  # checksum, length
+_HEADER = struct.Struct("!qiqqi")  # session, cxid, zxid, time, type
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """One entry of the log: `at_ms` is the server's wall clock when it received the request,
+    `cxid` the client's number of it."""
+
+    at_ms: int
+    cxid: int
+    transaction: Transaction
+
+
+def read_log(folder: Path) -> Iterator[Entry]:
+    """All entries of all log files in a server's `version-2` folder, by zxid. Raises Malformed."""
+    for path in sorted(folder.glob("log.*"), key=_first_zxid):
+        yield from read_file(path)
+
+
+def read_file(path: Path) -> Iterator[Entry]:
+    """The entries of one log file. Raises Malformed, naming file and position."""
+    data = path.read_bytes()
+    if len(data) < _FILE_HEADER:
+        return  # the server has only just made it
+    if data[:4] != _MAGIC or int.from_bytes(data[4:8], "big") != _VERSION:
+        raise Malformed(f"{path}: not a ZooKeeper transaction log of version {_VERSION}")
+    at = _FILE_HEADER
+    while record := _record(data, at):
+        try:
+            yield decode_entry(record)
+        except Malformed as error:
+            raise Malformed(f"{path}: at byte {at}: {error}") from error
+        at += _RECORD.size + len(record) + 1
+
+
+def within(entries: Iterable[Entry], chroot: str) -> Iterator[Entry]:
+    """What concerns a chroot, from its making on, with paths as its clients know them."""
+    begun = False
+    for entry in entries:
+        paths = _paths(entry.transaction)
+        begun = begun or chroot in paths
+        inside = [path for path in paths if path.startswith(chroot + "/")]
+        if begun and len(inside) == len(paths):
+            yield msgspec.structs.replace(entry, transaction=_inside(entry.transaction, chroot))
+
+
+def _paths(transaction: Transaction) -> list[str]:
+    """Those that it writes."""
+    every = transaction.ops or (transaction,)
+    return [one.path for one in every if one.path]
+
+
+def _inside(transaction: Transaction, chroot: str) -> Transaction:
+    return msgspec.structs.replace(
+        transaction,
+        path=jute.inside(chroot, transaction.path),
+        ops=tuple(_inside(op, chroot) for op in transaction.ops),
+        removed=tuple(jute.inside(chroot, path) for path in transaction.removed),
+    )
+
+
+class LogTail:
+    """Follows the log of a server that is running: each `read` has what was added since. What the
+    server has answered is in its log. Cheap enough to be asked after every reply: the file is
+    mapped (the server lays it out in advance, 64 MB of zeros), so that looking at it is no system
+    call."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._names: list[str] = []
+        self._behind: list[Path] = []
+        self._path: Path | None = None
+        self._log: mmap.mmap | bytes = b""
+        self._at = _FILE_HEADER
+
+    def read_up_to(self, zxid: int) -> Iterator[Entry]:
+        """The new entries, this one among them if it is there at all. It mostly stands in what is
+        mapped: only otherwise the folder is looked at. Raises Malformed."""
+        last = 0
+        for entry in self._mapped():
+            last = entry.transaction.zxid
+            yield entry
+        if last < zxid:
+            yield from self.read()
+
+    def read(self) -> Iterator[Entry]:
+        """All new entries. Raises Malformed."""
+        self._look_for_files()
+        yield from self._rest()
+        while self._behind:
+            self._path, self._at = self._behind.pop(0), _FILE_HEADER
+            yield from self._rest()
+
+    def close(self) -> None:
+        """Let go of the file; nothing is read after this."""
+        if isinstance(self._log, mmap.mmap):
+            self._log.close()
+        self._log, self._path = b"", None
+
+    def _look_for_files(self) -> None:
+        """Those behind the file that is being read."""
+        try:
+            with os.scandir(self._folder) as folder:
+                names = [entry.name for entry in folder]
+        except FileNotFoundError:
+            return  # the server has not made it yet
+        if names != self._names:
+            self._names = names
+            files = sorted(self._folder.glob("log.*"), key=_first_zxid)
+            self._behind = files[files.index(self._path) + 1 if self._path in files else 0 :]
+
+    def _rest(self) -> Iterator[Entry]:
+        """Of the file that is being read, as long as it is now."""
+        if self._path is not None:
+            path = self._path
+            self.close()
+            self._path = path
+            with path.open("rb") as file:
+                if os.fstat(file.fileno()).st_size > 0:
+                    self._log = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            yield from self._mapped()
+
+    def _mapped(self) -> Iterator[Entry]:
+        while record := _record(self._log, self._at):
+            self._at += _RECORD.size + len(record) + 1
+            yield decode_entry(record)
+
+
+def _first_zxid(path: Path) -> int:
+    try:
+        return int(path.suffix[1:], 16)
+    except ValueError as error:
+        raise Malformed(f"{path}: no zxid in its name") from error
+
+
+def _record(data: bytes | mmap.mmap, at: int) -> bytes | None:
+    """The record at this position; None at the padding, or where it was not written whole."""
+    if at + _RECORD.size > len(data):
+        return None
+    checksum, length = _RECORD.unpack_from(data, at)
+    start = at + _RECORD.size
+    if length <= 0 or start + length >= len(data):
+        return None
+    record = data[start : start + length]
+    if data[start + length] != _END_OF_RECORD or zlib.adler32(record) != checksum:
+        return None
+    return record
+
+
+def decode_entry(record: bytes) -> Entry:
+    """Header and transaction; a digest behind it (3.6 on) is left unread. Raises Malformed."""
+    reader = Reader(record)
+    session_id, cxid, zxid, at_ms, kind = reader.unpack(_HEADER)
+    return Entry(at_ms, cxid, _transaction(kind, reader, zxid, session_id))
+
+
+def _transaction(kind: int, reader: Reader, zxid: int, session_id: int) -> Transaction:
+    if kind not in _BODIES:
+        raise Malformed(f"transaction of unknown type {kind}")
+    return _BODIES[kind](reader, zxid, session_id)
+
+
+def _create(reader: Reader, zxid: int, session_id: int) -> Transaction:
+    path, data = reader.string(), reader.buffer()
+    reader.skip_acls()
+    ephemeral = reader.boolean()
+    return Transaction(zxid, session_id, "create", path, data, ephemeral=ephemeral)
+
+
+def _create_container(reader: Reader, zxid: int, session_id: int) -> Transaction:
+    """Of createContainer and createTTL, which Kafka does not use."""
+    return Transaction(zxid, session_id, "create", reader.string(), reader.buffer())
+
+
+def _delete(reader: Reader, zxid: int, session_id: int) -> Transaction:
+    return Transaction(zxid, session_id, "delete", reader.string())
+
+
+def _set_data(reader: Reader, zxid: int, session_id: int) -> Transaction:
+    path, data, version = reader.string(), reader.buffer(), reader.int32()
+    return Transaction(zxid, session_id, "setData", path, data, version)
+
+
+def _set_acl(reader: Reader, zxid: int, session_id: int) -> Transaction:
+    path = reader.string()
+    reader.skip_acls()
+    return Transaction(zxid, session_id, "setACL", path, version=reader.int32())
+
+
+def _check(reader: Reader, zxid: int, session_id: int) -> Transaction:
+    path, version = reader.string(), reader.int32()
+    return Transaction(zxid, session_id, "check", path, version=version)
+
+
+def _multi(reader: Reader, zxid: int, session_id: int) -> Transaction:
+    parts = reader.vector(lambda: (reader.int32(), reader.buffer()))
+    ops = (_transaction(kind, Reader(body or b""), zxid, session_id) for kind, body in parts)
+    return Transaction(zxid, session_id, "multi", ops=tuple(ops))
+
+
+def _create_session(reader: Reader, zxid: int, session_id: int) -> Transaction:
+    return Transaction(zxid, session_id, "createSession", timeout_ms=reader.int32())
+
+
+def _close_session(reader: Reader, zxid: int, session_id: int) -> Transaction:
+    """3.6 on lists the ephemerals that go with the session; before, there is no body at all."""
+    removed = reader.vector(reader.string) if reader.left >= 4 else ()
+    return Transaction(zxid, session_id, "closeSession", removed=removed)
+
+
+def _error(reader: Reader, zxid: int, session_id: int) -> Transaction:
+    return Transaction(zxid, session_id, "error", code=reader.int32())
+
+
+_BODIES: dict[int, Callable[[Reader, int, int], Transaction]] = {
+    OpCode.CREATE: _create,
+    OpCode.CREATE2: _create,
+    OpCode.CREATE_CONTAINER: _create_container,
+    OpCode.CREATE_TTL: _create_container,
+    OpCode.DELETE: _delete,
+    OpCode.DELETE_CONTAINER: _delete,
+    OpCode.SET_DATA: _set_data,
+    OpCode.SET_ACL: _set_acl,
+    OpCode.CHECK: _check,
+    OpCode.MULTI: _multi,
+    OpCode.CREATE_SESSION: _create_session,
+    OpCode.CLOSE_SESSION: _close_session,
+    OpCode.ERROR: _error,
+}

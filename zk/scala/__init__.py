@@ -1,0 +1,1 @@
+"""The iteration order of Scala's and Java's collections."""
