@@ -1,4 +1,4 @@
-"""What a package registers is what its modules define; nothing is listed anywhere."""
+"""What a package registers is what its modules define; nothing is listed."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Many runs at once: traces as a Parquet data set, tables made of it with Spark, and a report."""
+"""Many runs at once: Parquet data sets, Spark tables and a report; sweeps."""

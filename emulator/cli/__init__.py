@@ -1,4 +1,4 @@
-"""The command `isr`: one file per command, each a thin call into the house.
+"""The command `isr`: one file per command.
 
 A module of this package is a command if it has a function `command` (its parameters are the
 options, its docstring the help), or an `app`, a `typer.Typer` with subcommands; the module's name

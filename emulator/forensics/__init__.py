@@ -1,1 +1,1 @@
-"""What real clusters leave behind (logs, ZooKeeper's transactions) as traces; what they show."""
+"""Logs of real clusters as traces: reading, clocks, import, diagnoses."""

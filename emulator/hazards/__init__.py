@@ -1,1 +1,1 @@
-"""Kafka's own failures: one YAML file each, played without its cure and with it."""
+"""The catalogue of Kafka's own failures, played without and with the cure."""

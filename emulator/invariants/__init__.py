@@ -1,2 +1,1 @@
-"""What must hold in every run, one file each: predicates that listen to the trace while it grows,
-and over stored traces."""
+"""Laws that every run must keep; known/ recognises Kafka's own failures."""

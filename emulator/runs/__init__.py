@@ -1,1 +1,1 @@
-"""Runs: one play, judged; its directory, summary, replay and comparison."""
+"""One play, judged; run directories, summary, replay, comparison."""

@@ -1,1 +1,1 @@
-"""Scenarios: a cluster, what is done to it and when, and what is expected to follow."""
+"""What is asked: files, actions (faults, commands, clients), expectations."""

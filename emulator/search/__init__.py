@@ -1,1 +1,1 @@
-"""Searching: random clusters and faults, schedules, and the schedule of a recording."""
+"""Schedules, fuzzing, and guided search for the schedule of a recording."""

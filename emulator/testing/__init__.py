@@ -1,1 +1,1 @@
-"""Races written as tests: a cluster in a test's hands, in either world, and the pytest plug-in."""
+"""The pytest plug-in: a cluster in the hands of a test."""

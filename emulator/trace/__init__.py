@@ -1,2 +1,1 @@
-"""What happened: a closed vocabulary of events, each with the event that caused it. Everything else
-is derived."""
+"""The closed vocabulary of events; state/ is the one account of a trace."""

@@ -1,3 +1,1 @@
-"""What people look at: the lane table, the story of one ISR change, the page. Made from the
-trace and nothing else.
-"""
+"""Lanes, the story of a change, pages; live/ is isr top and isr watch."""

@@ -1,1 +1,1 @@
-"""Where a cluster runs: virtual time, real ZooKeeper, processes, containers, real Kafka."""
+"""Where a cluster runs: virtual time, real ZooKeeper, processes, real Kafka."""
