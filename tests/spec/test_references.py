@@ -25,7 +25,7 @@ HEADING = re.compile(r"^#{1,6} +(.+?)\s*$", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 # `emulator/kafka/node.py`, `zk/client/codec`, `zk/client/codec.decode`; not Kafka's own `zk/X.scala`.
 PATH = re.compile(
-    r"`((?:emulator|tests|tools|docs|scenarios|zk/(?:client|model|real|scala))/[\w./-]+)"
+    r"`((?:emulator|tests|tools|docs|scenarios|zk/(?:client|model|real|scala))/[\w./-]++)(?!<)"
 )
 # Where H1 or L1 means something else: a broker's latency, a title of HTML, a column of a data file.
 CODES_ELSEWHERE = ("tests/recordings/", "emulator/analysis/report", "emulator/view/")
