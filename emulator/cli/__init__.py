@@ -12,13 +12,28 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 import typer.main
 
+from emulator import __version__
 
-def isr() -> None:
+
+def _print_version(requested: bool) -> None:
+    if requested:
+        typer.echo(f"isr {__version__}")
+        raise typer.Exit
+
+
+def isr(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
     """Kafka's ZooKeeper-era replication control plane, emulated.
 
     One core, written once, runs a Kafka cluster's ISR handling and controller against a real
@@ -34,15 +49,20 @@ def isr() -> None:
     Every command that reports something takes --json: one JSON object on standard output,
     everything else on standard error.
 
-    Exit codes: 0 all expectations held (or nothing was expected), 1 one did not, 2 unknown, 64 a
-    mistake in what was asked for, 70 a fault of ours or of the machine.
+    Exit codes: 0 all expectations held (or nothing was expected), 1 one did not, 2 unknown, 64
+    usage error, 70 internal or environment error.
     """
 
 
 def build(named: str | None = None) -> typer.Typer:
     """The application with every command that this package has; with the one command `named` alone,
     if there is one: what the others import takes a second."""
-    app = typer.Typer(name="isr", add_completion=False, rich_markup_mode=None)
+    app = typer.Typer(
+        name="isr",
+        add_completion=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
     app.callback()(isr)
     for name, module in _commands(named).items():
         if hasattr(module, "app"):

@@ -23,7 +23,7 @@ CODE = re.compile(r"(?<![\w.#&/{-])([HBSL]\d{1,2})(?![\w=:(}])")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} +(.+?)\s*$", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-# `emulator/kafka/node.py`, `zk/client/codec`, `zk/client/codec.decode`; not Kafka's own `zk/X.scala`.
+# `emulator/kafka/node.py`, `zk/client/codec`, `zk/client/codec.decode`, not Kafka's `zk/X.scala`.
 PATH = re.compile(
     r"`((?:emulator|tests|tools|docs|scenarios|zk/(?:client|model|real|scala))/[\w./-]++)(?!<)"
 )
