@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 from emulator.trace.values import Lagging, TopicPartition
 
@@ -15,6 +15,16 @@ lag time by every rule since 0.10.2."""
 
 Led = tuple[TopicPartition, int]
 """A partition, and who takes itself for its leader."""
+
+
+class ExpelledWithEverything(Violation, frozen=True):
+    """`broker` is the follower; its log end, and the leader's."""
+
+    isr: tuple[int, ...]
+    leo: int
+    leader_leo: int
+
+    sentence = "{broker} is taken out of the ISR {isr}, and has {leo} of {leader_leo} records"
 
 
 class AMemberThatHasEverythingStays(Invariant):
@@ -50,9 +60,16 @@ class AMemberThatHasEverythingStays(Invariant):
         for one in event.out_of_sync:
             fetches = self._fetches.get(((event.partition, event.broker), one.replica))
             if fetches and self._has_everything(event, one, fetches):
-                text = f"{one.replica} is taken out of the ISR {list(event.from_isr)}, and has "
-                text += f"{one.leo} of {event.leo} records"
-                self.violated(text, fetches[-1][2], event.seq, event.partition, one.replica)
+                self.violated(
+                    ExpelledWithEverything(
+                        event.from_isr,
+                        one.leo,
+                        event.leo,
+                        facts=(fetches[-1][2], event.seq),
+                        partition=event.partition,
+                        broker=one.replica,
+                    )
+                )
 
     def _has_everything(
         self, event: e.IsrUpdateStarted, one: Lagging, fetches: deque[tuple[int, int, int]]

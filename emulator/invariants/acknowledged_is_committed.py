@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 from emulator.trace.state.partitions import Partition
 from emulator.trace.values import TopicPartition
+
+
+class AcknowledgedUncommitted(Violation, frozen=True):
+    end: int
+    hw: int
+
+    sentence = "records up to {end} were acknowledged, and the high watermark was {hw}"
 
 
 class AcknowledgedIsCommitted(Invariant):
@@ -42,5 +49,5 @@ class AcknowledgedIsCommitted(Invariant):
         hw, seq = self._committed.get(event.partition, (0, -1))
         end = event.base_offset + event.count
         if end > hw and self._is_told():
-            text = f"records up to {end} were acknowledged, and the high watermark was {hw}"
-            self.violated(text, seq, event.seq, event.partition)
+            facts = seq, event.seq
+            self.violated(AcknowledgedUncommitted(end, hw, facts=facts, partition=event.partition))

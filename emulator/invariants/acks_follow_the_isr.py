@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 from emulator.trace.values import TopicPartition
 
 AT_ONCE_US = 1_000_000
+
+
+class LateHighWatermark(Violation, frozen=True):
+    hw: int
+    late_s: float
+
+    sentence = "the ISR shrank, and the high watermark became {hw} only {late_s:.1f} s later"
 
 
 class AcksFollowTheIsr(Invariant):
@@ -66,6 +73,9 @@ class AcksFollowTheIsr(Invariant):
         due, since, seq = self._waits.pop(key, (0, 0, -1))
         paused = self._stood_still.get(event.broker, -1) >= since
         if due and event.t - since > AT_ONCE_US and not paused:
-            text = f"the ISR shrank, and the high watermark became {due} only "
-            text += f"{(event.t - since) / 1e6:.1f} s later"
-            self.violated(text, seq, event.seq, event.partition, event.broker)
+            facts, late_s = (seq, event.seq), (event.t - since) / 1e6
+            self.violated(
+                LateHighWatermark(
+                    due, late_s, facts=facts, partition=event.partition, broker=event.broker
+                )
+            )

@@ -2,7 +2,8 @@
 
 An invariant is one file in this package with one subclass of `Invariant`: its docstring is the
 sentence that must hold, its file's name the invariant's name. It hears events through `on_...`
-methods, keeps what it needs, and calls `violated` with the two events that contradict each other.
+methods, keeps what it needs, and calls `violated` with a struct of its own: the facts that
+contradict each other, and the sentence that they make.
 One with `liveness` says what must have come about when nothing has disturbed the cluster for a
 while; it is only asked (`at_end`) where that is known. Knows no world: a trace that grows and one
 that was stored are the same.
@@ -25,15 +26,32 @@ from emulator.trace.values import TopicPartition
 CHAIN_MAX = 12
 
 
-class Violation(msgspec.Struct, frozen=True):
+class Violation(msgspec.Struct, frozen=True, kw_only=True):
     """An invariant that did not hold: `facts` are the numbers (seq) of the two events that
-    contradict each other, the earlier one first (-1: there is none)."""
+    contradict each other, the earlier one first (-1: there is none).
 
-    invariant: str
-    text: str
+    Each invariant has subclasses beside it, one for each thing that can be wrong: their fields are
+    what recognisers read, `sentence` is what people read, with fields' names in braces.
+    """
+
+    sentence: ClassVar[str]
+
     facts: tuple[int, int]
     partition: TopicPartition | None = None
     broker: int = 0
+
+    @property
+    def invariant(self) -> str:
+        """The name of the invariant that it belongs to."""
+        return _name_of_module(type(self).__module__)
+
+    @property
+    def text(self) -> str:
+        """The sentence, for people: nothing reads it back."""
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
+        # A tuple of brokers is shown as Kafka shows it; a TopicPartition has words of its own.
+        shown = {k: list(v) if type(v) is tuple else v for k, v in values.items()}
+        return self.sentence.format_map(shown)
 
 
 class Invariant:
@@ -45,7 +63,7 @@ class Invariant:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.violations: list[Violation] = []
-        self._said: set[tuple[TopicPartition | None, int]] = set()
+        self._reported: set[tuple[TopicPartition | None, int]] = set()
         self.begin()
 
     def begin(self) -> None:
@@ -55,34 +73,21 @@ class Invariant:
         """Liveness: what has not come about yet."""
         return iter(())
 
-    def violation(
-        self,
-        text: str,
-        before: int,
-        after: int,
-        partition: TopicPartition | None = None,
-        broker: int = 0,
-    ) -> Violation:
-        """One of this invariant."""
-        return Violation(name_of(type(self)), text, (before, after), partition, broker)
-
-    def violated(
-        self,
-        text: str,
-        before: int,
-        after: int,
-        partition: TopicPartition | None = None,
-        broker: int = 0,
-    ) -> None:
-        """It does not hold: said once for a partition and a broker, since the rest follows."""
-        if (partition, broker) not in self._said:
-            self._said.add((partition, broker))
-            self.violations.append(self.violation(text, before, after, partition, broker))
+    def violated(self, violation: Violation) -> None:
+        """It does not hold: kept once for a partition and a broker, since the rest follows."""
+        subject = violation.partition, violation.broker
+        if subject not in self._reported:
+            self._reported.add(subject)
+            self.violations.append(violation)
 
 
 def name_of(kind: type[Invariant]) -> str:
     """The file's name, with blanks: `leader in isr`."""
-    return kind.__module__.rpartition(".")[2].replace("_", " ")
+    return _name_of_module(kind.__module__)
+
+
+def _name_of_module(module: str) -> str:
+    return module.rpartition(".")[2].replace("_", " ")
 
 
 @cache

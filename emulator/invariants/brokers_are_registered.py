@@ -7,6 +7,19 @@ from collections.abc import Iterator
 from emulator.invariants.base import Invariant, Violation
 
 
+class Unregistered(Violation, frozen=True):
+    sentence = "it is not registered"
+
+
+class UnknownBrokers(Violation, frozen=True):
+    """Whom a broker's metadata cache has, and who there is."""
+
+    known: tuple[int, ...]
+    started: tuple[int, ...]
+
+    sentence = "it knows of brokers {known}, there are {started}"
+
+
 class BrokersAreRegistered(Invariant):
     """Every broker that started is registered in ZooKeeper, and known to every other (L6)."""
 
@@ -18,8 +31,7 @@ class BrokersAreRegistered(Invariant):
         for broker in every:
             since = caches.started[broker]
             if f"/brokers/ids/{broker}" not in znodes:
-                yield self.violation("it is not registered", -1, since, None, broker)
+                yield Unregistered(facts=(-1, since), broker=broker)
             live, seq = caches.live.get(broker, ((), -1))
             if live != every:
-                text = f"it knows of brokers {list(live)}, there are {list(every)}"
-                yield self.violation(text, since, seq, None, broker)
+                yield UnknownBrokers(live, every, facts=(since, seq), broker=broker)

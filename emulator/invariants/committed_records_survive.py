@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from typing import Literal
+
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 from emulator.trace.state.logs import missing
 from emulator.trace.state.partitions import Partition, State
 from emulator.trace.values import TopicPartition
+
+Does = Literal["becomes leader", "joins the ISR"]
+
+
+class CommittedRecordsLacking(Violation, frozen=True):
+    does: Does
+    lacking: int
+    committed: int
+
+    sentence = (
+        "broker {broker} {does} without {lacking} of the {committed} records that were committed"
+    )
 
 
 class CommittedRecordsSurvive(Invariant):
@@ -28,12 +42,19 @@ class CommittedRecordsSurvive(Invariant):
         if state is not None and state.leader_epoch == event.leader_epoch:
             self._hold(event.partition, event.broker, event.seq, "becomes leader")
 
-    def _hold(self, name: TopicPartition, broker: int, seq: int, does: str) -> None:
+    def _hold(self, name: TopicPartition, broker: int, seq: int, does: Does) -> None:
         committed = self.facts.committed.of(name)
         if committed is None:
             return
         lacking = missing(committed.log, self.facts.logs.of(name, broker))
         if lacking:
-            text = f"broker {broker} {does} without {lacking} of the {committed.log.leo} records "
-            text += "that were committed"
-            self.violated(text, committed.seq, seq, name, broker)
+            self.violated(
+                CommittedRecordsLacking(
+                    does,
+                    lacking,
+                    committed.log.leo,
+                    facts=(committed.seq, seq),
+                    partition=name,
+                    broker=broker,
+                )
+            )

@@ -7,6 +7,19 @@ from collections.abc import Iterator
 from emulator.invariants.base import Invariant, Violation
 
 
+class UnknownToController(Violation, frozen=True):
+    sentence = "the controller does not know it"
+
+
+class ControllerDiffers(Violation, frozen=True):
+    """`broker` is the controller; versions of the state znode."""
+
+    known: int
+    actual: int
+
+    sentence = "the controller has v{known}, ZooKeeper v{actual}"
+
+
 class ControllerKnowsStates(Invariant):
     """What the controller knows of a partition is what ZooKeeper has (L2, L3)."""
 
@@ -19,13 +32,18 @@ class ControllerKnowsStates(Invariant):
             if state is None:
                 continue
             if known is None:
-                text = "the controller does not know it"
-                yield self.violation(text, self.facts.caches.elected_seq, state.seq, name)
+                facts = self.facts.caches.elected_seq, state.seq
+                yield UnknownToController(facts=facts, partition=name)
             elif (known.leader, known.leader_epoch, known.isr, known.zk_version) != (
                 state.leader,
                 state.leader_epoch,
                 state.isr,
                 state.version,
             ):
-                text = f"the controller has v{known.zk_version}, ZooKeeper v{state.version}"
-                yield self.violation(text, state.seq, known.seq, name, known.broker)
+                yield ControllerDiffers(
+                    known.zk_version,
+                    state.version,
+                    facts=(state.seq, known.seq),
+                    partition=name,
+                    broker=known.broker,
+                )

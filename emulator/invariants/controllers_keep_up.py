@@ -8,6 +8,13 @@ from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 
 
+class EventsWait(Violation, frozen=True):
+    events: int
+    last: str
+
+    sentence = "{events} events wait for the controller of broker {broker}; the last is {last}"
+
+
 class ControllersKeepUp(Invariant):
     """The controller-event-thread of every registered broker has worked on all that was put on its
     queue (L10)."""
@@ -34,7 +41,4 @@ class ControllersKeepUp(Invariant):
     def lacking(self) -> Iterator[Violation]:
         for broker, (left, name, seq) in sorted(self._left.items()):
             if f"/brokers/ids/{broker}" in self.facts.znodes.all:
-                text = (
-                    f"{left} events wait for the controller of broker {broker}; the last is {name}"
-                )
-                yield self.violation(text, -1, seq, None, broker)
+                yield EventsWait(left, name, facts=(-1, seq), broker=broker)

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 from emulator.trace.state.partitions import Partition, State
+
+
+class UnregisteredMember(Violation, frozen=True):
+    sentence = "broker {broker} joins the ISR, and is not registered"
+
+
+class RestartedMember(Violation, frozen=True):
+    sentence = (
+        "broker {broker} joins the ISR, and has been started anew since its leader decided so"
+    )
 
 
 class EligibleMembersJoin(Invariant):
@@ -36,10 +46,10 @@ class EligibleMembersJoin(Invariant):
             if member in before.isr or decided < 0:
                 continue
             if f"/brokers/ids/{member}" not in self.facts.znodes.all:
-                text = f"broker {member} joins the ISR, and is not registered"
-                seq = self._gone.get(member, decided)
-                self.violated(text, seq, state.seq, partition.name, member)
+                facts = self._gone.get(member, decided), state.seq
+                self.violated(
+                    UnregisteredMember(facts=facts, partition=partition.name, broker=member)
+                )
             elif self.facts.caches.started.get(member, -1) > decided:
-                text = f"broker {member} joins the ISR, and has been started anew since its leader "
-                text += "decided so"
-                self.violated(text, decided, state.seq, partition.name, member)
+                facts = decided, state.seq
+                self.violated(RestartedMember(facts=facts, partition=partition.name, broker=member))

@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 from emulator.trace.state.partitions import Partition, State
 from emulator.trace.values import TopicPartition
 
 CONTROLLER_EPOCH = "/controller_epoch"
+
+
+class ControllerEpochZnodeDecreases(Violation, frozen=True):
+    before: int
+    after: int
+
+    sentence = "/controller_epoch goes from {before} to {after}"
+
+
+class LeaderEpochDecreases(Violation, frozen=True):
+    before: int
+    after: int
+
+    sentence = "leader epoch {before} becomes {after}"
+
+
+class ControllerEpochDecreases(Violation, frozen=True):
+    before: int
+    after: int
+
+    sentence = "controller epoch {before} becomes {after}"
+
+
+class OldEpochObeyed(Violation, frozen=True):
+    had: int
+    obeyed: int
+
+    sentence = "broker {broker} was in leader epoch {had} and obeys one of {obeyed}"
 
 
 class EpochsNeverDecrease(Invariant):
@@ -25,20 +53,21 @@ class EpochsNeverDecrease(Invariant):
                 continue
             epoch = int(op.data) if op.data and op.data.isdigit() else -1
             if -1 < epoch < self._controller:
-                text = f"/controller_epoch goes from {self._controller} to {epoch}"
-                self.violated(text, self._raised, event.seq)
+                facts = self._raised, event.seq
+                self.violated(ControllerEpochZnodeDecreases(self._controller, epoch, facts=facts))
             self._controller, self._raised = epoch, event.seq
 
     def _written(self, partition: Partition, state: State) -> None:
         if len(partition.states) < 2:
             return
         before = partition.states[-2]
+        facts, name = (before.seq, state.seq), partition.name
         if state.leader_epoch < before.leader_epoch:
-            text = f"leader epoch {before.leader_epoch} becomes {state.leader_epoch}"
-            self.violated(text, before.seq, state.seq, partition.name)
+            was, becomes = before.leader_epoch, state.leader_epoch
+            self.violated(LeaderEpochDecreases(was, becomes, facts=facts, partition=name))
         if -1 < state.controller_epoch < before.controller_epoch:
-            text = f"controller epoch {before.controller_epoch} becomes {state.controller_epoch}"
-            self.violated(text, before.seq, state.seq, partition.name)
+            was, becomes = before.controller_epoch, state.controller_epoch
+            self.violated(ControllerEpochDecreases(was, becomes, facts=facts, partition=name))
 
     def on_broker_starting(self, event: e.BrokerStarting) -> None:
         self._at.pop(event.broker, None)
@@ -57,7 +86,13 @@ class EpochsNeverDecrease(Invariant):
         epochs = self._at.setdefault(event.broker, {})
         epoch, seq = epochs.get(event.partition, (-1, -1))
         if event.leader_epoch <= epoch:
-            text = f"broker {event.broker} was in leader epoch {epoch} and obeys one of "
-            text += str(event.leader_epoch)
-            self.violated(text, seq, event.seq, event.partition, event.broker)
+            self.violated(
+                OldEpochObeyed(
+                    epoch,
+                    event.leader_epoch,
+                    facts=(seq, event.seq),
+                    partition=event.partition,
+                    broker=event.broker,
+                )
+            )
         epochs[event.partition] = event.leader_epoch, event.seq

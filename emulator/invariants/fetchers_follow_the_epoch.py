@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 from emulator.trace.values import TopicPartition
+
+
+class FetchesFromAnother(Violation, frozen=True):
+    epoch: int
+    leader: int
+    fetched_from: int
+
+    sentence = (
+        "broker {broker} is in leader epoch {epoch}, whose leader is {leader},"
+        " and goes on to fetch from {fetched_from}"
+    )
 
 
 class FetchersFollowTheEpoch(Invariant):
@@ -27,7 +38,14 @@ class FetchersFollowTheEpoch(Invariant):
                 continue
             key = name, event.broker
             if self._strays.get(key) == (event.leader, view.leader_epoch):
-                text = f"broker {event.broker} is in leader epoch {view.leader_epoch}, whose leader"
-                text += f" is {view.leader}, and goes on to fetch from {event.leader}"
-                self.violated(text, view.seq, event.seq, name, event.broker)
+                self.violated(
+                    FetchesFromAnother(
+                        view.leader_epoch,
+                        view.leader,
+                        event.leader,
+                        facts=(view.seq, event.seq),
+                        partition=name,
+                        broker=event.broker,
+                    )
+                )
             self._strays[key] = event.leader, view.leader_epoch

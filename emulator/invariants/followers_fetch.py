@@ -9,6 +9,12 @@ from emulator.trace import events as e
 from emulator.trace.values import TopicPartition
 
 
+class DoesNotFetch(Violation, frozen=True):
+    leader: int
+
+    sentence = "broker {broker} follows {leader}, and has not fetched from it since"
+
+
 class FollowersFetch(Invariant):
     """Every broker that follows a leader of its leader epoch has fetched from it since it was told
     to (S14)."""
@@ -47,5 +53,5 @@ class FollowersFetch(Invariant):
             if state is None or leader < 0 or not alive:
                 continue
             if self._fetched.get((name, broker, leader), -1) < seq:
-                text = f"broker {broker} follows {leader}, and has not fetched from it since"
-                yield self.violation(text, seq, state.seq, name, broker)
+                facts = seq, state.seq
+                yield DoesNotFetch(leader, facts=facts, partition=name, broker=broker)

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 from emulator.trace.values import TopicPartition
+
+
+class HwBeyondLog(Violation, frozen=True):
+    hw: int
+    leo: int
+
+    sentence = "the high watermark {hw} is beyond the log's end {leo}"
+
+
+class HwDecreases(Violation, frozen=True):
+    before: int
+    after: int
+
+    sentence = "the leader's high watermark goes from {before} to {after}"
 
 
 class HwNeverDecreases(Invariant):
@@ -21,12 +35,13 @@ class HwNeverDecreases(Invariant):
             return
         key = event.partition, event.broker
         hw, seq = self._last.get(key, (-1, -1))
+        facts, name, broker = (seq, event.seq), event.partition, event.broker
         if event.hw > event.leo:
-            text = f"the high watermark {event.hw} is beyond the log's end {event.leo}"
-            self.violated(text, seq, event.seq, event.partition, event.broker)
+            self.violated(
+                HwBeyondLog(event.hw, event.leo, facts=facts, partition=name, broker=broker)
+            )
         if event.role != "leader":
             return
         if event.hw < hw:
-            text = f"the leader's high watermark goes from {hw} to {event.hw}"
-            self.violated(text, seq, event.seq, event.partition, event.broker)
+            self.violated(HwDecreases(hw, event.hw, facts=facts, partition=name, broker=broker))
         self._last[key] = event.hw, event.seq

@@ -3,9 +3,23 @@ ZooKeeper's."""
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 from emulator.trace.values import TopicPartition
+
+
+class HwBeyondMember(Violation, frozen=True):
+    """`broker` is the member of the ISR that has too little."""
+
+    hw: int
+    leader: int
+    isr: tuple[int, ...]
+    leo: int
+
+    sentence = (
+        "high watermark {hw} at leader {leader}, but {broker} of the ISR {isr} has records only up"
+        " to {leo}"
+    )
 
 
 class HwWithinIsr(Invariant):
@@ -34,6 +48,14 @@ class HwWithinIsr(Invariant):
             log = logs.get(member)
             leo = 0 if log is None else log.leo
             if leo < event.hw:
-                text = f"high watermark {event.hw} at leader {event.broker}, but {member} of the "
-                text += f"ISR {list(isr)} has records only up to {leo}"
-                self.violated(text, seq, event.seq, name, member)
+                self.violated(
+                    HwBeyondMember(
+                        event.hw,
+                        event.broker,
+                        isr,
+                        leo,
+                        facts=(seq, event.seq),
+                        partition=name,
+                        broker=member,
+                    )
+                )

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
+
+
+class AnotherState(Violation, frozen=True):
+    """`broker` is the leader; then what ZooKeeper has at this version."""
+
+    version: int
+    isr: tuple[int, ...]
+    written_leader: int
+    written_isr: tuple[int, ...]
+
+    sentence = (
+        "broker {broker} takes v{version} for its ISR {isr}, which is leader"
+        " {written_leader}'s {written_isr}"
+    )
 
 
 class IsrUpdatesAreWritten(Invariant):
@@ -20,7 +34,15 @@ class IsrUpdatesAreWritten(Invariant):
                 event.leader_epoch,
                 event.isr,
             ):
-                text = f"broker {event.broker} takes v{event.zk_version} for its ISR "
-                text += f"{list(event.isr)}, which is leader {state.leader}'s {list(state.isr)}"
-                self.violated(text, state.seq, event.seq, event.partition, event.broker)
+                self.violated(
+                    AnotherState(
+                        event.zk_version,
+                        event.isr,
+                        state.leader,
+                        state.isr,
+                        facts=(state.seq, event.seq),
+                        partition=event.partition,
+                        broker=event.broker,
+                    )
+                )
             return

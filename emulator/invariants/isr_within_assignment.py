@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 from emulator.trace.state.partitions import Partition, State
 from emulator.trace.values import TopicPartition
@@ -18,6 +18,14 @@ class _Topic(msgspec.Struct):
     """A topic's znode; while a partition is being reassigned its replicas are old and new ones."""
 
     partitions: dict[str, tuple[int, ...]]
+
+
+class UnassignedMembers(Violation, frozen=True):
+    isr: tuple[int, ...]
+    unassigned: tuple[int, ...]
+    replicas: tuple[int, ...]
+
+    sentence = "ISR {isr} has {unassigned}, assigned are {replicas}"
 
 
 class IsrWithinAssignment(Invariant):
@@ -42,7 +50,9 @@ class IsrWithinAssignment(Invariant):
 
     def _written(self, partition: Partition, state: State) -> None:
         replicas, seq = self._assigned.get(partition.name, ((), -1))
-        strangers = [broker for broker in state.isr if broker not in replicas]
-        if replicas and strangers:
-            text = f"ISR {list(state.isr)} has {strangers}, assigned are {list(replicas)}"
-            self.violated(text, seq, state.seq, partition.name)
+        unassigned = tuple(broker for broker in state.isr if broker not in replicas)
+        if replicas and unassigned:
+            facts, name = (seq, state.seq), partition.name
+            self.violated(
+                UnassignedMembers(state.isr, unassigned, replicas, facts=facts, partition=name)
+            )

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
+
+
+class EndsAsLeader(Violation, frozen=True):
+    """Whom its metadata show as leader, since which leader epoch; and the one in which it leads."""
+
+    shown_leader: int
+    shown_epoch: int
+    epoch: int
+
+    sentence = (
+        "broker {broker} ends, shows {shown_leader} as leader in epoch {shown_epoch}, and leads in"
+        " {epoch}"
+    )
 
 
 class LeadersAreTold(Invariant):
@@ -30,6 +43,13 @@ class LeadersAreTold(Invariant):
             if event.broker not in shown.replicas:
                 continue  # its replica has moved away, and a StopReplica is to tell it
             if shown.leader != event.broker and shown.leader_epoch > view.leader_epoch:
-                text = f"broker {event.broker} ends, shows {shown.leader} as leader in epoch "
-                text += f"{shown.leader_epoch}, and leads in {view.leader_epoch}"
-                self.violated(text, view.seq, event.seq, name, event.broker)
+                self.violated(
+                    EndsAsLeader(
+                        shown.leader,
+                        shown.leader_epoch,
+                        view.leader_epoch,
+                        facts=(view.seq, event.seq),
+                        partition=name,
+                        broker=event.broker,
+                    )
+                )

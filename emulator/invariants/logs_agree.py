@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
+
+
+class LogsDiffer(Violation, frozen=True):
+    """Leader epochs of the record at this offset."""
+
+    epoch: int
+    offset: int
+    committed_epoch: int
+
+    sentence = (
+        "broker {broker} has a record of leader epoch {epoch} at offset {offset}, committed is one"
+        " of epoch {committed_epoch}"
+    )
 
 
 class LogsAgree(Invariant):
@@ -20,6 +33,13 @@ class LogsAgree(Invariant):
         here = self.facts.logs.of(event.partition, event.broker).epoch_at(last)
         there = committed.log.epoch_at(last)
         if here is not None and there is not None and here != there:
-            text = f"broker {event.broker} has a record of leader epoch {here} at offset "
-            text += f"{last}, committed is one of epoch {there}"
-            self.violated(text, committed.seq, event.seq, event.partition, event.broker)
+            self.violated(
+                LogsDiffer(
+                    here,
+                    last,
+                    there,
+                    facts=(committed.seq, event.seq),
+                    partition=event.partition,
+                    broker=event.broker,
+                )
+            )

@@ -7,6 +7,25 @@ from collections.abc import Iterator
 from emulator.invariants.base import Invariant, Violation
 
 
+class ShowsDeleted(Violation, frozen=True):
+    sentence = "it shows a partition that was deleted"
+
+
+class ShowsNothing(Violation, frozen=True):
+    actual: int
+
+    sentence = "it does not show it; ZooKeeper has v{actual}"
+
+
+class ShowsAnother(Violation, frozen=True):
+    """Versions of the state znode."""
+
+    shown: int
+    actual: int
+
+    sentence = "it shows v{shown}, ZooKeeper has v{actual}"
+
+
 class MetadataConverges(Invariant):
     """What every broker tells clients of a partition is what ZooKeeper has (L3)."""
 
@@ -18,15 +37,19 @@ class MetadataConverges(Invariant):
                 state, entry = partition.now, cache.get(name)
                 if state is None:
                     if entry is not None and partition.deleted:
-                        text = "it shows a partition that was deleted"
-                        yield self.violation(text, -1, entry[1], name, broker)
+                        yield ShowsDeleted(facts=(-1, entry[1]), partition=name, broker=broker)
                 elif entry is None:
-                    text = f"it does not show it; ZooKeeper has v{state.version}"
-                    yield self.violation(text, -1, state.seq, name, broker)
+                    facts = -1, state.seq
+                    yield ShowsNothing(state.version, facts=facts, partition=name, broker=broker)
                 elif (entry[0].zk_version, entry[0].isr, entry[0].leader) != (
                     state.version,
                     state.isr,
                     state.leader,
                 ):
-                    text = f"it shows v{entry[0].zk_version}, ZooKeeper has v{state.version}"
-                    yield self.violation(text, state.seq, entry[1], name, broker)
+                    yield ShowsAnother(
+                        entry[0].zk_version,
+                        state.version,
+                        facts=(state.seq, entry[1]),
+                        partition=name,
+                        broker=broker,
+                    )

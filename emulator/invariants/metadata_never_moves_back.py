@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 from emulator.trace.values import TopicPartition
+
+
+class MovesBack(Violation, frozen=True):
+    """Leader epoch and version of the state znode, before and now."""
+
+    epoch_before: int
+    version_before: int
+    epoch: int
+    version: int
+
+    sentence = (
+        "broker {broker} showed leader epoch {epoch_before}, v{version_before}, and shows leader"
+        " epoch {epoch}, v{version}"
+    )
 
 
 class MetadataNeverMovesBack(Invariant):
@@ -23,7 +37,15 @@ class MetadataNeverMovesBack(Invariant):
         for state in event.states:
             epoch, version, seq = shown.get(state.partition, (-1, -1, -1))
             if (state.leader_epoch, state.zk_version) < (epoch, version):
-                text = f"broker {event.broker} showed leader epoch {epoch}, v{version}, and shows "
-                text += f"leader epoch {state.leader_epoch}, v{state.zk_version}"
-                self.violated(text, seq, event.seq, state.partition, event.broker)
+                self.violated(
+                    MovesBack(
+                        epoch,
+                        version,
+                        state.leader_epoch,
+                        state.zk_version,
+                        facts=(seq, event.seq),
+                        partition=state.partition,
+                        broker=event.broker,
+                    )
+                )
             shown[state.partition] = state.leader_epoch, state.zk_version, event.seq

@@ -16,6 +16,22 @@ class _Topic(msgspec.Struct):
     removing_replicas: dict[str, tuple[int, ...]] = {}
 
 
+class StillThere(Violation, frozen=True):
+    """The znode of a notification or a command."""
+
+    path: str
+
+    sentence = "{path} is still there"
+
+
+class StillReassigned(Violation, frozen=True):
+    """The topic's znode."""
+
+    path: str
+
+    sentence = "{path} is still being reassigned"
+
+
 class NothingIsLeftToDo(Invariant):
     """No notification waits for the controller, no topic to be deleted, no reassignment, no
     election (L4, L12)."""
@@ -26,15 +42,14 @@ class NothingIsLeftToDo(Invariant):
         znodes = self.facts.znodes
         for parent in ("/isr_change_notification", "/admin/delete_topics"):
             for path in znodes.below(parent):
-                yield self.violation(f"{path} is still there", -1, znodes.all[path].seq)
+                yield StillThere(path, facts=(-1, znodes.all[path].seq))
         for path in _COMMANDS:
             if path in znodes.all:
-                yield self.violation(f"{path} is still there", -1, znodes.all[path].seq)
+                yield StillThere(path, facts=(-1, znodes.all[path].seq))
         for path in znodes.below("/brokers/topics"):
             try:
                 topic = msgspec.json.decode(znodes.all[path].data, type=_Topic)
             except msgspec.DecodeError:
                 continue
             if topic.adding_replicas or topic.removing_replicas:
-                text = f"{path} is still being reassigned"
-                yield self.violation(text, -1, znodes.all[path].seq)
+                yield StillReassigned(path, facts=(-1, znodes.all[path].seq))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 from emulator.trace.values import TopicPartition
 
@@ -18,6 +18,12 @@ class _Named(msgspec.Struct):
 
 class _Notification(msgspec.Struct):
     partitions: tuple[_Named, ...] = ()
+
+
+class DeletedUnread(Violation, frozen=True):
+    path: str
+
+    sentence = "{path} is deleted, and the controller has not read {partition} since"
 
 
 class NotificationsAreRead(Invariant):
@@ -54,8 +60,8 @@ class NotificationsAreRead(Invariant):
             known = self.facts.caches.states.get(name)
             exists = self.facts.partitions.of(name).now is not None
             if exists and (known is None or known.seq < created):
-                text = f"{path} is deleted, and the controller has not read {name} since"
-                self.violated(text, created, event.seq, name, event.broker)
+                facts = created, event.seq
+                self.violated(DeletedUnread(path, facts=facts, partition=name, broker=event.broker))
 
 
 def _partitions(data: str | None) -> tuple[TopicPartition, ...]:

@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
+
+
+class ElectedTwice(Violation, frozen=True):
+    epoch: int
+    owner: int
+
+    sentence = "controller epoch {epoch} was {owner}'s"
+
+
+class AnotherObeyed(Violation, frozen=True):
+    obeyed: int
+    epoch: int
+    owner: int
+
+    sentence = "broker {broker} obeys {obeyed} with controller epoch {epoch}, which is {owner}'s"
+
+
+class OlderObeyed(Violation, frozen=True):
+    before: int
+    now: int
+
+    sentence = "broker {broker} obeyed controller epoch {before}, and now {now}"
 
 
 class OneControllerPerEpoch(Invariant):
@@ -20,19 +42,26 @@ class OneControllerPerEpoch(Invariant):
     def on_controller_elected(self, event: e.ControllerElected) -> None:
         known = self._elected.setdefault(event.controller_epoch, (event.broker, event.seq))
         if known[1] != event.seq:
-            text = f"controller epoch {event.controller_epoch} was {known[0]}'s"
-            self.violated(text, known[1], event.seq, None, event.broker)
+            facts = known[1], event.seq
+            self.violated(
+                ElectedTwice(event.controller_epoch, known[0], facts=facts, broker=event.broker)
+            )
 
     def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
         owner, elected = self._elected.get(event.sender_epoch, (event.sender, -1))
         if owner != event.sender:
-            text = f"broker {event.broker} obeys {event.sender} with controller epoch "
-            text += f"{event.sender_epoch}, which is {owner}'s"
-            self.violated(text, elected, event.seq, None, event.broker)
+            self.violated(
+                AnotherObeyed(
+                    event.sender,
+                    event.sender_epoch,
+                    owner,
+                    facts=(elected, event.seq),
+                    broker=event.broker,
+                )
+            )
         epoch, seq = self._obeyed.get(event.broker, (-1, -1))
         if event.sender_epoch < epoch:
-            text = f"broker {event.broker} obeyed controller epoch {epoch}, and now "
-            text += str(event.sender_epoch)
-            self.violated(text, seq, event.seq, None, event.broker)
+            facts = seq, event.seq
+            self.violated(OlderObeyed(epoch, event.sender_epoch, facts=facts, broker=event.broker))
         elif event.sender_epoch > epoch:
             self._obeyed[event.broker] = event.sender_epoch, event.seq

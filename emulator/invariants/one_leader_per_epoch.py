@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from typing import Literal
+
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 from emulator.trace.state.partitions import Partition
 from emulator.trace.values import TopicPartition
+
+Does = Literal["leads", "appends"]
+
+
+class TwoLeaders(Violation, frozen=True):
+    epoch: int
+    leader: int
+    does: Does
+
+    sentence = "in leader epoch {epoch} broker {leader} leads, and {broker} {does}"
 
 
 class OneLeaderPerEpoch(Invariant):
@@ -25,7 +37,7 @@ class OneLeaderPerEpoch(Invariant):
         if event.role == "leader":
             self._leads(event, "appends")
 
-    def _leads(self, event: e.BecomesLeader | e.RecordsAppended, does: str) -> None:
+    def _leads(self, event: e.BecomesLeader | e.RecordsAppended, does: Does) -> None:
         epochs = self._leaders.get(event.partition)
         if epochs is None:
             epochs = self._leaders[event.partition] = {}
@@ -33,6 +45,13 @@ class OneLeaderPerEpoch(Invariant):
         if known is None:
             epochs[event.leader_epoch] = event.broker, event.seq
         elif known[0] != event.broker:
-            text = f"in leader epoch {event.leader_epoch} broker {known[0]} leads, "
-            text += f"and {event.broker} {does}"
-            self.violated(text, known[1], event.seq, event.partition, event.broker)
+            self.violated(
+                TwoLeaders(
+                    event.leader_epoch,
+                    known[0],
+                    does,
+                    facts=(known[1], event.seq),
+                    partition=event.partition,
+                    broker=event.broker,
+                )
+            )

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 from emulator.trace.state.partitions import Partition, State
 from emulator.trace.values import TopicPartition
+
+
+class AnotherRecord(Violation, frozen=True):
+    """What two leaders show at one offset: the leader epoch of the record."""
+
+    offset: int
+    epoch: int
+    other_leader: int
+    other_epoch: int
+
+    sentence = (
+        "at offset {offset} leader {broker} shows a record of leader epoch {epoch}, leader"
+        " {other_leader} showed one of epoch {other_epoch}"
+    )
 
 
 class ReadsAreConsistent(Invariant):
@@ -51,6 +65,7 @@ class ReadsAreConsistent(Invariant):
             return
         here, there = self.facts.logs.of(name, broker).epoch_at(last), committed.log.epoch_at(last)
         if here is not None and there is not None and here != there:
-            text = f"at offset {last} leader {broker} shows a record of leader epoch {here}, "
-            text += f"leader {by} showed one of epoch {there}"
-            self.violated(text, seq, event.seq, name, broker)
+            facts = seq, event.seq
+            self.violated(
+                AnotherRecord(last, here, by, there, facts=facts, partition=name, broker=broker)
+            )

@@ -7,6 +7,32 @@ from collections.abc import Iterator
 from emulator.invariants.base import Invariant, Violation
 
 
+class NoLeader(Violation, frozen=True):
+    sentence = "it has no leader"
+
+
+class LeaderKnowsNothing(Violation, frozen=True):
+    actual: int
+
+    sentence = "its leader {broker} knows nothing, ZooKeeper has v{actual}"
+
+
+class LeaderKnowsAnother(Violation, frozen=True):
+    """Versions of the state znode."""
+
+    known: int
+    actual: int
+
+    sentence = "its leader {broker} knows v{known}, ZooKeeper has v{actual}"
+
+
+class MissingReplicas(Violation, frozen=True):
+    missing: tuple[int, ...]
+    isr: tuple[int, ...]
+
+    sentence = "{missing} of its replicas are not in the ISR {isr}"
+
+
 class ReplicasReturnToIsr(Invariant):
     """Every partition has a leader who knows its state in ZooKeeper, and all replicas are in the
     ISR (L1, L2, L7, L9)."""
@@ -20,15 +46,22 @@ class ReplicasReturnToIsr(Invariant):
             if state is None:
                 continue
             if state.leader < 0:
-                yield self.violation("it has no leader", -1, state.seq, name)
+                yield NoLeader(facts=(-1, state.seq), partition=name)
                 continue
             view = self.facts.views.of(name, state.leader)
-            if view is None or view.leader != state.leader or view.zk_version != state.version:
-                known = "nothing" if view is None else f"v{view.zk_version}"
-                text = f"its leader {state.leader} knows {known}, ZooKeeper has v{state.version}"
-                seq = -1 if view is None else view.seq
-                yield self.violation(text, seq, state.seq, name, state.leader)
-            missing = sorted(set(assignments.get(name, ())) - set(state.isr))
+            if view is None:
+                facts = -1, state.seq
+                yield LeaderKnowsNothing(
+                    state.version, facts=facts, partition=name, broker=state.leader
+                )
+            elif view.leader != state.leader or view.zk_version != state.version:
+                yield LeaderKnowsAnother(
+                    view.zk_version,
+                    state.version,
+                    facts=(view.seq, state.seq),
+                    partition=name,
+                    broker=state.leader,
+                )
+            missing = tuple(sorted(set(assignments.get(name, ())) - set(state.isr)))
             if missing:
-                text = f"{missing} of its replicas are not in the ISR {list(state.isr)}"
-                yield self.violation(text, -1, state.seq, name)
+                yield MissingReplicas(missing, state.isr, facts=(-1, state.seq), partition=name)

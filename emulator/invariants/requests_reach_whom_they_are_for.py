@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 from emulator.trace.values import TopicPartition
+
+
+class ObeysForPredecessor(Violation, frozen=True):
+    sender: int
+
+    sentence = "broker {broker} began anew, and obeys what {sender} wrote before"
 
 
 class RequestsReachWhomTheyAreFor(Invariant):
@@ -28,5 +34,7 @@ class RequestsReachWhomTheyAreFor(Invariant):
         written = self._written.get(event.cause, -1)
         began = self.facts.caches.started.get(event.broker, -1)
         if 0 <= written < began:
-            text = f"broker {event.broker} began anew, and obeys what {event.sender} wrote before"
-            self.violated(text, began, event.seq, name, event.broker)
+            facts = began, event.seq
+            self.violated(
+                ObeysForPredecessor(event.sender, facts=facts, partition=name, broker=event.broker)
+            )

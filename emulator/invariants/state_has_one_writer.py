@@ -3,11 +3,29 @@ leaders ask it to (AlterIsr), by that controller."""
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 from emulator.trace.state.partitions import Partition, State, elects
 
 CONTROLLER_EPOCH = "/controller_epoch"
+
+
+class ElectsUncontrolled(Violation, frozen=True):
+    controller: int
+
+    sentence = "broker {broker} elects, but {controller} is controller"
+
+
+class WritesUncontrolled(Violation, frozen=True):
+    controller: int
+
+    sentence = "broker {broker} writes an ISR, but {controller} is controller"
+
+
+class ChangesAnothersIsr(Violation, frozen=True):
+    leader: int
+
+    sentence = "broker {broker} changes the ISR, but {leader} leads"
 
 
 class StateHasOneWriter(Invariant):
@@ -28,13 +46,19 @@ class StateHasOneWriter(Invariant):
             return
         states = partition.states
         before = states[-2] if len(states) > 1 else None
+        name, writer = partition.name, state.writer
+        facts = self._seq, state.seq
         if before is None or elects(before, state):
-            if state.writer != self._controller:
-                text = f"broker {state.writer} elects, but {self._controller} is controller"
-                self.violated(text, self._seq, state.seq, partition.name, state.writer)
-        elif not state.by_leader and state.writer != self._controller:
-            text = f"broker {state.writer} writes an ISR, but {self._controller} is controller"
-            self.violated(text, self._seq, state.seq, partition.name, state.writer)
-        elif state.by_leader and state.writer != before.leader:
-            text = f"broker {state.writer} changes the ISR, but {before.leader} leads"
-            self.violated(text, before.seq, state.seq, partition.name, state.writer)
+            if writer != self._controller:
+                self.violated(
+                    ElectsUncontrolled(self._controller, facts=facts, partition=name, broker=writer)
+                )
+        elif not state.by_leader and writer != self._controller:
+            self.violated(
+                WritesUncontrolled(self._controller, facts=facts, partition=name, broker=writer)
+            )
+        elif state.by_leader and writer != before.leader:
+            facts = before.seq, state.seq
+            self.violated(
+                ChangesAnothersIsr(before.leader, facts=facts, partition=name, broker=writer)
+            )

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 
 _PATH = "/controller"
+
+
+class GreaterEpochObeyed(Violation, frozen=True):
+    obeyed_epoch: int
+    obeyed: int
+    owner: int
+    owner_epoch: int
+
+    sentence = (
+        "broker {broker} obeys controller epoch {obeyed_epoch} of {obeyed}; /controller is"
+        " {owner}'s, who has {owner_epoch}"
+    )
 
 
 class TheControllerIsNotFenced(Invariant):
@@ -31,6 +43,13 @@ class TheControllerIsNotFenced(Invariant):
     def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
         epoch, seq = self._elected.get(self._owner, (0, -1))
         if seq > self._since and event.sender_epoch > epoch:
-            text = f"broker {event.broker} obeys controller epoch {event.sender_epoch} of "
-            text += f"{event.sender}; /controller is {self._owner}'s, who has {epoch}"
-            self.violated(text, seq, event.seq, None, event.broker)
+            self.violated(
+                GreaterEpochObeyed(
+                    event.sender_epoch,
+                    event.sender,
+                    self._owner,
+                    epoch,
+                    facts=(seq, event.seq),
+                    broker=event.broker,
+                )
+            )

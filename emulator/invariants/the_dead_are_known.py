@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 
 _IDS = "/brokers/ids/"
 SOON_US = 5_000_000
+
+
+class UnannouncedDeath(Violation, frozen=True):
+    dead_s: float
+
+    sentence = "broker {broker} was dead for {dead_s:.1f} s, and nobody was told"
 
 
 class TheDeadAreKnown(Invariant):
@@ -22,9 +28,8 @@ class TheDeadAreKnown(Invariant):
             controller, since, seq, told = self._gone.pop(broker, (0, 0, -1, frozenset()))
             lives = self._others_live(event)
             if controller == event.broker and event.t - since > SOON_US and lives and not told:
-                text = f"broker {broker} was dead for {(event.t - since) / 1e6:.1f} s, and nobody "
-                text += "was told"
-                self.violated(text, seq, event.seq, None, broker)
+                dead_s = (event.t - since) / 1e6
+                self.violated(UnannouncedDeath(dead_s, facts=(seq, event.seq), broker=broker))
         for broker in event.deleted:
             self._gone[broker] = event.broker, event.t, event.seq, frozenset()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from emulator.invariants.base import Invariant
+from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 
 MANY = 12
@@ -11,6 +11,12 @@ SETTLED_US = 1_000_000
 """A broker that comes is told everything, and once more when its replicas go online
 (KafkaController.scala@2.6.3 onBrokerStartup)."""
 _NOTIFICATIONS = "/isr_change_notification/"
+
+
+class NothingNew(Violation, frozen=True):
+    partitions: int
+
+    sentence = "broker {broker} is told of {partitions} partitions, and knew all"
 
 
 class UpdatesTellSomethingNew(Invariant):
@@ -49,9 +55,8 @@ class UpdatesTellSomethingNew(Invariant):
         if event.broker in self._copies:
             self._copies.discard(event.broker)
         elif same and len(event.states) >= MANY and not new and self._woken(event):
-            text = f"broker {event.broker} is told of {len(event.states)} partitions, and knew all"
-            before = max(told[s.partition][1] for s in event.states)
-            self.violated(text, before, event.seq, None, event.broker)
+            facts = max(told[s.partition][1] for s in event.states), event.seq
+            self.violated(NothingNew(len(event.states), facts=facts, broker=event.broker))
         self._live[event.broker] = brokers
         told.update({s.partition: (s, event.seq) for s in event.states})
 

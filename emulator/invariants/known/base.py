@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import ClassVar
 
-import msgspec
-
 from emulator.invariants.base import Violation
+from emulator.invariants.brokers_are_registered import UnknownBrokers
+from emulator.invariants.replicas_return_to_isr import MissingReplicas
 from emulator.kafka.profiles.base import profiles
 from emulator.kafka.profiles.guards.base import Guard
 from emulator.registry import classes_of
@@ -59,15 +59,12 @@ def expelled(violation: Violation, events: Sequence[AnyEvent]) -> tuple[IsrUpdat
 
 
 def missing_members(violation: Violation) -> set[int]:
-    """Whom a violation says to be missing: replicas in an ISR, brokers in metadata, or the broker
-    that it is about."""
-    named, of_isr, _ = violation.text.partition(" of its replicas are not in the ISR")
-    if of_isr:
-        return set(msgspec.json.decode(named, type=list[int]))
-    known, of_metadata, there = violation.text.partition(", there are ")
-    if of_metadata:
-        known_ones = msgspec.json.decode(known.removeprefix("it knows of brokers "), type=list[int])
-        return set(msgspec.json.decode(there, type=list[int])) - set(known_ones)
+    """Who is missing: replicas in an ISR, brokers in metadata, or the broker that it is about."""
+    match violation:
+        case MissingReplicas(missing=missing):
+            return set(missing)
+        case UnknownBrokers(known=known, started=started):
+            return set(started) - set(known)
     return {violation.broker}
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from emulator.invariants.base import Violation
-from emulator.invariants.known.base import Hazard
+from emulator.invariants.known.base import Hazard, missing_members
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 
@@ -27,13 +25,7 @@ class Kafka9769(Hazard):
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """Each broker that is out failed in such a request, and ignored it ever since."""
-        if violation.broker:
-            return _is_stuck(violation.broker, violation, events)
-        listed, of_replicas, _ = violation.text.partition("]")
-        if not of_replicas or not listed.startswith("["):
-            return False
-        out = msgspec.json.decode(f"{listed}]", type=list[int])
-        return all(_is_stuck(broker, violation, events) for broker in out)
+        return all(_is_stuck(broker, violation, events) for broker in missing_members(violation))
 
 
 def _is_stuck(broker: int, violation: Violation, events: Sequence[AnyEvent]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from emulator.invariants.base import Violation
 from emulator.invariants.known.base import Hazard
+from emulator.invariants.nothing_is_left_to_do import StillThere
 from emulator.kafka.profiles.base import profiles
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
@@ -27,7 +28,8 @@ class LeftNotification(Hazard):
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """It was there when the last controller was elected, none came since, and that controller
         speaks through ZkClient."""
-        if not violation.text.startswith(_NOTIFICATIONS):
+        is_left = isinstance(violation, StillThere) and violation.path.startswith(_NOTIFICATIONS)
+        if not is_left:
             return False
         versions: dict[int, str] = {}
         left = False

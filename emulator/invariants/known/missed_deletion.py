@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from emulator.invariants.base import Violation
 from emulator.invariants.known.base import Hazard
+from emulator.invariants.metadata_converges import ShowsDeleted
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 
@@ -28,7 +29,7 @@ class MissedDeletion(Hazard):
         """When the deletion was done the broker was not registered, or the controller did not know
         it yet; and its process is the same since."""
         partition, broker = violation.partition, violation.broker
-        if partition is None or not violation.text.endswith("that was deleted"):
+        if partition is None or not isinstance(violation, ShowsDeleted):
             return False
         missed = known = registered = False
         for event in events:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from emulator.invariants.base import Violation
 from emulator.invariants.known.base import Hazard
+from emulator.invariants.nothing_is_left_to_do import StillThere
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 
@@ -35,7 +36,7 @@ class StuckElectionCommand(Hazard):
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """Since the command was written an election failed in this way; or the last fail-over
         did."""
-        if violation.text.startswith(_COMMAND):
+        if isinstance(violation, StillThere) and violation.path == _COMMAND:
             return any(_throws(event) for event in events[violation.facts[1] :])
         for event in reversed(events):
             if isinstance(event, e.ControllerElected):

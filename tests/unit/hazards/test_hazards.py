@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.invariants.base import Violation, invariants
+from emulator.invariants.a_controller_is_there import NoController
+from emulator.invariants.base import invariants
 from emulator.invariants.known.base import hazards, recognise
+from emulator.invariants.metadata_converges import ShowsAnother, ShowsDeleted
+from emulator.invariants.nothing_is_left_to_do import StillThere
 from emulator.trace import events as e
 from emulator.trace.values import PartitionState
 from tests.unit.invariants.history import ORDERS, STATE, History, violations
@@ -45,7 +48,7 @@ def crippled(controller: int, *, again: bool = False) -> History:
     return history.tell(e.BrokerStarting, controller, "2.6") if again else history
 
 
-LEFT = Violation("nothing is left to do", "/isr_change_notification/x is still there", (-1, 1))
+LEFT = StillThere("/isr_change_notification/x", facts=(-1, 1))
 
 
 def test_a_controller_whose_batch_was_left_half_full() -> None:
@@ -72,24 +75,24 @@ def test_a_command_for_a_partition_that_never_had_a_leader() -> None:
     before = len(history.events)
     error = "IllegalState: nothing is known of the leader of orders-0"
     history.tell(e.ThreadFailed, 1, "ReplicaLeaderElection", error)
-    stays = "/admin/preferred_replica_election is still there"
-    stuck = Violation("nothing is left to do", stays, (-1, before))
+    command = "/admin/preferred_replica_election"
+    stuck = StillThere(command, facts=(-1, before))
     assert recognise(stuck, history.events) == "stuck election command"
-    written_later = Violation("nothing is left to do", stays, (-1, before + 1))
+    written_later = StillThere(command, facts=(-1, before + 1))
     assert recognise(written_later, history.events) == ""
     assert recognise(LEFT, history.events) == ""
 
 
 def test_a_fail_over_that_such_a_command_ends() -> None:
     history = History().started(1, 2, 3).elected()
-    nobody = Violation("a controller is there", "there is no controller", (-1, 1))
+    nobody = NoController(facts=(-1, 1))
     error = "IllegalState: nothing is known of the leader of orders-0"
     history.tell(e.ThreadFailed, 1, "election", error)
     assert recognise(nobody, history.events) == "stuck election command"
     assert recognise(nobody, history.elected(2).events) == ""
 
 
-STALE = Violation("metadata converges", "it shows v0, ZooKeeper has v1", (-1, 1), ORDERS, 2)
+STALE = ShowsAnother(0, 1, facts=(-1, 1), partition=ORDERS, broker=2)
 
 
 @pytest.mark.parametrize(("version", "hazard"), [("0.8.2", "untold ISR change"), ("0.9.0", "")])
@@ -165,7 +168,6 @@ def test_who_joins_after_a_lossy_leader_lacks_what_that_one_lost() -> None:
 
 # -- a deletion that a broker does not hear of -----------------------------------------------------
 
-SHOWS = "it shows a partition that was deleted"
 DELETION = "/admin/delete_topics/orders"
 
 
@@ -187,7 +189,7 @@ def deleted(*, gone: bool, restarted: bool = False, heard: bool = True) -> Histo
 
 
 def shows(history: History) -> str:
-    stale = Violation("metadata converges", SHOWS, (-1, 9), ORDERS, 2)
+    stale = ShowsDeleted(facts=(-1, 9), partition=ORDERS, broker=2)
     return recognise(stale, history.events)
 
 
@@ -205,7 +207,7 @@ def test_a_new_process_shows_nothing_old() -> None:
 
 
 def test_another_state_than_zookeepers_is_no_missed_deletion() -> None:
-    stale = Violation("metadata converges", "it shows v1, ZooKeeper has v2", (-1, 9), ORDERS, 2)
+    stale = ShowsAnother(1, 2, facts=(-1, 9), partition=ORDERS, broker=2)
     assert recognise(stale, deleted(gone=True).events) == ""
 
 
