@@ -112,6 +112,10 @@ class _Because:
         self._changed: dict[int, int] = {}
         self._notified: dict[int, int] = {}
         self._last_transaction = -1
+        self._process: e.Stimulus | e.BrokerStarting | e.BrokerStarted | e.BrokerExited | None = (
+            None
+        )
+        self._process_seq = -1
 
     def quiet(self, event: e.IsrChangeNotified) -> dict[str, int]:
         """How long the leader had changed no ISR, and not told of one."""
@@ -125,6 +129,13 @@ class _Because:
 
     def of(self, event: AnyEvent, seq: int) -> int:
         match event:
+            case e.Stimulus() | e.BrokerStarting() | e.BrokerStarted() | e.BrokerExited():
+                self._process, self._process_seq = event, seq
+                return -1
+            case e.ProcessStateChanged():
+                last = self._process
+                led = last is not None and (last.broker, last.t) == (event.broker, event.t)
+                return self._process_seq if led else -1
             case e.IsrUpdateStarted():
                 self._decided[event.broker, event.partition] = seq
                 return -1

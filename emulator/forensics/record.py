@@ -146,12 +146,13 @@ def _done(notes: Notes, profile: str) -> Source:
     for noted in sorted(notes.stimuli, key=lambda it: _when(notes, it)):
         maker.at_us = _when(notes, noted)
         maker.emit(e.Stimulus, noted.broker, noted.do, noted.arguments)
-    for life in notes.lives:
-        maker.at_us = life.at_us
-        if life.what == "launched":
-            maker.emit(e.BrokerStarting, life.broker, profile)
-        else:
-            maker.emit(e.BrokerExited, life.broker)
+    for process in notes.processes:
+        maker.at_us = process.at_us
+        if process.state == "starting":
+            maker.emit(e.BrokerStarting, process.broker, profile)
+        elif process.orderly:
+            maker.emit(e.BrokerExited, process.broker)
+        maker.emit(e.ProcessStateChanged, process.broker, process.state)
     maker.events.sort(key=lambda event: event.t)
     return Source(DONE, maker.events)
 
@@ -191,16 +192,23 @@ _KNOWN_BETTER = (e.BrokerStarting, e.BrokerRegistered, e.BrokerExited)
 """What the notes and ZooKeeper's log say to the point."""
 
 
+def _is_known_better(event: AnyEvent) -> bool:
+    """Of a process's states only its log tells when it is up."""
+    if isinstance(event, e.ProcessStateChanged):
+        return event.state != "up"
+    return isinstance(event, _KNOWN_BETTER)
+
+
 def _said(logs: Reading | None) -> Iterable[Source]:
     for account in logs.accounts.values() if logs else ():
-        events: list[AnyEvent] = [it for it in account.events if not isinstance(it, _KNOWN_BETTER)]
+        events: list[AnyEvent] = [it for it in account.events if not _is_known_better(it)]
         yield Source(SAID, events)
 
 
 def _registered(notes: Notes, transactions: Source) -> Source:
     """The first registration of each process: the moment from which the cluster sees it."""
     maker = Maker()
-    launched = sorted((it.at_us, it.broker) for it in notes.lives if it.what == "launched")
+    launched = sorted((it.at_us, it.broker) for it in notes.processes if it.state == "starting")
     for event in transactions.events:
         if not isinstance(event, e.ZkTransaction):
             continue

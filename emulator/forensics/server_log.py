@@ -191,16 +191,24 @@ def _starting(account: Account, found: re.Match[str]) -> None:
     account.partitions.clear()
     account.registered = False
     account.emit(e.BrokerStarting, profile="")
+    account.emit(e.ProcessStateChanged, state="starting")
 
 
 @sentence(SERVER, r"^\[Kafka ?Server (?:id=)?\d+\],? started$")
 def _started(account: Account, found: re.Match[str]) -> None:
     account.emit(e.BrokerStarted)
+    account.emit(e.ProcessStateChanged, state="up")
+
+
+@sentence(SERVER, r"^\[Kafka ?Server (?:id=)?\d+\],? shutting down$")
+def _stopping(account: Account, found: re.Match[str]) -> None:
+    account.emit(e.ProcessStateChanged, state="stopping")
 
 
 @sentence(SERVER, r"^\[Kafka ?Server (?:id=)?\d+\],? shut down completed$")
 def _exited(account: Account, found: re.Match[str]) -> None:
     account.emit(e.BrokerExited)
+    account.emit(e.ProcessStateChanged, state="dead")
 
 
 @sentence("kafka.zk.KafkaZkClient", r"^Creating /brokers/ids/\d+ ")

@@ -36,6 +36,7 @@ from emulator.kafka.profiles.base import ServesFrom
 from emulator.kafka.protocol.messages import Request
 from emulator.kafka.protocol.transport import Network, ServerConnection
 from emulator.trace import events
+from emulator.trace.values import ProcessState
 from zk import paths
 from zk.client.client import ZooKeeperClient
 from zk.client.codec_admin import BrokerInfo, EndPoint
@@ -95,6 +96,8 @@ class Broker:
         self.shutting_down = False
         self.exited = False
         self.page_port = -1
+        self.process_state: ProcessState = "dead"
+        self._state_before_pause: ProcessState = "dead"
 
     @property
     def broker(self) -> int:
@@ -103,6 +106,7 @@ class Broker:
     def start(self) -> None:
         """Begin to boot."""
         self.context.emit(events.BrokerStarting, self.context.profile.name)
+        self._change_process_state("starting")
         self.context.spawn("main", self._startup())
 
     def receive(self, request: Request, connection: ServerConnection) -> None:
@@ -128,6 +132,7 @@ class Broker:
         except ZooKeeperError as error:
             self.context.failed("startup", error)
             self.shutting_down = True
+            self._change_process_state("stopping")
             await self._shutdown_parts()
 
     async def _start_parts(self) -> None:
@@ -247,6 +252,7 @@ class Broker:
         self._answers_from("end")
         self.started = True
         self.context.emit(events.BrokerStarted)
+        self._change_process_state("up")
 
     def _answers_from(self, here: ServesFrom) -> None:
         """Where this version's handlers begin, and what waits in the sockets is taken up."""
@@ -286,6 +292,7 @@ class Broker:
             self.halt("SIGTERM during start-up")
             return
         self.shutting_down = True
+        self._change_process_state("stopping")
         self.context.spawn("SIGTERM handler", self._shutdown())
 
     async def _shutdown(self) -> None:
@@ -319,6 +326,7 @@ class Broker:
         await self.context.kernel.checkpoint("shutdown.exit")
         self.exited = True
         self.context.emit(events.BrokerExited)
+        self._change_process_state("dead")
         self.context.process.crash()
 
     async def _stop_serving(self) -> None:
@@ -342,10 +350,31 @@ class Broker:
 
     def crash(self) -> None:
         """The process is gone between two instructions; its sockets close, its session runs out."""
+        if self.process_state != "dead":
+            self._change_process_state("dead")
         self.context.process.crash()
         self.started = False
         if self.zk is not None:
             self.zk.abandon()
+
+    def note_pause(self) -> None:
+        """The process has just been paused (SIGSTOP)."""
+        self._state_before_pause = self.process_state
+        self._change_process_state("paused")
+
+    def note_resume(self) -> None:
+        """It runs on (SIGCONT), and does what it did before."""
+        self._change_process_state(self._state_before_pause)
+
+    def _change_process_state(self, state: ProcessState) -> None:
+        """Put it on the trace. What happens next is because of what led here, not of this event."""
+        if self.process_state == "paused" and state == "stopping":
+            self._state_before_pause = state  # SIGTERM waits until the process runs on
+            return
+        kernel = self.context.kernel
+        self.process_state, cause = state, kernel.cause
+        self.context.emit(events.ProcessStateChanged, state)
+        kernel.cause = cause
 
     def close(self) -> None:
         """The world is taken down: the session is closed in an orderly way."""

@@ -22,7 +22,7 @@ from emulator.scenario.expectations.base import Judge
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Scenario
 from emulator.trace.events import AnyEvent
-from emulator.trace.reader import Header
+from emulator.trace.reader import SCHEMA_VERSION, Header
 from emulator.trace.sink import Sink
 from emulator.trace.state import Observed
 from emulator.trace.state.beliefs import Facts
@@ -186,7 +186,7 @@ def header_of(scenario: Scenario, seed: int, zookeeper: str) -> Header:
     """The first line of a run's trace."""
     version = scenario.running()
     return Header(
-        trace=1,
+        trace=SCHEMA_VERSION,
         scenario=scenario.name,
         seed=seed,
         profile=scenario.profile,

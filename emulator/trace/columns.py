@@ -79,6 +79,8 @@ def _type(of: inspect.Type) -> Type:
             return ListOf(_type(item))
         case inspect.StructType(_, fields) | inspect.NamedTupleType(_, fields):
             return Record(tuple(c for field in fields for c in _columns(field)))
+        case inspect.LiteralType():
+            return "string"
     return _SCALARS[type(of)]
 
 

@@ -16,6 +16,7 @@ from emulator.trace.values import (
     LoggedOp,
     Offset,
     PartitionState,
+    ProcessState,
     TopicPartition,
     WireOp,
 )
@@ -151,6 +152,14 @@ class BrokerHalted(Event, frozen=True, gc=False):
     """The process ended itself at once (Exit.halt), for this reason; its session runs out."""
 
     reason: str
+
+
+class ProcessStateChanged(Event, frozen=True, gc=False):
+    """The process of `broker` is now in this `state`: starting, up, paused, stopping or dead; its
+    session may live on, or have ended before. A resume leads back to the state before the pause.
+    Nothing has this event as its cause."""
+
+    state: ProcessState
 
 
 class ThreadFailed(Event, frozen=True, gc=False):
@@ -602,6 +611,7 @@ AnyEvent = (
     | BrokerStarted
     | BrokerExited
     | BrokerHalted
+    | ProcessStateChanged
     | ThreadFailed
     | RecordsAppended
     | FollowerStateUpdated

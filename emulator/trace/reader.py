@@ -14,7 +14,8 @@ import msgspec
 
 from emulator.trace.events import AnyEvent
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""1: without ProcessStateChanged. Older traces are read."""
 
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 

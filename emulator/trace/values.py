@@ -5,7 +5,7 @@ Small and frozen, without behaviour; TopicPartition is the one that `zk.client.c
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -17,9 +17,15 @@ __all__ = [
     "LoggedOp",
     "Offset",
     "PartitionState",
+    "ProcessState",
     "TopicPartition",
     "WireOp",
 ]
+
+
+ProcessState = Literal["starting", "up", "paused", "stopping", "dead"]
+"""Of a broker: it boots; it serves; nothing of it runs (SIGSTOP); it shuts down in an orderly way;
+it is gone."""
 
 
 class Lagging(NamedTuple):

@@ -233,6 +233,11 @@ def _halted(event: e.BrokerHalted, on: Scene) -> Told:
     return Told(event, lane_of(event), "halts", event.reason, tone="refused")
 
 
+@tells(e.ProcessStateChanged)
+def _process(event: e.ProcessStateChanged, on: Scene) -> Told:
+    return Told(event, lane_of(event), f"process {event.state}", "", Level.DETAIL, "life")
+
+
 @tells(e.LogDirFailed)
 def _log_dir_failed(event: e.LogDirFailed, on: Scene) -> Told:
     gone = ", ".join(map(str, event.partitions)) or "nothing in it"

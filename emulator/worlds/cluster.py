@@ -212,13 +212,19 @@ class Cluster:
         if isinstance(target, str):
             self._surroundings.pause_zookeeper()
         else:
-            self._surroundings.pause_process(self._process(target))
+            process, was = self._process(target), self._process(target).state
+            self._surroundings.pause_process(process)
+            if process.state == "paused" != was:
+                self.brokers[target].note_pause()
 
     def resume(self, target: int | str) -> None:
         if isinstance(target, str):
             self._surroundings.resume_zookeeper()
         else:
-            self._surroundings.resume_process(self._process(target))
+            process = self._process(target)
+            if process.state == "paused":
+                self.brokers[target].note_resume()
+            self._surroundings.resume_process(process)
 
     def kill(self, broker: int) -> None:
         node = self.brokers[broker]

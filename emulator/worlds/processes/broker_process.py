@@ -27,7 +27,7 @@ from emulator.kernel.rng import Chance
 from emulator.kernel.scheduler import Process
 from emulator.scenario.errors import UserError
 from emulator.trace import events
-from emulator.trace.reader import Header
+from emulator.trace.reader import SCHEMA_VERSION, Header
 from emulator.worlds.live_clock import LiveClock, LiveKernel
 from emulator.worlds.network.cause_links import CauseLinks
 from emulator.worlds.network.memory import Listener
@@ -80,7 +80,9 @@ class BrokerProcess:
     def __init__(self, options: BrokerOptions) -> None:
         self.options = options
         self.failure = ""
-        header = Header(1, "", 0, options.profile.name, options.zookeeper, dict(options.settings))
+        header = Header(
+            SCHEMA_VERSION, "", 0, options.profile.name, options.zookeeper, dict(options.settings)
+        )
         self._trace = ProcessTrace(options.trace, header)
         sink = self._trace.sink
         self.clock = LiveClock()

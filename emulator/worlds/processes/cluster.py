@@ -16,6 +16,8 @@ from emulator.scenario.actions.base import Ways
 from emulator.scenario.capabilities import CannotBeGiven, Possible
 from emulator.scenario.errors import UserError
 from emulator.scenario.schema import Scenario
+from emulator.trace import events
+from emulator.trace.values import ProcessState
 from emulator.worlds.clients.blocking_client import Unreachable, metadata
 from emulator.worlds.clients.clients import ClientNetwork
 from emulator.worlds.cluster import Cluster, Surroundings, directions
@@ -95,6 +97,7 @@ class ProcessCluster(Cluster):
         self.children: dict[int, Child] = {}
         self._runs_as: dict[int, tuple[str, str]] = {}
         self._follow: set[int] = set()
+        self._paused: dict[int, ProcessState] = {}
         unused = MemoryNetwork(kernel, lambda _purpose, _actor: 0)
         super().__init__(world.scenario, kernel, unused, world)
         live = [LiveBroker(b, *self._site.told(b)) for b in self._ids]
@@ -158,17 +161,50 @@ class ProcessCluster(Cluster):
     def pause(self, target: int | str) -> None:
         if isinstance(target, str):
             self._site.strike(target, "pause")
-        else:
+        elif (state := self._process_state(target)) not in ("dead", "paused"):
             self.children[target].pause()
+            self._paused[target] = state
+            self._note_state(target, "paused")
 
     def resume(self, target: int | str) -> None:
         if isinstance(target, str):
             self._site.strike(target, "resume")
         else:
             self.children[target].resume()
+            if not self.children[target].is_dead and target in self._paused:
+                self._note_state(target, self._paused[target])
+            self._paused.pop(target, None)
 
     def kill(self, broker: int) -> None:
-        self.children[broker].kill()
+        if not self.children[broker].is_dead:
+            self.children[broker].kill()
+            self._paused.pop(broker, None)
+            self._note_death(broker, self.kernel.cause)
+
+    def _note_death(self, broker: int, cause: int) -> None:
+        """Once it is gone (an engine takes its time): until then it may still write events."""
+        if self.children[broker].is_dead:
+            self.kernel.cause = cause
+            self._note_state(broker, "dead")
+        else:
+            lane = self.kernel.world.lane("world")
+            lane.call_later(1_000, lambda: self._note_death(broker, cause))
+
+    def _process_state(self, broker: int) -> ProcessState:
+        child = self.children[broker]
+        if child.is_dead:
+            return "dead"
+        if broker in self._paused:
+            return "paused"
+        if not child.runs:
+            return "stopping"
+        return "up" if child.started else "starting"
+
+    def _note_state(self, broker: int, state: ProcessState) -> None:
+        """What a broker cannot say itself; the rest is in its own trace."""
+        cause = self.kernel.cause
+        self.kernel.emit(events.ProcessStateChanged, broker, state)
+        self.kernel.cause = cause
 
     def lose_from_disk(self, broker: int, what: str) -> None:
         """The files are what a kill leaves."""

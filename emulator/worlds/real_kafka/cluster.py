@@ -22,6 +22,7 @@ from emulator.kernel.rng import Chance
 from emulator.scenario.actions.base import Stimulus, Ways
 from emulator.scenario.actions.clients import Consume, Produce, Send
 from emulator.scenario.schema import Scenario
+from emulator.trace.values import ProcessState
 from emulator.worlds.errors import DidNotComeUp
 from emulator.worlds.real_kafka.between import Between
 from emulator.worlds.real_kafka.broker import RealBroker
@@ -72,12 +73,14 @@ class Asked(msgspec.Struct, frozen=True):
     request: Request | str
 
 
-class Life(msgspec.Struct, frozen=True):
-    """A broker's process was launched, or has ended after it was asked to."""
+class ProcessEvent(msgspec.Struct, frozen=True):
+    """A broker's process is in another state from here on; `orderly`: it ended as it was asked to
+    (SIGTERM)."""
 
     at_us: int
     broker: int
-    what: str
+    state: ProcessState
+    orderly: bool = False
 
 
 class Notes(msgspec.Struct):
@@ -89,7 +92,7 @@ class Notes(msgspec.Struct):
     late_us_max: int = 0
     stimuli: list[Noted] = []
     asked: list[Asked] = []
-    lives: list[Life] = []
+    processes: list[ProcessEvent] = []
     produced: list[Produced] = []
     consumed: list[Consumed] = []
     sessions: dict[int, str] = {}
@@ -122,6 +125,8 @@ class RealCluster:
         self._answers: list[Future[None]] = []
         self._to_start: dict[int, None] = {}
         self._leaving: dict[int, None] = {}
+        self._states: dict[int, ProcessState] = {b.broker: "dead" for b in scenario.boots}
+        self._before_pause: dict[int, ProcessState] = {}
 
     def __enter__(self) -> RealCluster:
         return self
@@ -173,9 +178,10 @@ class RealCluster:
     def _look_around(self) -> None:
         """Processes that have ended, and those that wait for that to be started."""
         self._server.require_alive()
-        for broker in [b for b in self._leaving if not self.brokers[b].runs]:
-            del self._leaving[broker]
-            self.notes.lives.append(Life(wall_us(), broker, "exited"))
+        for broker, one in self.brokers.items():
+            if not one.runs and self._states[broker] != "dead":
+                self._note_state(broker, "dead", orderly=broker in self._leaving)
+                self._leaving.pop(broker, None)
         for broker in [b for b in self._to_start if not self.brokers[b].runs]:
             del self._to_start[broker]
             self._launch(broker)
@@ -206,8 +212,14 @@ class RealCluster:
         door = partial(self._between.open, broker) if has_links(self.scenario) else None
         self.brokers[broker] = RealBroker(broker, folder, self.release, settings, door)
 
+    def _note_state(
+        self, broker: int, state: ProcessState, at_us: int = 0, *, orderly: bool = False
+    ) -> None:
+        self._states[broker] = state
+        self.notes.processes.append(ProcessEvent(at_us or wall_us(), broker, state, orderly))
+
     def _launch(self, broker: int) -> None:
-        self.notes.lives.append(Life(wall_us(), broker, "launched"))
+        self._note_state(broker, "starting")
         self.brokers[broker].start()
 
     def _wait(self, for_it: Callable[[], bool], broker: int) -> None:
@@ -260,16 +272,32 @@ class RealCluster:
         if target == ZOOKEEPER:
             self._server.pause()
         else:
-            self.brokers[int(target)].signal(signal.SIGSTOP)
+            broker = int(target)
+            self.brokers[broker].signal(signal.SIGSTOP)
+            if self._states[broker] not in ("dead", "paused"):
+                self._before_pause[broker] = self._state_now(broker)
+                self._note_state(broker, "paused", self.notes.stimuli[-1].at_us)
 
     def resume(self, target: int | str) -> None:
         if target == ZOOKEEPER:
             self._server.resume()
         else:
-            self.brokers[int(target)].signal(signal.SIGCONT)
+            broker = int(target)
+            self.brokers[broker].signal(signal.SIGCONT)
+            if self._states[broker] == "paused":
+                before = self._before_pause[broker]
+                self._note_state(broker, before, self.notes.stimuli[-1].at_us)
+
+    def _state_now(self, broker: int) -> ProcessState:
+        """It says in its log when it is up; nobody has looked since it was launched."""
+        state = self._states[broker]
+        return "up" if state == "starting" and self.brokers[broker].has_started() else state
 
     def kill(self, broker: int) -> None:
         self.brokers[broker].kill()
+        if self._states[broker] != "dead":
+            self._leaving.pop(broker, None)
+            self._note_state(broker, "dead", self.notes.stimuli[-1].at_us)
 
     def lose_from_disk(self, broker: int, what: str) -> None:
         if what == "disk":
@@ -280,6 +308,10 @@ class RealCluster:
     def terminate(self, broker: int) -> None:
         self._leaving[broker] = None
         self.brokers[broker].signal(signal.SIGTERM)
+        if self._states[broker] == "paused":
+            self._before_pause[broker] = "stopping"  # the signal waits until it runs on
+        elif self._states[broker] != "dead":
+            self._note_state(broker, "stopping", self.notes.stimuli[-1].at_us)
 
     def runs(self, broker: int) -> bool:
         return self.brokers[broker].runs and broker not in self._leaving

@@ -24,6 +24,8 @@ def _values(of: inspect.Type) -> st.SearchStrategy[Any]:
             return st.booleans()
         case inspect.NoneType():
             return st.none()
+        case inspect.LiteralType(values):
+            return st.sampled_from(values)
         case inspect.UnionType(types):
             return st.one_of(*map(_values, types))
         case inspect.VarTupleType(item):

@@ -287,16 +287,21 @@ def test_brokers_that_come_and_go() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "kind"),
+    ("line", "kind", "state"),
     [
-        ("starting", e.BrokerStarting),
-        ("[KafkaServer id=1] started", e.BrokerStarted),
-        ("[Kafka Server 1], started", e.BrokerStarted),
-        ("[KafkaServer id=1] shut down completed", e.BrokerExited),
+        ("starting", e.BrokerStarting, "starting"),
+        ("[KafkaServer id=1] started", e.BrokerStarted, "up"),
+        ("[Kafka Server 1], started", e.BrokerStarted, "up"),
+        ("[KafkaServer id=1] shutting down", None, "stopping"),
+        ("[Kafka Server 1], shutting down", None, "stopping"),
+        ("[KafkaServer id=1] shut down completed", e.BrokerExited, "dead"),
     ],
 )
-def test_a_brokers_life(line: str, kind: type) -> None:
-    assert [type(event) for event in said((SERVER, line))] == [kind]
+def test_a_brokers_life(line: str, kind: type | None, state: str) -> None:
+    *events, process = said((SERVER, line))
+    assert [type(event) for event in events] == ([kind] if kind else [])
+    assert isinstance(process, e.ProcessStateChanged)
+    assert process.state == state
 
 
 def test_a_process_registers_once_later_ones_come_from_its_session() -> None:

@@ -52,6 +52,8 @@ def value(kind: Any) -> Any:
         return (value(typing.get_args(kind)[0]),)
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         return value(typing.get_args(kind)[0])
+    if typing.get_origin(kind) is typing.Literal:
+        return typing.get_args(kind)[0]
     return SAMPLES[kind]
 
 
