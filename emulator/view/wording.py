@@ -235,7 +235,7 @@ def _halted(event: e.BrokerHalted, on: Scene) -> Told:
 
 @tells(e.ProcessStateChanged)
 def _process(event: e.ProcessStateChanged, on: Scene) -> Told:
-    return Told(event, lane_of(event), f"process {event.state}", "", Level.DETAIL, "life")
+    return Told(event, lane_of(event), f"process {event.state}", "", Level.TRAFFIC, "life")
 
 
 @tells(e.LogDirFailed)
