@@ -11,10 +11,8 @@ from rich.text import Text
 
 from emulator.cli.parts.run_report import print_violations
 from emulator.invariants.base import Invariant, check, invariants
-from emulator.invariants.known.base import recognise
-from emulator.runs.perform import violated
+from emulator.runs.broken import Broken, explain
 from emulator.runs.run_directory import RUN_HELP, find_run
-from emulator.runs.summary import Violated
 from emulator.scenario.errors import UserError
 from emulator.view.stored import NoRun, StoredRun, open_run
 
@@ -46,7 +44,7 @@ def command(
     whole = bool(stored.summary) and not stored.summary.get("interrupted", False)
     liveness = converged and whole
     events = stored.events
-    found = [violated(one, events, recognise) for one in check(events, liveness=liveness)]
+    found = [explain(one, events) for one in check(events, liveness=liveness)]
     judged = [name for name, kind in invariants().items() if liveness or not kind.liveness]
     unknown = not events or (converged and not whole)
     verdict = "not held" if found else "unknown" if unknown else "held"
@@ -59,7 +57,7 @@ def command(
 
 
 def _json(
-    stored: StoredRun, judged: list[str], found: list[Violated], verdict: str, *, whole: bool
+    stored: StoredRun, judged: list[str], found: list[Broken], verdict: str, *, whole: bool
 ) -> dict[str, Any]:
     """`run_directory`, `scenario`, `seed`, `events`, `whole` (not broken off), `verdict`,
     `invariants` (those that were judged), `violations` as in summary.json."""
@@ -76,7 +74,7 @@ def _json(
 
 
 def _print(
-    stored: StoredRun, judged: list[str], found: list[Violated], verdict: str, *, whole: bool
+    stored: StoredRun, judged: list[str], found: list[Broken], verdict: str, *, whole: bool
 ) -> None:
     console = Console(highlight=False)
     if found:

@@ -19,7 +19,7 @@ from emulator.cli.parts.options import orderly_end, seed_of, width_of
 from emulator.cli.parts.target import SIMULATED
 from emulator.runs.comparison import SAMPLES, Compared, Measured, curve, figures
 from emulator.runs.run_directory import make_directory, pretty
-from emulator.runs.side_by_side import Asked, Keep, plays
+from emulator.runs.side_by_side import Keep, Plays, play_sides
 from emulator.scenario.errors import UserError
 from emulator.view.compare_page import render_comparison
 from emulator.view.stored import open_run
@@ -119,8 +119,8 @@ def command(
     sides = given.sides(own, both)
     console = Console(stderr=as_json, highlight=False, width=width_of(as_json=as_json))
     console.print(given.announced(sides, number))
-    asked = given.asked(sides, number, jobs, _keeping(parquet, began))
-    seen = _play(asked, shown=not quiet)
+    plays = given.plays(sides, number, jobs, _keeping(parquet, began))
+    seen = _play(plays, shown=not quiet)
     options: dict[str, object] = {"--profile": profile, "--set": sets, "--guard": guards}
     options |= {"--propagation": propagation, "--a": a, "--b": b}
     options |= {"--set-a": set_a, "--set-b": set_b, "--guard-a": guard_a, "--guard-b": guard_b}
@@ -148,40 +148,40 @@ def _keeping(parquet: Path | None, began: datetime) -> Keep | None:
 class _Seen(NamedTuple):
     """What was played: of each side its measures by seed, and where its first play is kept."""
 
-    asked: Asked
+    plays: Plays
     measured: tuple[dict[int, Measured], dict[int, Measured]]
     kept: dict[int, Path]
     broken_off: bool
 
     def compared(self, repeat: str) -> Compared:
         """The figures of the seeds that both sides have played."""
-        asked = self.asked
-        both = [seed for seed in asked.seeds if all(seed in side for side in self.measured)]
+        plays = self.plays
+        both = [seed for seed in plays.seeds if all(seed in side for side in self.measured)]
         sides = [[of[seed] for seed in both] for of in self.measured]
         paths = {
             variant.name: figures(variant, runs, self.kept.get(place))
-            for place, (variant, runs) in enumerate(zip(asked.sides, sides, strict=True))
+            for place, (variant, runs) in enumerate(zip(plays.sides, sides, strict=True))
         }
         return Compared(
-            scenario=asked.sides[0].scenario.name,
-            first_seed=asked.seeds[0],
+            scenario=plays.sides[0].scenario.name,
+            first_seed=plays.seeds[0],
             seeds=len(both),
-            zookeeper=asked.zookeeper,
-            time_scale=asked.time_scale,
+            zookeeper=plays.zookeeper,
+            time_scale=plays.time_scale,
             paths=paths,
             broken_off=self.broken_off,
             repeat=repeat,
         )
 
 
-def _play(asked: Asked, *, shown: bool) -> _Seen:
+def _play(plays: Plays, *, shown: bool) -> _Seen:
     """All of it, or until the user ends it."""
-    seen = _Seen(asked, ({}, {}), {}, False)
-    names = tuple(side.name for side in asked.sides)
+    seen = _Seen(plays, ({}, {}), {}, False)
+    names = tuple(side.name for side in plays.sides)
     try:
-        with orderly_end(), PlaysBar(2 * len(asked.seeds), names, shown=shown) as bar:
-            for played in plays(asked, bar.play_goes_on):
-                if played.broken_off:
+        with orderly_end(), PlaysBar(2 * len(plays.seeds), names, shown=shown) as bar:
+            for played in play_sides(plays, bar.play_goes_on):
+                if played.is_interrupted:
                     raise KeyboardInterrupt
                 seen.measured[played.side][played.measured.seed] = played.measured
                 if played.directory is not None:

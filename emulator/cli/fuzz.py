@@ -19,13 +19,14 @@ from emulator.cli.parts.options import (
     seed_of,
 )
 from emulator.cli.parts.progress_line import ProgressLine
+from emulator.runs.broken import Broken
 from emulator.scenario.errors import UserError
 from emulator.scenario.units import BadDuration, duration_us
 from emulator.scenario.version import Chosen, read_version
 from emulator.search.fuzz.fuzz import Tally, trials
 from emulator.search.fuzz.repro import keep, replay_command
 from emulator.search.fuzz.self_check import Canary, play_canaries
-from emulator.search.fuzz.trial import Failure, Keep, Trial
+from emulator.search.fuzz.trial import Keep, Trial
 
 CLEAN, FAILED, UNKNOWN = 0, 1, 2
 FAILURES_SHOWN = 6
@@ -161,13 +162,13 @@ def _report(tally: Tally, kept: Path | None, *, broken_off: bool) -> None:
     typer.echo(f"repeat it      {replay_command(kept, trial.seed)}")
 
 
-def _told(failure: Failure) -> str:
+def _told(failure: Broken) -> str:
     where = " ".join(
         word
         for word in (failure.partition, f"broker {failure.broker}" if failure.broker else "")
         if word
     )
-    return f"{failure.what}{f' ({where})' if where else ''}: {failure.text}"
+    return f"{failure.invariant}{f' ({where})' if where else ''}: {failure.text}"
 
 
 def _json(tally: Tally, first: int, kept: Path | None, *, broken_off: bool) -> dict[str, Any]:
@@ -193,4 +194,14 @@ def _json(tally: Tally, first: int, kept: Path | None, *, broken_off: bool) -> d
 
 
 def _failed_json(trial: Trial) -> dict[str, Any]:
-    return {"seed": trial.seed, "failures": msgspec.to_builtins(trial.ours)}
+    failures = [
+        {
+            "what": one.invariant,
+            "text": one.text,
+            "hazard": one.hazard,
+            "partition": one.partition or "",
+            "broker": one.broker,
+        }
+        for one in trial.ours
+    ]
+    return {"seed": trial.seed, "failures": failures}

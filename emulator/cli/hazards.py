@@ -17,8 +17,8 @@ from emulator.cli.parts.run_progress import ProgressLine
 from emulator.hazards.entry import Entry, catalogue, find
 from emulator.hazards.reproduce import Side, marks, play_side, span_us, stimuli_of
 from emulator.hazards.state import Seen, seen
-from emulator.runs.perform import SIMULATED, violated
-from emulator.runs.summary import Violated
+from emulator.runs.broken import Broken
+from emulator.runs.play import SIMULATED
 from emulator.scenario.errors import UserError
 
 EMBEDDED = "embedded"
@@ -69,9 +69,9 @@ def command(
     raise typer.Exit(CODES[verdict])
 
 
-def nameless(_one: object, _events: object) -> str:
-    """What is behind a violation is known here: it is not asked for."""
-    return ""
+def _nameless(one: Broken) -> Broken:
+    """The command is about one hazard: its name beside each violation would say nothing."""
+    return msgspec.structs.replace(one, hazard="")
 
 
 def _play(entry: Entry, zookeeper: str, out: Path, *, cured: bool) -> Side:
@@ -134,7 +134,7 @@ def _lanes(console: Console, side: Side, width: int | None) -> None:
     console.print(
         render_lanes(
             side.events,
-            partition=next((one.partition for one in side.wanted if one.partition), None),
+            partition=next((one.topic_partition for one in side.wanted if one.partition), None),
             from_us=max(0, first - AROUND_US),
             to_us=last + AROUND_US,
             marked=marked,
@@ -147,9 +147,9 @@ def _violations(console: Console, side: Side) -> None:
     """Each invariant once, as it was seen first; expectations that were not held."""
     from emulator.cli.parts.run_report import print_violations
 
-    first: dict[str, Violated] = {}
+    first: dict[str, Broken] = {}
     for one in side.wanted:
-        first.setdefault(one.invariant, violated(one, side.events, nameless))
+        first.setdefault(one.invariant, _nameless(one))
     print_violations(console, list(first.values()), list(side.events))
     for judged in side.expectations:
         if not judged.held:
@@ -222,7 +222,7 @@ def _json(entry: Entry, broken: Side, cured: Side, verdict: str) -> dict[str, An
 def _side_json(side: Side) -> dict[str, Any]:
     return {
         "verdict": side.verdict,
-        "violations": [violated(one, side.events, nameless) for one in side.violations],
+        "violations": [_nameless(one) for one in side.violations],
         "expectations": side.expectations,
         "wall_ms": side.wall_ms,
         "events": len(side.events),

@@ -15,8 +15,7 @@ from rich.console import Console
 from emulator.cli.parts.options import AsJson, orderly_end, performing, width_of
 from emulator.cli.parts.run_report import EXIT_CODES, report
 from emulator.forensics.record import profile_of, record
-from emulator.invariants.known.base import recognise
-from emulator.runs.perform import Request
+from emulator.runs.session import Request
 from emulator.scenario import shipped
 from emulator.scenario.load import LoadedScenario, load
 from emulator.scenario.units import show_us
@@ -82,7 +81,6 @@ def command(
             sets=tuple(sets or ()),
             repeat=repeat,
             base=out,
-            recognise=recognise,
         )
         line = _Line(release, loaded, shown=not quiet)
         performed = performing(lambda: record(request, release, line))

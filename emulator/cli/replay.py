@@ -16,8 +16,8 @@ from emulator.cli.parts.run_progress import ProgressLine
 from emulator.cli.parts.schedules import replay_schedule
 from emulator.cli.parts.trace_difference import difference_json, difference_lines
 from emulator.runs.replay import (
-    About,
-    Again,
+    ReplayResult,
+    RunManifest,
     about_run,
     other_versions,
     play_again,
@@ -73,7 +73,7 @@ def command(
     raise typer.Exit(DIFFERS if keep else SAME)
 
 
-def _tell(directory: Path, about: About, again: Again, *, as_json: bool) -> None:
+def _tell(directory: Path, about: RunManifest, again: ReplayResult, *, as_json: bool) -> None:
     if as_json:
         typer.echo(msgspec.json.encode(_json(directory, about, again)))
         return
@@ -89,7 +89,7 @@ def _tell(directory: Path, about: About, again: Again, *, as_json: bool) -> None
         typer.echo(f"recorded  {directory}\nreplayed  {again.directory}")
 
 
-def _json(directory: Path, about: About, again: Again) -> dict[str, Any]:
+def _json(directory: Path, about: RunManifest, again: ReplayResult) -> dict[str, Any]:
     """`run_directory`, `scenario`, `seed`, what `difference_json` has, `broken_off`,
     `other_versions`, `replayed` (null where it was the same)."""
     differs = again.compared.difference is not None

@@ -36,8 +36,7 @@ from emulator.cli.parts.target import (
     chosen_target,
     target_words,
 )
-from emulator.invariants.known.base import recognise
-from emulator.runs.perform import Request, perform
+from emulator.runs.session import Request, play_run
 from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import load
@@ -129,11 +128,10 @@ def command(
         sets=tuple(sets or ()),
         repeat=repeat,
         base=out,
-        recognise=recognise,
     )
     request = _recorded(request, parquet)
     with orderly_end(), ProgressLine(loaded.duration_us, shown=not quiet) as line:
-        performed = performing(lambda: perform(request, line))
+        performed = performing(lambda: play_run(request, line))
     report(console, performed, repeat, quiet=quiet)
     if as_json:
         typer.echo(msgspec.json.encode(performed.summary))
@@ -145,7 +143,7 @@ def _recorded(request: Request, parquet: Path | None) -> Request:
         return request
     from emulator.analysis.sweep.recording import recorder
 
-    return msgspec.structs.replace(request, recorder=recorder(parquet, request))
+    return msgspec.structs.replace(request, dataset=recorder(parquet, request))
 
 
 def _check_twice(zookeeper: str, parquet: Path | None) -> None:

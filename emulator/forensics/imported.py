@@ -18,10 +18,9 @@ from emulator.forensics.clocks import ZOOKEEPER, Clocks, estimate
 from emulator.forensics.named import states_named
 from emulator.forensics.reading import Reading, read_folder
 from emulator.forensics.record import profile_of
-from emulator.invariants.known.base import recognise
-from emulator.runs.perform import Performed, Rehearsal, Request
 from emulator.runs.play import Outcome
 from emulator.runs.run_directory import pretty
+from emulator.runs.session import Played, Request, WrittenRun
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Boot, ZooKeeperSettings
@@ -67,7 +66,7 @@ class Imported(msgspec.Struct):
 class Result(msgspec.Struct, frozen=True):
     """Where it is kept, and what it is."""
 
-    performed: Performed
+    performed: Played
     imported: Imported
 
 
@@ -207,7 +206,7 @@ def _strangers(reading: Reading, entries: list[Entry]) -> list[int]:
     return sorted(one for one in named - set(reading.accounts) if one >= 0)
 
 
-def _write(imported: Imported, trace: list[AnyEvent], base: Path) -> Performed:
+def _write(imported: Imported, trace: list[AnyEvent], base: Path) -> Played:
     scenario = _scenario(imported)
     request = Request(
         scenario=scenario,
@@ -215,18 +214,13 @@ def _write(imported: Imported, trace: list[AnyEvent], base: Path) -> Performed:
         zookeeper=NAME,
         repeat=f"isr import {imported.folder}",
         base=base,
-        recognise=recognise,
     )
-    rehearsal = Rehearsal(request, None)
-    try:
-        rehearsal.begin()
+    with WrittenRun(request) as written:
+        written.begin()
         for event in trace:
-            rehearsal.sink.append(event)
-        (rehearsal.directory.path / IMPORT).write_bytes(pretty(msgspec.to_builtins(imported)))
-        took_us = trace[-1].t
-        return rehearsal.finish(Outcome(took_us, 0, 0, interrupted=False))
-    finally:
-        rehearsal.directory.close()
+            written.sink.append(event)
+        (written.directory.path / IMPORT).write_bytes(pretty(msgspec.to_builtins(imported)))
+        return written.finish(Outcome(trace[-1].t, 0, 0, interrupted=False))
 
 
 def _scenario(imported: Imported) -> LoadedScenario:

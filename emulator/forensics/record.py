@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 import time
-import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -30,8 +29,8 @@ from emulator.forensics.assemble import (
 )
 from emulator.forensics.reading import Reading, read_folder
 from emulator.kafka.profiles.base import profiles
-from emulator.runs.perform import Interrupted, Performed, PlayFailed, Rehearsal, Request
 from emulator.runs.play import Outcome
+from emulator.runs.session import Played, Request, WrittenRun
 from emulator.scenario.schema import Scenario
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
@@ -54,43 +53,39 @@ def profile_of(version: str) -> str:
     return before[-1] if before else known[0]
 
 
-def record(request: Request, release: Release, on_progress: OnProgress) -> Performed:
+def record(request: Request, release: Release, on_progress: OnProgress) -> Played:
     """Play it on real Kafka. Whatever happens, nothing of it runs afterwards, and what was seen
     until then is kept. Exceptions come as PlayFailed."""
-    rehearsal = Rehearsal(request, None)
-    folder = rehearsal.directory.path
-    cluster = RealCluster(request.scenario, release, folder)
-    began_s = time.monotonic()
-    interrupted = False
-    try:
-        rehearsal.begin()
+    with WrittenRun(request) as written:
+        folder = written.directory.path
+        cluster = RealCluster(request.scenario, release, folder)
+        began_s = time.monotonic()
+        interrupted = False
         try:
-            with cluster:
-                cluster.bring_up()
-                cluster.play(on_progress)
-        except KeyboardInterrupt:
-            interrupted = True
-        for event in trace_of(cluster):
-            rehearsal.sink.append(event)
-        if cluster.notes.up_us:
-            settings = settings_of(request.scenario, release)
-            write_recording(export(rehearsal.sink.events, settings, str(folder)), folder)
-        wall_ms = int((time.monotonic() - began_s) * 1000)
-        return rehearsal.finish(_outcome(cluster.notes, wall_ms, interrupted=interrupted))
-    except Exception as error:
-        rehearsal.break_off()
-        kept = rehearsal.directory.keep_traceback(traceback.format_exc())
-        raise PlayFailed(kept) from error
-    finally:
-        rehearsal.directory.close()
-        _tidy(folder)
-
-
-def _outcome(notes: Notes, wall_ms: int, *, interrupted: bool) -> Outcome | Interrupted:
-    took_us = notes.ended_us - notes.began_us
-    if interrupted:
-        return Interrupted(took_us, wall_ms)
-    return Outcome(took_us, wall_ms, notes.late_us_max, interrupted=False)
+            written.begin()
+            try:
+                with cluster:
+                    cluster.bring_up()
+                    cluster.play(on_progress)
+            except KeyboardInterrupt:
+                interrupted = True
+            for event in trace_of(cluster):
+                written.sink.append(event)
+            if cluster.notes.up_us:
+                settings = settings_of(request.scenario, release)
+                write_recording(export(written.events, settings, str(folder)), folder)
+            notes = cluster.notes
+            outcome = Outcome(
+                virtual_us=notes.ended_us - notes.began_us,
+                wall_ms=int((time.monotonic() - began_s) * 1000),
+                kernel_late_us_max=0 if interrupted else notes.late_us_max,
+                interrupted=interrupted,
+            )
+            return written.finish(outcome)
+        except Exception as error:
+            raise written.fail() from error
+        finally:
+            _tidy(folder)
 
 
 def _tidy(folder: Path) -> None:

@@ -16,7 +16,7 @@ import msgspec
 import yaml
 
 from emulator.hazards.entry import Entry
-from emulator.hazards.reproduce import play_in_memory
+from emulator.hazards.reproduce import play_side_in_memory
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import loads
 
@@ -51,7 +51,7 @@ class Schedule:
     def __init__(self, entry: Entry) -> None:
         self._entry, self._text = entry, entry.scenario().text
         self._whole: dict[str, Any] = yaml.safe_load(self._text)
-        self._breaks = {one.invariant for one in play_in_memory(entry).violations}
+        self._breaks = {one.invariant for one in play_side_in_memory(entry).violations}
         self.places = tuple(
             Place(section, number)
             for section in SECTIONS
@@ -66,7 +66,7 @@ class Schedule:
         """Whether the hazard happens with these entries alone."""
         entry, text = self._entry, self._less(kept)
         try:
-            side = play_in_memory(entry, scenario=loads(text, entry.name))
+            side = play_side_in_memory(entry, scenario=loads(text, entry.name))
         except UserError:
             return False
         alike = {one.invariant for one in side.violations} <= self._breaks
@@ -75,7 +75,7 @@ class Schedule:
     def _mended(self, text: str) -> bool:
         cure, name = self._entry.cure, self._entry.name
         cured = loads(text, name, sets=cure.sets, chosen=cure.chosen)
-        return play_in_memory(self._entry, cured=True, scenario=cured).as_wanted
+        return play_side_in_memory(self._entry, cured=True, scenario=cured).as_wanted
 
     def _less(self, kept: Sequence[Place]) -> str:
         less = {

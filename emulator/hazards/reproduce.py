@@ -14,10 +14,16 @@ from typing import Literal
 import msgspec
 
 from emulator.hazards.entry import Entry
-from emulator.invariants.base import Violation, check
-from emulator.invariants.known.base import recognise
-from emulator.runs.perform import SIMULATED, OnProgress, Request, perform, perform_in_memory
-from emulator.runs.summary import Judged, Summary
+from emulator.runs.broken import Broken
+from emulator.runs.play import SIMULATED
+from emulator.runs.session import (
+    OnProgress,
+    Played,
+    Request,
+    play_in_memory,
+    play_run,
+)
+from emulator.runs.summary import Judged
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Scenario, Step
 from emulator.trace import events as e
@@ -32,8 +38,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     what has to break broke, or (with the cure) nothing did; `late`: a live kernel ran too late to
     say."""
 
-    violations: tuple[Violation, ...]
-    wanted: tuple[Violation, ...]
+    violations: tuple[Broken, ...]
+    wanted: tuple[Broken, ...]
     expectations: tuple[Judged, ...]
     as_wanted: bool
     late: bool
@@ -57,10 +63,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
 
-def _judged(
-    entry: Entry, summary: Summary, events: Sequence[AnyEvent], began_s: float, *, cured: bool
-) -> Side:
-    violations = check(events, liveness=True)
+def _judged(entry: Entry, played: Played, began_s: float, *, cured: bool) -> Side:
+    violations, summary = (*played.broken, *played.lacking), played.summary
     expected = [one.held for one in summary.expectations]
     if cured:
         wanted = [one for one in violations if one.invariant not in entry.tolerates]
@@ -70,14 +74,14 @@ def _judged(
         broken = {one.invariant for one in wanted}
         as_wanted = broken == set(entry.violates) and all(held is False for held in expected)
     return Side(
-        violations=tuple(violations),
+        violations=violations,
         wanted=tuple(wanted),
         expectations=tuple(summary.expectations),
         as_wanted=as_wanted,
         late=summary.kernel_was_late,
         wall_ms=int((time.monotonic() - began_s) * 1000),
-        events=events,
-        directory=Path(summary.run_directory) if summary.run_directory else None,
+        events=played.events,
+        directory=played.directory,
     )
 
 
@@ -101,23 +105,21 @@ def play_side(
         time_scale=1 if zookeeper == SIMULATED else entry.time_scale,
         sets=entry.cure.sets if cured else (),
         base=base,
-        recognise=recognise,
     )
-    performed = perform(request, on_progress)
-    if performed.summary.interrupted:
+    played = play_run(request, on_progress, liveness=True)
+    if played.summary.interrupted:
         raise KeyboardInterrupt
-    return _judged(entry, performed.summary, performed.events, began_s, cured=cured)
+    return _judged(entry, played, began_s, cured=cured)
 
 
-def play_in_memory(
+def play_side_in_memory(
     entry: Entry, *, cured: bool = False, scenario: LoadedScenario | None = None
 ) -> Side:
     """The same in virtual time, with nothing written; `scenario`: another than the entry's own."""
     began_s = time.monotonic()
-    played = scenario or entry.scenario(cured=cured)
-    request = Request(scenario=played, seed=entry.seed, zookeeper=SIMULATED)
-    summary, events = perform_in_memory(request)
-    return _judged(entry, summary, events, began_s, cured=cured)
+    request = Request(scenario=scenario or entry.scenario(cured=cured), seed=entry.seed)
+    played = play_in_memory(request, liveness=True)
+    return _judged(entry, played, began_s, cured=cured)
 
 
 def stimuli_of(scenario: Scenario) -> list[Step]:

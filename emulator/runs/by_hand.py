@@ -12,13 +12,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from emulator.invariants.base import Monitor, Violation
-from emulator.runs.play import Run
+from emulator.invariants.base import Violation
+from emulator.runs.play import PlayOptions
+from emulator.runs.session import Session
 from emulator.scenario.actions.base import Stimulus
 from emulator.scenario.schema import Scenario, Step
 from emulator.trace.events import AnyEvent
-from emulator.trace.sink import Sink
-from emulator.worlds.simulated import SimulatedWorld
 
 SLICE_US = 1_000
 LONGEST_STEP_US = 60_000_000
@@ -49,30 +48,28 @@ class ByHand:
         self._begin()
 
     def _begin(self) -> None:
-        self._sink, self._monitor = Sink(), Monitor()
-        self._sink.listen(self._monitor)
-        self._world = SimulatedWorld(self.scenario, self.seed, self._sink)
-        self._run = Run(self._world)
+        self._session = Session(self.scenario, PlayOptions(seed=self.seed))
+        self._run = self._session.run
         self._due = list(self.scenario.steps)
         self._run.bring_up()
         self._to(0)
 
     def close(self) -> None:
         """Take the world down."""
-        self._world.close()
+        self._session.close()
 
     @property
     def events(self) -> Sequence[AnyEvent]:
-        return self._sink.events
+        return self._session.events
 
     @property
     def violations(self) -> list[Violation]:
         """Invariants that did not hold so far."""
-        return self._monitor.violations
+        return self._session.monitor.violations
 
     @property
     def now_us(self) -> int:
-        return self._world.kernel.now - self._run.up_us
+        return self._session.now_us
 
     @property
     def up_us(self) -> int:
@@ -97,9 +94,9 @@ class ByHand:
         end_us, found = self.now_us + LONGEST_STEP_US, False
         try:
             while not found and self.now_us < end_us:
-                before = len(self._sink.events)
+                before = len(self._session.events)
                 self._to(self.now_us + SLICE_US)
-                found = is_wanted(self._sink.events[before:])
+                found = is_wanted(self._session.events[before:])
                 if told is not None:
                     told(self.now_us)
         except KeyboardInterrupt:
@@ -129,7 +126,7 @@ class ByHand:
 
     def _again(self) -> None:
         """Everything once more, up to here."""
-        self._world.close()
+        self._session.close()
         self._begin()
         for act in self.acts:
             self._play(act)

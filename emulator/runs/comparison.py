@@ -11,21 +11,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from emulator.invariants.base import Monitor, Violation
-from emulator.runs.perform import SIMULATED, Recognise
-from emulator.runs.play import Outcome, PlayOptions, play
+from emulator.runs.session import Played, RunListeners
 from emulator.runs.summary import Quantiles, quantiles
 from emulator.scenario.load import LoadedScenario
-from emulator.trace.events import AnyEvent
 from emulator.trace.handlers import Dispatch
-from emulator.trace.sink import Sink
-from emulator.trace.state import Observed
 from emulator.trace.state.answers import Answers
-from emulator.trace.state.beliefs import Facts
 from emulator.trace.state.propagation import Propagation
 from emulator.trace.state.zookeeper_load import Load, ZooKeeperLoad
 
@@ -65,31 +58,23 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Meter:
-    """Listens to one run."""
+    """Measures one run, beside those who judge it."""
 
-    def __init__(self, scenario: LoadedScenario) -> None:
-        settings = {**scenario.running().values, **scenario.settings}
-        self.observed = Observed([boot.broker for boot in scenario.boots], settings)
-        self.monitor = Monitor(Facts(self.observed.partitions, self.observed.logs))
+    def __init__(self) -> None:
         self.propagation = Propagation()
         self.load = ZooKeeperLoad()
         self.answers = Answers()
-        self._dispatch = Dispatch((self.propagation, self.load, self.answers))
 
-    def __call__(self, event: AnyEvent) -> None:
-        self.observed(event)
-        self.monitor(event)
-        self._dispatch(event)
+    def attach(self, listeners: RunListeners) -> None:
+        """Before the play begins."""
+        self.observed = listeners.state
+        listeners.sink.listen(Dispatch((self.propagation, self.load, self.answers)))
 
-    def measured(
-        self, seed: int, events: Sequence[Any], recognise: Recognise, late: tuple[bool, int]
-    ) -> Measured:
-        """The run is over. `late`: whether the kernel was too late to tell, and by how much."""
-        now_us = self.observed.clock.now_us
-        violations: list[Violation] = list(self.monitor.at_end())
-        hazards = [recognise(violation, events) for violation in violations]
+    def measured(self, played: Played) -> Measured:
+        """The run is over."""
+        now_us, summary = self.observed.clock.now_us, played.summary
         return Measured(
-            seed=seed,
+            seed=summary.seed,
             effective_us=self.propagation.effective_us,
             controller_us=self.propagation.controller_us,
             metadata_us=self.propagation.metadata_us,
@@ -101,12 +86,10 @@ class Meter:
             leader=self.load.leader,
             controller=self.load.controller,
             stuck=[str(partition) for partition in self.propagation.stuck(now_us)],
-            hazards=[hazard for hazard in hazards if hazard],
-            broken=[
-                v.invariant for v, hazard in zip(violations, hazards, strict=True) if not hazard
-            ],
-            late=late[0],
-            kernel_late_us_max=late[1],
+            hazards=[one.hazard for one in played.broken if one.hazard],
+            broken=[one.invariant for one in played.broken if not one.hazard],
+            late=summary.kernel_was_late,
+            kernel_late_us_max=round(summary.kernel_late_ms_max * 1000),
         )
 
     def _counts(self) -> dict[str, int]:
@@ -129,19 +112,6 @@ class Meter:
             "refused": records.refused.total(),
             "lost": records.lost(),
         }
-
-
-def play_measured(
-    variant: Variant, options: PlayOptions, recognise: Recognise
-) -> tuple[Measured, Outcome]:
-    """Play one seed without keeping it."""
-    sink, meter = Sink(), Meter(variant.scenario)
-    sink.listen(meter)
-    outcome = play(variant.scenario, options, sink)
-    tolerated_us = variant.scenario.kernel_late_ms * 1000 * options.time_scale
-    too_late = options.zookeeper != SIMULATED and outcome.kernel_late_us_max > tolerated_us
-    late = too_late, outcome.kernel_late_us_max
-    return meter.measured(options.seed, sink.events, recognise, late), outcome
 
 
 # -- figures ---------------------------------------------------------------------------------------

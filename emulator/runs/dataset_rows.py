@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
+from emulator.runs.broken import Broken
 from emulator.runs.summary import VERDICTS, Summary
 from emulator.scenario.schema import Scenario
 from emulator.scenario.settings import overrides
-from emulator.trace.rows import Figure, RunBegan, RunEnded, Setting, Violated
+from emulator.trace.rows import BrokenRow, Figure, RunBegan, RunEnded, Setting
 
 FAILED = "failed"
 """The verdict of a run that ended with an exception: a fault of ours, not of the cluster."""
@@ -53,35 +54,25 @@ def began(
 def ended(summary: Summary) -> RunEnded:
     """The last row, from the run's summary. What depends on the machine is left out."""
     t_us = round(summary.virtual_ms * 1000)
-    broken = tuple(
-        _violated(v.invariant, v.text, v.hazard, v.partition, v.broker) for v in summary.violations
-    )
     return RunEnded(
         *(-1, t_us, 0, "", -1),
         verdict=summary.verdict,
         interrupted=summary.interrupted,
         figures=tuple(_figures(msgspec.to_builtins(summary))),
-        violations=broken,
+        violations=tuple(map(_row, summary.violations)),
     )
 
 
-def ended_with(
-    broken: Sequence[tuple[str, str, str, str | None, int]], t_us: int, *, cut_short: bool = False
-) -> RunEnded:
-    """The last row of a run without a summary: what was `broken` (invariant, text, hazard,
-    partition, broker); `cut_short`, it ended with an exception."""
+def ended_with(broken: Sequence[Broken], t_us: int, *, cut_short: bool = False) -> RunEnded:
+    """The last row of a run without a summary; `cut_short`: it ended with an exception."""
     verdict = FAILED if cut_short else VERDICTS[not broken]
-    violations = tuple(_violated(*one) for one in broken)
+    violations = tuple(map(_row, broken))
     return RunEnded(*(-1, t_us, 0, "", -1), verdict, False, (), violations)
 
 
-def _violated(
-    invariant: str, text: str, hazard: str, partition: str | None, broker: int
-) -> Violated:
-    topic, _, number = (partition or "").rpartition("-")
-    if not number.isdecimal():
-        return Violated(invariant, text, hazard, None, None, broker)
-    return Violated(invariant, text, hazard, topic, int(number), broker)
+def _row(one: Broken) -> BrokenRow:
+    topic, number = one.topic_partition or (None, None)
+    return BrokenRow(one.invariant, one.text, one.hazard, topic, number, one.broker)
 
 
 _MACHINE = frozenset({"wall_ms", "kernel_late_ms_max", "kernel_was_late", "time_scale", "seed"})

@@ -8,8 +8,8 @@ The same steps in both worlds. `Run` can be driven by hand (a search forks betwe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from emulator.kernel.rng import Choice
 from emulator.kernel.scheduler import Kernel
 from emulator.scenario.actions.base import Stimulus
 from emulator.scenario.schema import Boot, Scenario, Step
@@ -51,7 +52,8 @@ World: TypeAlias = "SimulatedWorld | LiveWorld | ProcessWorld"
 class PlayOptions(msgspec.Struct, kw_only=True):
     """How to play. `zookeeper` is `simulated`, `embedded`, or `HOST:PORT[,…][/chroot]`; `target` is
     one of OF_PROCESSES where each broker is to be one (otherwise `zookeeper` says it);
-    `on_progress` is called about ten times per second of wall clock with the world's time."""
+    `on_progress` is called about ten times per second of wall clock with the world's time.
+    `choices` and `kernel` are for virtual time: seeds that are chosen, and who orders events."""
 
     seed: int
     zookeeper: str = SIMULATED
@@ -59,6 +61,8 @@ class PlayOptions(msgspec.Struct, kw_only=True):
     time_scale: int = 1
     data_dir: Path | None = None
     on_progress: Callable[[int], None] | None = None
+    choices: Mapping[Choice, int] | None = None
+    kernel: type[Kernel] = Kernel
 
 
 class Outcome(msgspec.Struct):
@@ -212,61 +216,58 @@ def boot_plan(
     return min(start_us, replica_manager_us - 300_000), plan
 
 
+def make_world(scenario: Scenario, options: PlayOptions, sink: Sink) -> World:
+    """The world that the options name, not yet entered; all but virtual time needs a `data_dir`."""
+    if options.zookeeper == SIMULATED:
+        return SimulatedWorld(scenario, options.seed, sink, options.choices, options.kernel)
+    assert options.data_dir is not None
+    if options.target in OF_PROCESSES:
+        from emulator.worlds.processes.world import ProcessWorld
+
+        return ProcessWorld(scenario, options.seed, sink, options.data_dir, options.target)
+    return LiveWorld(
+        scenario,
+        options.seed,
+        sink,
+        zookeeper=options.zookeeper,
+        data_dir=options.data_dir,
+        time_scale=options.time_scale,
+    )
+
+
 def play(scenario: Scenario, options: PlayOptions, sink: Sink) -> Outcome:
     """Play a scenario from boot to end. A KeyboardInterrupt ends it in an orderly way."""
-    began = time.monotonic()
-    if options.zookeeper == SIMULATED:
-        return _simulated(scenario, options, sink, began)
-    with _data_dir(options.data_dir) as data_dir:
-        if options.target in OF_PROCESSES:
-            return _as_processes(scenario, options, sink, data_dir)
-        with LiveWorld(
-            scenario,
-            options.seed,
-            sink,
-            zookeeper=options.zookeeper,
-            data_dir=data_dir,
-            time_scale=options.time_scale,
-        ) as world:
+    began_s = time.monotonic()
+    with ExitStack() as open_:
+        if options.zookeeper != SIMULATED and options.data_dir is None:
+            # Only where no folder is given: whoever is killed leaves a temporary one behind.
+            scratch = open_.enter_context(TemporaryDirectory())
+            options = msgspec.structs.replace(options, data_dir=Path(scratch) / "zookeeper")
+        world = make_world(scenario, options, sink)
+        open_.enter_context(world)
+        run = Run(world)
+        if isinstance(world, SimulatedWorld):
+            open_.enter_context(rare_collections())
+            if options.on_progress is not None:
+                _tick(world, options.on_progress)
+        else:
             world.clock.on_idle = options.on_progress
-            run = Run(world)
             run.limit_us = max(run.limit_us, BRING_UP_WALL_US * options.time_scale)
-            try:
-                return _outcome(world, began, interrupted=_interrupted(run))
-            except DidNotComeUp as error:
-                if options.time_scale == 1:
-                    raise
-                raise TooFast(options.time_scale, str(error)) from None
-
-
-@contextmanager
-def _data_dir(given: Path | None) -> Iterator[Path]:
-    """A folder of its own is made only where none is given: whoever is killed leaves it."""
-    if given is not None:
-        yield given
-        return
-    with TemporaryDirectory() as scratch:
-        yield Path(scratch) / "zookeeper"
-
-
-def _as_processes(scenario: Scenario, options: PlayOptions, sink: Sink, data_dir: Path) -> Outcome:
-    from emulator.worlds.processes.world import ProcessWorld
-
-    began = time.monotonic()
-    with ProcessWorld(scenario, options.seed, sink, data_dir, options.target) as world:
-        world.clock.on_idle = options.on_progress
-        return _outcome(world, began, interrupted=_interrupted(Run(world)))
-
-
-def _simulated(scenario: Scenario, options: PlayOptions, sink: Sink, began: float) -> Outcome:
-    world = SimulatedWorld(scenario, options.seed, sink)
-    if options.on_progress is not None:
-        _tick(world, options.on_progress)
-    try:
-        with rare_collections():
-            return _outcome(world, began, interrupted=_interrupted(Run(world)))
-    finally:
-        world.close()
+        interrupted = False
+        try:
+            run.play()
+        except KeyboardInterrupt:
+            interrupted = True
+        except DidNotComeUp as error:
+            if options.time_scale == 1:
+                raise
+            raise TooFast(options.time_scale, str(error)) from None
+        return Outcome(
+            virtual_us=world.kernel.now,
+            wall_ms=int((time.monotonic() - began_s) * 1000),
+            kernel_late_us_max=world.kernel.late_us_max,
+            interrupted=interrupted,
+        )
 
 
 def _tick(world: SimulatedWorld, on_progress: Callable[[int], None]) -> None:
@@ -283,20 +284,3 @@ def _tick(world: SimulatedWorld, on_progress: Callable[[int], None]) -> None:
         lane.call_later(100_000, tick)
 
     tick()
-
-
-def _interrupted(run: Run) -> bool:
-    try:
-        run.play()
-    except KeyboardInterrupt:
-        return True
-    return False
-
-
-def _outcome(world: World, began: float, *, interrupted: bool) -> Outcome:
-    return Outcome(
-        virtual_us=world.kernel.now,
-        wall_ms=int((time.monotonic() - began) * 1000),
-        kernel_late_us_max=world.kernel.late_us_max,
-        interrupted=interrupted,
-    )

@@ -1,7 +1,7 @@
 """The same run again: what a run directory says of how it was made, and whether it comes out again.
 
 Only what was played in virtual time repeats literally: there the seed decides everything that may
-be chosen. Owns reading a run directory back as something to perform. It must not know how two
+be chosen. Owns reading a run directory back as something to play. It must not know how two
 traces are told apart on a screen.
 """
 
@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from emulator.runs.perform import SIMULATED, OnProgress, Request, perform
+from emulator.runs.play import SIMULATED
 from emulator.runs.run_directory import RUN, SCENARIO, SUMMARY, TRACE, versions
+from emulator.runs.session import OnProgress, Request, play_run
 from emulator.scenario.document import read_text
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import loads
@@ -24,7 +25,7 @@ PLATFORM = ("platform",)
 """What a run does not depend on."""
 
 
-class About(msgspec.Struct, frozen=True):
+class RunManifest(msgspec.Struct, frozen=True):
     """Of `run.json`, what a repetition needs."""
 
     scenario: str
@@ -38,7 +39,7 @@ class About(msgspec.Struct, frozen=True):
     versions: dict[str, str] = {}
 
 
-class Again(NamedTuple):
+class ReplayResult(NamedTuple):
     """A run that was played again. `cut_short`: the first one was broken off, so that its trace is
     only a beginning."""
 
@@ -47,19 +48,19 @@ class Again(NamedTuple):
     cut_short: bool
 
 
-def about_run(directory: Path) -> About:
+def about_run(directory: Path) -> RunManifest:
     """How a run was made. Raises UserError."""
     file = directory / RUN
     try:
-        return msgspec.json.decode(file.read_bytes(), type=About)
+        return msgspec.json.decode(file.read_bytes(), type=RunManifest)
     except OSError as error:
         raise UserError(f"{file}: cannot be read: {error.strerror}") from None
     except msgspec.DecodeError as error:
         raise UserError(f"{file}: does not say how the run was made: {error}") from None
 
 
-def request_of(directory: Path, about: About, base: Path) -> Request:
-    """What to perform to have this run again, below `base`. Raises UserError."""
+def request_of(directory: Path, about: RunManifest, base: Path) -> Request:
+    """What to play to have this run again, below `base`. Raises UserError."""
     if about.zookeeper != SIMULATED:
         raise UserError(
             f"{directory}: was played live (ZooKeeper {about.zookeeper}): only a run in virtual "
@@ -79,7 +80,7 @@ def request_of(directory: Path, about: About, base: Path) -> Request:
     )
 
 
-def other_versions(about: About) -> dict[str, tuple[str, str]]:
+def other_versions(about: RunManifest) -> dict[str, tuple[str, str]]:
     """What the run was made with that is another now: name to (then, now)."""
     now = versions()
     names = sorted({*about.versions, *now} - {*PLATFORM})
@@ -87,15 +88,18 @@ def other_versions(about: About) -> dict[str, tuple[str, str]]:
     return {name: pair for name, pair in both.items() if pair[0] != pair[1]}
 
 
-def play_again(directory: Path, request: Request, on_progress: OnProgress | None = None) -> Again:
-    """Perform it, and hold the traces against each other."""
-    again = perform(request, on_progress).directory
+def play_again(
+    directory: Path, request: Request, on_progress: OnProgress | None = None
+) -> ReplayResult:
+    """Play it, and compare the traces."""
+    again = play_run(request, on_progress).directory
+    assert again is not None
     compared = compare_traces(directory / TRACE, again / TRACE)
     broken_off = _was_broken_off(directory)
     difference = compared.difference
     if broken_off and difference is not None and difference.first is None:
         compared = Compared(compared.events, None)
-    return Again(compared, again, broken_off)
+    return ReplayResult(compared, again, broken_off)
 
 
 def _was_broken_off(directory: Path) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from emulator.runs.broken import Broken
 from emulator.scenario.expectations.base import Finding, verdict
 from emulator.scenario.schema import Expectation
 from emulator.trace.state import Observed
@@ -48,21 +49,7 @@ class Judged(msgspec.Struct, frozen=True):
     seen: str
 
 
-class Violated(msgspec.Struct, frozen=True):
-    """An invariant that did not hold; `hazard`: what Kafka itself gets wrong there (empty: nothing,
-    the fault is ours); `facts`, `chain`: numbers (seq) of the events that contradict each other,
-    and of those that led to the later one."""
-
-    invariant: str
-    text: str
-    hazard: str
-    partition: str | None
-    broker: int
-    facts: tuple[int, int]
-    chain: tuple[int, ...]
-
-
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a run beside its trace."""
 
     scenario: str
@@ -77,7 +64,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     kernel_late_us_max: int
     interrupted: bool
     kernel_was_late: bool
-    violations: tuple[Violated, ...] = ()
+    violations: tuple[Broken, ...] = ()
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +79,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str
     interrupted: bool
     expectations: list[Judged]
-    violations: tuple[Violated, ...]
+    violations: tuple[Broken, ...]
     isr_changes: int
     isr_shrinks: int
     isr_expands: int
@@ -129,7 +116,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     run_directory: str
 
 
-def summarize(run: Run, observed: Observed, findings: list[tuple[Expectation, Finding]]) -> Summary:
+def summarize(
+    run: RunFacts, observed: Observed, findings: list[tuple[Expectation, Finding]]
+) -> Summary:
     """All figures of a run that is over."""
     counts, records, end_us = observed.counts, observed.records, observed.clock.now_us
     changes = counts.isr_changes
@@ -181,7 +170,7 @@ def summarize(run: Run, observed: Observed, findings: list[tuple[Expectation, Fi
     )
 
 
-def _verdict(run: Run, findings: list[tuple[Expectation, Finding]]) -> bool | None:
+def _verdict(run: RunFacts, findings: list[tuple[Expectation, Finding]]) -> bool | None:
     """A broken invariant is a fact, and a fault of ours unless it is a hazard of this version by
     name; otherwise a run that was broken off, or whose kernel was late, proves nothing."""
     if any(not one.hazard for one in run.violations):
@@ -191,7 +180,7 @@ def _verdict(run: Run, findings: list[tuple[Expectation, Finding]]) -> bool | No
     return verdict(found.held for _, found in findings)
 
 
-def _judged(run: Run, expectation: Expectation, found: Finding) -> Judged:
+def _judged(run: RunFacts, expectation: Expectation, found: Finding) -> Judged:
     """What was still to come in a run that was broken off, nobody knows."""
     return Judged(expectation.text, None if run.interrupted else found.held, found.seen)
 

@@ -19,11 +19,11 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from emulator.invariants.base import Monitor
 from emulator.kafka.broker.partition import Partition
 from emulator.kafka.node import Broker
 from emulator.kernel.holds import At
-from emulator.runs.play import SIMULATED, Run, World
+from emulator.runs.play import SIMULATED, PlayOptions
+from emulator.runs.session import Hearing, Session
 from emulator.scenario.actions.admin import CreateTopic
 from emulator.scenario.actions.base import Stimulus
 from emulator.scenario.actions.clients import Send
@@ -32,10 +32,7 @@ from emulator.scenario.schema import Boot, Scenario, ZooKeeperSettings
 from emulator.scenario.typed import cluster_of, read_typed
 from emulator.trace import events
 from emulator.trace.events import AnyEvent
-from emulator.trace.sink import Sink
 from emulator.trace.values import TopicPartition
-from emulator.worlds.live import LiveWorld
-from emulator.worlds.simulated import SimulatedWorld
 from zk import paths
 from zk.client import codec
 from zk.client.codec import LeaderIsrAndControllerEpoch
@@ -132,40 +129,26 @@ class Cluster:
         """`up`: brokers boot, and know of each other; `judged`: invariants listen (`monitor`)."""
         self.scenario, self.seed, self.zookeeper = scenario, seed, zookeeper
         self.brokers = tuple(boot.broker for boot in scenario.boots)
-        self.sink, self.monitor = Sink(), Monitor()
-        if judged:
-            self.sink.listen(self.monitor)
-        self.world: World
         self._done: list[Stimulus] = []
+        self._holds: list[Held] = []
         self._since = 0
-        if zookeeper == SIMULATED:
-            self.world = SimulatedWorld(scenario, seed, self.sink)
-        else:
-            assert data_dir is not None, "a real server needs a directory"
-            self.world = LiveWorld(
-                scenario,
-                seed,
-                self.sink,
-                zookeeper=zookeeper,
-                data_dir=data_dir,
-                time_scale=time_scale,
-            )
-            self.world.__enter__()
-        self.kernel = self.world.kernel
-        self._run = Run(self.world)
+        options = PlayOptions(
+            seed=seed, zookeeper=zookeeper, data_dir=data_dir, time_scale=time_scale
+        )
+        hearing: Hearing = "invariants" if judged else "nothing"
+        self.session = Session(scenario, options, hearing=hearing)
+        self.monitor = self.session.monitor
+        self.world, self.kernel = self.session.world, self.session.kernel
         if up:
-            self._bring_up()
-
-    def _bring_up(self) -> None:
-        try:
-            self._run.bring_up()
-        except BaseException:
-            self.close()
-            raise
+            try:
+                self.session.run.bring_up()
+            except BaseException:
+                self.close()
+                raise
 
     def close(self) -> None:
         """Take the world down."""
-        self.world.close()
+        self.session.close()
 
     def __enter__(self) -> Self:
         return self
@@ -250,7 +233,7 @@ class Cluster:
 
     def now_on(self) -> Self:
         """Look only at what happens from here on."""
-        self._since = len(self.sink.events)
+        self._since = len(self.session.events)
         return self
 
     # -- what is seen ------------------------------------------------------------------------------
@@ -258,13 +241,13 @@ class Cluster:
     @property
     def events(self) -> Sequence[AnyEvent]:
         """All that happened."""
-        return self.sink.events
+        return self.session.events
 
     def seen(self, kind: type[E], **fields: object) -> list[E]:
         """Events of this kind with these fields."""
         return [
             e
-            for e in self.sink.events[self._since :]
+            for e in self.session.events[self._since :]
             if isinstance(e, kind) and all(getattr(e, k) == v for k, v in fields.items())
         ]
 
@@ -296,7 +279,7 @@ class Cluster:
         """What ZooKeeper has: the last transaction that wrote the state znode."""
         path = paths.topic_partition_state(*partition)
         written: list[str] = []
-        for event in self.sink.events:
+        for event in self.session.events:
             if isinstance(event, events.ZkTransaction):
                 parts = [(event.path, event.data), *((op.path, op.data) for op in event.ops)]
                 written += [data for where, data in parts if where == path and data]
@@ -309,13 +292,15 @@ class Cluster:
     @property
     def controller(self) -> int:
         """Who was elected last."""
-        elected = [e for e in self.sink.events if isinstance(e, events.ControllerElected)]
+        elected = [e for e in self.session.events if isinstance(e, events.ControllerElected)]
         return elected[-1].broker
 
     @property
     def schedule(self) -> list[str]:
         """What was done, what stood where, in order: the race as it was run."""
-        return [_line(event, self._run.up_us) for event in self.sink.events if _is_told(event)]
+        return [
+            _line(event, self.session.run.up_us) for event in self.session.events if _is_told(event)
+        ]
 
 
 def _is_told(event: AnyEvent) -> bool:

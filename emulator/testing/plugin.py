@@ -115,19 +115,16 @@ def _names(given: str | Iterable[str]) -> frozenset[str]:
 
 def _judge(cluster: Cluster, expected: frozenset[str], tolerated: frozenset[str]) -> None:
     """What is broken is told with its facts; what Kafka itself gets wrong there, by name."""
-    from emulator.invariants.known.base import recognise
-    from emulator.runs.perform import violated
     from emulator.view.chains import Teller, headline
 
-    found = cluster.monitor.violations
-    others = [one for one in found if one.invariant not in expected | tolerated]
+    broken = cluster.session.listeners.broken()
+    others = [one for one in broken if one.invariant not in expected | tolerated]
     if others:
         teller, lines = Teller(cluster.events), []
         for one in others:
-            told = violated(one, cluster.events, recognise)
-            lines += ["".join(headline(told)), *(f"    {line}" for line in teller.story(told))]
+            lines += ["".join(headline(one)), *(f"    {line}" for line in teller.story(one))]
         pytest.fail("\n".join(lines), pytrace=False)
-    missing = sorted(expected - {one.invariant for one in found})
+    missing = sorted(expected - {one.invariant for one in broken})
     if missing:
         pytest.fail(f"not broken, though expected: {', '.join(missing)}", pytrace=False)
 

@@ -6,12 +6,15 @@ names what was asked for) is not. Knows the form of a trace file, nothing of run
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 
 import msgspec
+
+from emulator.trace.events import AnyEvent
 
 CONTEXT = 3
 _UP = b'"do":"up"'
@@ -33,6 +36,14 @@ class Compared(msgspec.Struct, frozen=True):
 
     events: int
     difference: TraceDifference | None
+
+
+def digest_of(events: Iterable[AnyEvent]) -> str:
+    """Of every event, to the last field: the same for two runs that are the same."""
+    digest = hashlib.sha256()
+    for event in events:
+        digest.update(msgspec.json.encode(event))
+    return digest.hexdigest()
 
 
 def compare_traces(first: Path, second: Path) -> Compared:

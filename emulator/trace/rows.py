@@ -28,7 +28,7 @@ class Figure(msgspec.Struct, frozen=True, gc=False):
     value: float
 
 
-class Violated(msgspec.Struct, frozen=True, gc=False):
+class BrokenRow(msgspec.Struct, frozen=True, gc=False):
     """An invariant that did not hold; `hazard`: what Kafka itself gets wrong there, if anything."""
 
     invariant: str
@@ -59,7 +59,7 @@ class RunEnded(Event, frozen=True, gc=False):
     verdict: str
     interrupted: bool
     figures: tuple[Figure, ...]
-    violations: tuple[Violated, ...]
+    violations: tuple[BrokenRow, ...]
 
 
 class ZkLogged(Event, frozen=True, gc=False):

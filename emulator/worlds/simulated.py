@@ -166,6 +166,12 @@ class SimulatedWorld:
     def client_draw(self, purpose: str, actor: str) -> int:
         return self.latencies(purpose, actor)
 
+    def __enter__(self) -> SimulatedWorld:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Take the world down."""
         self.kernel.close()

@@ -162,7 +162,6 @@ def test_ctrl_c_leaves_what_both_sides_had_played(
             raise KeyboardInterrupt
         return real(*arguments)
 
-    monkeypatch.setattr("emulator.runs.comparison.play", play)
     monkeypatch.setattr("emulator.runs.play.play", play)
     monkeypatch.setattr("emulator.runs.side_by_side.in_children", _here)
     code, found, _ = isr.compare(*LAGS, "--seed", "7", "--seeds", "3", "--quiet")

@@ -12,7 +12,7 @@ import sys
 from emulator.search.fuzz.trial import try_seed
 for seed in sys.argv[1:]:
     trial = try_seed(int(seed), digest=True)
-    print(seed, trial.digest, *[f"{one.what}: {one.text!r}" for one in trial.ours])
+    print(seed, trial.digest, *[f"{one.invariant}: {one.text!r}" for one in trial.ours])
 """
 
 

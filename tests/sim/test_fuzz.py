@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from emulator.cli import execute
-from emulator.invariants.known.base import recognise
 from emulator.kafka.broker import partition
-from emulator.runs.perform import SIMULATED, Request, perform
+from emulator.runs.play import SIMULATED
+from emulator.runs.session import Request, play_run
 from emulator.scenario.load import loads
 from emulator.search.fuzz.shrink import shrink
 from emulator.search.fuzz.trial import EVENTS_MAX, Endless, Trial, alarm, try_seed, try_world
@@ -41,11 +41,9 @@ def test_a_seed_is_the_same_run_in_processes_that_hash_differently() -> None:
 def test_a_world_played_as_a_scenario_is_the_same_run(tmp_path: Path) -> None:
     tried = try_seed(3)
     scenario = loads(draw_world(3), "drawn")
-    performed = perform(
-        Request(scenario=scenario, seed=3, zookeeper=SIMULATED, base=tmp_path, recognise=recognise)
-    )
-    assert performed.summary.verdict in ("held", "unknown")
-    assert performed.events[tried.events - 1].t == tried.virtual_us
+    played = play_run(Request(scenario=scenario, seed=3, zookeeper=SIMULATED, base=tmp_path))
+    assert played.summary.verdict in ("held", "unknown")
+    assert played.events[tried.events - 1].t == tried.virtual_us
 
 
 def broken_high_watermark(leo: int, *_: object) -> int:
@@ -71,9 +69,9 @@ def test_what_is_broken_on_purpose_is_found_kept_and_played_again(
 def test_a_failing_world_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition, "high_watermark_allowed", broken_high_watermark)
     before = draw_world(6)
-    assert "hw within isr" in {failure.what for failure in try_world(before, 6).ours}
+    assert "hw within isr" in {failure.invariant for failure in try_world(before, 6).ours}
     after = shrink(before, 6)
-    assert "hw within isr" in {failure.what for failure in try_world(after, 6).ours}
+    assert "hw within isr" in {failure.invariant for failure in try_world(after, 6).ours}
     small, large = yaml.safe_load(after), yaml.safe_load(before)
     assert small["faults"] == []
     assert len(small["workload"]) == 1 < len(large["workload"])
@@ -108,7 +106,7 @@ def test_ctrl_c_leaves_a_readable_result(tmp_path: Path) -> None:
 def test_a_run_without_end_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("emulator.search.fuzz.trial.EVENTS_MAX", 100)
     failures = try_seed(0).ours
-    assert [failure.what for failure in failures] == ["a run without end"]
+    assert [failure.invariant for failure in failures] == ["a run without end"]
     assert EVENTS_MAX > 100
     assert issubclass(Endless, Exception)
 
@@ -128,7 +126,7 @@ def test_a_loop_that_makes_no_events_is_ended_by_what_it_computes_not_by_the_tim
 
 def test_a_world_that_cannot_be_read_is_a_failure_and_no_crash() -> None:
     trial: Trial = try_world(draw_world(0).replace("brokers: [", "brokers: [9, 9, "), 0)
-    assert [failure.what for failure in trial.ours] == ["an exception"]
+    assert [failure.invariant for failure in trial.ours] == ["an exception"]
 
 
 def test_a_mistake_in_the_time_is_the_users(capsys: pytest.CaptureFixture[str]) -> None:

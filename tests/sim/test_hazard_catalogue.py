@@ -7,7 +7,7 @@ import pytest
 
 from emulator.hazards.entry import Entry, catalogue
 from emulator.hazards.minimal import needless
-from emulator.hazards.reproduce import play_in_memory
+from emulator.hazards.reproduce import play_side_in_memory
 
 ENTRIES = list(catalogue().values())
 
@@ -18,13 +18,13 @@ def named(entry: Entry) -> str:
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=named)
 def test_it_is_reproduced(entry: Entry) -> None:
-    side = play_in_memory(entry)
+    side = play_side_in_memory(entry)
     assert side.as_wanted, side.said
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=named)
 def test_with_its_cure_nothing_breaks(entry: Entry) -> None:
-    side = play_in_memory(entry, cured=True)
+    side = play_side_in_memory(entry, cured=True)
     assert side.as_wanted, side.said
 
 

@@ -15,7 +15,7 @@ from emulator.analysis.dataset import RunKey
 from emulator.runs import dataset_rows as rows
 from emulator.scenario.load import loads
 from emulator.trace import events as e
-from emulator.trace.rows import Figure, RunEnded, Violated, ZkLogged
+from emulator.trace.rows import BrokenRow, Figure, RunEnded, ZkLogged
 from emulator.trace.values import LoggedOp, Offset, PartitionState, TopicPartition
 from tests.spark.reading import Run
 
@@ -179,7 +179,7 @@ def runs(draw: Draw, name: str) -> Run:
     sets = draw(st.sampled_from(([], ["num.io.threads=4"])))
     began = rows.began(SCENARIO, 7, sets=sets, replay="isr run by-chance --seed 0x7")
     broken = draw(st.lists(st.sampled_from(("leader in isr", "logs agree")), max_size=2))
-    violated = tuple(Violated(what, "so", "", None, None, 0) for what in broken)
+    violated = tuple(BrokenRow(what, "so", "", None, None, 0) for what in broken)
     figures = tuple(Figure(n, float(draw(st.integers(0, 9)))) for n in ("conflicts", "refused"))
     end = draw(st.sampled_from((0, story.t + 4_000_000)))
     ended = RunEnded(-1, end, 0, "", -1, "held", False, figures, violated)

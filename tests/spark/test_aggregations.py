@@ -17,7 +17,7 @@ from emulator.analysis.aggregations import aggregations
 from emulator.analysis.dataset import RunKey, open_dataset
 from emulator.analysis.writer import write_run
 from emulator.runs import dataset_rows as rows
-from emulator.runs.perform import Request, perform_in_memory
+from emulator.runs.session import Request, play_in_memory
 from emulator.scenario import shipped
 from emulator.scenario.load import load
 from emulator.search.fuzz.trial import Played, try_seed
@@ -69,7 +69,8 @@ def real(spark: SparkSession, tmp_path_factory: Any) -> tuple[DataFrame, list[Ru
     for seed in (0x10, 0x12):
         try_seed(seed, keep=keep)
     scenario = load(shipped.find("min-isr"))
-    summary, events = perform_in_memory(Request(scenario=scenario, seed=3, zookeeper="simulated"))
+    played = play_in_memory(Request(scenario=scenario, seed=3))
+    summary, events = played.summary, played.events
     key = RunKey(scenario.name, "2.6", "zk", "0x3")
     found.append(Run(key, rows.began(scenario, 3), events, rows.ended(summary)))
     events_ = written(spark, tmp_path_factory.mktemp("real"), found).cache()

@@ -14,7 +14,7 @@ from emulator.analysis.analyse import kept
 from emulator.analysis.dataset import RunKey, open_dataset
 from emulator.analysis.history import history
 from emulator.runs import dataset_rows as rows
-from emulator.runs.perform import Request, perform_in_memory
+from emulator.runs.session import Request, play_in_memory
 from emulator.scenario.load import loads
 from tests.spark.stages import stages
 
@@ -60,7 +60,8 @@ def test_no_task_reads_most_of_what_a_stage_reads(
 def one_giant_run(base: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     """Most events are one run's; how many it has."""
     request = Request(scenario=SCENARIO, seed=1, zookeeper="simulated")
-    summary, trace = perform_in_memory(request)
+    played = play_in_memory(request)
+    summary, trace = played.summary, played.events
     began, ended = rows.began(SCENARIO, 1), rows.ended(summary)
     monkeypatch.setattr(writer, "PIECE_EVENTS", len(trace) // PIECES)
     events = {f"{number:04}": trace[:20] for number in range(SMALL_RUNS)} | {"giant": trace}

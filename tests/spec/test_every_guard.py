@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from emulator.hazards.entry import Entry, catalogue
-from emulator.hazards.reproduce import play_in_memory
+from emulator.hazards.reproduce import play_side_in_memory
 from emulator.kafka.profiles.base import Profile, profiles
 from emulator.kafka.profiles.guards.base import Guard, guards
 
@@ -129,7 +129,7 @@ def test_the_hazard_that_it_cures_happens_without_it(
     guard: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone(guards()[guard], monkeypatch)
-    assert not any(play_in_memory(entry, cured=True).as_wanted for entry in cured_by(guard))
+    assert not any(play_side_in_memory(entry, cured=True).as_wanted for entry in cured_by(guard))
 
 
 @pytest.mark.slow

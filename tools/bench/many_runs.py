@@ -31,7 +31,7 @@ from emulator.analysis.sweep.grid import BATCH_RUNS, batches, grid_of, points
 from emulator.analysis.sweep.spark import prepare, sweep
 from emulator.analysis.writer import write_events, write_runs
 from emulator.runs import dataset_rows as rows
-from emulator.runs.perform import Request, perform_in_memory
+from emulator.runs.session import Request, play_in_memory
 from emulator.scenario import shipped
 from emulator.scenario.load import load
 from tests.spark.stages import stages
@@ -147,7 +147,8 @@ def make(
     """A data set of so many events, a share of them in small runs (whole ones, or the beginning),
     the rest in one; how many runs it has."""
     scenario = load(shipped.find("shrink-and-expand"))
-    summary, trace = perform_in_memory(Request(scenario=scenario, seed=1, zookeeper="simulated"))
+    played = play_in_memory(Request(scenario=scenario, seed=1))
+    summary, trace = played.summary, played.events
     began, ended = rows.began(scenario, 1), rows.ended(summary)
     key = RunKey(scenario.name, "2.6", "zk", "")
     beginning = trace[:small_events]

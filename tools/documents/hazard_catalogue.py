@@ -14,7 +14,7 @@ from pathlib import Path
 
 from emulator.hazards.entry import Entry, catalogue, find
 from emulator.hazards.minimal import Schedule, needless, shortest
-from emulator.hazards.reproduce import play_in_memory, play_side, stimuli_of
+from emulator.hazards.reproduce import play_side, play_side_in_memory, stimuli_of
 from emulator.hazards.state import Live, Seen, keep, seen
 from tools.documents.hazards import document
 
@@ -46,7 +46,7 @@ def main() -> int:
 def _try(entry: Entry, before: Seen | None, given: argparse.Namespace) -> Seen:
     """Both sides, and each entry left out. The search for a shorter schedule takes longest: what
     it found stays, until it is asked for or the schedule has other entries."""
-    broken, cured = play_in_memory(entry), play_in_memory(entry, cured=True)
+    broken, cured = play_side_in_memory(entry), play_side_in_memory(entry, cured=True)
     said, entries = broken.said or ["nothing"], len(Schedule(entry).places)
     searched = before is not None and before.entries == entries and not given.shortest
     return Seen(

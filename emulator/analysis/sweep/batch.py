@@ -20,14 +20,14 @@ from emulator.analysis.dataset import RUNS, RunKey
 from emulator.analysis.sweep.grid import Batch, Grid, run_name
 from emulator.analysis.sweep.recording import key_of
 from emulator.analysis.writer import setting_of, write_events, write_runs
-from emulator.invariants.known.base import recognise
 from emulator.runs import dataset_rows as rows
-from emulator.runs.perform import SIMULATED, Request, perform_in_memory
+from emulator.runs.broken import Broken
+from emulator.runs.play import SIMULATED
+from emulator.runs.session import Request, play_in_memory
 from emulator.scenario.load import LoadedScenario
-from emulator.search.fuzz.trial import alarm
+from emulator.search.fuzz.trial import EXCEPTION, alarm
 from emulator.trace.rows import RunBegan, RunEnded
 
-EXCEPTION = "an exception"
 CPU_S_MAX = 1200
 """Of computing, for one run. What comes of it must not depend on the machine: only a loop without
 end takes so long."""
@@ -81,15 +81,15 @@ def violated_runs(base: Path) -> int:
 
 def _play(scenario: LoadedScenario, seed: int) -> tuple[RunEnded, list[Any]]:
     """One run. A fault of ours is what came of this run; the sweep goes on."""
-    request = Request(scenario=scenario, seed=seed, zookeeper=SIMULATED, recognise=recognise)
+    request = Request(scenario=scenario, seed=seed)
     try:
         with alarm(CPU_S_MAX):
-            summary, events = perform_in_memory(request)
+            played = play_in_memory(request)
     except Exception as error:  # noqa: BLE001
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}: {error}"
-        return rows.ended_with([(EXCEPTION, text, "", None, 0)], 0, cut_short=True), []
-    return rows.ended(summary), events
+        return rows.ended_with([Broken(EXCEPTION, text)], 0, cut_short=True), []
+    return rows.ended(played.summary), played.events
 
 
 def _began(

@@ -7,10 +7,9 @@ is `analysis.writer`'s business.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -18,12 +17,13 @@ from emulator.analysis.dataset import RunKey
 from emulator.analysis.writer import RunWriter, write_run
 from emulator.runs import dataset_rows as rows
 from emulator.runs.comparison import Variant
-from emulator.runs.perform import SIMULATED, Recorder, Request
+from emulator.runs.play import SIMULATED
+from emulator.runs.session import DatasetWriter, Played, Request
 from emulator.runs.summary import Summary
 from emulator.scenario.schema import Scenario
 from emulator.scenario.version import Chosen
 from emulator.search.fuzz.repro import repeated
-from emulator.search.fuzz.trial import ENDLESS, Played
+from emulator.search.fuzz.trial import ENDLESS, EXCEPTION, PlayedTrial
 from emulator.trace.rows import RunBegan
 
 
@@ -35,35 +35,28 @@ class RunRecorder(RunWriter):
         self.finish(rows.ended(summary))
 
 
-def recorder(base: Path, request: Request) -> Callable[[Path], Recorder]:
-    """For `Request.recorder`: the run gets its directory's name."""
+def recorder(base: Path, request: Request) -> Callable[[Path], DatasetWriter]:
+    """For `Request.dataset`: the run gets its directory's name."""
     return partial(_recorder, base, request)
 
 
-def _recorder(base: Path, request: Request, directory: Path) -> Recorder:
+def _recorder(base: Path, request: Request, directory: Path) -> DatasetWriter:
     return RunRecorder(base, key_of(request.scenario, directory.name), _began(request))
 
 
-def keep(base: Path, request: Request, run: str, events: Iterable[Any], summary: Summary) -> None:
+def keep(base: Path, request: Request, run: str, played: Played) -> None:
     """A run that was played in memory, as run `run` of its scenario and profile. Playing it again
     and keeping it again changes nothing."""
     key = key_of(request.scenario, run)
-    write_run(base, key, _began(request), events, rows.ended(summary))
+    write_run(base, key, _began(request), played.events, rows.ended(played.summary))
 
 
-def keep_side(
-    base: Path,
-    began_at: str,
-    side: Variant,
-    request: Request,
-    events: Iterable[Any],
-    summary: Summary,
-) -> None:
+def keep_side(base: Path, began_at: str, side: Variant, request: Request, played: Played) -> None:
     """A play of one side of `isr compare`, under the name that its scenario has without sides. A
     live play is never the same again: its run's name has the time too."""
     live = [] if request.zookeeper == SIMULATED else [began_at]
     own = msgspec.structs.replace(request, scenario=side.scenario)
-    keep(base, own, "-".join([side.name, *live, f"{request.seed:#x}"]), events, summary)
+    keep(base, own, "-".join([side.name, *live, f"{request.seed:#x}"]), played)
 
 
 def key_of(scenario: Scenario, run: str) -> RunKey:
@@ -71,19 +64,15 @@ def key_of(scenario: Scenario, run: str) -> RunKey:
     return RunKey(scenario.name, scenario.profile, rows.propagation_of(scenario), run)
 
 
-def keep_random(base: Path, chosen: Chosen, played: Played) -> None:
+def keep_random(base: Path, chosen: Chosen, played: PlayedTrial) -> None:
     """A random world of `isr fuzz`, by its seed; one that could not even be loaded has no run."""
     scenario, trial = played.scenario, played.trial
     if scenario is None:
         return
     first = rows.began(scenario, trial.seed, replay=repeated(trial.seed, chosen))
-    broken = [(f.what, f.text, f.hazard, f.partition or None, f.broker) for f in trial.failures]
-    last = rows.ended_with(broken, trial.virtual_us, cut_short=_cut_short(broken))
+    cut_short = any(one.invariant in (ENDLESS, EXCEPTION) for one in trial.failures)
+    last = rows.ended_with(trial.failures, trial.virtual_us, cut_short=cut_short)
     write_run(base, key_of(scenario, f"{trial.seed:#x}"), first, played.events, last)
-
-
-def _cut_short(broken: Sequence[tuple[str, str, str, str | None, int]]) -> bool:
-    return any(what in (ENDLESS, "an exception") for what, *_ in broken)
 
 
 def _began(request: Request) -> RunBegan:

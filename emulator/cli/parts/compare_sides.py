@@ -15,7 +15,7 @@ from emulator.cli.parts.options import announcement, check_playable, words_of
 from emulator.cli.parts.target import SIMULATED
 from emulator.kafka.profiles.base import profiles
 from emulator.runs.comparison import Variant
-from emulator.runs.side_by_side import Asked, Keep
+from emulator.runs.side_by_side import Keep, Plays
 from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import load
@@ -110,11 +110,11 @@ class Given(NamedTuple):
 
         return Variant(name, loaded, sets, repeat)
 
-    def asked(
+    def plays(
         self, sides: tuple[Variant, Variant], number: int, jobs: int, keep: Keep | None
-    ) -> Asked:
+    ) -> Plays:
         """All that is to be played."""
-        return Asked(
+        return Plays(
             sides=sides,
             seeds=range(self.seed, self.seed + number),
             jobs=jobs,

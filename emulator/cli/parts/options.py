@@ -22,7 +22,7 @@ from emulator.cli.parts.target import (
     check_one_server,
     check_processes,
 )
-from emulator.runs.perform import PlayFailed
+from emulator.runs.session import PlayFailed
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.units import show_us

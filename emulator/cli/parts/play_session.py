@@ -14,7 +14,8 @@ from rich.console import Console
 
 from emulator.cli.parts.errors import writing
 from emulator.runs.by_hand import ByHand, NotDone
-from emulator.runs.perform import SIMULATED, header_of
+from emulator.runs.play import SIMULATED
+from emulator.runs.session import header_of
 from emulator.scenario.actions.base import Stimulus, stimuli
 from emulator.scenario.errors import UserError, instead_of
 from emulator.scenario.load import LoadedScenario

@@ -26,8 +26,8 @@ import emulator
 from emulator.cli.parts.run_report import EXIT_CODES, report
 from emulator.cli.parts.trace_difference import difference_json, difference_lines
 from emulator.kernel.rng import mix
-from emulator.runs.perform import Performed
 from emulator.runs.run_directory import TRACE
+from emulator.runs.session import Played
 from emulator.runs.summary import Summary
 from emulator.trace.difference import Compared, compare_traces
 from emulator.trace.reader import read_events
@@ -42,7 +42,7 @@ _PAUSE_S = 0.05
 class Checked(NamedTuple):
     """Two runs that are over; `kept` is the second one's directory where they differ."""
 
-    performed: Performed
+    performed: Played
     compared: Compared
     hash_seeds: tuple[int, int]
     kept: Path | None
@@ -123,7 +123,7 @@ def check(words: Sequence[str], seed: int, out: Path, *, shown: bool) -> Checked
         compared = compare_traces(*traces)
         if compared.difference is not None:
             kept = Path(second.run_directory)
-        performed = Performed(traces[0].parent, first, list(read_events(traces[0])))
+        performed = Played(list(read_events(traces[0])), first, traces[0].parent)
         return Checked(performed, compared, seeds, kept)
 
 

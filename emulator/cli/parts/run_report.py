@@ -9,15 +9,16 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from emulator.runs.perform import Performed
-from emulator.runs.summary import Spread, Summary, Violated
+from emulator.runs.broken import Broken
+from emulator.runs.session import Played
+from emulator.runs.summary import Spread, Summary
 from emulator.trace.events import AnyEvent
 
 EXIT_CODES = {"held": 0, "not held": 1, "unknown": 2}
 MARKS = {True: ("held", "green"), False: ("NOT HELD", "bold red"), None: ("unknown", "yellow")}
 
 
-def report(console: Console, performed: Performed, repeat: str, *, quiet: bool) -> None:
+def report(console: Console, performed: Played, repeat: str, *, quiet: bool) -> None:
     """Print it; with `quiet` only expectations and what comes after them."""
     summary = performed.summary
     if not quiet:
@@ -29,7 +30,7 @@ def report(console: Console, performed: Performed, repeat: str, *, quiet: bool) 
     console.print(f"repeat it      {escape(repeat)}", soft_wrap=True)
 
 
-def _lanes(console: Console, performed: Performed) -> None:
+def _lanes(console: Console, performed: Played) -> None:
     from emulator.view.lanes import render_lanes
 
     if performed.events:
@@ -121,13 +122,13 @@ def _about_run(s: Summary) -> list[tuple[str, str]]:
     return [("time", text)]
 
 
-def _violations(console: Console, performed: Performed) -> None:
+def _violations(console: Console, performed: Played) -> None:
     if performed.summary.violations:
         print_violations(console, performed.summary.violations, performed.events)
 
 
 def print_violations(
-    console: Console, violations: Sequence[Violated], events: Sequence[AnyEvent]
+    console: Console, violations: Sequence[Broken], events: Sequence[AnyEvent]
 ) -> None:
     """What must never be: the two events that contradict each other, and what led to the later."""
     from emulator.view.chains import Teller, headline

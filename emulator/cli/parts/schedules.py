@@ -18,9 +18,10 @@ from rich.console import Console
 from emulator.cli.parts.errors import writing
 from emulator.invariants.base import Violation
 from emulator.kernel.scheduler import TaskFailed
+from emulator.runs.broken import Broken
 from emulator.search.schedules.schedule import Choice, Schedule, read_schedule, written
 from emulator.search.schedules.search import broken_of
-from emulator.search.schedules.warm_cluster import Broken, Played, Stage
+from emulator.search.schedules.warm_cluster import Played, Stage
 from emulator.view.lanes import render_lanes
 
 BEFORE_US = 500_000
@@ -64,7 +65,7 @@ def _played(stage: Stage) -> Played:
 def difference(schedule: Schedule, played: Played) -> str:
     """What came out otherwise than the schedule says; empty where nothing did. A file written by
     hand may say no more than what it violates, or nothing."""
-    broken = [one.found.invariant for one in played.broken]
+    broken = [one.invariant for one in played.broken]
     if schedule.violation is not None and schedule.violation.invariant not in broken:
         return f"not the same: {schedule.violation.invariant} is not broken"
     if schedule.violation is None and schedule.trace and broken:
@@ -77,13 +78,23 @@ def difference(schedule: Schedule, played: Played) -> str:
 def _replay_json(file: Path, played: Played, differs: str) -> dict[str, Any]:
     """`file`, `same`, `difference` (empty where it is the same), `events`, `trace`, `violations`,
     `faults`, `choices`."""
+    keys = ("invariant", "text", "hazard")
     return {
         "file": str(file),
         "same": not differs,
         "difference": differs,
         "events": played.events,
         "trace": played.trace,
-        "violations": msgspec.to_builtins(played.broken),
+        "violations": [
+            {
+                "found": {key: value for key in keys if (value := getattr(one, key))},
+                "facts": one.facts,
+                "at_us": at_us,
+                "partition": one.partition or "",
+                "broker": one.broker,
+            }
+            for one, at_us in zip(played.broken, played.broken_us, strict=True)
+        ],
         "faults": msgspec.to_builtins(played.faults),
         "choices": msgspec.to_builtins(played.choices),
     }
@@ -122,8 +133,8 @@ def _lasting(lasts: str) -> str:
 def tell_broken(broken: tuple[Broken, ...]) -> None:
     """Each violation in one line."""
     for one in broken:
-        hazard = f" [{one.found.hazard}]" if one.found.hazard else ""
-        typer.echo(f"broken     {one.found.invariant}: {one.found.text}{hazard}")
+        hazard = f" [{one.hazard}]" if one.hazard else ""
+        typer.echo(f"broken     {one.invariant}: {one.text}{hazard}")
 
 
 def tell_lanes(stage: Stage, played: Played, width: int | None) -> None:
@@ -132,7 +143,7 @@ def tell_lanes(stage: Stage, played: Played, width: int | None) -> None:
     to_us = played.virtual_us
     broken = broken_of(stage.schedule, played)
     if broken is not None:
-        marked = {seq: broken.found.invariant for seq in broken.facts if seq >= 0}
+        marked = {seq: broken.invariant for seq in broken.facts if seq >= 0}
         last = max(broken.facts)
         if last >= 0:
             to_us = stage.events[last].t - stage.up_us + BEFORE_US
@@ -155,6 +166,6 @@ def keep_schedule(schedule: Schedule, file: Path) -> None:
 
 def schedule_json(schedule: Schedule) -> dict[str, Any]:
     """Without the scenario."""
-    found: dict[str, Any] = msgspec.to_builtins(schedule)
+    found = schedule.plain()
     found.pop("scenario")
     return found

@@ -11,9 +11,9 @@ import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
-from emulator.invariants.known.base import recognise
-from emulator.runs.perform import SIMULATED, PlayFailed, Request, perform
+from emulator.runs.play import SIMULATED
 from emulator.runs.run_directory import SCENARIO, RunDirectory
+from emulator.runs.session import PlayFailed, Request, play_run
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import loads
 from emulator.scenario.version import Chosen
@@ -30,7 +30,7 @@ def keep(trial: Trial, base: Path, chosen: Chosen = AS_USUAL, *, small: bool = F
     text = draw_world(trial.seed, chosen)
     if small:
         text = shrink(text, trial.seed)
-    if any(failure.what == ENDLESS for failure in trial.failures):
+    if any(failure.invariant == ENDLESS for failure in trial.failures):
         return _only_described(text, trial.seed, base)
     try:
         scenario = loads(text, NAME)
@@ -42,10 +42,11 @@ def keep(trial: Trial, base: Path, chosen: Chosen = AS_USUAL, *, small: bool = F
         zookeeper=SIMULATED,
         base=base,
         repeat=repeated(trial.seed, chosen),
-        recognise=recognise,
     )
     try:
-        return perform(request).directory
+        directory = play_run(request).directory
+        assert directory is not None
+        return directory
     except PlayFailed as failed:
         return (failed.kept or base).parent
 

@@ -35,5 +35,5 @@ def play_canaries() -> tuple[Canary, ...]:
 def _play(entry: Entry) -> Canary:
     scenario = entry.scenario()
     trial = try_world(scenario.text, entry.seed, healed_at_us=scenario.duration_us)
-    seen = {failure.what for failure in trial.ours}
+    seen = {failure.invariant for failure in trial.ours}
     return Canary(entry.name, entry.violates, tuple(sorted(set(entry.violates) - seen)))

@@ -45,7 +45,7 @@ def shrink(text: str, seed: int, attempts: int = ATTEMPTS_MAX) -> str:
 
 
 def _kinds(trial: Trial) -> set[str]:
-    return {failure.what for failure in trial.ours}
+    return {failure.invariant for failure in trial.ours}
 
 
 def _fewer(world: World, name: str, fails: Fails) -> World:

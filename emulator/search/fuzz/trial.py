@@ -7,7 +7,6 @@ converged; nothing is written.
 
 from __future__ import annotations
 
-import hashlib
 import signal
 import time
 import traceback
@@ -18,56 +17,46 @@ from typing import Any
 
 import msgspec
 
-from emulator.invariants.base import Monitor, Violation
-from emulator.invariants.known.base import recognise
-from emulator.runs.play import Run
+from emulator.runs.broken import Broken
+from emulator.runs.play import PlayOptions
+from emulator.runs.session import Session
 from emulator.scenario.load import loads
 from emulator.scenario.schema import Scenario
 from emulator.scenario.version import Chosen
 from emulator.search.fuzz.worlds import AS_USUAL, draw_world, healed_us
-from emulator.trace.sink import Sink
+from emulator.trace.difference import digest_of
 from emulator.worlds.gc_tuning import rare_collections
-from emulator.worlds.simulated import SimulatedWorld
 
 EVENTS_MAX = 1_000_000
 CPU_S_MAX = 120
 """On the processor: a machine that is busy with something else makes no run endless."""
 SLICE_US = 1_000_000
 ENDLESS = "a run without end"
+EXCEPTION = "an exception"
 
 
 class Endless(Exception):
     """A run that does not end: too many events, or too much computing."""
 
 
-class Failure(msgspec.Struct, frozen=True):
-    """One thing that went wrong; `hazard`: what Kafka itself gets wrong there (empty: the fault is
-    ours)."""
-
-    what: str
-    text: str
-    hazard: str = ""
-    partition: str = ""
-    broker: int = 0
-
-
 class Trial(msgspec.Struct, frozen=True):
-    """What came of one seed; times in microseconds of the world, `wall_ms` on the wall clock."""
+    """What came of one seed; times in microseconds of the world, `wall_ms` on the wall clock.
+    `failures`: broken invariants, and last of all ENDLESS or EXCEPTION in the place of one."""
 
     seed: int
-    failures: tuple[Failure, ...]
+    failures: tuple[Broken, ...]
     events: int
     virtual_us: int
     wall_ms: int
     digest: str = ""
 
     @property
-    def ours(self) -> tuple[Failure, ...]:
+    def ours(self) -> tuple[Broken, ...]:
         """Failures that no hazard of Kafka's explains."""
         return tuple(failure for failure in self.failures if not failure.hazard)
 
 
-class Played(msgspec.Struct, frozen=True):
+class PlayedTrial(msgspec.Struct, frozen=True):
     """A trial with what was played (None: it could not be loaded) and all that happened."""
 
     trial: Trial
@@ -75,7 +64,7 @@ class Played(msgspec.Struct, frozen=True):
     events: list[Any]
 
 
-Keep = Callable[[Played], None]
+Keep = Callable[[PlayedTrial], None]
 
 
 def try_seed(
@@ -96,42 +85,38 @@ def try_world(
     """Play a world's scenario under a seed. `healed_at_us`: from when on it may end as soon as it
     has converged; of a world that was drawn, that is known."""
     began = time.monotonic()
-    sink, monitor = Sink(), Monitor(liveness=True)
-    sink.listen(monitor)
-    sink.listen(_bound)
-    failures: list[Failure] = []
+    session: Session | None = None
     scenario: Scenario | None = None
+    failed: tuple[Broken, ...] = ()
     try:
         with alarm(), rare_collections():
             scenario = loads(text, "random", f"random-{seed:#x}.yaml")
-            world = SimulatedWorld(scenario, seed, sink)
-            try:
-                _play(world, monitor, healed_us(text) if healed_at_us is None else healed_at_us)
-            finally:
-                world.close()
+            with Session(scenario, PlayOptions(seed=seed), liveness=True) as session:
+                session.listeners.sink.listen(_bound)
+                _play(session, healed_us(text) if healed_at_us is None else healed_at_us)
     except Exception as error:  # noqa: BLE001
-        failures.append(_failed(error))
-    else:
-        failures += [_broken(violation, sink.events) for violation in monitor.lacking()]
-    failures[:0] = [_broken(violation, sink.events) for violation in monitor.violations]
+        failed = (_failed(error),)
+    events = session.events if session else []
+    # Of a run that failed nobody knows what would have come about.
+    broken = session.listeners.broken(at_end=not failed) if session else ()
     trial = Trial(
         seed,
-        tuple(failures),
-        len(sink.events),
-        sink.events[-1].t if sink.events else 0,
+        (*broken, *failed),
+        len(events),
+        events[-1].t if events else 0,
         int((time.monotonic() - began) * 1000),
-        _digest(sink.events) if digest else "",
+        digest_of(events) if digest else "",
     )
     if keep is not None:
-        keep(Played(trial, scenario, sink.events))
+        keep(PlayedTrial(trial, scenario, events))
     return trial
 
 
-def _play(world: SimulatedWorld, monitor: Monitor, healed_at_us: int) -> None:
+def _play(session: Session, healed_at_us: int) -> None:
     """From boot until the healed cluster has converged, or the time is over."""
-    run = Run(world)
+    run, monitor = session.run, session.monitor
     run.bring_up()
-    end_us = world.scenario.duration_us
+    end_us = run.scenario.duration_us
     at_us = 0
     while at_us < end_us and not (at_us > healed_at_us and monitor.converged):
         at_us = min(at_us + SLICE_US, end_us)
@@ -161,27 +146,10 @@ def alarm(cpu_s: float = CPU_S_MAX) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def _failed(error: Exception) -> Failure:
+def _failed(error: Exception) -> Broken:
     """Where it was raised, and what it says."""
     inner: BaseException = getattr(error, "error", error)
     frames = traceback.extract_tb(inner.__traceback__)
     where = f"{frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else "?"
-    what = ENDLESS if isinstance(inner, Endless) else "an exception"
-    return Failure(what, f"{type(inner).__name__} at {where}: {error}")
-
-
-def _broken(violation: Violation, events: list[Any]) -> Failure:
-    return Failure(
-        violation.invariant,
-        violation.text,
-        recognise(violation, events),
-        str(violation.partition or ""),
-        violation.broker,
-    )
-
-
-def _digest(events: list[Any]) -> str:
-    found = hashlib.sha256()
-    for event in events:
-        found.update(msgspec.json.encode(event))
-    return found.hexdigest()
+    what = ENDLESS if isinstance(inner, Endless) else EXCEPTION
+    return Broken(what, f"{type(inner).__name__} at {where}: {error}")

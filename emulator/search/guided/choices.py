@@ -19,12 +19,11 @@ from emulator.conformance.export import export
 from emulator.conformance.player import Script, script_of
 from emulator.conformance.recording import Fact, Recording
 from emulator.kernel.rng import Choice, Stream, mix
-from emulator.runs.play import Run
+from emulator.runs.play import PlayOptions, World
+from emulator.runs.session import Session
 from emulator.scenario.version import Chosen
-from emulator.trace.sink import Sink
 from emulator.worlds import latency
 from emulator.worlds.gc_tuning import rare_collections
-from emulator.worlds.simulated import SimulatedWorld
 
 RERUNS = 20
 """So many reruns say how long a match's delays may be."""
@@ -132,18 +131,19 @@ class Noted(dict[Choice, int]):
         return super().get(key, default)
 
 
+def note_streams(world: World, choices: Mapping[Choice, int]) -> Noted:
+    """From now on: what a world draws while it is made is no search's choice."""
+    world.chance.choices = noted = Noted(choices)
+    return noted
+
+
 def replay(script: Script, run: ChosenRun) -> tuple[Recording, list[Choice]]:
     """The run that was chosen, and the streams that it drew from."""
-    sink = Sink()
-    world = SimulatedWorld(script.scenario, run.seed, sink, run.by_stream)
-    noted = Noted(run.by_stream)
-    world.chance.choices = noted
-    try:
-        with rare_collections():
-            Run(world).play()
-    finally:
-        world.close()
-    return export(sink.events, script.settings, "the choices"), list(noted.asked)
+    options = PlayOptions(seed=run.seed, choices=run.by_stream)
+    with Session(script.scenario, options, hearing="nothing") as session, rare_collections():
+        noted = note_streams(session.world, run.by_stream)
+        session.run.play()
+    return export(session.events, script.settings, "the choices"), list(noted.asked)
 
 
 def with_other_latencies(run: ChosenRun, asked: list[Choice], nth: int) -> dict[Choice, int]:

@@ -18,14 +18,13 @@ from emulator.conformance.export import export
 from emulator.conformance.player import Script
 from emulator.conformance.recording import Recording
 from emulator.kernel.rng import Choice
-from emulator.runs.play import Run
-from emulator.search.guided.choices import Noted
+from emulator.runs.play import PlayOptions
+from emulator.runs.session import Session
+from emulator.search.guided.choices import note_streams
 from emulator.search.guided.partial import Contradiction, Partial, RealSide
 from emulator.search.guided.prefix import GRACE_MS
 from emulator.trace import events
 from emulator.trace.events import AnyEvent
-from emulator.trace.sink import Sink
-from emulator.worlds.simulated import SimulatedWorld
 
 _THIN_MS = 60
 """Of two moments so close to each other the later one sees what the earlier one would."""
@@ -121,8 +120,6 @@ class Walk:
         self.choices: dict[Choice, int] = {}
         self.taken = 0
         """How many legs were played."""
-        self._sink = Sink()
-        self._sink.listen(self._see)
         self._exported = 0
         self._needed: list[events.Stimulus] = []
         self._partial = Partial(real)
@@ -163,7 +160,7 @@ class Walk:
 
     def whole(self) -> Recording:
         """The run at its end."""
-        return export(self._sink.events, self.script.settings, f"seed {self.seed}")
+        return export(self._session.events, self.script.settings, f"seed {self.seed}")
 
     def _play(self, leg: Leg) -> None:
         if not leg.stretches[0]:
@@ -171,7 +168,7 @@ class Walk:
             return
         self._noted.update(self.choices)
         self._noted.asked.clear()
-        lane = self._world.kernel.world.lane("judge")
+        lane = self._session.kernel.world.lane("judge")
         for ms in leg.moments[:-1]:
             at_us = self._run.up_us + ms * 1000
             lane.call_at(at_us, lambda ms=ms: self._judge(ms))  # type: ignore[misc]
@@ -179,10 +176,11 @@ class Walk:
             self._run.next_stretch()
 
     def _boot(self, leg: Leg) -> None:
-        self._noted = Noted(self.choices)
-        self._world = SimulatedWorld(self.script.scenario, self.seed, self._sink, self.choices)
-        self._world.chance.choices = self._noted
-        self._run = Run(self._world)
+        options = PlayOptions(seed=self.seed, choices=self.choices)
+        self._session = Session(self.script.scenario, options, hearing="nothing")
+        self._session.listeners.sink.listen(self._see)
+        self._noted = note_streams(self._session.world, self.choices)
+        self._run = self._session.run
         self._run.bring_up()
         self._run.run_to(leg.moments[-1] * 1000)
 
@@ -199,8 +197,8 @@ class Walk:
     def _grow(self) -> None:
         """Show what has happened since. Each event is exported once; with it come again those
         stimuli that the export asks about, whose own facts do not matter."""
-        new = self._sink.events[self._exported :]
-        self._exported = len(self._sink.events)
+        new = self._session.events[self._exported :]
+        self._exported = len(self._session.events)
         self._partial.grow(export([*self._needed, *new], self.script.settings))
         stimuli = (event for event in new if isinstance(event, events.Stimulus))
         self._needed += (stimulus for stimulus in stimuli if stimulus.do in _ASKED_ABOUT)

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from emulator.runs.broken import Broken
 from emulator.scenario.document import read_text
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario, loads
@@ -45,14 +46,6 @@ class Strike(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     lasts: str = msgspec.field(default="", name="for")
 
 
-class Found(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The violation that a schedule leads to; `hazard`: what of Kafka's it is."""
-
-    invariant: str
-    text: str = ""
-    hazard: str = ""
-
-
 class Schedule(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
@@ -74,7 +67,7 @@ class Schedule(
     liveness: bool = False
     faults: tuple[Strike, ...] = ()
     choices: tuple[Choice, ...] = ()
-    violation: Found | None = None
+    violation: Broken | None = None
     events: int = 0
     trace: str = ""
     scenario: dict[str, Any]
@@ -83,6 +76,15 @@ class Schedule(
     def length(self) -> int:
         """What somebody has to read: faults and choices."""
         return len(self.faults) + len(self.choices)
+
+    def plain(self) -> dict[str, Any]:
+        """As a file has it: of the violation the invariant, the sentence and the hazard. Numbers of
+        events would not outlive the next change of the trace."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        if violation := plain.get("violation"):
+            keys = [key for key in ("invariant", "text", "hazard") if violation[key]]
+            plain["violation"] = {key: violation[key] for key in keys}
+        return plain
 
     def loaded(self) -> LoadedScenario:
         """The scenario, ready to be played. Raises UserError."""
@@ -115,7 +117,7 @@ def microseconds(schedule: Schedule, key: str) -> int:
 
 def written(schedule: Schedule) -> str:
     """The file's text."""
-    plain: dict[str, Any] = msgspec.to_builtins(schedule)
+    plain = schedule.plain()
     scenario, entries = plain.pop("scenario"), {}
     for key in ("faults", "choices"):
         entries[key] = plain.pop(key, [])

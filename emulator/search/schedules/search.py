@@ -17,10 +17,11 @@ from typing import Literal
 import msgspec
 
 from emulator.kernel.rng import Stream, mix
+from emulator.runs.broken import Broken
 from emulator.runs.forks import in_child
 from emulator.search.schedules.schedule import Choice, Schedule, Strike
 from emulator.search.schedules.strategies import AsItComes, AsWritten, AtRandom, ByPriority
-from emulator.search.schedules.warm_cluster import FOREVER_US, Broken, Played, Stage
+from emulator.search.schedules.warm_cluster import FOREVER_US, Played, Stage
 from emulator.search.schedules.warm_pool import Stages
 
 How = Literal["random", "pct", "exhaustive"]
@@ -205,7 +206,7 @@ def as_schedule(stage: Stage, played: Played) -> Schedule:
 def broken_of(schedule: Schedule, played: Played) -> Broken | None:
     """What a schedule is about among all that broke: what it says, else the first."""
     wanted = schedule.violation and schedule.violation.invariant
-    same = (one for one in played.broken if one.found.invariant == wanted)
+    same = (one for one in played.broken if one.invariant == wanted)
     return next(same, played.broken[0] if played.broken else None)
 
 
@@ -217,7 +218,7 @@ def with_outcome(schedule: Schedule, played: Played) -> Schedule:
         choices=played.choices,
         faults=played.faults,
         steps=min(schedule.steps, played.needed),
-        violation=None if broken is None else broken.found,
+        violation=broken and Broken(broken.invariant, broken.text, broken.hazard),
         events=played.events,
         trace=played.trace,
     )

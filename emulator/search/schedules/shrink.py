@@ -47,10 +47,11 @@ class Shrinking:
         broken = broken_of(schedule, played)
         if broken is None:
             raise UserError("the schedule does not fail: there is nothing to make smaller")
-        self._invariant = broken.found.invariant
+        self._invariant = broken.invariant
         self.schedule = with_outcome(schedule, played)
-        if broken.at_us >= 0:
-            self._end_at(broken.at_us + MARGIN_US)
+        broken_us = played.broken_us[played.broken.index(broken)]
+        if broken_us >= 0:
+            self._end_at(broken_us + MARGIN_US)
 
     def _end_at(self, ends_us: int) -> None:
         if ends_us < self._stage.ends_us:
@@ -114,7 +115,7 @@ class Shrinking:
         return True
 
     def _is_it(self, played: Played) -> bool:
-        return any(one.found.invariant == self._invariant for one in played.broken)
+        return any(one.invariant == self._invariant for one in played.broken)
 
     def _tell(self) -> None:
         self.attempts += 1

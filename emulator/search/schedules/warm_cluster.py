@@ -8,7 +8,6 @@ schedule is played.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,47 +15,39 @@ from functools import partial
 import msgspec
 
 from emulator.invariants.base import Monitor, Violation
-from emulator.invariants.known.base import recognise
 from emulator.kernel.choices import ChoosingKernel
 from emulator.kernel.scheduler import Runnable
-from emulator.runs.play import Run
+from emulator.runs.broken import Broken
+from emulator.runs.play import PlayOptions
+from emulator.runs.session import Session
 from emulator.scenario.errors import UserError
 from emulator.scenario.typed import cluster_of, read_typed
 from emulator.scenario.units import BadDuration, duration_us
 from emulator.search.schedules.coverage_goals import seen_in
 from emulator.search.schedules.fingerprint import state_of
 from emulator.search.schedules.labels import words_of
-from emulator.search.schedules.schedule import Choice, Found, Schedule, Strike, microseconds
+from emulator.search.schedules.schedule import Choice, Schedule, Strike, microseconds
 from emulator.search.schedules.strategies import AsItComes, AsWritten
+from emulator.trace.difference import digest_of
 from emulator.trace.events import AnyEvent
-from emulator.trace.sink import Sink
 from emulator.worlds.gc_tuning import rare_collections
 from emulator.worlds.simulated import SimulatedWorld
 
 FOREVER_US = 1 << 50
 
 
-class Broken(msgspec.Struct, frozen=True):
-    """An invariant that did not hold: between which events, and when the later one was, since the
-    cluster is up; -1: it lacks at the end."""
-
-    found: Found
-    facts: tuple[int, int]
-    at_us: int
-    partition: str = ""
-    broker: int = 0
-
-
 class Played(msgspec.Struct, frozen=True):
     """What came of a schedule. `offered`: how many options each step had; `needed`: so many steps
-    had to be chosen; where they were asked for, `states` before each step, and `options`: those
-    that it had, in words."""
+    had to be chosen. `broken_us`: when each invariant broke, since the cluster was up (-1: it was
+    lacking at the end). Where they were asked for, `states` before each step and `options`: the
+    labels of those that it had."""
 
     choices: tuple[Choice, ...]
     faults: tuple[Strike, ...]
     offered: tuple[int, ...]
     needed: int
     broken: tuple[Broken, ...]
+    broken_us: tuple[int, ...]
     seen: frozenset[str]
     events: int
     virtual_us: int
@@ -81,17 +72,18 @@ class Stage:
         self.begins_us = microseconds(schedule, "begins")
         ends = microseconds(schedule, "ends") if schedule.ends else self.scenario.duration_us
         self.ends_us = max(self.begins_us, ends)
-        self.sink, self.monitor = Sink(), Monitor(liveness=schedule.liveness)
-        self.sink.listen(self.monitor)
+        options = PlayOptions(seed=schedule.seed, kernel=ChoosingKernel)
+        self.session = Session(self.scenario, options, liveness=schedule.liveness)
         if on_violation is not None:
-            self.sink.listen(_Watch(self.monitor, on_violation))
-        self.world = SimulatedWorld(self.scenario, schedule.seed, self.sink, kernel=ChoosingKernel)
-        self.kernel = self.world.kernel
-        assert isinstance(self.kernel, ChoosingKernel)
+            watch = _Watch(self.session.monitor, on_violation)
+            self.session.listeners.sink.listen(watch)
+        assert isinstance(self.session.world, SimulatedWorld)
+        assert isinstance(self.session.kernel, ChoosingKernel)
+        self.world, self.kernel = self.session.world, self.session.kernel
         self.kernel.window_us = microseconds(schedule, "window")
-        self._run = Run(self.world)
+        self._run = self.session.run
         self._warm()
-        self.warm_events = len(self.sink.events)
+        self.warm_events = len(self.events)
 
     def _warm(self) -> None:
         began_s = time.process_time()
@@ -103,7 +95,7 @@ class Stage:
     @property
     def events(self) -> list[AnyEvent]:
         """All that happened."""
-        return self.sink.events
+        return self.session.events
 
     @property
     def up_us(self) -> int:
@@ -112,7 +104,7 @@ class Stage:
 
     def close(self) -> None:
         """Take the world down."""
-        self.world.close()
+        self.session.close()
 
     # -- the schedule ------------------------------------------------------------------------------
 
@@ -133,7 +125,6 @@ class Stage:
         """From here to the end, or for so long after the last step. With `states`, each step's
         state and options are noted."""
         kernel, seen, found = self.kernel, list[str](), list[tuple[str, ...]]()
-        assert isinstance(kernel, ChoosingKernel)
         strategy.do = self._strike
 
         def note(options: Sequence[Runnable]) -> None:
@@ -152,7 +143,6 @@ class Stage:
     def _go_on(self, until_us: int) -> None:
         """The scenario's own steps at their times."""
         run, kernel = self._run, self.kernel
-        assert isinstance(kernel, ChoosingKernel)
         while not run.over and run.scenario.steps[run.stretch].at_us <= until_us:
             run.run_to(run.scenario.steps[run.stretch].at_us)
             if kernel.halts and kernel.strategy is None:
@@ -180,14 +170,17 @@ class Stage:
         *,
         digest: bool,
     ) -> Played:
-        seen = self.monitor.violations
-        lacking = self.monitor.lacking() if self.schedule.liveness else []
+        broken = self.session.listeners.broken(at_end=True)
+        lacking = len(self.session.monitor.lacking())
+        seen = len(broken) - lacking
+        broken_us = [self.events[max(one.facts)].t - self.up_us for one in broken[:seen]]
         return Played(
             tuple(strategy.choices),
             tuple(strategy.struck),
             tuple(strategy.offered),
             strategy.needed,
-            (*(self._broken(v) for v in seen), *(self._broken(v, ends=True) for v in lacking)),
+            broken,
+            (*broken_us, *(-1 for _ in range(lacking))),
             seen_in(self.events[self.warm_events :]),
             len(self.events),
             self.kernel.now - self.up_us,
@@ -195,13 +188,6 @@ class Stage:
             options,
             digest_of(self.events) if digest else "",
         )
-
-    def _broken(self, violation: Violation, *, ends: bool = False) -> Broken:
-        at_us = -1 if ends else self.events[max(violation.facts)].t - self.up_us
-        hazard = recognise(violation, self.events)
-        found = Found(violation.invariant, violation.text, hazard)
-        where = str(violation.partition or "")
-        return Broken(found, violation.facts, at_us, where, violation.broker)
 
 
 class _Watch:
@@ -215,14 +201,6 @@ class _Watch:
         if number > self._known:
             self._known = number
             self._on_violation(self._monitor.violations[-1])
-
-
-def digest_of(events: list[AnyEvent]) -> str:
-    """Of every event, to the last field."""
-    found = hashlib.sha256()
-    for event in events:
-        found.update(msgspec.json.encode(event))
-    return found.hexdigest()
 
 
 def read_strike(text: str, schedule: Schedule) -> Strike:

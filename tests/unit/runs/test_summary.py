@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from emulator.cli.parts.run_progress import describe
+from emulator.runs.broken import Broken
 from emulator.runs.summary import (
     Progress,
-    Run,
+    RunFacts,
     Spread,
     Summary,
-    Violated,
     as_json,
     kafka_metrics,
     spread,
@@ -20,7 +20,7 @@ from emulator.runs.summary import (
 from emulator.scenario.expectations.base import Finding, parse
 from tests.unit.scenario.story import Story, observe
 
-RUN = Run(
+RUN = RunFacts(
     scenario="tried",
     seed=1,
     profile="2.6",
@@ -36,14 +36,14 @@ RUN = Run(
 )
 
 
-def summary(story: Story, *held: bool | None, run: Run = RUN) -> Summary:
+def summary(story: Story, *held: bool | None, run: RunFacts = RUN) -> Summary:
     findings = [(parse("notifications: 1"), Finding(one, "")) for one in held]
     return summarize(run, observe(story), findings)
 
 
-def late(*, interrupted: bool) -> Run:
+def late(*, interrupted: bool) -> RunFacts:
     changed = {"interrupted": interrupted, "kernel_was_late": not interrupted}
-    return Run(**{**{name: getattr(RUN, name) for name in RUN.__struct_fields__}, **changed})
+    return RunFacts(**{**{name: getattr(RUN, name) for name in RUN.__struct_fields__}, **changed})
 
 
 def test_the_middle_of_an_even_number_is_the_lower_one() -> None:
@@ -78,7 +78,7 @@ def test_a_run_that_was_broken_off_or_late_proves_nothing_either_way() -> None:
 def test_a_broken_invariant_counts_unless_a_hazard_explains_it(
     hazards: tuple[str, ...], verdict: str
 ) -> None:
-    broken = tuple(Violated("leader in isr", "", one, None, 1, (1, 2), ()) for one in hazards)
+    broken = tuple(Broken("leader in isr", "", one, None, 1, (1, 2), ()) for one in hazards)
     run = msgspec.structs.replace(RUN, violations=broken)
     assert summary(Story(), True, run=run).verdict == verdict
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from emulator.runs.broken import Broken
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import loads
 from emulator.scenario.version import Chosen
 from emulator.search.schedules.schedule import (
     Choice,
-    Found,
     Schedule,
     Strike,
     read_schedule,
@@ -33,7 +33,7 @@ run: 25s
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1)
 CHOICES = st.builds(Choice, st.integers(0, 99), st.integers(1, 9), st.integers(2, 10), WORDS)
 STRIKES = st.builds(Strike, st.integers(0, 99), st.just("pause 3"), st.sampled_from(["", "8s"]))
-FOUND = st.none() | st.builds(Found, WORDS, WORDS)
+FOUND = st.none() | st.builds(Broken, WORDS, WORDS)
 
 
 def bare(profile: str = "2.7") -> Schedule:
@@ -46,7 +46,7 @@ def bare(profile: str = "2.7") -> Schedule:
     suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None
 )
 def test_what_is_written_is_read_again(
-    tmp_path: Path, choices: list[Choice], strikes: list[Strike], found: Found | None
+    tmp_path: Path, choices: list[Choice], strikes: list[Strike], found: Broken | None
 ) -> None:
     schedule = bare()
     schedule = type(schedule)(
