@@ -11,7 +11,7 @@ from emulator.forensics.diagnoses.base import Diagnosed, diagnose, diagnoses
 from emulator.forensics.diagnoses.kafka_1367 import PATIENCE_US
 from emulator.forensics.diagnoses.kafka_6082 import SURE_AFTER_US
 from emulator.hazards.entry import catalogue, find
-from emulator.hazards.reproduce import play_in_memory
+from emulator.hazards.reproduce import play_side_in_memory
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 
@@ -25,7 +25,7 @@ def played(name: str, *, cured: bool) -> tuple[AnyEvent, ...]:
     scenario = entry.scenario(cured=cured)
     duration_us = max(LONG_US if name == "KAFKA-1367" else 0, scenario.duration_us)
     scenario = msgspec.structs.replace(scenario, duration_us=duration_us)
-    return tuple(play_in_memory(entry, cured=cured, scenario=scenario).events)
+    return tuple(play_side_in_memory(entry, cured=cured, scenario=scenario).events)
 
 
 def the_case(events: tuple[AnyEvent, ...]) -> Diagnosed:
