@@ -9,6 +9,7 @@ time or Kafka.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Awaitable, Generator
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -16,6 +17,18 @@ import msgspec
 from emulator.kernel.scheduler import SUSPEND, Kernel, Task
 
 T = TypeVar("T")
+
+
+class _Done:
+    """Awaited by the exits of `async with`: done at once, without a step of the scheduler."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[None, None, None]:
+        return iter(())  # type: ignore[return-value]  # no step, and no frame of Python's
+
+
+_DONE = _Done()
 
 
 class Queue(Generic[T]):
@@ -74,11 +87,14 @@ class RwLock:
         "_writer",
         "_writes",
         "name",
+        "read",
         "readable",
+        "write",
     )
 
     def __init__(self, kernel: Kernel, name: str = "lock") -> None:
         self._kernel, self.name = kernel, name
+        self.read, self.write = ReadSection(self), WriteSection(self)
         self._writer: Task | None = None
         self._writes = 0
         self._readers: dict[Task, int] = {}
@@ -183,8 +199,40 @@ class RwLock:
         self.readable = self._writer is None and not (self._queue and self._queue[0][1])
 
 
+class ReadSection:
+    """`async with lock.read:`."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self, lock: RwLock) -> None:
+        self._lock = lock
+
+    def __aenter__(self) -> Awaitable[None]:
+        return self._lock.acquire_read()
+
+    def __aexit__(self, *_: object) -> Awaitable[None]:
+        self._lock.release_read()
+        return _DONE
+
+
+class WriteSection:
+    """`async with lock.write:`."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self, lock: RwLock) -> None:
+        self._lock = lock
+
+    def __aenter__(self) -> Awaitable[None]:
+        return self._lock.acquire_write()
+
+    def __aexit__(self, *_: object) -> Awaitable[None]:
+        self._lock.release_write()
+        return _DONE
+
+
 class Monitor:
-    """`synchronized`: exclusive and re-entrant."""
+    """`synchronized`: exclusive and re-entrant; `async with monitor:`."""
 
     __slots__ = ("_depth", "_kernel", "_owner", "_queue", "name")
 
@@ -220,6 +268,13 @@ class Monitor:
         if self._owner is not None:
             self._depth = 1
             self._kernel.make_ready(self._owner)
+
+    def __aenter__(self) -> Awaitable[None]:
+        return self.enter()
+
+    def __aexit__(self, *_: object) -> Awaitable[None]:
+        self.leave()
+        return _DONE
 
 
 class Semaphore:

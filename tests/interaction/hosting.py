@@ -141,7 +141,8 @@ class Hosting(Playbook):
         """Put a follower where it is, as the leader knows it."""
         hosted = self.hosted(partition)
         assert hosted.log is not None
-        replica, now_ms = hosted.follower(broker), self.kernel.now_ms()
+        hosted.wake()
+        replica, now_ms = hosted.remotes[broker], self.kernel.now_ms()
         replica.log_end_offset, replica.log_start_offset = leo, 0
         replica.last_fetch_leader_log_end_offset = hosted.log.log_end_offset
         replica.last_fetch_time_ms = now_ms - caught_up_ms_ago

@@ -135,7 +135,7 @@ def test_a_refused_session_begins_anew_and_its_answer_is_ignored() -> None:
 
 def test_an_answer_is_used_only_if_the_partition_is_still_where_it_was_asked_for() -> None:
     with following() as play:
-        play.fetchers.threads[2, 0].moved_to(ORDERS_0, 7)
+        play.fetchers.threads[2, 0].partitions.set_fetch_offset(ORDERS_0, 7)
         play >> answered(fetched(ORDERS_0, 0)) << "to 2: Fetch orders-0@7"
         assert log_of(play) == (0, 0)
 

@@ -211,12 +211,12 @@ def test_a_pass_looks_at_one_partition_after_the_other() -> None:
         )
 
 
-def test_a_partition_that_was_found_in_step_is_looked_at_again_when_it_has_moved() -> None:
+def test_a_partition_that_was_caught_up_is_looked_at_again_when_it_has_moved() -> None:
     with leading() as play:
         play >> shrink_pass() << "isr-expiration: done"
-        assert play.hosted().in_step
+        assert play.hosted().idle_fetches.is_caught_up
         play >> produce(acks=1) << "produce: NONE at 10"
-        assert not play.hosted().in_step
+        assert not play.hosted().idle_fetches.is_caught_up
         play >> after_ms(30_001) >> shrink_pass()
         play << "set orders-0 at v5: leader 1, epoch 4, isr 1, controller 7"
 
@@ -225,7 +225,7 @@ def test_a_partition_whose_follower_went_back_is_looked_at_again() -> None:
     with leading() as play:
         play >> shrink_pass() << "isr-expiration: done"
         play >> fetch(2, 9, max_wait_ms=0) << "fetch-2: 9..10, hw 10"
-        assert not play.hosted().in_step
+        assert not play.hosted().idle_fetches.is_caught_up
 
 
 # -- what ZooKeeper answers ------------------------------------------------------------------------

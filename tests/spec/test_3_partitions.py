@@ -69,7 +69,8 @@ def test_3_2_an_idle_partitions_follower_stays_caught_up_by_its_empty_fetches() 
         cluster.topic("orders", (1, 2, 3)).run_ms(5 * LAG_MS)
         now_ms = cluster.kernel.now_ms()
         for follower in (2, 3):
-            replica = cluster.hosted(1).follower(follower)
+            cluster.hosted(1).wake()
+            replica = cluster.hosted(1).remotes[follower]
             assert now_ms - replica.last_caught_up_time_ms < 700
 
 

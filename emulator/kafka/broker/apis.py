@@ -174,7 +174,7 @@ class KafkaApis:
             if request.replica_id >= 0:
                 self._replicas.reads.record_sent(response.partitions)
                 if without_records:
-                    self._replicas.reads.let_rest(request.replica_id, without_records)
+                    self._replicas.reads.idle(request.replica_id, without_records)
             connection.respond(response)
 
         if request.replica_id >= 0:

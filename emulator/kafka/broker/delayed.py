@@ -94,38 +94,40 @@ class DelayedFetch(DelayedOperation):
         self._min_bytes, self._max_bytes = request.min_bytes, max_bytes
         self._follower, self._context, self._reads = request.replica_id, context, reads
         self._find, self._respond = find, respond
-        self._nothing: set[TopicPartition] = set()
+        self._at_end: set[TopicPartition] = set()
+        """Had nothing to read, and were not touched since."""
 
     def touched(self, key: Hashable) -> None:
-        self._nothing.discard(key)
+        self._at_end.discard(key)
 
     async def try_complete(self) -> bool:
         accumulated, committed_only = 0, self._follower < 0
-        for wanted in self._context.in_turn(self._nothing):
-            hosted = self._find(wanted.partition)
+        for fetch in self._context.in_turn(self._at_end):
+            hosted = self._find(fetch.partition)
             if hosted is None:
                 return await self.force_complete()
             if not hosted.lock.readable:
                 await hosted.lock.pass_read()
-            log = hosted.leader_log_or_error(wanted.current_leader_epoch)
+            log = hosted.leader_log_or_error(fetch.current_leader_epoch)
             if isinstance(log, Errors):
                 return await self.force_complete()
             end = log.high_watermark if committed_only else log.log_end_offset
-            if end < wanted.fetch_offset:
+            if end < fetch.fetch_offset:
                 return await self.force_complete()
-            if self._reads.must_tell_hw(hosted, self._follower):
+            if self._reads.must_send_hw(hosted, self._follower):
                 return await self.force_complete()
-            if end == wanted.fetch_offset:
-                self._nothing.add(wanted.partition)
+            if end == fetch.fetch_offset:
+                self._at_end.add(fetch.partition)
             elif not self._reads.should_throttle(hosted, self._follower):
-                limit = min(wanted.max_bytes, self._min_bytes - accumulated)
-                accumulated += log.bytes_from(wanted.fetch_offset, limit)
+                limit = min(fetch.max_bytes, self._min_bytes - accumulated)
+                accumulated += log.bytes_from(fetch.fetch_offset, limit)
                 if accumulated >= self._min_bytes:
                     return await self.force_complete()
         return False
 
     async def on_complete(self) -> None:
+        """Read again; the follower's state is not updated: it was when the fetch arrived."""
         if self._context.session is not None:
-            self._context.session.nobody_is_parked()
-        found = await self._reads.read(self._follower, self._context, self._max_bytes)
-        self._respond(tuple(found.answers))
+            self._context.session.fetch_completed()
+        reads = await self._reads.read(self._follower, self._context, self._max_bytes)
+        self._respond(tuple(reads.answers))

@@ -2,9 +2,9 @@
 name what changed.
 
 `FetchSession` is the leader's end, `FetchSessionHandler` the fetcher's. Both keep partitions in
-order; what was answered moves to the end, so that a response limit starves nobody. A partition of
-which a fetch would tell nothing but its time *rests*: Kafka reads it with every fetch, here the
-session remembers the time for all that rest, and who changes the partition wakes it first.
+order; what was answered moves to the end, so that a response limit starves nobody. Partitions of
+which a fetch would change nothing but the time can be *idle* (`idle_fetches` decides): they are not
+read, and the session keeps the time of its last fetch for all of them.
 Sources: server/FetchSession.scala@2.6.3, clients/…/FetchSessionHandler.java@2.6.3.
 """
 
@@ -37,15 +37,14 @@ def next_epoch(epoch: int) -> int:
 
 class CachedPartition:
     """What the leader remembers of one partition: the request's parameters, what it last answered,
-    its place in the order, and while it rests the follower of whom it is the session that knows the
-    time."""
+    its place in the order; and, while it is idle, the follower that is owed the session's time."""
 
     __slots__ = (
         "high_watermark",
+        "idle_replica",
         "log_start_offset",
         "partition",
         "place",
-        "replica",
         "request",
         "session",
     )
@@ -55,7 +54,7 @@ class CachedPartition:
         self.partition = request.partition
         self.high_watermark = self.log_start_offset = -1
         self.place = session.next_place()
-        self.replica: Replica | None = None
+        self.idle_replica: Replica | None = None
 
     def must_respond(self, answer: FetchedPartition) -> bool:
         """Whether there is something to say: records, an error, or an offset that moved."""
@@ -69,8 +68,8 @@ class CachedPartition:
             return True
         return changed or bool(answer.batches)
 
-    def tells_nothing(self, log: OffsetLog, replica: Replica) -> bool:
-        """Whether the same fetch would find nothing, and leave the follower as it is known."""
+    def is_noop(self, log: OffsetLog, replica: Replica) -> bool:
+        """The same fetch again would read nothing, and leave the follower as it is known."""
         request, end = self.request, log.log_end_offset
         return (
             request.fetch_offset == replica.log_end_offset == end
@@ -79,18 +78,6 @@ class CachedPartition:
             and self.high_watermark == log.high_watermark
             and self.log_start_offset == log.log_start_offset
         )
-
-    def rest(self, replica: Replica) -> None:
-        """Until it is woken, its follower fetched and was caught up when the session's did."""
-        self.replica = replica
-        self.session.put_to_rest(self)
-
-    def wake(self) -> None:
-        """Its partition is about to change."""
-        if self.replica is not None:
-            self.replica.caught_up_until(self.session.fetched_ms)
-            self.replica = None
-            self.session.wake(self)
 
 
 class FetchSession:
@@ -102,16 +89,17 @@ class FetchSession:
         self.session_id, self.replica_id = session_id, replica_id
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.fetched_ms = 0
-        self.on_wake: Callable[[TopicPartition], None] = _nobody_is_parked
+        self.on_wake: Callable[[TopicPartition], None] = _no_parked_fetch
         self._last_place = 0
         self._in_order: list[CachedPartition] | None = None
         self.partitions = {p.partition: CachedPartition(self, p) for p in partitions}
         self.awake = dict(self.partitions)
+        """Those that are not idle: what a fetch reads."""
         self.incremental = IncrementalFetch(self)
 
-    def nobody_is_parked(self) -> None:
-        """The session's fetch is about to be answered."""
-        self.on_wake = _nobody_is_parked
+    def fetch_completed(self) -> None:
+        """The parked fetch is about to be answered."""
+        self.on_wake = _no_parked_fetch
 
     def next_place(self) -> int:
         self._last_place += 1
@@ -119,14 +107,15 @@ class FetchSession:
 
     def update(self, request: FetchRequest) -> None:
         """Take what the request adds, alters and forgets."""
-        for wanted in request.partitions:
-            cached = self.partitions.get(wanted.partition)
+        for fetch in request.partitions:
+            cached = self.partitions.get(fetch.partition)
             if cached is None:
-                cached = CachedPartition(self, wanted)
-                self.partitions[wanted.partition] = self.awake[wanted.partition] = cached
+                cached = CachedPartition(self, fetch)
+                self.partitions[fetch.partition] = self.awake[fetch.partition] = cached
             else:
-                cached.wake()
-                cached.request = wanted
+                # It is owed the time of the fetches before: the request may ask for something else.
+                self.wake(cached)
+                cached.request = fetch
         for partition in request.forgotten:
             self.partitions.pop(partition, None)
             self.awake.pop(partition, None)
@@ -135,7 +124,7 @@ class FetchSession:
         self.epoch = next_epoch(self.epoch)
 
     def in_turn(self, but: Container[TopicPartition] = ()) -> Iterator[FetchPartition]:
-        """What is awake, in order, but for these. Who reads may have to wait for a partition's
+        """What is not idle, in order, but for these. The reader may have to wait for a partition's
         lock: what is woken meanwhile has its turn too, if that is still to come."""
         place = 0
         while True:
@@ -158,7 +147,7 @@ class FetchSession:
         self, answers: Iterable[FetchedPartition]
     ) -> tuple[tuple[FetchedPartition, ...], list[CachedPartition]]:
         """What the answer has to name, which moves to the end; and what brings no records, so that
-        the next fetch may have nothing to tell of it."""
+        the next fetch of it may be a no-op."""
         named: list[FetchedPartition] = []
         without_records: list[CachedPartition] = []
         for answer in answers:
@@ -173,21 +162,30 @@ class FetchSession:
                 without_records.append(cached)
         return tuple(named), without_records
 
-    def put_to_rest(self, cached: CachedPartition) -> None:
+    def idle(self, cached: CachedPartition, replica: Replica) -> None:
+        """Until it wakes, its follower fetched and was caught up whenever the session fetched."""
+        cached.idle_replica = replica
         self.awake.pop(cached.partition, None)
         self._in_order = None
 
     def wake(self, cached: CachedPartition) -> None:
+        """Read it again; its follower gets the time of the session's last fetch."""
+        replica = cached.idle_replica
+        if replica is None:
+            return
+        cached.idle_replica = None
+        replica.caught_up_until(self.fetched_ms)
         if self.partitions.get(cached.partition) is cached:
             self.awake[cached.partition] = cached
             self._in_order = None
+            # A parked fetch of this session has not been watching an idle partition.
             self.on_wake(cached.partition)
 
 
 _PLACE = attrgetter("place")
 
 
-def _nobody_is_parked(partition: TopicPartition) -> None:
+def _no_parked_fetch(partition: TopicPartition) -> None:
     """No fetch of the session waits."""
 
 
@@ -212,12 +210,12 @@ class FullFetch:
     SessionlessFetchContext)."""
 
     def __init__(
-        self, wanted: tuple[FetchPartition, ...], session: FetchSession | None = None
+        self, fetches: tuple[FetchPartition, ...], session: FetchSession | None = None
     ) -> None:
-        self._wanted, self.session = wanted, session
+        self._fetches, self.session = fetches, session
 
     def in_turn(self, but: Container[TopicPartition] = ()) -> Iterator[FetchPartition]:
-        return (wanted for wanted in self._wanted if wanted.partition not in but)
+        return (fetch for fetch in self._fetches if fetch.partition not in but)
 
     def respond(
         self, answers: tuple[FetchedPartition, ...]
@@ -260,7 +258,9 @@ class FetchSessions:
             self._sessions.pop(request.session_id, None)
             session = None
             if request.session_epoch == INITIAL_EPOCH and len(self._sessions) < self._slots:
-                session = self._open(request)
+                self._last_id += 1
+                session = FetchSession(self._last_id, request.replica_id, request.partitions)
+                self._sessions[self._last_id] = session
             return FullFetch(request.partitions, session)
         session = self._sessions.get(request.session_id)
         if session is None:
@@ -271,12 +271,6 @@ class FetchSessions:
         if not session.partitions:
             del self._sessions[session.session_id]
         return session.incremental
-
-    def _open(self, request: FetchRequest) -> FetchSession:
-        self._last_id += 1
-        session = FetchSession(self._last_id, request.replica_id, request.partitions)
-        self._sessions[self._last_id] = session
-        return session
 
 
 class FetchSessionHandler:
@@ -294,26 +288,26 @@ class FetchSessionHandler:
         """Whether the next request has to name every partition."""
         return self.epoch == INITIAL_EPOCH
 
-    def asked(self, partition: TopicPartition) -> FetchPartition | None:
-        """What the last request wanted of a partition, named or not."""
+    def fetch_of(self, partition: TopicPartition) -> FetchPartition | None:
+        """What the last request fetched of a partition, named or not."""
         return self._partitions.get(partition)
 
     def build(
-        self, wanted: dict[TopicPartition, FetchPartition]
+        self, fetches: dict[TopicPartition, FetchPartition]
     ) -> tuple[tuple[FetchPartition, ...], tuple[TopicPartition, ...]]:
         """(partitions to name, partitions to forget) of the next request; added ones before altered
         ones."""
         if self.is_full:
             self._partitions, self._places = {}, {}
-            self._remember(wanted.values())
-            return tuple(wanted.values()), ()
-        forgotten = tuple(p for p in self._partitions if p not in wanted)
+            self._remember(fetches.values())
+            return tuple(fetches.values()), ()
+        forgotten = tuple(p for p in self._partitions if p not in fetches)
         altered = []
         for partition, old in self._partitions.items():
-            new = wanted.get(partition)
+            new = fetches.get(partition)
             if new is not None and new != old:
                 altered.append(new)
-        added = [new for partition, new in wanted.items() if partition not in self._partitions]
+        added = [new for partition, new in fetches.items() if partition not in self._partitions]
         for partition in forgotten:
             del self._partitions[partition], self._places[partition]
         self._remember((*altered, *added))
@@ -347,6 +341,6 @@ class FetchSessionHandler:
         return True
 
     def reset(self) -> None:
-        """The connection broke, or the session is unknown there: begin anew."""
+        """The connection broke, or the session is unknown there: start over."""
         self.session_id, self.epoch = INVALID_SESSION_ID, INITIAL_EPOCH
         self._partitions, self._places = {}, {}

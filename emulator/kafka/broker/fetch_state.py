@@ -1,8 +1,9 @@
 """Where a follower is with each partition that it fetches, and which thread fetches it.
 
-Plain values that the threads of `fetcher` pass on and change; knows neither thread nor connection.
-Sources: server/AbstractFetcherManager.scala@2.6.3 getFetcherId, server/AbstractFetcherThread.scala
-PartitionFetchState, InitialFetchState; spec §5.1, §5.2.
+Plain values that the manager and its threads pass on and change; knows neither thread nor
+connection. Sources: server/AbstractFetcherManager.scala@2.6.3 getFetcherId,
+server/AbstractFetcherThread.scala PartitionFetchState, InitialFetchState,
+clients/…/internals/PartitionStates.java; spec §5.1, §5.2.
 """
 
 from __future__ import annotations
@@ -52,3 +53,38 @@ class PartitionFetchState:
     @property
     def is_replica_in_sync(self) -> bool:
         return self.lag is not None and self.lag <= 0
+
+
+class PartitionStates(dict[TopicPartition, PartitionFetchState]):
+    """Those of one thread, in the order of its requests. Kafka goes through all of them for every
+    request; this remembers which can differ from the last one, so that the others need no look."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changed: dict[TopicPartition, None] = {}
+        """Nothing but the offset of these has changed since the last request was built..."""
+        self.has_other_changes = True
+        """... unless partitions came, went, or are not ready to be fetched."""
+
+    def set_fetch_offset(self, partition: TopicPartition, offset: int) -> None:
+        """The next request asks for the records from there on."""
+        self[partition].fetch_offset = offset
+        self.changed[partition] = None
+
+    def update_and_move_to_end(self, partition: TopicPartition, state: PartitionFetchState) -> None:
+        self.pop(partition, None)
+        self[partition] = state
+
+    def remove(self, partition: TopicPartition) -> None:
+        self.pop(partition, None)
+        self.has_other_changes = True
+
+    def group_by_topic(self) -> None:
+        """What a truncation round does to the order (PartitionStates.set): the partitions of a
+        topic stand together, where the first of them was."""
+        topics: dict[str, list[tuple[TopicPartition, PartitionFetchState]]] = {}
+        for partition, state in self.items():
+            topics.setdefault(partition.topic, []).append((partition, state))
+        self.clear()
+        for group in topics.values():
+            self.update(group)

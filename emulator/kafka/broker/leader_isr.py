@@ -9,12 +9,10 @@ maybeShrinkIsr, @2.7.2 sendAlterIsrRequest, handleAlterIsrResponse; spec §3.3, 
 from __future__ import annotations
 
 from functools import partial
-from typing import Protocol
 
 from emulator.kafka.broker.context import BrokerContext
 from emulator.kafka.broker.isr_state import (
     CommittedIsr,
-    IsrState,
     Outcome,
     PendingExpandIsr,
     PendingIsr,
@@ -30,89 +28,60 @@ from emulator.kafka.broker.isr_store import (
     IsrStore,
     ZkIsrStore,
 )
+from emulator.kafka.broker.partition_ports import LeaderPartition
 from emulator.kafka.broker.replica import Replica, Rules
 from emulator.kafka.model.errors import Errors, IllegalState, KafkaError
-from emulator.kafka.model.offset_log import OffsetLog
 from emulator.kafka.profiles.guards.alter_isr import (
     HW_AFTER_ALTER_ISR,
     KEEP_IN_FLIGHT,
     MEMBER_EPOCHS,
 )
 from emulator.kafka.profiles.guards.isr import ISR_CHECK_UNDER_READ_LOCK
-from emulator.kernel.sync import RwLock
 from emulator.trace import events
-from emulator.trace.values import Lagging, TopicPartition
+from emulator.trace.values import Lagging
 from zk.client.codec import LeaderAndIsr
 from zk.client.kafka_zk_client import Updated
-
-
-class Led(Protocol):
-    """The partition, as far as its ISR concerns it."""
-
-    partition: TopicPartition
-    lock: RwLock
-    remotes: dict[int, Replica]
-    zk_version: int
-    leader_epoch: int
-    leader_epoch_start_offset: int | None
-    controller_epoch: int
-    isr: tuple[int, ...]
-
-    @property
-    def isr_state(self) -> IsrState: ...
-
-    @isr_state.setter
-    def isr_state(self, state: IsrState) -> None: ...
-
-    @property
-    def leader_log(self) -> OffsetLog | None: ...
-
-    async def lock_for_writing(self) -> None: ...
-
-    def stir_for_time(self) -> None: ...
-
-    def maybe_increment_leader_hw(self, now_ms: int) -> bool: ...
-
-    async def complete_all_delayed(self) -> None: ...
 
 
 class LeaderIsr:
     """The changes of one partition's ISR."""
 
-    def __init__(self, context: BrokerContext, led: Led, store: IsrStore, rules: Rules) -> None:
-        self._context, self._led, self._store, self._rules = context, led, store, rules
-        self._looks_under_read_lock = ISR_CHECK_UNDER_READ_LOCK in context.guards
+    def __init__(
+        self, context: BrokerContext, hosted: LeaderPartition, store: IsrStore, rules: Rules
+    ) -> None:
+        self._context, self._hosted, self._store, self._rules = context, hosted, store, rules
+        self._checks_under_read_lock = ISR_CHECK_UNDER_READ_LOCK in context.guards
 
     # -- joining -----------------------------------------------------------------------------------
 
     async def maybe_expand(self, replica: Replica) -> None:
-        """Check under the read lock, again under the write lock, and change (KAFKA-7538); before
-        2.5 under the write lock at once."""
-        led = self._led
-        if led.isr_state.is_inflight:
+        """Add a follower that has caught up (maybeExpandIsr)."""
+        hosted = self._hosted
+        if hosted.isr_state.is_inflight:
             return
-        if self._looks_under_read_lock:
-            await led.lock.pass_read()
+        if self._checks_under_read_lock:
+            # KAFKA-7538, 2.5: nearly every fetch from outside the ISR ends here, without waiting
+            # for a leader that writes to ZooKeeper under the write lock.
+            await hosted.lock.pass_read()
             if not self._needs_expand(replica):
                 return
-        await led.lock_for_writing()
-        try:
+        async with hosted.writing():
+            # Between the two locks anything may have happened: the role, the ISR, the assignment.
             if self._needs_expand(replica):
-                await self._change(PendingExpandIsr(led.isr, replica.broker))
-        finally:
-            led.lock.release_write()
+                await self._change(PendingExpandIsr(hosted.isr, replica.broker))
 
     def _needs_expand(self, replica: Replica) -> bool:
-        led = self._led
-        log = led.leader_log
+        hosted = self._hosted
+        log = hosted.leader_log
         return (
             log is not None
-            and led.remotes.get(replica.broker) is replica
+            # A later LeaderAndIsr may have replaced the object while we waited.
+            and hosted.remotes.get(replica.broker) is replica
             and may_expand(
-                led.isr_state,
+                hosted.isr_state,
                 replica,
                 log.high_watermark,
-                led.leader_epoch_start_offset,
+                hosted.leader_epoch_start_offset,
                 self._rules,
             )
         )
@@ -120,206 +89,178 @@ class LeaderIsr:
     # -- leaving -----------------------------------------------------------------------------------
 
     async def maybe_shrink(self) -> None:
-        """Remove who is out of sync: check under the read lock, again under the write lock, and
-        change; the high watermark may go up, since the ISR may be down to one."""
-        led = self._led
-        if led.isr_state.is_inflight:
+        """Remove the members that are out of sync (maybeShrinkIsr)."""
+        hosted = self._hosted
+        if hosted.isr_state.is_inflight:
             return
-        if self._looks_under_read_lock:
-            await led.lock.pass_read()
+        if self._checks_under_read_lock:
+            await hosted.lock.pass_read()
             if not self._out_of_sync_replicas():
                 return
-        await led.lock_for_writing()
-        try:
-            hw_incremented = await self._shrink()
-        finally:
-            led.lock.release_write()
+        hw_incremented = False
+        async with hosted.writing():
+            # The time is read again too: who has fetched while we waited stays.
+            out_of_sync = self._out_of_sync_replicas()
+            if out_of_sync:
+                await self._change(PendingShrinkIsr(hosted.isr, out_of_sync))
+                # Who left may have been the one that held the high watermark back; and if the ISR
+                # is down to the leader, no fetch will raise it.
+                hw_incremented = hosted.maybe_increment_leader_hw(self._context.now_ms())
         if hw_incremented:
-            await led.complete_all_delayed()
-
-    async def _shrink(self) -> bool:
-        out_of_sync = self._out_of_sync_replicas()
-        if not out_of_sync:
-            return False
-        await self._change(PendingShrinkIsr(self._led.isr, out_of_sync))
-        return self._led.maybe_increment_leader_hw(self._context.now_ms())
+            await hosted.complete_all_delayed()
 
     def _out_of_sync_replicas(self) -> tuple[int, ...]:
-        led = self._led
-        log = led.leader_log
-        if log is None or led.isr_state.is_inflight:
+        hosted = self._hosted
+        log = hosted.leader_log
+        if log is None or hosted.isr_state.is_inflight:
             return ()
-        led.stir_for_time()
-        now_ms, max_lag_ms = self._context.now_ms(), self._context.config.replica_lag_time_max_ms
+        if not self._rules.stay_at_log_end:
+            # The time of the last fetch decides alone: idle fetches have to report theirs first.
+            hosted.wake()
         return out_of_sync_replicas(
-            led.isr_state,
+            hosted.isr_state,
             self._context.broker,
-            self._replica_or_error,
+            self._get_replica_or_error,
             log.log_end_offset,
-            now_ms,
-            max_lag_ms,
+            self._context.now_ms(),
+            self._context.config.replica_lag_time_max_ms,
             self._rules,
         )
 
-    def _replica_or_error(self, broker: int) -> Replica:
-        """A member of the ISR may be no replica any more, while a reassignment shrinks: the look at
-        the ISR fails then (getReplicaOrException; KAFKA-9672)."""
-        replica = self._led.remotes.get(broker)
+    def _get_replica_or_error(self, broker: int) -> Replica:
+        """A member of the ISR may be no replica any more, while a reassignment shrinks: the run of
+        isr-expiration fails then (getReplicaOrException; KAFKA-9672)."""
+        replica = self._hosted.remotes.get(broker)
         if replica is None:
-            raise KafkaError(Errors.REPLICA_NOT_AVAILABLE, f"{self._led.partition} at {broker}")
+            raise KafkaError(Errors.REPLICA_NOT_AVAILABLE, f"{self._hosted.partition} at {broker}")
         return replica
 
     # -- the change --------------------------------------------------------------------------------
 
     async def _change(self, proposed: PendingIsr) -> None:
         """The leader has decided; the write lock is held."""
-        self._emit_started(proposed)
-        if isinstance(self._store, ZkIsrStore):
-            await self._write(proposed, self._store)
-        else:
-            await self._propose(proposed, self._store)
-
-    def _emit_started(self, proposed: PendingIsr) -> None:
-        led, now_ms = self._led, self._context.now_ms()
-        log = led.leader_log
-        assert log is not None and led.lock.write_owner is self._context.kernel.current
-        leaving = proposed.out_of_sync if isinstance(proposed, PendingShrinkIsr) else ()
+        hosted, now_ms = self._hosted, self._context.now_ms()
+        log = hosted.leader_log
+        assert log is not None and hosted.lock.write_owner is self._context.kernel.current
+        out_of_sync = proposed.out_of_sync if isinstance(proposed, PendingShrinkIsr) else ()
         self._context.emit(
             events.IsrUpdateStarted,
-            led.partition,
+            hosted.partition,
             proposed.change,
             proposed.isr,
             proposed.proposed,
             log.high_watermark,
             log.log_end_offset,
-            led.leader_epoch,
-            led.zk_version,
-            tuple(self._lagging(b, now_ms) for b in leaving),
+            hosted.leader_epoch,
+            hosted.zk_version,
+            tuple(
+                Lagging(b, replica.log_end_offset, now_ms - replica.last_caught_up_time_ms)
+                for b, replica in ((b, hosted.remotes[b]) for b in out_of_sync)
+            ),
         )
-
-    def _lagging(self, broker: int, now_ms: int) -> Lagging:
-        replica = self._led.remotes[broker]
-        return Lagging(broker, replica.log_end_offset, now_ms - replica.last_caught_up_time_ms)
-
-    def _wanted(self, proposed: PendingIsr) -> LeaderAndIsr:
-        led = self._led
-        return LeaderAndIsr(
-            self._context.broker, led.leader_epoch, proposed.proposed, led.zk_version
+        if not isinstance(self._store, ZkIsrStore):
+            await self._propose(proposed, self._store)
+            return
+        # expandIsrWithZk, shrinkIsrWithZk: the write lock is held across the call to ZooKeeper, so
+        # that fetches and appends of this partition wait as long as ZooKeeper takes.
+        result = await self._store.update(
+            hosted.partition, self._leader_and_isr(proposed), hosted.controller_epoch
         )
-
-    async def _write(self, proposed: PendingIsr, store: ZkIsrStore) -> None:
-        """Write the ISR at the cached version; a rejected write leaves everything as it was
-        (expandIsrWithZk, shrinkIsrWithZk). The write lock is held across the call to ZooKeeper."""
-        led, state = self._led, self._wanted(proposed)
-        result = await store.update(led.partition, state, led.controller_epoch)
         if isinstance(result, Updated):
-            led.isr_state, led.zk_version = CommittedIsr(proposed.proposed), result.zk_version
+            hosted.isr_state, hosted.zk_version = CommittedIsr(proposed.proposed), result.zk_version
             self._emit_updated(proposed)
         else:
-            self._emit_rejected(proposed)
+            # The version is not read again: until the next LeaderAndIsr every change of this leader
+            # is rejected (KAFKA-2729).
+            self._context.emit(
+                events.IsrUpdateRejected, hosted.partition, proposed.change, hosted.zk_version
+            )
 
-    def _emit_updated(self, proposed: PendingIsr) -> None:
-        led = self._led
-        self._context.emit(
-            events.IsrUpdated,
-            led.partition,
-            proposed.change,
-            led.isr,
-            led.zk_version,
-            led.leader_epoch,
+    def _leader_and_isr(self, proposed: PendingIsr) -> LeaderAndIsr:
+        hosted = self._hosted
+        return LeaderAndIsr(
+            self._context.broker, hosted.leader_epoch, proposed.proposed, hosted.zk_version
         )
 
-    def _emit_rejected(self, proposed: PendingIsr) -> None:
-        led = self._led
-        self._context.emit(events.IsrUpdateRejected, led.partition, proposed.change, led.zk_version)
-
-    def _member_epochs(self, members: tuple[int, ...]) -> tuple[int, ...]:
-        """Those that the members' last fetches came with (KIP-903)."""
-        context = self._context
-        if MEMBER_EPOCHS not in context.guards:
-            return ()
-        known = {**context.follower_epochs, context.broker: context.broker_epoch}
-        return tuple(known.get(member, -1) for member in members)
+    def _emit_updated(self, proposed: PendingIsr) -> None:
+        hosted = self._hosted
+        self._context.emit(
+            events.IsrUpdated,
+            hosted.partition,
+            proposed.change,
+            hosted.isr,
+            hosted.zk_version,
+            hosted.leader_epoch,
+        )
 
     # -- the answer that comes later ---------------------------------------------------------------
 
     async def _propose(self, proposed: PendingIsr, manager: AlterIsrManager) -> None:
-        """Pending from now on (sendAlterIsrRequest): the call-back may come before `propagate`
-        returns."""
-        led = self._led
-        await self._context.kernel.checkpoint("propose_isr")
+        """Submit, and be pending from now on (sendAlterIsrRequest)."""
+        context, hosted = self._context, self._hosted
+        await context.kernel.checkpoint("propose_isr")
+        member_epochs: tuple[int, ...] = ()
+        if MEMBER_EPOCHS in context.guards:
+            # Those that the members' last fetches came with (KIP-903).
+            epochs = {**context.follower_epochs, context.broker: context.broker_epoch}
+            member_epochs = tuple(epochs.get(member, -1) for member in proposed.proposed)
         item = AlterIsrItem(
-            led.partition,
-            self._wanted(proposed),
-            partial(self._answered, proposed, manager),
-            led.controller_epoch,
-            self._member_epochs(proposed.proposed),
+            hosted.partition,
+            self._leader_and_isr(proposed),
+            partial(self._handle_alter_isr_response, proposed, manager),
+            hosted.controller_epoch,
+            member_epochs,
         )
         if not manager.enqueue(item):
-            self._refused(proposed)
-            return
-        led.isr_state = proposed
-        self._context.emit(
+            # The manager still has another item of this partition.
+            error = Errors.OPERATION_NOT_ATTEMPTED
+            if KEEP_IN_FLIGHT in context.guards:
+                hosted.isr_state = CommittedIsr(proposed.isr)
+                self._emit_failed(proposed, error, Outcome.ROLLED_BACK)
+                return
+            self._emit_failed(proposed, error, Outcome.STAYS_PENDING)
+            raise IllegalState(f"an AlterIsr of {hosted.partition} is enqueued already")
+        hosted.isr_state = proposed
+        context.emit(
             events.AlterIsrProposed,
-            led.partition,
+            hosted.partition,
             proposed.proposed,
-            led.leader_epoch,
-            led.zk_version,
+            hosted.leader_epoch,
+            hosted.zk_version,
             type(proposed).__name__,
         )
+        # Only now: ZkIsrManager calls back before it returns, and must find the state pending.
         await manager.propagate(item)
 
-    def _refused(self, proposed: PendingIsr) -> None:
-        """The manager still has another item of this partition: the state stays as it is, and the
-        thread fails; where items in flight are kept, nothing is pending any more."""
-        led, error = self._led, Errors.OPERATION_NOT_ATTEMPTED
-        if KEEP_IN_FLIGHT in self._context.guards:
-            led.isr_state = CommittedIsr(proposed.isr)
-            self._emit_failed(proposed, error, Outcome.ROLLED_BACK)
-            return
-        self._emit_failed(proposed, error, Outcome.STAYS_PENDING)
-        raise IllegalState(f"an AlterIsr of {led.partition} is enqueued already")
-
-    async def _answered(
+    async def _handle_alter_isr_response(
         self, proposed: PendingIsr, manager: AlterIsrManager, answer: Answer
     ) -> None:
-        """What became of a proposal (handleAlterIsrResponse)."""
-        led = self._led
-        await led.lock_for_writing()
-        try:
-            hw_incremented = await self._take(proposed, manager, answer)
-        finally:
-            led.lock.release_write()
+        hosted, guards = self._hosted, self._context.guards
+        hw_incremented = False
+        async with hosted.writing():
+            taken = take_answer(
+                hosted.isr_state, proposed, hosted.leader_epoch, hosted.zk_version, answer, guards
+            )
+            if taken.outcome is not Outcome.IGNORED:
+                hosted.isr_state, hosted.zk_version = taken.state, taken.zk_version
+            if taken.outcome is Outcome.COMMITTED:
+                self._emit_updated(proposed)
+                if HW_AFTER_ALTER_ISR in guards:
+                    hw_incremented = hosted.maybe_increment_leader_hw(self._context.now_ms())
+            else:
+                self._emit_failed(proposed, answer, taken.outcome)
+                if taken.outcome is Outcome.RESUBMITTED:
+                    await self._propose(proposed, manager)
         if hw_incremented:
-            await led.complete_all_delayed()
-
-    async def _take(self, proposed: PendingIsr, manager: AlterIsrManager, answer: Answer) -> bool:
-        """True when the high watermark moved."""
-        led, guards = self._led, self._context.guards
-        taken = take_answer(
-            led.isr_state, proposed, led.leader_epoch, led.zk_version, answer, guards
-        )
-        if taken.outcome is Outcome.IGNORED:
-            self._emit_failed(proposed, answer, taken.outcome)
-            return False
-        led.isr_state, led.zk_version = taken.state, taken.zk_version
-        if taken.outcome is Outcome.COMMITTED:
-            self._emit_updated(proposed)
-            if HW_AFTER_ALTER_ISR in guards:
-                return led.maybe_increment_leader_hw(self._context.now_ms())
-            return False
-        self._emit_failed(proposed, answer, taken.outcome)
-        if taken.outcome is Outcome.RESUBMITTED:
-            await self._propose(proposed, manager)
-        return False
+            await hosted.complete_all_delayed()
 
     def _emit_failed(self, proposed: PendingIsr, answer: Answer, outcome: Outcome) -> None:
         error = answer if isinstance(answer, Errors) else Errors.NONE
         self._context.emit(
             events.AlterIsrFailed,
-            self._led.partition,
+            self._hosted.partition,
             proposed.change,
             error.name,
             outcome.value,
-            self._led.zk_version,
+            self._hosted.zk_version,
         )

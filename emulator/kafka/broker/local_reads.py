@@ -1,7 +1,7 @@
 """Reads of one Fetch from the local logs, and what leaders learn of the follower that asks.
 
-Owns the order (all partitions are read first, then the follower's state is taken note of), the
-limit in bytes, and the leaders' throttle. Knows no purgatory and no answer that waits. Source:
+Owns the order (all partitions are read first, then the follower's state is recorded), the limit in
+bytes, and the leaders' throttle. Knows no purgatory and no answer that waits. Source:
 server/ReplicaManager.scala@2.6.3 readFromLocalLog, updateFollowerFetchState, shouldLeaderThrottle;
 spec §4.6.
 """
@@ -32,17 +32,17 @@ class Reads:
     """What the partitions of one fetch had, in its order: the leaders' LEOs are those before the
     read."""
 
-    wanted: list[FetchPartition] = field(default_factory=list)
+    fetches: list[FetchPartition] = field(default_factory=list)
     answers: list[FetchedPartition] = field(default_factory=list)
     leader_leos: list[int] = field(default_factory=list)
     readable: int = 0
-    """Bytes found."""
-    erred: bool = False
-    tells_hw: bool = False
-    """A high watermark that the follower has not been sent, and will not wait for."""
+    """Bytes that there are to read."""
+    has_error: bool = False
+    has_newer_hw: bool = False
+    """A high watermark that the follower has not been sent, and does not wait for (2.4, 2.5)."""
 
-    def add(self, want: FetchPartition, answer: FetchedPartition, leader_leo: int) -> None:
-        self.wanted.append(want)
+    def add(self, fetch: FetchPartition, answer: FetchedPartition, leader_leo: int) -> None:
+        self.fetches.append(fetch)
         self.answers.append(answer)
         self.leader_leos.append(leader_leo)
 
@@ -63,50 +63,51 @@ class LocalReads:
         self._answers_for_hw = HW_ANSWERS_NO_FETCH not in context.guards
 
     async def read(self, follower: int, context: FetchContext, max_bytes: int) -> Reads:
-        """Every partition that the fetch wants, in turn."""
+        """Every partition of the fetch, in turn."""
         reads, left, at_least_one = Reads(), max_bytes, True
-        for want in context.in_turn():
-            hosted = self._partitions.get(want.partition)
+        for fetch in context.in_turn():
+            hosted = self._partitions.get(fetch.partition)
             if hosted is not None:
                 if not hosted.lock.readable:
                     await hosted.lock.pass_read()
-                nothing = hosted.read_at_end(want)
-                if nothing is not None:
-                    reads.add(want, nothing, want.fetch_offset)
+                at_end = hosted.read_at_end(fetch)
+                if at_end is not None:
+                    reads.add(fetch, at_end, fetch.fetch_offset)
                     continue
-            answer, leader_leo, used = self._read(
-                hosted, follower, want, left, at_least_one=at_least_one
+            answer, leader_leo, used = self._read_partition(
+                hosted, follower, fetch, left, at_least_one=at_least_one
             )
-            reads.add(want, answer, leader_leo)
+            reads.add(fetch, answer, leader_leo)
             if used:
+                # KIP-74: only the first partition that has records may exceed the limits.
                 at_least_one, left = False, max(0, left - used)
                 reads.readable += used
-            reads.erred = reads.erred or answer.error is not Errors.NONE
+            reads.has_error = reads.has_error or answer.error is not Errors.NONE
         return reads
 
-    def _read(
+    def _read_partition(
         self,
         hosted: Partition | None,
         follower: int,
-        want: FetchPartition,
+        fetch: FetchPartition,
         left: int,
         *,
         at_least_one: bool,
     ) -> tuple[FetchedPartition, int, int]:
-        """(answer, leader's LEO before the read, bytes of the limit used)."""
+        """(answer, leader's LEO before the read, bytes of the limit used). In a read section."""
         if hosted is None:
-            error = self._error_of_unhosted(want.partition)
-            return FetchedPartition(want.partition, error, -1, -1, ()), -1, 0
-        limit = min(want.max_bytes, left)
+            error = self._error_of_unhosted(fetch.partition)
+            return FetchedPartition(fetch.partition, error, -1, -1, ()), -1, 0
+        limit = min(fetch.max_bytes, left)
         info = hosted.read_records(
-            want.fetch_offset,
-            want.current_leader_epoch,
+            fetch.fetch_offset,
+            fetch.current_leader_epoch,
             limit,
             at_least_one=at_least_one,
             committed_only=follower < 0,
         )
         if isinstance(info, Errors):
-            return FetchedPartition(want.partition, info, -1, -1, ()), -1, 0
+            return FetchedPartition(fetch.partition, info, -1, -1, ()), -1, 0
         batches = info.batches
         if batches and self.should_throttle(hosted, follower):
             batches = ()
@@ -115,44 +116,50 @@ class LocalReads:
             for batch in batches:
                 used += batch.size
             if batches[-1].next_offset < info.log_end_offset:
+                # Kafka reads up to the limit and cuts a batch in two; the batch that did not fit
+                # has used up what was left.
                 used = max(used, limit)
         answer = FetchedPartition(
-            want.partition, Errors.NONE, info.high_watermark, info.log_start_offset, batches
+            fetch.partition, Errors.NONE, info.high_watermark, info.log_start_offset, batches
         )
         return answer, info.log_end_offset, used
 
-    async def take_note(self, follower: int, context: FetchContext, reads: Reads) -> None:
-        """Of where the follower is; one that is none of the assigned replicas gets no records
+    async def update_follower_fetch_state(
+        self, follower: int, context: FetchContext, reads: Reads
+    ) -> None:
+        """Record where the follower is; one that is none of the assigned replicas gets no records
         (KAFKA-5758)."""
         now_ms, answers = self._context.now_ms(), reads.answers
         if context.session is not None:
             context.session.fetched_ms = now_ms
-        for i, want in enumerate(reads.wanted):
-            answer, hosted = answers[i], self._partitions.get(want.partition)
+        for i, fetch in enumerate(reads.fetches):
+            answer, hosted = answers[i], self._partitions.get(fetch.partition)
             if answer.error is not Errors.NONE:
                 if hosted is not None and not self._keeps_state:
+                    # Before KAFKA-8400 a failed read set the follower's offsets to -1.
                     await hosted.update_follower_fetch_state(follower, -1, -1, -1, -1)
                 continue
             if self._answers_for_hw and hosted is not None:
-                reads.tells_hw |= hosted.is_sent_newer_hw(follower, answer.high_watermark)
+                reads.has_newer_hw |= hosted.record_sent_hw(follower, answer.high_watermark)
             leader_leo = reads.leader_leos[i]
-            if hosted is not None and hosted.stands(follower, want, now_ms, leader_leo):
+            if hosted is not None and hosted.idle_fetches.is_noop_fetch(follower, fetch):
+                hosted.idle_fetches.record_fetch_time(follower, fetch, now_ms, leader_leo)
                 continue
             if hosted is None or not await hosted.update_follower_fetch_state(
-                follower, want.fetch_offset, want.log_start_offset, now_ms, leader_leo
+                follower, fetch.fetch_offset, fetch.log_start_offset, now_ms, leader_leo
             ):
                 answers[i] = msgspec.structs.replace(answer, batches=())
 
-    def let_rest(self, follower: int, without_records: Iterable[CachedPartition]) -> None:
-        """Partitions of which a follower's next fetch would tell nothing but its time are not read
-        until they change."""
+    def idle(self, follower: int, without_records: Iterable[CachedPartition]) -> None:
+        """Stop reading partitions of which a follower's next fetch would change nothing but its
+        time, until they change."""
         for cached in without_records:
             hosted = self._partitions.get(cached.partition)
-            if hosted is not None and not self.must_tell_hw(hosted, follower):
-                hosted.let_rest(follower, cached)
+            if hosted is not None and not self.must_send_hw(hosted, follower):
+                hosted.idle_fetches.idle(follower, cached)
 
-    def must_tell_hw(self, hosted: Partition, follower: int) -> bool:
-        """Whether a follower is not to wait, since the high watermark has moved (2.4 and 2.5)."""
+    def must_send_hw(self, hosted: Partition, follower: int) -> bool:
+        """The high watermark has moved, and the follower does not wait for that (2.4 and 2.5)."""
         return self._answers_for_hw and hosted.has_newer_hw_for(follower)
 
     # -- the throttle ------------------------------------------------------------------------------

@@ -148,9 +148,12 @@ def is_follower_out_of_sync(
 
 
 def all_at(
-    leader_end_offset: int, isr: tuple[int, ...], leader: int, remotes: Mapping[int, Replica]
+    leader_end_offset: int,
+    isr: tuple[int, ...],
+    leader: int | None,
+    remotes: Mapping[int, Replica],
 ) -> bool:
-    """Whether every follower in the ISR is known, and stands at the leader's LEO."""
+    """Whether every follower in the ISR is known, and is at the leader's LEO."""
     for broker in isr:
         if broker != leader and (
             broker not in remotes or remotes[broker].log_end_offset != leader_end_offset

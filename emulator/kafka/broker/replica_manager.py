@@ -120,10 +120,10 @@ class ReplicaManager:
         await self._led.lock()
         try:
             for partition in self.partitions.in_order():
-                if partition.in_step or not self._led.has(partition.partition):
+                if partition.idle_fetches.is_caught_up or not self._led.has(partition.partition):
                     continue
-                if not partition.has_all_in_step():
-                    await partition.maybe_shrink_isr()
+                if not partition.idle_fetches.check_caught_up():
+                    await partition.leader_isr.maybe_shrink()
         except (ZooKeeperError, KafkaError) as error:
             self._context.failed("isr-expiration", error)
         finally:
@@ -200,23 +200,27 @@ class ReplicaManager:
     async def fetch_messages(
         self, request: FetchRequest, context: FetchContext, respond: Callable[[Fetched], None]
     ) -> None:
-        """Read; take note of where the follower is (once per arriving fetch, never when a parked
-        one completes); answer at once if there is enough, else park (fetchMessages)."""
+        """Read; record where the follower is (once per arriving fetch, never when a parked one
+        completes); answer at once if there is enough, else park (fetchMessages)."""
         max_bytes = min(request.max_bytes, self._context.config.fetch_max_bytes)
         follower, session, reads = request.replica_id, context.session, self.reads
-        found = await reads.read(follower, context, max_bytes)
+        read = await reads.read(follower, context, max_bytes)
         if follower >= 0:
-            await reads.take_note(follower, context, found)
-        nothing_wanted = not (session.partitions if session is not None else found.answers)
-        enough = found.readable >= request.min_bytes
-        if request.max_wait_ms <= 0 or nothing_wanted or enough or found.erred or found.tells_hw:
-            respond(tuple(found.answers))
+            await reads.update_follower_fetch_state(follower, context, read)
+        if (
+            request.max_wait_ms <= 0
+            or not (session.partitions if session is not None else read.answers)
+            or read.readable >= request.min_bytes
+            or read.has_error
+            or read.has_newer_hw
+        ):
+            respond(tuple(read.answers))
             return
         parked = DelayedFetch(request, context, max_bytes, reads, self.partitions.get, respond)
         if session is not None:
             session.on_wake = partial(self._fetch_purgatory.watch, parked)
         await self._fetch_purgatory.try_complete_else_watch(
-            parked, [w.partition for w in context.in_turn()]
+            parked, [fetch.partition for fetch in context.in_turn()]
         )
 
     async def last_offset_for_leader_epoch(
@@ -307,7 +311,8 @@ class ReplicaManager:
         for partition in list(partitions):
             hosted = self.partitions.remove(partition)
             if hosted is not None:
-                hosted.go_offline()
+                # Its fetchers get KAFKA_STORAGE_ERROR with their next fetch.
+                hosted.wake()
             self.offline[partition] = None
 
     def _get_or_create(self, partition: TopicPartition) -> Partition | None:

@@ -99,11 +99,11 @@ def test_what_is_woken_while_a_reader_waits_has_its_turn_if_that_is_still_to_com
     assert session is not None
     first, second, third = session.partitions.values()
     for cached in (first, third):
-        cached.rest(Replica(2))
+        session.idle(cached, Replica(2))
     turns = session.in_turn()
     assert next(turns).partition == second.partition
-    first.wake()
-    third.wake()
+    session.wake(first)
+    session.wake(third)
     assert [w.partition for w in turns] == [third.partition]
 
 

@@ -1,4 +1,4 @@
-"""What rests is not read, and what has not moved is not looked at: the trace is the same as when
+"""What is idle is not read, and what has not moved is not looked at: the trace is the same as when
 every fetch reads every partition of its session, as Kafka does."""
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from emulator.kafka.broker.fetcher import ReplicaFetcherThread
+from emulator.kafka.broker.fetcher_thread import ReplicaFetcherThread
+from emulator.kafka.broker.idle_fetches import IdleFetches
 from emulator.kafka.broker.partition import Partition
 from emulator.runs.play import Run
 from emulator.scenario.load import loads
@@ -38,25 +39,29 @@ FAULTS = {
 
 def trace(faults: str, seed: int, min_bytes: int) -> list[Any]:
     sink = Sink()
-    scenario = loads(CLUSTER % (min_bytes, faults), "resting")
+    scenario = loads(CLUSTER % (min_bytes, faults), "idle")
     with closing(SimulatedWorld(scenario, seed, sink)) as world:
         Run(world).play()
     return sink.events
 
 
-def never_rest(self: Partition, *_: object) -> None:
+def never_idle(self: IdleFetches, *_: object) -> None:
     """Every partition stays awake."""
 
 
+_build_fetch = ReplicaFetcherThread._build_fetch
+
+
 def look_at_all(self: ReplicaFetcherThread) -> object:
-    return self._build_from_all() if self.partitions else None
+    self.partitions.has_other_changes = True
+    return _build_fetch(self)
 
 
 @pytest.mark.parametrize("min_bytes", [1, 500])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_trace_is_the_same(fault: str, min_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = trace(FAULTS[fault], 7, min_bytes)
-    monkeypatch.setattr(Partition, "let_rest", never_rest)
+    monkeypatch.setattr(IdleFetches, "idle", never_idle)
     monkeypatch.setattr(ReplicaFetcherThread, "_build_fetch", look_at_all)
     assert trace(FAULTS[fault], 7, min_bytes) == quick
 

@@ -1,0 +1,42 @@
+"""The connection of one fetcher thread: one request in flight, and the thread waits for it.
+
+Source: server/ReplicaFetcherBlockingSend.scala@2.6.3; spec §5.1.
+"""
+
+from __future__ import annotations
+
+from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.protocol.messages import LiveBroker, Request
+from emulator.kafka.protocol.transport import Connection, Disconnected, Network
+
+
+class ReplicaFetcherBlockingSend:
+    """Connects when there is something to send."""
+
+    def __init__(
+        self, context: BrokerContext, network: Network, leader: LiveBroker, fetcher_id: int
+    ) -> None:
+        self._context, self._network, self._leader = context, network, leader
+        self._client = f"broker-{context.broker}-fetcher-{fetcher_id}"
+        self._connection: Connection | None = None
+        self._closed = False
+
+    async def send(self, request: Request) -> object:
+        """The response; Disconnected when there is none, or none within `request.timeout.ms`."""
+        config = self._context.config
+        if self._connection is None:
+            await self._context.kernel.checkpoint("fetcher_connect")
+            # Closed while the thread got here: there was no connection yet to be closed.
+            if self._closed:
+                raise Disconnected("the fetcher ends")
+        if self._connection is None or not self._connection.open:
+            self._connection = await self._network.connect(
+                self._client, self._leader.host, self._leader.port, config.replica_socket_timeout_ms
+            )
+        return await self._connection.send(request, config.request_timeout_ms)
+
+    def close(self) -> None:
+        """A request in flight ends with Disconnected."""
+        self._closed = True
+        if self._connection is not None:
+            self._connection.close()

@@ -1,0 +1,446 @@
+"""One fetcher thread: truncates what was added, then fetches, over and over.
+
+Partitions that got records move to the end of the order, so that a response limit starves nobody;
+those with an error are left out for a back-off. Knows the local partitions and one leader, no
+controller. Sources: server/AbstractFetcherThread.scala, ReplicaFetcherThread.scala@2.6.3; spec
+§5.2-§5.5.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+
+from emulator.kafka.broker.blocking_send import ReplicaFetcherBlockingSend
+from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.broker.fetch_session import FetchSessionHandler
+from emulator.kafka.broker.fetch_state import (
+    InitialFetchState,
+    PartitionFetchState,
+    PartitionStates,
+)
+from emulator.kafka.broker.out_of_range import OutOfRange
+from emulator.kafka.broker.partition import Partition
+from emulator.kafka.broker.quota import ReplicationQuotaManager
+from emulator.kafka.broker.truncation import offset_truncation_state
+from emulator.kafka.model.errors import Errors, KafkaError, UnexpectedAppendOffset
+from emulator.kafka.model.offset_log import UNDEFINED_EPOCH
+from emulator.kafka.profiles.guards.following import (
+    FAILED_PARTITIONS_LEAVE,
+    FETCH_FENCING,
+    TRUNCATION_BY_EPOCH,
+    TRUNCATION_IN_ROUNDS,
+)
+from emulator.kafka.protocol.messages import (
+    EpochEndOffset,
+    EpochQuery,
+    FetchedPartition,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    LiveBroker,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+)
+from emulator.kafka.protocol.transport import Disconnected, Network
+from emulator.kernel.scheduler import Task
+from emulator.kernel.sync import Condition, Monitor, Promise
+from emulator.trace import events
+from emulator.trace.values import Offset, TopicPartition
+from zk.errors import ZooKeeperError
+
+NO_EPOCH = -1
+HostedPartition = Callable[[TopicPartition], Partition | None]
+ToFetch = tuple[tuple[FetchPartition, ...], tuple[TopicPartition, ...]]
+"""Partitions to name in a request, and to forget."""
+
+
+class ReplicaFetcherThread:
+    """`ReplicaFetcherThread-<fetcher id>-<leader>`."""
+
+    def __init__(
+        self,
+        context: BrokerContext,
+        network: Network,
+        hosted: HostedPartition,
+        quota: ReplicationQuotaManager,
+        out_of_range: OutOfRange,
+        leader: LiveBroker,
+        fetcher_id: int,
+        mark_failed: Callable[[TopicPartition], None],
+    ) -> None:
+        self._context, self._hosted = context, hosted
+        self._quota, self._out_of_range = quota, out_of_range
+        self._add_to_failed = mark_failed
+        self._truncates_by_epoch = TRUNCATION_BY_EPOCH in context.guards
+        self._failed_leave = FAILED_PARTITIONS_LEAVE in context.guards
+        self._in_rounds = TRUNCATION_IN_ROUNDS in context.guards
+        self._fenced = FETCH_FENCING in context.guards
+        self.leader, self.fetcher_id = leader, fetcher_id
+        self.partitions = PartitionStates()
+        self._map_lock = Monitor(context.kernel, "partitionMapLock")
+        self._map_changed = Condition(context.kernel, self._map_lock)
+        self._session = FetchSessionHandler()
+        self._endpoint = ReplicaFetcherBlockingSend(context, network, leader, fetcher_id)
+        self._running = True
+        self._ended: Promise[None] = Promise(context.kernel)
+        name = f"ReplicaFetcherThread-{fetcher_id}-{leader.broker}"
+        context.emit(events.FetcherStarted, leader.broker, fetcher_id)
+        self.task: Task = context.spawn(name, self._run())
+
+    # -- what the manager does ---------------------------------------------------------------------
+
+    async def add_partitions(self, states: dict[TopicPartition, InitialFetchState]) -> None:
+        """A partition that is already here in the same epoch goes on as it is; others truncate
+        first."""
+        async with self._map_lock:
+            for partition, initial in states.items():
+                state = self.partitions.get(partition)
+                if state is None or state.current_leader_epoch != initial.current_leader_epoch:
+                    state = PartitionFetchState(
+                        initial.init_offset,
+                        None,
+                        initial.current_leader_epoch,
+                        0,
+                        truncating=initial.truncating,
+                    )
+                self.partitions.update_and_move_to_end(partition, state)
+            self.partitions.has_other_changes = True
+            self._map_changed.signal_all()
+
+    async def remove_partitions(self, partitions: Iterable[TopicPartition]) -> None:
+        async with self._map_lock:
+            for partition in partitions:
+                self.partitions.remove(partition)
+
+    async def shutdown(self) -> None:
+        """Close the connection, which ends a request in flight, and wait for the thread."""
+        self._running = False
+        self._endpoint.close()
+        async with self._map_lock:
+            # It may be in a back-off.
+            self._map_changed.signal_all()
+        await self._ended.wait()
+
+    # -- the loop ----------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        checkpoint = self._context.kernel.checkpoint
+        await checkpoint("fetcher_start")
+        # The thread starts without partitions (addFetcherForPartitions). Those that are added
+        # between its first look at what to truncate and its first at what to fetch stay where they
+        # are for a whole back-off: nothing is ready to be fetched, and nobody signals again. Up to
+        # 0.10 there is only the one look, under one lock.
+        has_second_look = self._truncates_by_epoch
+        while self._running:
+            # Each turn is a story of its own: what the last one did caused nothing of it.
+            self._context.kernel.cause = -1
+            if self.partitions.has_other_changes:
+                await self._maybe_truncate()
+            if has_second_look:
+                await checkpoint("fetcher_look")
+                has_second_look = False
+            await self._maybe_fetch()
+        self._context.emit(events.FetcherStopped, self.leader.broker, self.fetcher_id)
+        self._ended.resolve(None)
+
+    async def _maybe_fetch(self) -> None:
+        async with self._map_lock:
+            to_fetch = self._build_fetch()
+            if to_fetch is None:
+                # The wait gives the lock up: a partition that is added meanwhile wakes us. One that
+                # was added before is not ready until it is truncated, and waits the whole back-off.
+                await self._back_off()
+        if to_fetch is not None and self._running:
+            await self._process_fetch_request(*to_fetch)
+
+    async def _back_off(self) -> None:
+        await self._map_changed.wait(self._context.config.replica_fetch_backoff_ms * 1000)
+
+    def _build_fetch(self) -> ToFetch | None:
+        """Partitions that are ready, in order; None when there are none. Throttled ones that are
+        out of sync are left out (shouldFollowerThrottle)."""
+        states = self.partitions
+        if not states:
+            return None
+        if not (states.has_other_changes or self._session.is_full or self._quota.throttles):
+            moved = [self._fetch_of(p, states[p]) for p in states.changed]
+            states.changed.clear()
+            return self._session.build_moved([fetch for fetch in moved if fetch is not None]), ()
+        now_us = self._context.kernel.now
+        fetches = {}
+        for partition, state in states.items():
+            if not state.is_ready_for_fetch(now_us) or (
+                not state.is_replica_in_sync
+                and self._quota.is_throttled(partition)
+                and self._quota.is_quota_exceeded(self._context.now_ms())
+            ):
+                continue
+            fetch = self._fetch_of(partition, state)
+            if fetch is not None:
+                fetches[partition] = fetch
+        states.has_other_changes = len(fetches) < len(states)
+        states.changed.clear()
+        return self._session.build(fetches) if fetches else None
+
+    def _fetch_of(
+        self, partition: TopicPartition, state: PartitionFetchState
+    ) -> FetchPartition | None:
+        hosted = self._hosted(partition)
+        if hosted is None or hosted.log is None:
+            return None
+        return FetchPartition(
+            partition,
+            self._current_leader_epoch(state),
+            state.fetch_offset,
+            hosted.log.log_start_offset,
+            self._context.config.replica_fetch_max_bytes,
+        )
+
+    def _current_leader_epoch(self, state: PartitionFetchState) -> int:
+        """As requests carry it: before 2.1 they do not (KIP-320)."""
+        return state.current_leader_epoch if self._fenced else NO_EPOCH
+
+    async def _process_fetch_request(
+        self, fetches: tuple[FetchPartition, ...], forgotten: tuple[TopicPartition, ...]
+    ) -> None:
+        """One Fetch, and what its answer means for each partition."""
+        context, config = self._context, self._context.config
+        context.emit(
+            events.FetchSent,
+            self.leader.broker,
+            tuple([Offset(fetch.partition, fetch.fetch_offset) for fetch in fetches]),
+            self._session.epoch,
+        )
+        request = FetchRequest(
+            context.broker,
+            config.replica_fetch_wait_max_ms,
+            config.replica_fetch_min_bytes,
+            config.replica_fetch_response_max_bytes,
+            self._session.session_id,
+            self._session.epoch,
+            fetches,
+            forgotten,
+            context.broker_epoch,
+        )
+        try:
+            response = await self._endpoint.send(request)
+        except Disconnected:
+            self._session.reset()
+            if self._running:
+                async with self._map_lock:
+                    # Twice the back-off in all: the thread waits here, and then every partition is
+                    # delayed (AbstractFetcherThread.scala@2.6.3 processFetchRequest).
+                    await self._back_off()
+                    for partition in list(self.partitions):
+                        self._delay_partition(partition, "DISCONNECTED")
+            return
+        assert isinstance(response, FetchResponse)
+        if not self._session.handle_response(response) or not response.partitions:
+            return
+        async with self._map_lock:
+            for answer in response.partitions:
+                await self._process_answer(answer, self._session.fetch_of(answer.partition))
+
+    async def _process_answer(self, answer: FetchedPartition, fetch: FetchPartition | None) -> None:
+        """Use an answer only if the partition is still where it was when it was fetched: it may
+        have been removed, truncated or added again while the request was in flight."""
+        state = self.partitions.get(answer.partition)
+        if (
+            state is None
+            or fetch is None
+            or fetch.fetch_offset != state.fetch_offset
+            or not state.is_ready_for_fetch(self._context.kernel.now)
+        ):
+            return
+        if answer.error is Errors.NONE:
+            await self._process_partition_data(answer, state)
+        elif answer.error is Errors.OFFSET_OUT_OF_RANGE:
+            await self._handle_out_of_range(answer.partition, state)
+        elif answer.error is Errors.FENCED_LEADER_EPOCH:
+            self._on_partition_fenced(answer.partition, fetch.current_leader_epoch)
+        else:
+            self._delay_partition(answer.partition, answer.error.name)
+
+    async def _process_partition_data(
+        self, answer: FetchedPartition, state: PartitionFetchState
+    ) -> None:
+        """Append, set the high watermark, and move to the end if there was anything."""
+        partition, batches = answer.partition, answer.batches
+        hosted = self._hosted(partition)
+        if hosted is None or hosted.log is None:
+            return
+        if not batches:
+            hosted.update_follower_high_watermark(answer.high_watermark)
+            return
+        try:
+            await hosted.append_records_to_follower(batches)
+        except UnexpectedAppendOffset as error:
+            if self._failed_leave:
+                self._mark_partition_failed(partition)
+            else:
+                # Before KIP-461 (2.3) whatever else was thrown ended the thread, and with it the
+                # fetching of all its partitions.
+                self._running = False
+                self._context.failed("ReplicaFetcherThread", error)
+            return
+        except KafkaError:
+            self._handle_storage_error(partition)
+            return
+        # After the append: the leader's high watermark is cut to the log that is there now.
+        hosted.update_follower_high_watermark(answer.high_watermark)
+        if self._quota.throttles and self._quota.is_throttled(partition):
+            self._quota.record(answer.size, self._context.now_ms())
+        self.partitions.set_fetch_offset(partition, batches[-1].next_offset)
+        state.lag = max(0, answer.high_watermark - state.fetch_offset)
+        state.delayed_until_us = 0
+        self.partitions.update_and_move_to_end(partition, state)
+
+    async def _handle_out_of_range(
+        self, partition: TopicPartition, state: PartitionFetchState
+    ) -> None:
+        """Ask where the leader's log ends, and if need be where it begins
+        (fetchOffsetAndTruncate)."""
+        hosted = self._hosted(partition)
+        assert hosted is not None
+        try:
+            fetch_offset_of = functools.partial(self._list_offset, partition, state)
+            offset = await self._out_of_range.next_offset(hosted, fetch_offset_of)
+        except (Disconnected, ZooKeeperError):
+            self._delay_partition(partition, Errors.OFFSET_OUT_OF_RANGE.name)
+            return
+        except KafkaError:
+            self._handle_storage_error(partition)
+            return
+        self.partitions.set_fetch_offset(partition, offset)
+        self.partitions.update_and_move_to_end(partition, state)
+
+    async def _list_offset(
+        self, partition: TopicPartition, state: PartitionFetchState, *, earliest: bool
+    ) -> int:
+        """Disconnected also for an error of the leader's: what the caller does is the same."""
+        epoch = self._current_leader_epoch(state)
+        response = await self._endpoint.send(
+            ListOffsetsRequest(self._context.broker, partition, epoch, earliest)
+        )
+        assert isinstance(response, ListOffsetsResponse)
+        if response.error is not Errors.NONE:
+            raise Disconnected(response.error.name)
+        return response.offset
+
+    # -- errors of one partition -------------------------------------------------------------------
+
+    def _delay_partition(self, partition: TopicPartition, reason: str) -> None:
+        """Leave a partition out for a back-off; one that is already delayed keeps its time
+        (delayPartitions)."""
+        state, kernel = self.partitions.get(partition), self._context.kernel
+        if state is None or state.is_delayed(kernel.now):
+            return
+        backoff_ms = self._context.config.replica_fetch_backoff_ms
+        state.delayed_until_us = kernel.now + backoff_ms * 1000
+        self.partitions.update_and_move_to_end(partition, state)
+        self.partitions.has_other_changes = True
+        self._context.emit(
+            events.PartitionDelayed, partition, self.leader.broker, backoff_ms, reason
+        )
+
+    def _on_partition_fenced(self, partition: TopicPartition, request_epoch: int) -> None:
+        """The leader is ahead: the partition fails until the next LeaderAndIsr, unless that came
+        while the request was in flight."""
+        state = self.partitions.get(partition)
+        if state is not None and state.current_leader_epoch == request_epoch:
+            self._mark_partition_failed(partition)
+        else:
+            self._delay_partition(partition, Errors.FENCED_LEADER_EPOCH.name)
+
+    def _handle_storage_error(self, partition: TopicPartition) -> None:
+        """It cannot be written (KIP-461)."""
+        if self._failed_leave:
+            self._mark_partition_failed(partition)
+        else:
+            self._delay_partition(partition, Errors.KAFKA_STORAGE_ERROR.name)
+
+    def _mark_partition_failed(self, partition: TopicPartition) -> None:
+        """It leaves this thread until the next LeaderAndIsr (markPartitionFailed)."""
+        self.partitions.remove(partition)
+        self._add_to_failed(partition)
+
+    # -- truncation --------------------------------------------------------------------------------
+
+    async def _maybe_truncate(self) -> None:
+        """Partitions that were added ask where their last epoch ended; those without an epoch
+        truncate to the high watermark."""
+        queries: list[EpochQuery] = []
+        async with self._map_lock:
+            now_us = self._context.kernel.now
+            for partition, state in list(self.partitions.items()):
+                if not state.truncating or state.is_delayed(now_us):
+                    continue
+                hosted = self._hosted(partition)
+                log = hosted.log if hosted is not None else None
+                epoch = log.epochs.latest_epoch if log is not None else None
+                if epoch is None:
+                    self._truncate_to_high_watermark(partition, state)
+                else:
+                    current_epoch = self._current_leader_epoch(state)
+                    queries.append(EpochQuery(partition, current_epoch, epoch))
+        if queries:
+            # The lock is not held during the request: partitions may come and go meanwhile.
+            await self._truncate_to_epoch_end_offsets(queries)
+
+    def _truncate_to_high_watermark(
+        self, partition: TopicPartition, state: PartitionFetchState
+    ) -> None:
+        hosted = self._hosted(partition)
+        if hosted is not None and hosted.log is not None:
+            try:
+                hosted.truncate_to(state.fetch_offset)
+            except KafkaError:
+                self._handle_storage_error(partition)
+                return
+            state.fetch_offset = min(state.fetch_offset, hosted.log.log_end_offset)
+        state.truncating = False
+
+    async def _truncate_to_epoch_end_offsets(self, queries: list[EpochQuery]) -> None:
+        answers = await self._fetch_epoch_end_offsets(queries)
+        async with self._map_lock:
+            for query, answer in zip(queries, answers, strict=True):
+                state = self.partitions.get(query.partition)
+                # Not if the epoch changed while the request was in flight (KAFKA-7786).
+                if state is None or self._current_leader_epoch(state) != query.current_leader_epoch:
+                    continue
+                hosted = self._hosted(query.partition)
+                if hosted is None or hosted.log is None:
+                    continue
+                if answer.error is Errors.FENCED_LEADER_EPOCH:
+                    self._on_partition_fenced(query.partition, query.current_leader_epoch)
+                    continue
+                if answer.error is not Errors.NONE:
+                    self._delay_partition(query.partition, answer.error.name)
+                    continue
+                # Before 2.0 the answer's epoch is not looked at, and there is one round (KIP-279).
+                epoch = answer.leader_epoch if self._in_rounds else UNDEFINED_EPOCH
+                truncation = offset_truncation_state(
+                    hosted.log, state.fetch_offset, epoch, answer.end_offset
+                )
+                try:
+                    hosted.truncate_to(truncation.offset)
+                except KafkaError:
+                    self._handle_storage_error(query.partition)
+                    continue
+                state.fetch_offset, state.truncating = truncation.offset, not truncation.done
+            self.partitions.group_by_topic()
+
+    async def _fetch_epoch_end_offsets(self, queries: list[EpochQuery]) -> list[EpochEndOffset]:
+        try:
+            response = await self._endpoint.send(
+                OffsetsForLeaderEpochRequest(self._context.broker, tuple(queries))
+            )
+        except Disconnected:
+            return [
+                EpochEndOffset(q.partition, Errors.UNKNOWN_SERVER_ERROR, -1, -1) for q in queries
+            ]
+        assert isinstance(response, OffsetsForLeaderEpochResponse)
+        return list(response.partitions)

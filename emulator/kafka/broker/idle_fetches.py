@@ -1,0 +1,96 @@
+"""What a leader need not look at again, because nothing has changed since it last looked.
+
+Kafka reads every partition with every fetch of every follower, and looks at every ISR in each run
+of isr-expiration; of an idle partition neither learns anything but the time. This file owns both
+short cuts. A follower's fetch that would change nothing but its times is *idle*: it is not read,
+its session keeps the time, and the follower gets that time when the partition wakes. Whoever is
+about to change a partition wakes it first. The trace is the same without
+(tests/sim/test_idle_fetches_change_nothing.py).
+"""
+
+from __future__ import annotations
+
+from emulator.kafka.broker.fetch_session import CachedPartition
+from emulator.kafka.broker.partition_ports import LeaderPartition
+from emulator.kafka.broker.replica import Replica, Rules, all_at
+from emulator.kafka.protocol.messages import FetchPartition
+
+
+class IdleFetches:
+    """Those of one partition."""
+
+    __slots__ = ("_fetches", "_hosted", "_rules", "is_caught_up")
+
+    def __init__(self, hosted: LeaderPartition, rules: Rules) -> None:
+        self._hosted, self._rules = hosted, rules
+        self._fetches: tuple[CachedPartition, ...] = ()
+        self.is_caught_up = False
+        """Nothing has changed since `check_caught_up` found nobody who could leave the ISR."""
+
+    def idle(self, follower: int, fetch: CachedPartition) -> None:
+        """Stop reading a follower's fetch if it can change nothing but the time: the follower is an
+        ISR member at the leader's LEO, and has been sent the high watermark."""
+        hosted = self._hosted
+        log, replica = hosted.leader_log, hosted.remotes.get(follower)
+        if (
+            log is not None
+            and replica is not None
+            and fetch.is_noop(log, replica)
+            and fetch.request.current_leader_epoch == hosted.leader_epoch
+            and follower in hosted.isr
+            # A writer has woken the partition already, before it waited for the lock: a fetch that
+            # goes idle behind it would sleep through the change.
+            and hosted.lock.readable
+        ):
+            fetch.session.idle(fetch, replica)
+            if fetch not in self._fetches:
+                self._fetches += (fetch,)
+
+    def wake(self) -> None:
+        """The partition is about to change: its fetches are read again."""
+        self.is_caught_up = False
+        if self._fetches:
+            fetches, self._fetches = self._fetches, ()
+            for fetch in fetches:
+                fetch.session.wake(fetch)
+
+    def wake_follower(self, replica: Replica) -> None:
+        """This follower has moved."""
+        self.is_caught_up = False
+        for fetch in self._fetches:
+            if fetch.idle_replica is replica:
+                fetch.session.wake(fetch)
+
+    def is_noop_fetch(self, follower: int, fetch: FetchPartition) -> bool:
+        """The fetch changes neither the follower's LEO nor the ISR."""
+        replica = self._hosted.remotes.get(follower)
+        return (
+            replica is not None
+            and replica.log_end_offset == fetch.fetch_offset
+            and follower in self._hosted.isr
+            # An idle fetch of the same follower, in another session, has times to report first.
+            and not (self._fetches and any(f.idle_replica is replica for f in self._fetches))
+        )
+
+    def record_fetch_time(
+        self, follower: int, fetch: FetchPartition, now_ms: int, leader_leo: int
+    ) -> None:
+        """All that a no-op fetch changes."""
+        self._hosted.remotes[follower].update_fetch_state(
+            fetch.fetch_offset, fetch.log_start_offset, now_ms, leader_leo, self._rules
+        )
+
+    def check_caught_up(self) -> bool:
+        """Update `is_caught_up`: every member is at the leader's LEO, where it stays however long
+        ago it fetched (KAFKA-7152). Never while a writer holds the lock: Kafka's isr-expiration
+        waits for it there."""
+        hosted = self._hosted
+        log = hosted.leader_log
+        self.is_caught_up = hosted.lock.readable and (
+            log is None
+            or (
+                self._rules.stay_at_log_end
+                and all_at(log.log_end_offset, hosted.isr, hosted.leader_replica_id, hosted.remotes)
+            )
+        )
+        return self.is_caught_up
