@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from emulator.kafka.broker.replica_manager import initial_fetch_state
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.model.offset_log import Batch
 from emulator.kafka.protocol.messages import (
@@ -523,7 +524,7 @@ def test_a_partition_in_the_same_epoch_goes_on_where_it_is() -> None:
         play.run(
             play.fetchers.add_fetcher_for_partitions(
                 {
-                    ORDERS_0: play.replicas._initial_fetch_state(
+                    ORDERS_0: initial_fetch_state(
                         play.hosted(), play.metadata_cache.alive_broker
                     )
                 }
@@ -539,7 +540,7 @@ def test_a_partition_in_another_epoch_truncates_before_it_goes_on() -> None:
     with following(ORDERS_1) as play:
         play >> answered(fetched(ORDERS_0, 0, 1), fetched(ORDERS_1, 0))
         play.forget()
-        initial = play.replicas._initial_fetch_state(
+        initial = initial_fetch_state(
             play.hosted(), play.metadata_cache.alive_broker
         )
         initial = initial._replace(current_leader_epoch=5)

@@ -47,7 +47,7 @@ class RpcAlterIsrManager:
         self._context, self._channel, self._broker_epoch = context, channel, broker_epoch
         self._unsent: dict[TopicPartition, AlterIsrItem] = {}
         self._in_flight = False
-        self._something: Promise[None] = Promise(context.kernel)
+        self._has_changed: Promise[None] = Promise(context.kernel)
         self._event_driven = EVENT_DRIVEN_ALTER_ISR in context.guards
 
     def start(self) -> None:
@@ -55,7 +55,7 @@ class RpcAlterIsrManager:
         if not self._event_driven:
             self._context.scheduler.schedule_when(
                 "send-alter-isr",
-                self._something_to_send,
+                self._until_there_is_something_to_send,
                 self._maybe_send,
                 SEND_PERIOD_MS,
                 SEND_PERIOD_MS,
@@ -73,7 +73,7 @@ class RpcAlterIsrManager:
         if self._event_driven:
             await self._maybe_send()
         else:
-            self._something.resolve(None)
+            self._has_changed.resolve(None)
 
     def clear_pending(self, partition: TopicPartition) -> None:
         """Even what is in flight is forgotten, up to 2.8 (KAFKA-12686)."""
@@ -82,10 +82,10 @@ class RpcAlterIsrManager:
 
     # -- requests ----------------------------------------------------------------------------------
 
-    async def _something_to_send(self) -> None:
+    async def _until_there_is_something_to_send(self) -> None:
         while not self._unsent or self._in_flight:
-            self._something = Promise(self._context.kernel)
-            await self._something.wait()
+            self._has_changed = Promise(self._context.kernel)
+            await self._has_changed.wait()
 
     async def _maybe_send(self) -> None:
         """All items, if no request is in flight; with the broker epoch of now."""
@@ -96,19 +96,35 @@ class RpcAlterIsrManager:
         request = AlterIsrRequest(
             self._context.broker,
             self._broker_epoch(),
-            tuple(_asked(item) for item in items),
+            tuple(
+                AlterIsrPartition(
+                    item.partition,
+                    item.leader_and_isr.leader_epoch,
+                    item.leader_and_isr.isr,
+                    item.leader_and_isr.zk_version,
+                    item.member_epochs,
+                )
+                for item in items
+            ),
             self._context.profile.request_versions["AlterIsr"],
         )
         self._channel.send(request, partial(self._on_complete, items))
 
     async def _on_complete(self, items: Items, response: AlterIsrResponse) -> None:
-        """The flag is cleared whatever goes wrong; after that 2.8 sends at once what is there, or
-        in 50 ms if the whole request was refused."""
+        """Tell each item that was sent what became of it; those without an answer stay, and go out
+        again. After that 2.8 sends at once what is left, or in 50 ms if the whole request was
+        refused."""
         try:
-            await self._take(items, response)
+            if response.error is Errors.NONE:
+                answers = {p.partition: p for p in response.partitions}
+                for item in items:
+                    answer = answers.get(item.partition)
+                    if answer is not None:
+                        await self._call_back(item, answer)
         finally:
+            # Also when a call-back fails, which leaves the items behind it without an answer.
             self._in_flight = False
-            self._something.resolve(None)
+            self._has_changed.resolve(None)
         if not self._event_driven:
             return
         if response.error is Errors.NONE:
@@ -116,17 +132,12 @@ class RpcAlterIsrManager:
         else:
             self._context.schedule_once("send-alter-isr", self._maybe_send, SEND_PERIOD_MS)
 
-    async def _take(self, items: Items, response: AlterIsrResponse) -> None:
-        """Tell each item that was sent what became of it; those without an answer stay. A call-back
-        that fails ends this for the items behind it."""
-        if response.error is not Errors.NONE:
-            return
-        answers = {p.partition: _answer(p) for p in response.partitions}
-        for item in items:
-            if item.partition in answers:
-                await self._call_back(item, answers[item.partition])
-
-    async def _call_back(self, item: AlterIsrItem, answer: Answer) -> None:
+    async def _call_back(self, item: AlterIsrItem, altered: AlteredIsr) -> None:
+        answer: Answer = altered.error
+        if altered.error is Errors.NONE:
+            answer = LeaderAndIsr(
+                altered.leader, altered.leader_epoch, altered.isr, altered.zk_version
+            )
         if CLEAR_BEFORE_CALLBACK in self._context.guards:
             self._unsent.pop(item.partition, None)
             await item.answered(answer)
@@ -134,17 +145,5 @@ class RpcAlterIsrManager:
         try:
             await item.answered(answer)
         finally:
+            # What the call-back has enqueued meanwhile was refused: this item was still there.
             self._unsent.pop(item.partition, None)
-
-
-def _asked(item: AlterIsrItem) -> AlterIsrPartition:
-    state = item.leader_and_isr
-    return AlterIsrPartition(
-        item.partition, state.leader_epoch, state.isr, state.zk_version, item.member_epochs
-    )
-
-
-def _answer(answered: AlteredIsr) -> Answer:
-    if answered.error is not Errors.NONE:
-        return answered.error
-    return LeaderAndIsr(answered.leader, answered.leader_epoch, answered.isr, answered.zk_version)

@@ -36,46 +36,41 @@ class ControlledShutdown:
         of ZooKeeper ends it."""
         config = self._context.config
         for _ in range(config.controlled_shutdown_max_retries):
-            await self._find_controller()
+            controller = await self._zk_client.get_controller_id()
+            info = None if controller is None else await self._zk_client.get_broker(controller)
+            # Where there is no controller now, the last one known is asked again.
+            if info is not None and info.endpoints[0] != self._controller:
+                self._controller = info.endpoints[0]
+                self._close()
             if self._controller is not None and await self._announce(self._controller):
                 return True
             await self._context.kernel.sleep(config.controlled_shutdown_retry_backoff_ms * 1000)
         return False
 
-    async def _find_controller(self) -> None:
-        """Who is controller now; where there is none the last one known is asked again."""
-        controller = await self._zk_client.get_controller_id()
-        info = None if controller is None else await self._zk_client.get_broker(controller)
-        if info is not None and info.endpoints[0] != self._controller:
-            self._controller = info.endpoints[0]
-            self._close()
-
     async def _announce(self, controller: EndPoint) -> bool:
-        await self._context.kernel.checkpoint("shutdown.announce")
+        """One request; True when the controller has moved everything."""
+        config, kernel = self._context.config, self._context.kernel
+        await kernel.checkpoint("shutdown.announce")
         try:
-            response = await self._send(controller)
+            if self._connection is None or not self._connection.open:
+                self._connection = await self._network.connect(
+                    f"broker-{self._context.broker}-shutdown",
+                    controller.host,
+                    controller.port,
+                    config.controller_socket_timeout_ms,
+                )
+            request = ControlledShutdownRequest(self._context.broker, self._broker_epoch())
+            response = await self._connection.send(request, config.request_timeout_ms)
         except Disconnected as error:
             self._context.failed("controlled shutdown", error)
             self._close()
             return False
         assert isinstance(response, ControlledShutdownResponse)
-        moved = response.error is Errors.NONE and not response.remaining
-        if moved:
+        has_moved_all = response.error is Errors.NONE and not response.remaining
+        if has_moved_all:
             self._close()
-        await self._context.kernel.checkpoint("shutdown.announced")
-        return moved
-
-    async def _send(self, controller: EndPoint) -> object:
-        config = self._context.config
-        if self._connection is None or not self._connection.open:
-            self._connection = await self._network.connect(
-                f"broker-{self._context.broker}-shutdown",
-                controller.host,
-                controller.port,
-                config.controller_socket_timeout_ms,
-            )
-        request = ControlledShutdownRequest(self._context.broker, self._broker_epoch())
-        return await self._connection.send(request, config.request_timeout_ms)
+        await kernel.checkpoint("shutdown.announced")
+        return has_moved_all
 
     def _close(self) -> None:
         if self._connection is not None:

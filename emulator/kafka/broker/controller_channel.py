@@ -1,6 +1,6 @@
 """A broker's requests to the controller: one thread, one request at a time, until it is answered.
 
-Owns who is thought to be controller: looked up in the metadata cache, and remembered until that
+Owns which broker is believed to be controller: from the metadata cache, and remembered until that
 broker breaks the connection or says that it is not. A request is tried again without limit, before
 those behind it. Knows nothing of what is asked.
 Source: server/BrokerToControllerChannelManager.scala@2.7.2, common/InterBrokerSendThread.scala;
@@ -48,7 +48,7 @@ class BrokerToControllerChannelManager:
 
     @property
     def controller(self) -> int | None:
-        """Who is thought to be controller."""
+        """The broker that is believed to be controller."""
         return None if self._controller is None else self._controller.broker
 
     def start(self) -> None:
@@ -56,11 +56,11 @@ class BrokerToControllerChannelManager:
         self._context.spawn(f"broker-{broker}-to-controller-send-thread", self._run())
 
     def send(self, request: AlterIsrRequest, on_complete: OnComplete) -> None:
-        """Queue a request; its answer is told on this thread."""
+        """Queue a request; the send thread makes the call."""
         self._queue.put(QueueItem(request, on_complete))
 
     async def _run(self) -> None:
-        """The controller is looked for before anything is to be sent: by then another may be it."""
+        # Looked up before anything is to be sent, and kept: by then another may be controller.
         await self._find_controller()
         while True:
             item = await self._queue.take()
@@ -73,8 +73,8 @@ class BrokerToControllerChannelManager:
     async def _find_controller(self) -> LiveBroker:
         """Every 100 ms until the metadata cache has one that is alive."""
         while self._controller is None:
-            known = self._metadata_cache.controller_id
-            self._controller = None if known is None else self._metadata_cache.alive_broker(known)
+            broker = self._metadata_cache.controller_id
+            self._controller = None if broker is None else self._metadata_cache.alive_broker(broker)
             if self._controller is None:
                 await self._context.kernel.sleep(NO_CONTROLLER_BACKOFF_MS * 1000)
         return self._controller
@@ -111,16 +111,14 @@ class BrokerToControllerChannelManager:
         )
         response = await self._connection.send(request, config.request_timeout_ms)
         assert isinstance(response, AlterIsrResponse)
-        self._check_known(response)
-        return response
-
-    def _check_known(self, response: AlterIsrResponse) -> None:
-        """A broker before 2.7 closes a connection with a request that it does not know; whoever
-        has asked it for its versions need not send it."""
-        if response.error is not Errors.UNSUPPORTED_VERSION:
-            return
-        if CONTROLLER_ASKED_FOR_VERSIONS not in self._context.guards:
+        # A broker before 2.7 closes a connection with a request that it does not know; a later
+        # sender has asked it for its versions, and reads the error.
+        if (
+            response.error is Errors.UNSUPPORTED_VERSION
+            and CONTROLLER_ASKED_FOR_VERSIONS not in self._context.guards
+        ):
             raise Disconnected
+        return response
 
     def _forget_controller(self) -> None:
         self._controller = None

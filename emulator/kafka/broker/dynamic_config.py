@@ -1,4 +1,4 @@
-"""Configurations that change while the broker runs: noticed, read anew, and applied.
+"""Configurations that change while the broker runs: noticed, read again, and applied.
 
 Owns the watch on `/config/changes`; what a setting does is its handler's. Sources:
 server/DynamicConfigManager.scala, common/ZkNodeChangeNotificationListener.scala,
@@ -77,12 +77,7 @@ class BrokerConfigHandler:
     def process(self, entity: str, config: dict[str, str]) -> None:
         if entity != str(self._context.broker):
             return
-        self._reconfigure_unclean_election(config)
-        self._leader.bytes_per_s = _rate(config, "leader.replication.throttled.rate")
-        self._follower.bytes_per_s = _rate(config, "follower.replication.throttled.rate")
-
-    def _reconfigure_unclean_election(self, config: dict[str, str]) -> None:
-        """DynamicLogConfig.reconfigure: switching it on is the controller's business at once."""
+        # DynamicLogConfig.reconfigure: switching it on is the controller's business at once.
         before = self._context.config.unclean_leader_election_enable
         now = unclean_election(config, default=self._static_unclean)
         self._context.config = msgspec.structs.replace(
@@ -90,6 +85,8 @@ class BrokerConfigHandler:
         )
         if now and not before:
             self._enable_unclean_election()
+        self._leader.bytes_per_s = _rate(config, "leader.replication.throttled.rate")
+        self._follower.bytes_per_s = _rate(config, "follower.replication.throttled.rate")
 
 
 def _rate(config: dict[str, str], key: str) -> int:
@@ -97,7 +94,7 @@ def _rate(config: dict[str, str], key: str) -> int:
 
 
 class DynamicConfigManager:
-    """Watches `/config/changes` and has the entities that it names read anew.
+    """Watches `/config/changes` and has the entities that it names read again.
 
     Notifications are triggers only: the entity's configuration is read from its own znode. Those
     above the last one applied are applied in order; then all are read once more, to purge the old
@@ -152,11 +149,12 @@ class DynamicConfigManager:
         numbered = [(paths.config_change_sequence_number(n), n) for n in names]
         for number, name in numbered:
             if number > self._last_executed:
-                found = await self._zk_client.get_config_change(name)
-                if found is not None:
-                    entity_type, _, entity = found[0].partition("/")
+                change = await self._zk_client.get_config_change(name)
+                if change is not None:
+                    entity_type, _, entity = change[0].partition("/")
                     await self._apply(entity_type, entity)
                 self._last_executed = number
+        # purgeObsoleteNotifications: Kafka reads each for its creation time.
         for _, name in numbered:
             await self._zk_client.get_config_change(name)
 

@@ -50,33 +50,30 @@ class IsrPropagation:
     async def record_isr_change(self, partition: TopicPartition) -> None:
         """Called with the partition's write lock held; blocks while a notification is being
         written."""
-        await self.monitor.enter()
-        try:
+        async with self.monitor:
             self._changed[partition] = None
             self._last_change_ms = self._context.now_ms()
-        finally:
-            self.monitor.leave()
 
     async def maybe_propagate_isr_changes(self) -> None:
         """One run of the task."""
-        await self.monitor.enter()
-        try:
-            if self._changed:
-                await self._propagate_if_due()
-        except ZooKeeperError as error:
-            self._context.failed("isr-change-propagation", error)
-        finally:
-            self.monitor.leave()
-
-    async def _propagate_if_due(self) -> None:
-        now_ms = self._context.now_ms()
-        quiet_ms = now_ms - self._last_change_ms
-        since_propagation_ms = now_ms - self._last_propagation_ms
-        named = tuple(self._changed)
-        if not propagation_is_due(quiet_ms, since_propagation_ms):
-            self._context.emit(events.IsrChangeHeld, named, quiet_ms, since_propagation_ms)
-            return
-        path = await self._zk_client.propagate_isr_changes(named)
-        self._context.emit(events.IsrChangeNotified, path, named, quiet_ms, since_propagation_ms)
-        self._changed.clear()
-        self._last_propagation_ms = now_ms
+        async with self.monitor:
+            if not self._changed:
+                return
+            now_ms = self._context.now_ms()
+            quiet_ms = now_ms - self._last_change_ms
+            since_propagation_ms = now_ms - self._last_propagation_ms
+            changed = tuple(self._changed)
+            if not propagation_is_due(quiet_ms, since_propagation_ms):
+                self._context.emit(events.IsrChangeHeld, changed, quiet_ms, since_propagation_ms)
+                return
+            try:
+                path = await self._zk_client.propagate_isr_changes(changed)
+            except ZooKeeperError as error:
+                # The set and both clocks stay as they are: the next run tries again.
+                self._context.failed("isr-change-propagation", error)
+                return
+            self._context.emit(
+                events.IsrChangeNotified, path, changed, quiet_ms, since_propagation_ms
+            )
+            self._changed.clear()
+            self._last_propagation_ms = now_ms

@@ -10,6 +10,7 @@ Source: server/ReplicaManager.scala@0.8.1.1 makeLeaders, makeFollowers, maybeShr
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 
 from emulator.kafka.broker.context import BrokerContext
 from emulator.kafka.profiles.guards.isr import ROLES_KEPT_ONCE, SHRINKS_OUTSIDE_THE_LOCK
@@ -22,34 +23,24 @@ class LeaderPartitions:
 
     def __init__(self, context: BrokerContext) -> None:
         self._listed = ROLES_KEPT_ONCE not in context.guards
-        self._locked = SHRINKS_OUTSIDE_THE_LOCK not in context.guards
-        self._lock = Monitor(context.kernel, "leaderPartitionsLock")
-        self._led: dict[TopicPartition, None] = {}
+        self.lock: Monitor | nullcontext[None] = nullcontext()
+        """Held while a run of isr-expiration lasts."""
+        if SHRINKS_OUTSIDE_THE_LOCK not in context.guards:
+            self.lock = Monitor(context.kernel, "leaderPartitionsLock")
+        self._partitions: dict[TopicPartition, None] = {}
 
     def has(self, partition: TopicPartition) -> bool:
         """Whether it is looked at: the list says so, or there is none."""
-        return not self._listed or partition in self._led
+        return not self._listed or partition in self._partitions
 
     async def add(self, partitions: Iterable[TopicPartition]) -> None:
         """When a whole LeaderAndIsr has made them led: not before, and not if it was broken off."""
-        await self.lock()
-        if self._listed:
-            self._led.update(dict.fromkeys(partitions))
-        self.unlock()
+        async with self.lock:
+            if self._listed:
+                self._partitions.update(dict.fromkeys(partitions))
 
     async def remove(self, partitions: Iterable[TopicPartition]) -> None:
         """Before the first of them follows another leader."""
-        await self.lock()
-        for partition in partitions:
-            self._led.pop(partition, None)
-        self.unlock()
-
-    async def lock(self) -> None:
-        """While a run of isr-expiration lasts."""
-        if self._locked:
-            await self._lock.enter()
-
-    def unlock(self) -> None:
-        """Behind `lock`, by the same thread."""
-        if self._locked:
-            self._lock.leave()
+        async with self.lock:
+            for partition in partitions:
+                self._partitions.pop(partition, None)

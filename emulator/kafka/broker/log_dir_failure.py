@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from emulator.kafka.broker.context import BrokerContext
-from emulator.kafka.broker.log_dirs import LogDirectory
 from emulator.kafka.broker.log_manager import LogManager
 from emulator.kafka.broker.replica_manager import ReplicaManager
 from emulator.trace import events
@@ -41,14 +40,11 @@ class LogDirFailureHandler:
         while True:
             directory = await self._logs.failures.take()
             try:
-                await self._handle(directory)
+                removed = await self._replicas.take_offline(directory)
+                self._context.emit(events.LogDirFailed, directory.number, removed)
+                if self._logs.handle_log_dir_failure(directory):
+                    await self._zk_client.propagate_log_dir_event(self._context.broker)
+                else:
+                    self._halt("all log directories have failed")
             except ZooKeeperError as error:
                 self._context.failed("log directory failure", error)
-
-    async def _handle(self, directory: LogDirectory) -> None:
-        gone = await self._replicas.take_offline(directory)
-        self._context.emit(events.LogDirFailed, directory.number, gone)
-        if self._logs.handle_log_dir_failure(directory):
-            await self._zk_client.propagate_log_dir_event(self._context.broker)
-        else:
-            self._halt("all log directories have failed")

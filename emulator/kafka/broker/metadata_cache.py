@@ -1,7 +1,7 @@
 """What this broker tells clients: partitions and live brokers as the controller last sent them.
 
 Changed in one piece, under a lock for writing (Kafka copies and replaces a snapshot, which comes to
-the same where nothing runs in between); what was told last is kept until then. The newest accepted
+the same where nothing runs in between); answers are kept until then. The newest accepted
 request wins, without comparing epochs or versions.
 Source: server/MetadataCache.scala@2.6.3; spec §4.5.
 """
@@ -25,45 +25,35 @@ class MetadataCache:
         self._version = context.profile.request_versions.get("Metadata", 0)
         self._lock = RwLock(context.kernel, "partitionMetadataLock")
         self._partitions: dict[TopicPartition, PartitionState] = {}
-        self._told: dict[tuple[str, ...], tuple[PartitionState, ...]] = {}
+        self._by_topics: dict[tuple[str, ...], tuple[PartitionState, ...]] = {}
         self._brokers: dict[int, LiveBroker] = {}
         self.controller_id: int | None = None
 
     async def update(self, request: UpdateMetadataRequest) -> tuple[TopicPartition, ...]:
         """Merge partitions, replace live brokers and controller; returns the partitions that were
         removed."""
-        await self._lock.acquire_write()
-        try:
+        async with self._lock.write:
             self.controller_id = request.controller_id if request.controller_id >= 0 else None
             self._brokers = {b.broker: b for b in request.live_brokers}
-            removed = self._merge(request.states)
-            self._emit(request, removed)
-            return removed
-        finally:
-            self._lock.release_write()
-
-    def _merge(self, states: tuple[PartitionState, ...]) -> tuple[TopicPartition, ...]:
-        if not states:
-            return ()
-        partitions, removed = self._partitions, []
-        self._told.clear()
-        for state in states:
-            if state.leader == LEADER_DURING_DELETE:
-                partitions.pop(state.partition, None)
-                removed.append(state.partition)
-            else:
-                partitions[state.partition] = state
-        return tuple(removed)
-
-    def _emit(self, request: UpdateMetadataRequest, removed: tuple[TopicPartition, ...]) -> None:
-        self._context.emit(
-            events.MetadataCacheUpdated,
-            request.controller_id,
-            request.controller_epoch,
-            tuple(self._brokers),
-            tuple(s for s in request.states if s.leader != LEADER_DURING_DELETE),
-            removed,
-        )
+            removed: list[TopicPartition] = []
+            if request.states:
+                self._by_topics.clear()
+            for state in request.states:
+                if state.leader == LEADER_DURING_DELETE:
+                    self._partitions.pop(state.partition, None)
+                    removed.append(state.partition)
+                else:
+                    # Neither leader epoch nor version is compared (spec §4.5).
+                    self._partitions[state.partition] = state
+            self._context.emit(
+                events.MetadataCacheUpdated,
+                request.controller_id,
+                request.controller_epoch,
+                tuple(self._brokers),
+                tuple(s for s in request.states if s.leader != LEADER_DURING_DELETE),
+                tuple(removed),
+            )
+            return tuple(removed)
 
     def alive_broker(self, broker: int) -> LiveBroker | None:
         """Where to reach a broker, if the cache has it alive."""
@@ -86,11 +76,11 @@ class MetadataCache:
 
     def metadata(self, topics: tuple[str, ...]) -> MetadataResponse:
         """The answer to a Metadata request: leader and ISR as this cache has them, stale or not."""
-        partitions = self._told.get(topics)
+        partitions = self._by_topics.get(topics)
         if partitions is None:
-            wanted = frozenset(topics)
-            partitions = self._told[topics] = tuple(
-                s for p, s in self._partitions.items() if not wanted or p.topic in wanted
+            names = frozenset(topics)
+            partitions = self._by_topics[topics] = tuple(
+                s for p, s in self._partitions.items() if not names or p.topic in names
             )
         return MetadataResponse(
             tuple(self._brokers.values()),

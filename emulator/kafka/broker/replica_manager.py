@@ -88,7 +88,7 @@ class ReplicaManager:
         )
         self.state_change_lock = Monitor(context.kernel, "replicaStateChangeLock")
         self.partitions: Pool[Partition] = Pool()
-        self._led = LeaderPartitions(context)
+        self._leader_partitions = LeaderPartitions(context)
         self.reads = LocalReads(context, self.partitions, self._error_of_unhosted, leader_quota)
         self.offline: dict[TopicPartition, None] = {}
         self._unread: dict[TopicPartition, None] = {}
@@ -116,18 +116,17 @@ class ReplicaManager:
 
     async def _maybe_shrink_isr(self) -> None:
         """One run of isr-expiration: every hosted partition, one after the other. An exception ends
-        this run."""
-        await self._led.lock()
-        try:
-            for partition in self.partitions.in_order():
-                if partition.idle_fetches.is_caught_up or not self._led.has(partition.partition):
-                    continue
-                if not partition.idle_fetches.check_caught_up():
-                    await partition.leader_isr.maybe_shrink()
-        except (ZooKeeperError, KafkaError) as error:
-            self._context.failed("isr-expiration", error)
-        finally:
-            self._led.unlock()
+        this run: the partitions behind it wait for the next one (KAFKA-9672)."""
+        led = self._leader_partitions
+        async with led.lock:
+            try:
+                for partition in self.partitions.in_order():
+                    if partition.idle_fetches.is_caught_up or not led.has(partition.partition):
+                        continue
+                    if not partition.idle_fetches.check_caught_up():
+                        await partition.leader_isr.maybe_shrink()
+            except (ZooKeeperError, KafkaError) as error:
+                self._context.failed("isr-expiration", error)
 
     # -- parked requests ---------------------------------------------------------------------------
 
@@ -173,14 +172,14 @@ class ReplicaManager:
                 tuple(ProducedPartition(p, s.error, s.base_offset) for p, s in statuses.items())
             )
 
-    async def _append_to_local_log(self, wanted: ProducePartition, acks: int) -> ProduceStatus:
-        hosted = self.partitions.get(wanted.partition)
+    async def _append_to_local_log(self, produced: ProducePartition, acks: int) -> ProduceStatus:
+        hosted = self.partitions.get(produced.partition)
         if hosted is None:
-            error = self._error_of_unhosted(wanted.partition)
+            error = self._error_of_unhosted(produced.partition)
             return ProduceStatus(-1, -1, error, acks_pending=False)
         try:
             batch = await hosted.append_records_to_leader(
-                wanted.records, wanted.size, acks, wanted.data
+                produced.records, produced.size, acks, produced.data
             )
         except KafkaError as failed:
             return ProduceStatus(-1, -1, failed.error, acks_pending=False)
@@ -234,14 +233,12 @@ class ReplicaManager:
                 error = self._error_of_unhosted(query.partition)
                 answers.append(EpochEndOffset(query.partition, error, -1, -1))
                 continue
-            found = await hosted.end_offset_for_epoch(
-                query.current_leader_epoch, query.leader_epoch
-            )
-            if isinstance(found, Errors):
-                answers.append(EpochEndOffset(query.partition, found, -1, -1))
+            end = await hosted.end_offset_for_epoch(query.current_leader_epoch, query.leader_epoch)
+            if isinstance(end, Errors):
+                answers.append(EpochEndOffset(query.partition, end, -1, -1))
             else:
                 answers.append(
-                    EpochEndOffset(query.partition, Errors.NONE, found.epoch, found.start_offset)
+                    EpochEndOffset(query.partition, Errors.NONE, end.epoch, end.start_offset)
                 )
         return OffsetsForLeaderEpochResponse(tuple(answers))
 
@@ -253,58 +250,58 @@ class ReplicaManager:
             self._context.emit(
                 events.LeaderAndIsr, request.controller_id, request.controller_epoch, state
             )
-        await self.state_change_lock.enter()
-        try:
+        async with self.state_change_lock:
             if request.controller_epoch < self.controller_epoch:
-                self._refused("LeaderAndIsr", request.controller_id, request.controller_epoch)
+                self._emit_refused("LeaderAndIsr", request.controller_id, request.controller_epoch)
                 return LeaderAndIsrResponse(Errors.STALE_CONTROLLER_EPOCH)
             self.controller_epoch = request.controller_epoch
-            return await self._become(request)
-        finally:
-            self.state_change_lock.leave()
-
-    async def _become(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        errors: dict[TopicPartition, Errors] = {}
-        self._unread.clear()
-        accepted: list[tuple[Partition, PartitionState]] = []
-        for state in request.states:
-            hosted = self._get_or_create(state.partition)
-            error = self._check_leader_epoch(hosted, state)
-            errors[state.partition] = error
-            if hosted is not None and error is Errors.NONE:
-                accepted.append((hosted, state))
-            else:
-                self._context.emit(
-                    events.LeaderAndIsrIgnored,
-                    request.controller_id,
-                    request.controller_epoch,
-                    state,
-                    error.name,
-                )
-        me = self._context.broker
-        moved = any(hosted.leader_epoch >= 0 for hosted, _ in accepted)
-        await self._make_leaders([(p, s) for p, s in accepted if s.leader == me], errors)
-        following = [(p, s) for p, s in accepted if s.leader != me]
-        await self._make_followers(following, errors, self._leaders_of(request))
-        self._mark_offline(s.partition for s in request.states if self._has_no_log(s.partition))
-        self._start_high_watermark_checkpoint()
-        assert self.fetchers is not None
-        await self.fetchers.shutdown_idle_fetcher_threads()
-        if accepted:
-            await self._context.kernel.checkpoint("roles_moved" if moved else "roles_taken")
-        return LeaderAndIsrResponse(Errors.NONE, tuple(errors.items()))
-
-    def _leaders_of(self, request: LeaderAndIsrRequest) -> FindsBroker:
-        """Where a new leader is looked for: in the request up to 0.8.2, in the metadata cache from
-        0.9 on."""
-        if self._context.profile.leaders_in_request:
-            return {live.broker: live for live in request.live_leaders}.get
-        return self._metadata_cache.alive_broker
-
-    def _has_no_log(self, partition: TopicPartition) -> bool:
-        """A partition object was made, and its log could not be."""
-        hosted = self.partitions.get(partition)
-        return hosted is not None and hosted.log is None and partition not in self._unread
+            errors: dict[TopicPartition, Errors] = {}
+            self._unread.clear()
+            accepted: list[tuple[Partition, PartitionState]] = []
+            for state in request.states:
+                hosted = self.partitions.get(state.partition)
+                if hosted is None and state.partition not in self.offline:
+                    # Before the epoch is looked at: the object is there even if it is refused.
+                    hosted = Partition(
+                        self._context, state.partition, self._store, self, self._logs
+                    )
+                    self.partitions[state.partition] = hosted
+                error = errors[state.partition] = self._check_leader_epoch(hosted, state)
+                if hosted is not None and error is Errors.NONE:
+                    accepted.append((hosted, state))
+                else:
+                    self._context.emit(
+                        events.LeaderAndIsrIgnored,
+                        request.controller_id,
+                        request.controller_epoch,
+                        state,
+                        error.name,
+                    )
+            me = self._context.broker
+            had_roles = any(hosted.leader_epoch >= 0 for hosted, _ in accepted)
+            leader_of: FindsBroker = self._metadata_cache.alive_broker
+            if self._context.profile.leaders_in_request:
+                # Up to 0.8.2 the request names the live leaders; 0.9 ignores that list.
+                leader_of = {live.broker: live for live in request.live_leaders}.get
+            # Leaders first, then followers (spec §4.3).
+            await self._make_leaders([(p, s) for p, s in accepted if s.leader == me], errors)
+            await self._make_followers(
+                [(p, s) for p, s in accepted if s.leader != me], errors, leader_of
+            )
+            # A partition object was made, and its log could not be.
+            self._mark_offline(
+                state.partition
+                for state in request.states
+                if (hosted := self.partitions.get(state.partition)) is not None
+                and hosted.log is None
+                and state.partition not in self._unread
+            )
+            self._start_high_watermark_checkpoint()
+            assert self.fetchers is not None
+            await self.fetchers.shutdown_idle_fetcher_threads()
+            if accepted:
+                await self._context.kernel.checkpoint("roles_moved" if had_roles else "roles_taken")
+            return LeaderAndIsrResponse(Errors.NONE, tuple(errors.items()))
 
     def _mark_offline(self, partitions: Iterable[TopicPartition]) -> None:
         """HostedPartition.Offline: until the process ends."""
@@ -324,7 +321,8 @@ class ReplicaManager:
         return hosted
 
     def _check_leader_epoch(self, hosted: Partition | None, state: PartitionState) -> Errors:
-        """Only a greater leader epoch is obeyed; an equal or lower one is ignored."""
+        """Only a greater leader epoch is obeyed; an equal or lower one is ignored, and the answer
+        names a stale controller in both cases."""
         if hosted is None:
             return Errors.KAFKA_STORAGE_ERROR
         if state.leader_epoch <= hosted.leader_epoch:
@@ -336,7 +334,8 @@ class ReplicaManager:
     async def _make_leaders(
         self, states: list[tuple[Partition, PartitionState]], errors: dict[TopicPartition, Errors]
     ) -> None:
-        """Fetchers are stopped for the whole group before the first partition changes."""
+        """Fetchers are stopped for the whole group before the first partition changes: none of them
+        may append to a log that leads."""
         if not states:
             return
         assert self.fetchers is not None
@@ -349,7 +348,7 @@ class ReplicaManager:
                 errors[hosted.partition] = failed.error
             except ZooKeeperError as failed:
                 self._fails_alone(hosted.partition, "makeLeader", failed)
-        await self._led.add(p.partition for p, _ in states)
+        await self._leader_partitions.add(p.partition for p, _ in states)
 
     def _fails_alone(self, partition: TopicPartition, what: str, failed: ZooKeeperError) -> None:
         """Settings of a new log could not be read: from 2.7 on that partition keeps its epoch, and
@@ -370,12 +369,17 @@ class ReplicaManager:
         to their high watermark here (KIP-101)."""
         changed: list[Partition] = []
         if states:
-            await self._led.remove(p.partition for p, _ in states)
+            await self._leader_partitions.remove(p.partition for p, _ in states)
         for hosted, state in states:
             await self._context.kernel.checkpoint("make_follower")
             try:
                 if leader_of(state.leader) is None:
-                    await self._without_leader(hosted, state)
+                    # The replica alone, so that its high watermark goes on to be checkpointed
+                    # (KAFKA-1647). It keeps its old leader, epoch and fetcher.
+                    if REPLICA_MADE_WITHOUT_LEADER in self._context.guards:
+                        await hosted.create_log_if_not_exists(is_new=state.is_new)
+                    else:
+                        self._unread[hosted.partition] = None
                 elif await hosted.make_follower(state):
                     changed.append(hosted)
             except KafkaError as failed:
@@ -392,10 +396,11 @@ class ReplicaManager:
         for hosted in changed:
             await self.check_and_complete_all(hosted.partition)
         if self.is_shutting_down:
+            # It was told to follow because it leaves: fetching would bring it back into the ISR.
             return
         await self.fetchers.add_fetcher_for_partitions(
             {
-                p.partition: self._initial_fetch_state(p, leader_of, truncating=not truncates_first)
+                p.partition: initial_fetch_state(p, leader_of, truncating=not truncates_first)
                 for p in changed
             }
         )
@@ -411,106 +416,87 @@ class ReplicaManager:
             return False
         return True
 
-    async def _without_leader(self, hosted: Partition, state: PartitionState) -> None:
-        """The replica alone, so that its high watermark goes on to be checkpointed (KAFKA-1647)."""
-        if REPLICA_MADE_WITHOUT_LEADER in self._context.guards:
-            await hosted.create_log_if_not_exists(is_new=state.is_new)
-        else:
-            self._unread[hosted.partition] = None
-
-    def _initial_fetch_state(
-        self, hosted: Partition, leader_of: FindsBroker, *, truncating: bool = True
-    ) -> InitialFetchState:
-        assert hosted.leader_replica_id is not None and hosted.log is not None
-        leader = leader_of(hosted.leader_replica_id)
-        assert leader is not None, "the leader was alive when the role changed"
-        offset = hosted.log.high_watermark if truncating else hosted.log.log_end_offset
-        return InitialFetchState(leader, hosted.leader_epoch, offset, truncating)
-
     def _start_high_watermark_checkpoint(self) -> None:
         """The checkpoint task begins with the first LeaderAndIsr."""
-        if not self._checkpointing:
-            self._checkpointing = True
-            self._context.scheduler.schedule(
-                "highwatermark-checkpoint",
-                self._checkpoint,
-                self._context.config.replica_high_watermark_checkpoint_interval_ms,
-            )
+        if self._checkpointing:
+            return
+        self._checkpointing = True
 
-    async def _checkpoint(self) -> None:
-        self._logs.checkpoint_high_watermarks()
+        async def checkpoint() -> None:
+            self._logs.checkpoint_high_watermarks()
+
+        self._context.scheduler.schedule(
+            "highwatermark-checkpoint",
+            checkpoint,
+            self._context.config.replica_high_watermark_checkpoint_interval_ms,
+        )
 
     async def maybe_update_metadata_cache(
         self, request: UpdateMetadataRequest
     ) -> tuple[TopicPartition, ...]:
         """The cache first, then the last seen controller epoch; KafkaError for an older
         controller."""
-        await self.state_change_lock.enter()
-        try:
+        async with self.state_change_lock:
             if request.controller_epoch < self.controller_epoch:
-                self._refused("UpdateMetadata", request.controller_id, request.controller_epoch)
+                self._emit_refused(
+                    "UpdateMetadata", request.controller_id, request.controller_epoch
+                )
                 raise KafkaError(Errors.STALE_CONTROLLER_EPOCH)
             removed = await self._metadata_cache.update(request)
             self.controller_epoch = request.controller_epoch
             return removed
-        finally:
-            self.state_change_lock.leave()
 
     async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
         """One StopReplica request (spec §4.4): fetchers are stopped for all, then what is to be
-        deleted goes. Without the delete flag the partition itself is left as it is."""
-        for wanted in request.partitions:
+        deleted goes. Without the delete flag the partition itself is left as it is: a leader still
+        believes that it leads."""
+        for stop in request.partitions:
             self._context.emit(
-                events.StopReplica, request.controller_id, request.controller_epoch, *wanted
+                events.StopReplica, request.controller_id, request.controller_epoch, *stop
             )
-        await self.state_change_lock.enter()
-        try:
+        async with self.state_change_lock:
             if request.controller_epoch < self.controller_epoch:
-                self._refused("StopReplica", request.controller_id, request.controller_epoch)
+                self._emit_refused("StopReplica", request.controller_id, request.controller_epoch)
                 return StopReplicaResponse(Errors.STALE_CONTROLLER_EPOCH)
             self.controller_epoch = request.controller_epoch
-            return await self._stop_replicas(request)
-        finally:
-            self.state_change_lock.leave()
+            errors: dict[TopicPartition, Errors] = {}
+            stopped: list[StopReplicaPartition] = []
+            for stop in request.partitions:
+                error = errors[stop.partition] = self._check_stop(stop)
+                if error is Errors.NONE:
+                    stopped.append(stop)
+                else:
+                    self._context.emit(
+                        events.StopReplicaIgnored,
+                        request.controller_id,
+                        request.controller_epoch,
+                        *stop,
+                        error.name,
+                    )
+            assert self.fetchers is not None
+            await self.fetchers.remove_fetcher_for_partitions([s.partition for s in stopped])
+            for stop in stopped:
+                if stop.delete:
+                    errors[stop.partition] = await self._delete_partition(stop.partition)
+                await self.check_and_complete_all(stop.partition)
+            await self._context.kernel.checkpoint("replicas_stopped")
+            return StopReplicaResponse(Errors.NONE, tuple(errors.items()))
 
-    async def _stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        errors: dict[TopicPartition, Errors] = {}
-        stopped: list[StopReplicaPartition] = []
-        for wanted in request.partitions:
-            errors[wanted.partition] = self._check_stop(wanted)
-            if errors[wanted.partition] is Errors.NONE:
-                stopped.append(wanted)
-            else:
-                self._context.emit(
-                    events.StopReplicaIgnored,
-                    request.controller_id,
-                    request.controller_epoch,
-                    *wanted,
-                    errors[wanted.partition].name,
-                )
-        assert self.fetchers is not None
-        await self.fetchers.remove_fetcher_for_partitions([s.partition for s in stopped])
-        for wanted in stopped:
-            if wanted.delete:
-                errors[wanted.partition] = await self._delete(wanted.partition)
-            await self.check_and_complete_all(wanted.partition)
-        await self._context.kernel.checkpoint("replicas_stopped")
-        return StopReplicaResponse(Errors.NONE, tuple(errors.items()))
-
-    def _check_stop(self, wanted: StopReplicaPartition) -> Errors:
-        """Deletion, requests without an epoch and a greater epoch are obeyed (KIP-570)."""
-        if wanted.partition in self.offline:
+    def _check_stop(self, stop: StopReplicaPartition) -> Errors:
+        """Deletion, requests without an epoch and a greater epoch are obeyed (KIP-570); an equal
+        one from 3.4.1 on only (spec §4.4)."""
+        if stop.partition in self.offline:
             return Errors.KAFKA_STORAGE_ERROR
-        hosted = self.partitions.get(wanted.partition)
+        hosted = self.partitions.get(stop.partition)
         if (
             hosted is None
-            or wanted.leader_epoch in (EPOCH_DURING_DELETE, NO_EPOCH)
-            or wanted.leader_epoch > hosted.leader_epoch
+            or stop.leader_epoch in (EPOCH_DURING_DELETE, NO_EPOCH)
+            or stop.leader_epoch > hosted.leader_epoch
         ):
             return Errors.NONE
         return Errors.FENCED_LEADER_EPOCH
 
-    async def _delete(self, partition: TopicPartition) -> Errors:
+    async def _delete_partition(self, partition: TopicPartition) -> Errors:
         """Drop the partition and its log."""
         hosted = self.partitions.get(partition)
         if hosted is not None and hosted.directory is not None:
@@ -533,17 +519,14 @@ class ReplicaManager:
 
     async def take_offline(self, directory: LogDirectory) -> tuple[TopicPartition, ...]:
         """A log directory has failed: its partitions are not served any more."""
-        await self.state_change_lock.enter()
-        try:
-            gone = [p for p, hosted in self.partitions.items() if hosted.directory is directory]
+        async with self.state_change_lock:
+            removed = [p for p, hosted in self.partitions.items() if hosted.directory is directory]
             assert self.fetchers is not None
-            await self.fetchers.remove_fetcher_for_partitions(gone)
-            self._mark_offline(gone)
-            return tuple(gone)
-        finally:
-            self.state_change_lock.leave()
+            await self.fetchers.remove_fetcher_for_partitions(removed)
+            self._mark_offline(removed)
+            return tuple(removed)
 
-    def _refused(self, request: str, sender: int, sender_epoch: int) -> None:
+    def _emit_refused(self, request: str, sender: int, sender_epoch: int) -> None:
         self._context.emit(
             events.ControlRequestRefused,
             request,
@@ -551,3 +534,14 @@ class ReplicaManager:
             sender_epoch,
             Errors.STALE_CONTROLLER_EPOCH.name,
         )
+
+
+def initial_fetch_state(
+    hosted: Partition, leader_of: FindsBroker, *, truncating: bool = True
+) -> InitialFetchState:
+    """With what a partition is given to a fetcher, once it has a leader."""
+    assert hosted.leader_replica_id is not None and hosted.log is not None
+    leader = leader_of(hosted.leader_replica_id)
+    assert leader is not None, "the leader was alive when the role changed"
+    offset = hosted.log.high_watermark if truncating else hosted.log.log_end_offset
+    return InitialFetchState(leader, hosted.leader_epoch, offset, truncating)

@@ -21,7 +21,6 @@ from emulator.kafka.protocol.transport import Connection, Disconnected, Network
 from emulator.kernel.scheduler import Task
 from emulator.kernel.sync import Monitor, Promise, Queue
 from emulator.trace import events
-from emulator.trace.values import TopicPartition
 
 QUEUE_SIZE = 10
 """controller.message.queue.size up to 0.8.1; in 0.8.2 it can be set, and has no limit by itself."""
@@ -56,14 +55,11 @@ class RequestSendThread:
             await self._room.wait()
         self.queue.put(item)
 
-    def _taken(self) -> None:
-        room, self._room = self._room, Promise(self._host.kernel)
-        room.resolve(None)
-
     async def _run(self) -> None:
         while self._running:
             item = await self.queue.take()
-            self._taken()
+            room, self._room = self._room, Promise(self._host.kernel)
+            room.resolve(None)
             response = await self._send_until_answered(item.request)
             if response is not None and item.on_response is not None and self._running:
                 item.on_response(response)
@@ -89,11 +85,12 @@ class RequestSendThread:
             self._connection = await self._network.connect(
                 client, self.to.host, self.to.port, config.controller_socket_timeout_ms
             )
+        named = request.partitions if isinstance(request, StopReplicaRequest) else request.states
         self._host.emit(
             events.ControlRequestSent,
             self.to.broker,
             type(request).__name__.removesuffix("Request"),
-            _partitions(request),
+            tuple(of.partition for of in named),
             attempt,
         )
         return await self._connection.send(request, config.request_timeout_ms)
@@ -111,12 +108,6 @@ class RequestSendThread:
         self._close()
 
 
-def _partitions(request: ControlRequest) -> tuple[TopicPartition, ...]:
-    if isinstance(request, StopReplicaRequest):
-        return tuple(p.partition for p in request.partitions)
-    return tuple(s.partition for s in request.states)
-
-
 class ControllerChannelManager:
     """The send threads, by broker."""
 
@@ -130,33 +121,25 @@ class ControllerChannelManager:
             await self.add_broker(broker)
 
     async def add_broker(self, broker: LiveBroker) -> None:
-        await self._lock.enter()
-        try:
+        async with self._lock:
             if broker.broker not in self.threads:
                 self.threads[broker.broker] = RequestSendThread(self._host, self._network, broker)
-        finally:
-            self._lock.leave()
 
     async def remove_broker(self, broker: int) -> None:
-        await self._lock.enter()
-        try:
+        async with self._lock:
             thread = self.threads.pop(broker, None)
             if thread is not None:
                 thread.shutdown()
-        finally:
-            self._lock.leave()
 
     async def send_request(
         self, broker: int, request: ControlRequest, on_response: OnResponse | None = None
     ) -> None:
-        """Queue a request; one to a broker that is not there is dropped."""
-        await self._lock.enter()
-        try:
+        """Queue a request; one to a broker that has no thread is dropped."""
+        async with self._lock:
             thread = self.threads.get(broker)
             if thread is not None:
+                # Up to 0.8.1 the queue is bounded: the controller waits here, with this lock.
                 await thread.put(QueueItem(request, on_response))
-        finally:
-            self._lock.leave()
 
     async def shutdown(self) -> None:
         """All threads end."""
