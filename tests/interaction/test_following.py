@@ -523,11 +523,7 @@ def test_a_partition_in_the_same_epoch_goes_on_where_it_is() -> None:
         play.forget()
         play.run(
             play.fetchers.add_fetcher_for_partitions(
-                {
-                    ORDERS_0: initial_fetch_state(
-                        play.hosted(), play.metadata_cache.alive_broker
-                    )
-                }
+                {ORDERS_0: initial_fetch_state(play.hosted(), play.metadata_cache.alive_broker)}
             )
         )
         state = thread.partitions[ORDERS_0]
@@ -540,9 +536,7 @@ def test_a_partition_in_another_epoch_truncates_before_it_goes_on() -> None:
     with following(ORDERS_1) as play:
         play >> answered(fetched(ORDERS_0, 0, 1), fetched(ORDERS_1, 0))
         play.forget()
-        initial = initial_fetch_state(
-            play.hosted(), play.metadata_cache.alive_broker
-        )
+        initial = initial_fetch_state(play.hosted(), play.metadata_cache.alive_broker)
         initial = initial._replace(current_leader_epoch=5)
         play.run(play.fetchers.add_fetcher_for_partitions({ORDERS_0: initial}))
         state = play.fetchers.threads[2, 0].partitions[ORDERS_0]
