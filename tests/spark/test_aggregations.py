@@ -17,10 +17,11 @@ from emulator.analysis.aggregations import aggregations
 from emulator.analysis.dataset import RunKey, open_dataset
 from emulator.analysis.writer import write_run
 from emulator.runs import dataset_rows as rows
+from emulator.runs.broken import Broken
 from emulator.runs.session import Request, play_in_memory
 from emulator.scenario import shipped
 from emulator.scenario.load import load
-from emulator.search.fuzz.trial import Played, try_seed
+from emulator.search.fuzz.trial import PlayedTrial, try_seed
 from tests.spark.reading import Row, Run
 from tests.spark.reference import TABLES
 from tests.spark.stories import runs
@@ -60,7 +61,7 @@ def real(spark: SparkSession, tmp_path_factory: Any) -> tuple[DataFrame, list[Ru
     """Random worlds in which much fails, and a scenario."""
     found: list[Run] = []
 
-    def keep(played: Played) -> None:
+    def keep(played: PlayedTrial) -> None:
         assert played.scenario is not None
         key = RunKey("random", "2.6", "zk", f"{played.trial.seed:#x}")
         last = rows.ended_with([], played.trial.virtual_us)
@@ -135,7 +136,7 @@ def by_hand(spark: SparkSession, tmp_path_factory: Any) -> DataFrame:
         RunKey("by-hand", "2.6", "zk", "one"),
         rows.began(load(shipped.find("min-isr")), 7),
         script.events,
-        rows.ended_with([("logs agree", "no", "", "orders-0", 1)], 20_000_000),
+        rows.ended_with([Broken("logs agree", "no", "", "orders-0", 1)], 20_000_000),
     )
     return written(spark, tmp_path_factory.mktemp("by-hand"), [run]).cache()
 

@@ -25,6 +25,7 @@ from emulator.analysis.history import history
 from emulator.analysis.report import write_report
 from emulator.analysis.writer import RunWriter, write_run
 from emulator.runs import dataset_rows as rows
+from emulator.runs.broken import Broken
 from emulator.scenario.load import loads
 from emulator.trace.rows import Figure
 from tests.unit.analysis.test_dataset import damage
@@ -40,7 +41,9 @@ def add(base: Path, seed: int, propagation: str = "zk") -> None:
     script = Script().shrink_and_late_news()
     began = rows.began(SCENARIO, seed, replay=f"isr run by-hand --seed {seed:#x}")
     figures = (Figure("stale_metadata_ms_max", 7000.0 + seed), Figure("isr_changes", 1.0))
-    ended = rows.ended_with([("logs agree", "</script>", "", "orders-0", 1)], 20_000_000 + seed)
+    ended = rows.ended_with(
+        [Broken("logs agree", "</script>", "", "orders-0", 1)], 20_000_000 + seed
+    )
     ended = type(ended)(*(-1, ended.t, 0, "", -1), "held", False, figures, ended.violations)
     key = RunKey("by-hand", "2.6", propagation, f"{seed:#x}")
     write_run(base, key, began, script.events, ended)

@@ -15,6 +15,7 @@ from emulator.analysis.dataset import RunKey, ended_runs, key_of, open_dataset, 
 from emulator.analysis.errors import AnalysisError, BadDataset
 from emulator.analysis.writer import RunWriter, write_piece, write_run
 from emulator.runs import dataset_rows as rows
+from emulator.runs.broken import Broken
 from emulator.scenario.load import loads
 from emulator.trace.columns import DATASET_VERSION, schema
 from tests.unit.analysis.random_events import EVENTS, row
@@ -23,7 +24,7 @@ from tests.unit.view.traces import Script
 KEY = RunKey("slow disk", "2.6", "zookeeper", "0x1f a=b/c")
 SCENARIO = loads("run: 9s", "slow disk")
 BEGAN = rows.began(SCENARIO, 31, sets=["num.io.threads=4"], replay="isr run")
-ENDED = rows.ended_with([("hw within isr", "no", "", "a-b-3", 2)], 9_000_000)
+ENDED = rows.ended_with([Broken("hw within isr", "no", "", "a-b-3", 2)], 9_000_000)
 
 
 def story() -> list[Any]:
