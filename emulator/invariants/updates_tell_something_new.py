@@ -27,6 +27,8 @@ class UpdatesTellSomethingNew(Invariant):
         self._live: dict[int, tuple[int, tuple[int, ...]]] = {}
         self._told: dict[int, dict[object, tuple[object, int]]] = {}
         self._copies: set[int] = set()
+        self._queued_by: dict[int, int] = {}
+        """By the request that a send thread wrote: the event that led to its being queued."""
         self._deleted: dict[int, e.ZkTransaction] = {}
         self._changed: dict[int, int] = {}
 
@@ -39,8 +41,10 @@ class UpdatesTellSomethingNew(Invariant):
         self._live.pop(event.broker, None)
 
     def on_control_request_sent(self, event: e.ControlRequestSent) -> None:
-        if event.request == "UpdateMetadata" and event.attempt > 1:
-            self._copies.add(event.to)
+        if event.request == "UpdateMetadata":
+            self._queued_by[event.seq] = event.cause
+            if event.attempt > 1:
+                self._copies.add(event.to)
 
     def on_zk_transaction(self, event: e.ZkTransaction) -> None:
         for op in event.ops or (event,):
@@ -49,21 +53,23 @@ class UpdatesTellSomethingNew(Invariant):
 
     def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
         told = self._told.setdefault(event.broker, {})
+        queued_by = self._queued_by.pop(event.cause, event.cause)
         brokers = event.sender_epoch, tuple(sorted(event.live_brokers))
         same = self._live.get(event.broker) == brokers
         new = [s for s in event.states if told.get(s.partition, (None, -1))[0] != s]
         if event.broker in self._copies:
             self._copies.discard(event.broker)
-        elif same and len(event.states) >= MANY and not new and self._woken(event):
+        elif same and len(event.states) >= MANY and not new and self._woken(event, queued_by):
             facts = max(told[s.partition][1] for s in event.states), event.seq
             self.violated(NothingNew(len(event.states), facts=facts, broker=event.broker))
         self._live[event.broker] = brokers
         told.update({s.partition: (s, event.seq) for s in event.states})
 
-    def _woken(self, event: e.MetadataCacheUpdated) -> bool:
-        """Sent after the deletion: what the notification itself has it told precedes that."""
+    def _woken(self, event: e.MetadataCacheUpdated, queued_by: int) -> bool:
+        """The deletion is older than what queued the update. When it was sent says nothing: a send
+        thread may wait seconds for the answer to the request before it."""
         settled = event.t - self._changed.get(event.sender, -SETTLED_US) >= SETTLED_US
         deleted = self._deleted.get(event.sender)
         if deleted is None or not settled:
             return False
-        return event.t - deleted.t < SOON_US and event.cause > deleted.seq
+        return event.t - deleted.t < SOON_US and queued_by > deleted.seq

@@ -107,17 +107,25 @@ def dead_and_back(*, told: bool) -> History:
     return at(history.tell(e.BrokerChange, 3, (2,), (), (), (1, 2, 3)), 10_000)
 
 
-def told_twice(versions: tuple[int, int], *, told_first: bool = False) -> History:
+def told_twice(
+    versions: tuple[int, int], *, told_first: bool = False, queued_first: bool = False
+) -> History:
     """All of twelve partitions, two times; each time what the deletion of a notification brings
-    about, or what the notification itself does (`told_first`)."""
+    about, or what the notification itself does (`told_first`), or what was queued before the
+    deletion and waited for its send thread (`queued_first`)."""
     history = quiet()
     for version in versions:
         names = tuple(TopicPartition("bills", n) for n in range(12))
         states = tuple(PartitionState(n, 1, 1, 0, REPLICAS, version, REPLICAS) for n in names)
+        queued_by = len(history.events) - 1
         if not told_first:
             history.logged(3, "delete", "/isr_change_notification/isr_change_0000000000")
+        if not queued_first:
+            history.tell(e.ControllerEventQueued, 3, "IsrChangeNotification", 0)
+            queued_by = len(history.events) - 1
         sent = len(history.events)
         history.tell(e.ControlRequestSent, 3, 1, "UpdateMetadata", names, 1)
+        history.events[-1] = msgspec.structs.replace(history.events[-1], cause=queued_by)
         if told_first:
             history.logged(3, "delete", "/isr_change_notification/isr_change_0000000000")
         history.tell(e.MetadataCacheUpdated, 1, 3, 1, REPLICAS, states)
@@ -168,6 +176,11 @@ CASES = [
     Case(
         "updates tell something new",
         lambda: told_twice((0, 0), told_first=True),
+        lambda: told_twice((0, 0)),
+    ),
+    Case(
+        "updates tell something new",
+        lambda: told_twice((0, 0), queued_first=True),
         lambda: told_twice((0, 0)),
     ),
 ]
