@@ -1,4 +1,4 @@
-# Every target does the set-up it needs: `make demo` and `make test` work from a clean clone.
+# Every target does the setup that it needs: `make demo` and `make test` work from a clean clone.
 # `make help` lists the targets. All paths are relative: use `make -C DIR` from elsewhere.
 
 # The main job: live, on the embedded ZooKeeper server.
@@ -18,12 +18,13 @@ export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-quick test-live test-slow test-spark test-containers test-kafka test-shared check check-format check-lint \
-        check-types check-imports check-house format fidelity fidelity-kafka paths pages hazards bench mutants soak lock clean
+.PHONY: help setup demo test test-all test-rest test-live test-live-patient test-live-alone test-slow test-slow-plays test-slow-processes \
+        test-slow-alone test-spark test-containers test-kafka test-shared check check-format check-lint check-types check-imports check-house \
+        format fidelity fidelity-kafka paths pages hazards bench mutants soak lock clean
 
 help: ## This list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | \
-		while IFS='|' read -r name what; do printf '%-20s%s\n' "$$name" "$$what"; done
+		while IFS='|' read -r name what; do printf '%-21s%s\n' "$$name" "$$what"; done
 
 setup: ## Python packages into .venv/, Java where it is missing; nothing when all is there
 	@.ci/setup
@@ -31,35 +32,55 @@ setup: ## Python packages into .venv/, Java where it is missing; nothing when al
 demo: setup ## Run the main job: an ISR shrinks and expands, on a real ZooKeeper
 	$(DEMO)
 
-test: test-quick test-live ## The tests, in ten minutes: all but test-slow, -spark, -containers, -kafka, -shared, soak
+# What is run after each change: the tests without a marker of units, interactions and the
+# specification, the house rules, and the demo on a real server. Everything else is in test-all.
+NEAR = tests/unit tests/interaction tests/spec tests/test_house.py
+PLAIN = not live and not shared and not slow and not soak and not spark and not containers and not kafka
+test: setup ## The tests to run after each change: at most 90 s on two cores
+	$(PYTEST) -n $(JOBS) --dist worksteal -m "demo or ($(PLAIN))" tests/live/test_demo.py $(NEAR) $(ARGS) $(OR_NONE)
 
-test-quick: setup
-	$(PYTEST) -n $(JOBS) --dist worksteal -m "not live and not shared and not slow and not soak and not spark and not containers and not kafka" $(ARGS) $(OR_NONE)
+test-all: setup ## All tests that CI runs, what waits beside what computes: at most 17 minutes on two cores
+	@.ci/test-all
+
+test-rest: setup ## The tests without a marker that `make test` leaves out: scenarios, commands, races
+	$(PYTEST) -n $(JOBS) --dist worksteal -m "$(PLAIN)" $(NEAR:%=--ignore=%) $(ARGS) $(OR_NONE)
 
 # What starts a real ZooKeeper server: first the tests that no delay spoils, then those that measure
 # how late the kernel ran, which get the machine alone.
 PATIENT = tests/cli tests/conformance/test_zookeepers_agree.py tests/live/test_live_runs.py tests/live/zk tests/races
-LIVE = "live and not shared and not slow and not soak"
-test-live: setup ## The tests among them that start a real ZooKeeper server
-	$(PYTEST) -n $(JOBS) --dist loadfile -m $(LIVE) $(PATIENT) $(ARGS) $(OR_NONE)
-	$(PYTEST) -m $(LIVE) $(PATIENT:%=--ignore=%) $(ARGS) $(OR_NONE)
-
-# The longer ones: first those that no delay spoils, then one that gets the machine alone.
-SLOW = "slow and not shared and not soak"
-ALONE = tests/live/test_conform_live.py
-test-slow: setup ## Longer ones: thousands of plays on both ZooKeepers, a recording live, long stalls
-	$(PYTEST) -n $(JOBS) --dist worksteal -m $(SLOW) --ignore=$(ALONE) $(ARGS) $(OR_NONE)
-	$(PYTEST) -m $(SLOW) $(ALONE) $(ARGS) $(OR_NONE)
-
-test-spark: setup ## The tests that start Spark
-	$(PYTEST) -m "spark and not soak" tests/spark $(ARGS) $(OR_NONE)
+LIVE = "live and not shared and not slow and not soak and not demo"
+test-live: test-live-patient test-live-alone ## The tests that start a real ZooKeeper server
 
 # They wait for sessions and lags of their own clusters, hardly for the processor: a worker per file.
 WAITING = -n 4 --dist loadfile
+test-live-patient: setup
+	$(PYTEST) $(WAITING) -m $(LIVE) $(PATIENT) $(ARGS) $(OR_NONE)
+
+test-live-alone: setup
+	$(PYTEST) -m $(LIVE) $(PATIENT:%=--ignore=%) $(ARGS) $(OR_NONE)
+
+# The longer ones: those that compute, those that wait, and one that gets the machine alone.
+SLOW = "slow and not shared and not soak"
+PROCESSES = tests/live/processes
+ALONE = tests/live/test_conform_live.py
+test-slow: test-slow-plays test-slow-processes test-slow-alone ## Longer ones: thousands of plays, a recording live, long stalls
+
+test-slow-plays: setup
+	$(PYTEST) -n $(JOBS) --dist worksteal -m $(SLOW) --ignore=$(ALONE) --ignore=$(PROCESSES) $(ARGS) $(OR_NONE)
+
+test-slow-processes: setup
+	$(PYTEST) $(WAITING) -m $(SLOW) $(PROCESSES) $(ARGS) $(OR_NONE)
+
+test-slow-alone: setup
+	$(PYTEST) -m $(SLOW) $(ALONE) $(ARGS) $(OR_NONE)
+
+test-spark: setup ## The tests that start Spark
+	$(PYTEST) -m "spark and not soak" tests/spark tests/bench $(ARGS) $(OR_NONE)
+
 test-containers: setup ## The tests that need containers; starts a Docker engine and makes images where missing
 	@.ci/containers $(PYTEST) $(WAITING) -m "containers and not soak" tests/containers $(ARGS) $(OR_NONE)
 
-test-kafka: setup ## Scenarios on real Kafka, in real time (fetched with Maven): about 6 minutes
+test-kafka: setup ## Scenarios on real Kafka, in real time (fetched with Maven): about 4 minutes
 	$(PYTEST) -m kafka tests/kafka $(ARGS) $(OR_NONE)
 
 test-shared: setup ## Tests that need ../shared beside the clone
@@ -101,11 +122,11 @@ pages: setup ## Run what pages of docs/ show, and fill in what it prints
 hazards: setup ## Play the hazard catalogue, and write docs/hazards.md
 	$(PYTHON_BIN) -m tools.documents.hazard_catalogue $(ARGS)
 
-bench: setup ## Measure, and print ratios
+bench: setup ## Measure, and print ratios (ARGS=NAME one of them, ARGS=--tiny all in a minute)
 	$(PYTHON_BIN) -m tools.bench $(ARGS)
 
-mutants: setup ## Break one rule at a time: each must be noticed
-	$(PYTHON_BIN) -m tools.mutants.__main__ --jobs $(JOBS) $(ARGS)
+mutants: setup ## Break the core in one place at a time and see which tests notice (a sample)
+	$(PYTHON_BIN) -m tools.mutants --jobs $(JOBS) $(ARGS)
 
 soak: setup ## The long tests
 	$(PYTEST) -m "soak and not containers" $(ARGS) $(OR_NONE)

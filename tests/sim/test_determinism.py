@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,11 @@ SEEDS, MANY_SEEDS = range(3), range(3, 60)
 HASH_SEEDS = ("0", "1")
 
 
-def in_both_processes(name: str, seeds: range) -> list[list[str]]:
-    """What each process says of its plays, a line for each seed."""
+def in_both_processes(names: Sequence[str], seeds: range) -> list[list[str]]:
+    """What each process says of its plays, a line for each name and seed."""
     processes = [
         subprocess.Popen(
-            [sys.executable, "-m", "tests.sim.trace_digests", name, *map(str, seeds)],
+            [sys.executable, "-m", "tests.sim.trace_digests", ",".join(names), *map(str, seeds)],
             cwd=ROOT,
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             stdout=subprocess.PIPE,
@@ -35,7 +36,7 @@ def in_both_processes(name: str, seeds: range) -> list[list[str]]:
     return told
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("names", [NAMES[::2], NAMES[1::2]], ids=["even", "odd"])
 @pytest.mark.parametrize(
     "seeds",
     [
@@ -43,7 +44,10 @@ def in_both_processes(name: str, seeds: range) -> list[list[str]]:
         pytest.param(MANY_SEEDS, marks=pytest.mark.soak),
     ],
 )
-def test_another_process_with_another_hash_seed_plays_the_same(name: str, seeds: range) -> None:
-    one, other = in_both_processes(name, seeds)
+def test_another_process_with_another_hash_seed_plays_the_same(
+    names: Sequence[str], seeds: range
+) -> None:
+    one, other = in_both_processes(names, seeds)
     assert one == other
-    assert len({line.split()[2] for line in one}) == len(seeds)
+    assert len(one) == len(set(one)) == len(names) * len(seeds)
+    assert len({line.split()[3] for line in one}) == len(one)

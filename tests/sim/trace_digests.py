@@ -1,7 +1,7 @@
-"""A program: plays a shipped scenario under each seed given, and prints what identifies its trace.
+"""A program: plays shipped scenarios under each seed, and prints what identifies their traces.
 
-`python -m tests.sim.trace_digests NAME SEED...`: a line for each seed, with the number of events
-and a digest of all of them.
+`python -m tests.sim.trace_digests NAME,... SEED...`: a line for each name and seed, with the number
+of events and a digest of all of them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ def digest(name: str, seed: int) -> str:
     encoder, found = msgspec.json.Encoder(), sha256()
     for event in sink.events:
         found.update(encoder.encode(event))
-    return f"{seed} {len(sink.events)} {found.hexdigest()}"
+    return f"{name} {seed} {len(sink.events)} {found.hexdigest()}"
 
 
 if __name__ == "__main__":
-    for seed in sys.argv[2:]:
-        print(digest(sys.argv[1], int(seed)), flush=True)
+    for name in sys.argv[1].split(","):
+        for seed in sys.argv[2:]:
+            print(digest(name, int(seed)), flush=True)

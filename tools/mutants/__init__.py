@@ -1,1 +1,1 @@
-"""Break one rule at a time; each must be noticed."""
+"""Break the core in one place at a time; each must be noticed."""

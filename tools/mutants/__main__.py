@@ -1,29 +1,29 @@
-"""Breaks one rule at a time and sees who notices: `make mutants`.
+"""Breaks the core one rule at a time and sees who notices: `make mutants`.
 
-mutations.toml lists the mutations: a name, the file, the text to be replaced (it must be
-there exactly once), what replaces it, and the tests or the command that must notice. Each is
-applied to a copy of the tree (what git tracks or would track), never to the tree itself; the copies
-go at the end, on Ctrl-C too. A test notices by failing: pytest's exit code 1. Any other failure (a
-syntax error, a test that is not there, a command's usage error) says that the mutation is broken,
-not that it was noticed. What is named must pass on the unchanged copy first. A mutant that runs
-into its time-out has been noticed. Exit code 0: each was noticed; 1: one survived, or could not be
-tried.
+A mutant has a name, a function with an operator (`names`, `operators`), and no text of its own.
+It is applied to a copy of the tree (what git tracks or would track), never to the tree itself; the
+copies go at the end, on Ctrl-C too. A test notices by failing: pytest's exit code 1. Any other
+failure (a test that does not exist, a usage error) says that the mutant could not be tried. The
+tests must pass on the unchanged copy first. A mutant that runs out of time counts as noticed.
 
-    [[mutation]]
-    name = "quiet-4s"                                   # what is wrong, in a word or two
-    file = "emulator/kafka/broker/isr_propagation.py"
-    old = "QUIET_MS = 5_000"
-    new = "QUIET_MS = 4_000"
-    tests = ["tests/recordings/test_flapping.py"]       # pytest's ids, and options such as -k
-    command = ["isr", "conform", "tests/recordings/x"]  # instead of tests: noticed by exit code 1
-    seeds = 25                                          # instead: so many seeds of isr fuzz, from 0
-    timeout = 120                                       # seconds, 300 where nothing is said
+    make mutants                                20 of the core, drawn by the seed that is printed
+    make mutants ARGS="--sample 50 --seed 7"
+    make mutants ARGS=--named                   those of named.toml, each with tests of its own
+    make mutants ARGS=--all                     every one: thousands, for days
+    make mutants ARGS="--within NAME"           whose name begins so: of a module, a function
+    make mutants ARGS="--within NAME --show"    their diffs, and nothing is run
+
+Exit code 0: each was noticed. Survivors are listed with their diff. Many of a random draw change
+nothing that can be observed; what survives is to be read, not counted.
 """
+
+from __future__ import annotations
 
 import argparse
 import contextlib
 import os
 import queue
+import random
 import shutil
 import signal
 import subprocess
@@ -36,77 +36,42 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 
-import msgspec
-
 from tests.house.files import paths_under
+from tools.mutants.names import Mutant, Unusable, core_mutants, diff, mutate, near_tests, read_list
 
 ROOT = Path(__file__).resolve().parents[2]
-LIST = Path(__file__).with_name("mutations.toml")
+NAMED = Path(__file__).with_name("named.toml")
 TIMEOUT_S = 300
+SAMPLE = 20
 
 T = TypeVar("T")
+R = TypeVar("R")
 
-Verdict = Literal["killed", "killed (time-out)", "SURVIVED", "BROKEN"]
-NOTICED = ("killed", "killed (time-out)")
-
-
-class Unusable(ValueError):
-    """A mutation, or the list of them, that cannot be tried as it is written."""
-
-
-class Mutation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    name: str
-    file: str
-    old: str
-    new: str
-    tests: tuple[str, ...] = ()
-    command: tuple[str, ...] = ()
-    seeds: int = 0
-    timeout: int = TIMEOUT_S
-
-    def __post_init__(self) -> None:
-        if [bool(self.tests), bool(self.command), self.seeds > 0].count(True) != 1:
-            raise Unusable(f"{self.name}: give either tests or a command or seeds")
-        if self.old == self.new:
-            raise Unusable(f"{self.name}: old and new are the same")
-
-    def argv(self) -> list[str]:
-        """The command; its first word is looked for beside this Python first (isr, python)."""
-        if self.tests:
-            pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-o", "cache_dir=.pytest_cache"]
-            return [*pytest, *self.tests]
-        command = self.command or ("isr", "fuzz", "--seed", "0", "--runs", str(self.seeds))
-        beside = Path(sys.executable).parent / command[0]
-        return [str(beside) if beside.exists() else command[0], *command[1:]]
-
-
-class MutationList(msgspec.Struct, forbid_unknown_fields=True):
-    mutation: list[Mutation] = []
+Verdict = Literal["noticed", "noticed (time-out)", "SURVIVED", "UNUSABLE"]
+NOTICED = ("noticed", "noticed (time-out)")
 
 
 @dataclass
 class Outcome:
-    mutation: Mutation
+    mutant: Mutant
     verdict: Verdict
     seconds: float
     why: str = ""
 
 
-def read_mutations(path: Path) -> list[Mutation]:
-    try:
-        mutations = msgspec.toml.decode(path.read_bytes(), type=MutationList).mutation
-    except (OSError, msgspec.DecodeError) as error:
-        raise Unusable(f"{path}: {error}") from error
-    names = [mutation.name for mutation in mutations]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise Unusable(f"{path}: {', '.join(twice)}: the same name twice")
-    return mutations
+def command(mutant: Mutant, root: Path) -> list[str]:
+    """What must notice it."""
+    if mutant.seeds:
+        program = "import sys; from emulator.cli import main; main()"
+        return [sys.executable, "-c", program, "fuzz", "--seed", "0", "--runs", str(mutant.seeds)]
+    return pytest_command(mutant.tests or near_tests(mutant, root))
 
 
-def apply(mutation: Mutation, text: str) -> str:
-    if (count := text.count(mutation.old)) != 1:
-        raise Unusable(f"{mutation.file} holds the old text {count} times, not once")
-    return text.replace(mutation.old, mutation.new)
+def pytest_command(arguments: Sequence[str]) -> list[str]:
+    quick = ["-x", "-q", "-o", "cache_dir=.pytest_cache"]
+    if "-m" not in arguments:
+        quick += ["-m", "not live and not slow and not soak"]
+    return [sys.executable, "-m", "pytest", *quick, *arguments]
 
 
 # --- running things in a copy ---------------------------------------------------------------------
@@ -142,10 +107,10 @@ class Copies:
             self.idle.put(copy)
 
     def run(self, copy: Path, argv: Sequence[str], timeout: int) -> tuple[int | None, str]:
-        """Exit code (None: out of time) and output. Bytecode is not written: two versions of a
-        file of one length within one second would share it."""
+        """Exit code (None: out of time) and output."""
         environment = os.environ | {
             "PYTHONPATH": str(copy),
+            # Two versions of a file of one length within one second would share their bytecode.
             "PYTHONDONTWRITEBYTECODE": "1",
             "HYPOTHESIS_STORAGE_DIRECTORY": str(copy / ".hypothesis"),
         }
@@ -199,48 +164,65 @@ def check_copy(copies: Copies) -> None:
             raise Unusable(f"the copy does not run its own code, but: {output.strip()}")
 
 
-def check_unchanged(copies: Copies, mutation: Mutation) -> None:
-    """What is to notice a mutation passes while nothing is broken."""
+def unchanged_commands(mutants: list[Mutant], root: Path) -> list[list[str]]:
+    """What passes while nothing is broken: plain tests together, those with options each."""
+    together: dict[str, None] = {}
+    commands: dict[tuple[str, ...], None] = {}
+    for mutant in mutants:
+        tests = mutant.tests or near_tests(mutant, root)
+        if mutant.seeds or any(test.startswith("-") for test in tests):
+            commands[tuple(command(mutant, root))] = None
+        else:
+            together |= dict.fromkeys(tests)
+    if together:
+        commands[tuple(pytest_command(list(together)))] = None
+    return [list(one) for one in commands]
+
+
+def check_unchanged(copies: Copies, argv: list[str]) -> None:
     with copies.one() as copy:
-        code, output = copies.run(copy, mutation.argv(), mutation.timeout)
+        code, output = copies.run(copy, argv, 3 * TIMEOUT_S)
     if code != 0:
-        said = "out of time" if code is None else f"exit code {code}"
-        raise Unusable(f"{mutation.name}: {said} with nothing broken: {last_line(output)}")
+        end = "out of time" if code is None else f"exit code {code}"
+        raise Unusable(f"{' '.join(argv)}: {end} with nothing broken: {last_line(output)}")
 
 
-def attempt(copies: Copies, mutation: Mutation) -> Outcome:
+def attempt(copies: Copies, mutant: Mutant) -> Outcome:
     began = time.monotonic()
     with copies.one() as copy:
-        target = copy / mutation.file
+        target = copy / mutant.file
         try:
             original = target.read_text(encoding="utf-8")
-            target.write_text(apply(mutation, original), encoding="utf-8")
+            broken = mutate(mutant, original)
         except (OSError, Unusable) as error:
-            return Outcome(mutation, "BROKEN", 0, str(error))
+            return Outcome(mutant, "UNUSABLE", 0, str(error))
         try:
-            code, output = copies.run(copy, mutation.argv(), mutation.timeout)
+            target.write_text(broken, encoding="utf-8")
+            code, output = copies.run(copy, command(mutant, copy), TIMEOUT_S)
         finally:
             target.write_text(original, encoding="utf-8")
     verdict, why = judge(code, output)
-    return Outcome(mutation, verdict, time.monotonic() - began, why)
+    why = diff(mutant, original) if verdict == "SURVIVED" else why
+    return Outcome(mutant, verdict, time.monotonic() - began, why)
 
 
 def judge(code: int | None, output: str) -> tuple[Verdict, str]:
+    """A module that no longer imports (pytest's exit codes 2 and 4 then) is noticed too."""
     if code is None:
-        return "killed (time-out)", ""
-    if code == 1:
-        return "killed", ""
+        return "noticed (time-out)", ""
+    if code == 1 or "error during collection" in output or "while loading conftest" in output:
+        return "noticed", ""
     if code == 0:
-        return "SURVIVED", last_line(output)
-    return "BROKEN", f"exit code {code}: {last_line(output)}"
+        return "SURVIVED", ""
+    return "UNUSABLE", f"exit code {code}: {last_line(output)}"
 
 
 def in_parallel(
-    copies: Copies, jobs: int, work: Callable[[Copies, Mutation], T], mutations: list[Mutation]
-) -> Iterator[T]:
+    copies: Copies, jobs: int, work: Callable[[Copies, T], R], todo: Sequence[T]
+) -> Iterator[R]:
     """The results as they come; the first exception, Ctrl-C among them, ends everything."""
     with ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(work, copies, mutation) for mutation in mutations]
+        futures = [pool.submit(work, copies, one) for one in todo]
         try:
             for future in as_completed(futures):
                 yield future.result()
@@ -250,73 +232,91 @@ def in_parallel(
             raise
 
 
-def print_table(outcomes: list[Outcome]) -> None:
-    width = max(len(outcome.mutation.name) for outcome in outcomes)
-    print(f"\n{'mutation':{width}}  {'verdict':17}  {'s':>6}  file")
-    for outcome in outcomes:
-        row = f"{outcome.mutation.name:{width}}  {outcome.verdict:17}  {outcome.seconds:6.1f}"
-        print(f"{row}  {outcome.mutation.file}")
-        if outcome.why:
-            print(f"{'':{width}}  {outcome.why}")
-    noticed = sum(outcome.verdict in NOTICED for outcome in outcomes)
-    print(f"\n{noticed} of {len(outcomes)} mutations were noticed")
+def trial(root: Path, mutants: list[Mutant], jobs: int) -> list[Outcome]:
+    """Tries them all on copies of `root`; raises Unusable when the unchanged copy fails."""
+    copies = Copies(root, Path(tempfile.mkdtemp(prefix="mutants-")))
+    outcomes: dict[str, Outcome] = {}
+    try:
+        copies.make(jobs)
+        check_copy(copies)
+        for _ in in_parallel(copies, jobs, check_unchanged, unchanged_commands(mutants, root)):
+            pass
+        say("the tests pass with nothing broken")
+        for outcome in in_parallel(copies, jobs, attempt, mutants):
+            outcomes[outcome.mutant.name] = outcome
+            count = f"{len(outcomes)} of {len(mutants)}"
+            say(f"{count}: {outcome.mutant.name}: {outcome.verdict}, {outcome.seconds:.1f} s")
+            if outcome.why:
+                say(outcome.why)
+        return [outcomes[mutant.name] for mutant in mutants]
+    finally:
+        copies.close()
 
 
 def say(text: str) -> None:
     print(text, flush=True)
 
 
-def trial(root: Path, mutations: list[Mutation], jobs: int) -> list[Outcome]:
-    """Tries them all on copies of `root`; raises Unusable when the unchanged copy fails."""
-    copies = Copies(root, Path(tempfile.mkdtemp(prefix="mutants-")))
-    noticers = list({tuple(mutation.argv()): mutation for mutation in mutations}.values())
-    outcomes: dict[str, Outcome] = {}
-    try:
-        copies.make(jobs)
-        check_copy(copies)
-        for count, _ in enumerate(in_parallel(copies, jobs, check_unchanged, noticers), 1):
-            say(f"  {count} of {len(noticers)} sets of tests pass with nothing broken")
-        for outcome in in_parallel(copies, jobs, attempt, mutations):
-            name = outcome.mutation.name
-            outcomes[name] = outcome
-            done = f"{len(outcomes)} of {len(mutations)}"
-            say(f"  {done}: {name}: {outcome.verdict}, {outcome.seconds:.1f} s")
-        return [outcomes[mutation.name] for mutation in mutations]
-    finally:
-        copies.close()
+# --- the command line -----------------------------------------------------------------------------
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="make mutants", description=__doc__.split("\n\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="make mutants",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="at a time (2)")
-    parser.add_argument("--only", action="append", metavar="NAME", help="this one; repeatable")
-    parser.add_argument("--list", action="store_true", help="name them and stop")
+    parser.add_argument("--sample", type=int, default=SAMPLE, metavar="N", help=f"({SAMPLE})")
+    parser.add_argument("--seed", type=int, metavar="N", help="of the sample (of today)")
+    parser.add_argument("--within", action="append", metavar="NAME", help="names that begin so")
+    parser.add_argument("--named", action="store_true", help="those of named.toml")
+    parser.add_argument("--all", action="store_true", help="no sample")
+    parser.add_argument("--show", action="store_true", help="show diffs and stop")
     return parser.parse_args(argv)
+
+
+def choose(options: argparse.Namespace) -> list[Mutant]:
+    mutants = read_list(NAMED) if options.named else list(core_mutants(ROOT))
+    if options.within:
+        mutants = [one for one in mutants if one.name.startswith(tuple(options.within))]
+    elif not options.named and not options.all:
+        seed = int(time.strftime("%Y%m%d")) if options.seed is None else options.seed
+        say(f"{options.sample} of {len(mutants)} mutants, --seed {seed}")
+        mutants = random.Random(seed).sample(mutants, options.sample)
+    if not mutants:
+        raise Unusable("no mutant has such a name")
+    return mutants
+
+
+def show(mutants: list[Mutant]) -> None:
+    for mutant in mutants:
+        try:
+            say(diff(mutant, (ROOT / mutant.file).read_text(encoding="utf-8")))
+        except (OSError, Unusable) as error:
+            say(f"UNUSABLE: {error}")
 
 
 def main(argv: Sequence[str]) -> int:
     options = parse(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        mutations = read_mutations(LIST)
-        if options.only:
-            if unknown := set(options.only) - {mutation.name for mutation in mutations}:
-                raise Unusable(f"no such mutation: {', '.join(sorted(unknown))}")
-            mutations = [m for m in mutations if m.name in options.only]
-        if options.list:
-            print("\n".join(mutation.name for mutation in mutations))
+        mutants = choose(options)
+        if options.show:
+            show(mutants)
             return 0
-        if not mutations:
-            raise Unusable(f"{LIST.name} lists none")
-        outcomes = trial(ROOT, mutations, options.jobs)
+        outcomes = trial(ROOT, mutants, options.jobs)
     except Unusable as error:
         print(f"mutants: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("mutants: interrupted; the copies are gone", file=sys.stderr)
         return 130
-    print_table(outcomes)
-    return 0 if all(outcome.verdict in NOTICED for outcome in outcomes) else 1
+    not_noticed = [one for one in outcomes if one.verdict not in NOTICED]
+    for outcome in not_noticed:
+        say(f"\n{outcome.verdict}: {outcome.mutant.name}\n{outcome.why}")
+    say(f"\n{len(outcomes) - len(not_noticed)} of {len(outcomes)} mutants were noticed")
+    return 1 if not_noticed else 0
 
 
 if __name__ == "__main__":
