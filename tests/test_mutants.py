@@ -23,7 +23,15 @@ from tools.mutants.names import (
 from tools.mutants.operators import sites
 
 ROOT = Path(__file__).resolve().parents[1]
-THREE = "def three():\n    waits = 0\n    while waits < 2:\n        waits += 1\n    return 3\n"
+THREE = """\
+from threading import Event
+
+def three():
+    done = Event()
+    done.set()
+    done.wait()
+    return 3 if 2 > 1 else 4
+"""
 TEST = "from emulator import three\n\ndef test_three():\n    assert three() == 3\n"
 
 
@@ -53,29 +61,29 @@ def verdicts(outcomes: list[Outcome]) -> list[str]:
 
 
 def test_each_verdict(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.mutants.__main__.TIMEOUT_S", 8)
+    monkeypatch.setattr("tools.mutants.__main__.TIMEOUT_S", 30)
     tried = {
-        "off-by-one#4": "noticed",
+        "off-by-one#3": "noticed",
         "swap-comparison#1": "SURVIVED",
         "drop-statement#1": "noticed (time-out)",
-        "drop-statement#2": "UNUSABLE",
+        "drop-statement#3": "UNUSABLE",
     }
     outcomes = trial(project, [mutant(site) for site in tried], jobs=2)
     assert verdicts(outcomes) == list(tried.values())
-    assert "-    while waits < 2:\n+    while waits <= 2:" in outcomes[1].why
-    assert outcomes[3].why.endswith("three has no drop-statement#2")
+    assert "+    return 3 if 2 >= 1 else 4" in outcomes[1].why
+    assert outcomes[3].why.endswith("three has no drop-statement#3")
     assert (project / "emulator" / "__init__.py").read_text() == THREE
 
 
 def test_what_fails_with_nothing_broken_notices_nothing(project: Path) -> None:
     (project / "tests" / "test_three.py").write_text(TEST.replace("== 3", "== 2"))
     with pytest.raises(Unusable, match="exit code 1 with nothing broken"):
-        trial(project, [mutant("off-by-one#4")], jobs=1)
+        trial(project, [mutant("off-by-one#3")], jobs=1)
 
 
 def test_a_test_that_is_not_there(project: Path) -> None:
     with pytest.raises(Unusable, match="exit code 4 with nothing broken"):
-        trial(project, [mutant("off-by-one#4", "tests/test_four.py")], jobs=1)
+        trial(project, [mutant("off-by-one#3", "tests/test_four.py")], jobs=1)
 
 
 def test_only_a_failed_test_notices() -> None:

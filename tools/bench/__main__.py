@@ -10,7 +10,9 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from typing import NamedTuple
 
+from emulator.analysis.sweep.grid import BATCH_RUNS
 from tools.bench import (
     against_kafka,
     hazards,
@@ -22,25 +24,56 @@ from tools.bench import (
     virtual_time,
 )
 from tools.bench.figures import Figure, show
+from tools.bench.virtual_time import Load
+
+
+class Measurement(NamedTuple):
+    """`tiny` shows in seconds that it still runs; its ratios say nothing."""
+
+    full: Callable[[], list[Figure]]
+    tiny: Callable[[], list[Figure]]
+
 
 # The brokers come first: memory that was used before would be used again, and not be counted.
-MEASUREMENTS: dict[str, Callable[[], list[Figure]]] = {
-    "brokers": many_brokers.figures,
-    "updates": lambda: [isr_updates.many_in_flight(n) for n in (10, 100)],
-    "shrink": lambda: [isr_updates.shrink_pass()],
-    "virtual": virtual_time.figures,
-    "large": large_cluster.change_figures,
-    "growth": large_cluster.growth_figures,
-    "report": many_runs.report_figures,
-    "tables": many_runs.table_figures,
-    "sweep": many_runs.sweep_figures,
-    "skew": many_runs.skew_figures,
-    "millions": many_runs.growth_figures,
-    "fifty": lambda: many_runs.growth_figures(many_runs.FAR),
-    "searching": searching.pure_figures,
-    "schedules": searching.cluster_figures,
-    "hazards": hazards.hazard_figures,
-    "scale": against_kafka.figures,
+MEASUREMENTS = {
+    "brokers": Measurement(many_brokers.figures, lambda: many_brokers.figures(5)),
+    "updates": Measurement(
+        lambda: [isr_updates.many_in_flight(n) for n in (10, 100)],
+        lambda: [isr_updates.many_in_flight(4, updates=40, turns=1)],
+    ),
+    "shrink": Measurement(
+        lambda: [isr_updates.shrink_pass()],
+        lambda: [isr_updates.shrink_pass(partitions=5, turns=1)],
+    ),
+    "virtual": Measurement(
+        virtual_time.figures,
+        lambda: virtual_time.figures(Load(1, 32, "few"), Load(0.5, 32, "fewer"), turns=1),
+    ),
+    "large": Measurement(
+        large_cluster.change_figures, lambda: large_cluster.change_figures(4, 12, 1)
+    ),
+    "growth": Measurement(
+        large_cluster.growth_figures, lambda: large_cluster.growth_figures(4, (12,))
+    ),
+    "report": Measurement(
+        many_runs.report_figures, lambda: many_runs.report_figures(20_000, turns=1)
+    ),
+    "tables": Measurement(
+        many_runs.table_figures, lambda: many_runs.table_figures(20_000, turns=1)
+    ),
+    "sweep": Measurement(many_runs.sweep_figures, lambda: many_runs.sweep_figures(2 * BATCH_RUNS)),
+    "skew": Measurement(many_runs.skew_figures, lambda: many_runs.skew_figures(10)),
+    "millions": Measurement(
+        many_runs.growth_figures, lambda: many_runs.growth_figures((20_000, 40_000))
+    ),
+    "fifty": Measurement(
+        lambda: many_runs.growth_figures(many_runs.FAR),
+        lambda: many_runs.growth_figures((20_000,)),
+    ),
+    "searching": Measurement(searching.pure_figures, lambda: searching.pure_figures(50)),
+    "schedules": Measurement(searching.cluster_figures, lambda: searching.cluster_figures(20)),
+    "hazards": Measurement(hazards.hazard_figures, lambda: hazards.hazard_figures(most=1)),
+    "scale": Measurement(against_kafka.figures, against_kafka.tiny_figures),
 }
 WHEN_NAMED = ("scale",)
 """Real time, and Maven."""
@@ -50,21 +83,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(MEASUREMENTS)}")
     parser.add_argument("--json", action="store_true", help="one JSON object per figure")
-    asked = parser.parse_args()
-    if unknown := set(asked.names) - set(MEASUREMENTS):
+    parser.add_argument("--tiny", action="store_true", help="as small as possible, not judged")
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(MEASUREMENTS):
         parser.error(f"there is no {', '.join(sorted(unknown))}")
     busy = os.getloadavg()[0]
     print(f"{os.cpu_count()} cores, load {busy:.1f} before", file=sys.stderr)
     figures = []
-    for name in asked.names or [one for one in MEASUREMENTS if one not in WHEN_NAMED]:
+    for name in options.names or [one for one in MEASUREMENTS if one not in WHEN_NAMED]:
         print(f"{name} ...", file=sys.stderr)
-        figures += MEASUREMENTS[name]()
-    if asked.json:
+        figures += MEASUREMENTS[name].tiny() if options.tiny else MEASUREMENTS[name].full()
+    if options.json:
         for one in figures:
             print(json.dumps(one.as_json()))
     else:
         show(figures)
-    return 0 if all(one.ok for one in figures) else 1
+    return 0 if options.tiny or all(one.ok for one in figures) else 1
 
 
 if __name__ == "__main__":

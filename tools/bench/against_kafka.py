@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -68,21 +69,33 @@ Phases = dict[str, Seen]
 
 def figures() -> list[Figure]:
     """Of each leg: what real Kafka took, in ours (1: as long)."""
+    return _figures(STORM, MANY, ["record", "--kafka", KAFKA], ["run", "--seed", "1"])
+
+
+def tiny_figures() -> list[Figure]:
+    """The same without Maven and without waiting: virtual time under two seeds."""
+    virtual = ["run", "--zookeeper", "simulated", "--seed"]
+    return _figures(6, 6, [*virtual, "1"], [*virtual, "2"])
+
+
+def _figures(partitions: int, many: int, real: list[str], ours: list[str]) -> list[Figure]:
+    scenarios = (
+        ("storm", storm_text(partitions), partial(storm, partitions=partitions)),
+        ("many", many_text(many), partial(fail_over, partitions=many)),
+    )
     made: list[Figure] = []
     with TemporaryDirectory(prefix="isr-scale-") as scratch:
-        for real, ours in both(Path(scratch)):
-            made += [figure for phase in real for figure in _compared(phase, real, ours)]
+        for name, text, read in scenarios:
+            file = Path(scratch) / f"{name}.yaml"
+            file.write_text(text)
+            sides: list[Phases] = []
+            for command in (real, ours):
+                out = Path(scratch) / f"{name}-{len(sides)}"
+                words = [command[0], str(file), *command[1:], "--out", str(out)]
+                sides.append(_played(words, out, read))
+            for phase in sides[0]:
+                made += _compared(phase, *sides)
     return made
-
-
-def both(scratch: Path) -> Iterator[tuple[Phases, Phases]]:
-    """Each scenario on real Kafka and live."""
-    for name, text, read in (("storm", storm_text(), storm), ("many", many_text(), fail_over)):
-        file = scratch / f"{name}.yaml"
-        file.write_text(text)
-        record = ["record", str(file), "--kafka", KAFKA, "--out", str(scratch / "real")]
-        live = ["run", str(file), "--seed", "1", "--out", str(scratch / "ours")]
-        yield _played(record, scratch / "real", read), _played(live, scratch / "ours", read)
 
 
 def _played(words: list[str], out: Path, read: Callable[[Sequence[AnyEvent]], Phases]) -> Phases:
@@ -92,13 +105,14 @@ def _played(words: list[str], out: Path, read: Callable[[Sequence[AnyEvent]], Ph
     return read(open_run((out / "latest").resolve()).events)
 
 
-def storm_text() -> str:
-    return _STORM.format(partitions=STORM, config=_of(40_000), assignment=[[1, 2, 3]] * STORM)
+def storm_text(partitions: int) -> str:
+    assignment = [[1, 2, 3]] * partitions
+    return _STORM.format(partitions=partitions, config=_of(40_000), assignment=assignment)
 
 
-def many_text() -> str:
-    assignment = [[[1, 2], [2, 3], [3, 1]][n % 3] for n in range(MANY)]
-    return _MANY.format(partitions=MANY, config=_of(6_000), assignment=assignment)
+def many_text(partitions: int) -> str:
+    assignment = [[[1, 2], [2, 3], [3, 1]][n % 3] for n in range(partitions)]
+    return _MANY.format(partitions=partitions, config=_of(6_000), assignment=assignment)
 
 
 def _of(session_ms: int) -> str:
@@ -109,7 +123,7 @@ def _of(session_ms: int) -> str:
 # -- what a trace shows ----------------------------------------------------------------------------
 
 
-def storm(events: Sequence[AnyEvent]) -> Phases:
+def storm(events: Sequence[AnyEvent], partitions: int) -> Phases:
     created, paused = _stimulus(events, "create_topic"), _stimulus(events, "pause")
     resumed = _stimulus(events, "resume")
     of_creation = _between(events, created, paused)
@@ -128,12 +142,12 @@ def storm(events: Sequence[AnyEvent]) -> Phases:
         "first to last write": _ms(shrinks[0], shrinks[-1]),
     }
     return {
-        f"creation of {STORM} partitions": Seen(_requests(of_creation), creation),
-        f"shrink of {STORM} partitions": Seen(_requests(of_shrink), shrink),
+        f"creation of {partitions} partitions": Seen(_requests(of_creation), creation),
+        f"shrink of {partitions} partitions": Seen(_requests(of_shrink), shrink),
     }
 
 
-def fail_over(events: Sequence[AnyEvent]) -> Phases:
+def fail_over(events: Sequence[AnyEvent], partitions: int) -> Phases:
     killed = _stimulus(events, "kill")
     after = _between(events, killed, 1 << 60)
     gone = next(it.t for it in after if isinstance(it, e.ZkTransaction) and it.op == "closeSession")
@@ -149,7 +163,7 @@ def fail_over(events: Sequence[AnyEvent]) -> Phases:
     }
     winner = next(it.broker for it in after if isinstance(it, e.ControllerElected))
     mine = [it for it in after if it.broker == winner]
-    return {f"fail-over with {MANY} partitions": Seen(_requests(mine), legs)}
+    return {f"fail-over with {partitions} partitions": Seen(_requests(mine), legs)}
 
 
 def _stimulus(events: Sequence[AnyEvent], do: str) -> int:

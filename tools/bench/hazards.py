@@ -18,9 +18,9 @@ MOST_S = 10
 PROGRAM = "import sys; from emulator.cli import main; main()"
 
 
-def hazard_figures() -> list[Figure]:
-    """Each of the catalogue once."""
-    times = {name: _processor_s(name) for name in catalogue()}
+def hazard_figures(most: int | None = None) -> list[Figure]:
+    """Each of the catalogue once, or the first ones."""
+    times = {name: _processor_s(name) for name in list(catalogue())[:most]}
     slowest = max(times, key=times.__getitem__)
     middle = sorted(times.values())[len(times) // 2]
     return [

@@ -54,19 +54,20 @@ def replicas(partitions: int) -> str:
 # ---- many in flight ------------------------------------------------------------------------------
 
 
-def many_in_flight(in_flight: int) -> Figure:
+def many_in_flight(in_flight: int, updates: int = UPDATES, turns: int = TURNS) -> Figure:
     text = MANY_IN_FLIGHT.format(in_flight=in_flight, partitions=replicas(in_flight))
     with live_cluster(text) as cluster:
         cluster.apply_due(1)
         cluster.until(lambda: _led(cluster, in_flight))
         Pause(2).apply(cluster.world.cluster)  # nobody fetches: what is measured is alone
-        turns = [
-            (_rate_of_updates(cluster, in_flight), _rate_of_set_async(cluster, in_flight))
-            for _ in range(TURNS)
+        each = updates // in_flight
+        rates = [
+            (_rate_of_updates(cluster, each), _rate_of_set_async(cluster, in_flight, each))
+            for _ in range(turns)
         ]
-    ours, raw = (median(rates) for rates in zip(*turns, strict=True))
+    ours, raw = (median(one) for one in zip(*rates, strict=True))
     scope = (
-        f"1 broker, {in_flight} partitions, {in_flight} requests in flight, {UPDATES} updates, "
+        f"1 broker, {in_flight} partitions, {in_flight} requests in flight, {updates} updates, "
         "traced, through a tap, server's log read back"
     )
     return Figure(
@@ -84,27 +85,31 @@ def _led(cluster: LiveCluster, partitions: int) -> bool:
     return len(cluster.led_by(1)) == partitions
 
 
-def _rate_of_updates(cluster: LiveCluster, in_flight: int) -> float:
-    """Each partition in a thread of its own, one ISR after the other."""
-    left = in_flight
-    process = cluster.world.cluster.brokers[1].context.process
+def _rate_of_updates(cluster: LiveCluster, updates: int) -> float:
+    """Each partition in a thread of its own, one ISR after the other: its follower was never seen,
+    or has just fetched from the end of the log."""
+    partitions = cluster.led_by(1)
+    left = len(partitions)
+    context = cluster.world.cluster.brokers[1].context
 
     async def change_again_and_again(partition: Partition) -> None:
         nonlocal left
-        for _ in range(UPDATES // in_flight):
-            await partition.lock.acquire_write()
-            try:
-                shrink = len(partition.isr) == 2
-                change, isr = ("shrink", (1,)) if shrink else ("expand", (1, 2))
-                await partition._update_isr(change, isr, ())
-            finally:
-                partition.lock.release_write()
+        log = partition.leader_log
+        assert log is not None
+        for _ in range(updates):
+            if len(partition.isr) == 2:
+                partition.remotes[2].forget_offsets()
+                partition.remotes[2].last_caught_up_time_ms = 0
+                await partition.maybe_shrink_isr()
+            else:
+                end, now_ms = log.log_end_offset, context.now_ms()
+                await partition.update_follower_fetch_state(2, end, 0, now_ms, end)
         left -= 1
         if not left:
             cluster.kernel.stop()
 
-    for number, partition in enumerate(cluster.led_by(1)):
-        process.spawn(f"bench-{number}", change_again_and_again(partition))
+    for number, partition in enumerate(partitions):
+        context.process.spawn(f"bench-{number}", change_again_and_again(partition))
     began, before = time.perf_counter(), cluster.count[IsrUpdated]
     while left:
         cluster.kernel.run(cluster.kernel.now + 60_000_000)
@@ -112,7 +117,7 @@ def _rate_of_updates(cluster: LiveCluster, in_flight: int) -> float:
     return (cluster.count[IsrUpdated] - before) / took
 
 
-def _rate_of_set_async(cluster: LiveCluster, in_flight: int) -> float:
+def _rate_of_set_async(cluster: LiveCluster, in_flight: int, updates: int) -> float:
     """As many chains of writes, each sent when the one before it was answered."""
     done, lock, counts = threading.Event(), threading.Lock(), {"left": in_flight}
     with plain_kazoo(cluster.world) as client:
@@ -133,43 +138,46 @@ def _rate_of_set_async(cluster: LiveCluster, in_flight: int) -> float:
 
         began = time.perf_counter()
         for path in names:
-            send(path, UPDATES // in_flight, 0)
+            send(path, updates, 0)
         assert done.wait(60)
-        return UPDATES // in_flight * in_flight / (time.perf_counter() - began)
+        return updates * in_flight / (time.perf_counter() - began)
 
 
 # ---- one after the other -------------------------------------------------------------------------
 
 
-def shrink_pass() -> Figure:
+def shrink_pass(partitions: int = PARTITIONS, turns: int = TURNS) -> Figure:
     """One run of isr-expiration: many partitions lose their follower."""
-    text = ONE_AFTER_THE_OTHER.format(partitions=replicas(PARTITIONS))
+    text = ONE_AFTER_THE_OTHER.format(partitions=replicas(partitions))
     with live_cluster(text) as cluster:
         cluster.apply_due(1)
-        cluster.until(lambda: _led(cluster, PARTITIONS))
-        turns = [(_one_pass(cluster), _rate_of_set(cluster)) for _ in range(TURNS)]
-    ours, raw = (median(rates) for rates in zip(*turns, strict=True))
+        cluster.until(lambda: _led(cluster, partitions))
+        rates = [
+            (_one_pass(cluster, partitions), _rate_of_set(cluster, partitions))
+            for _ in range(turns)
+        ]
+    ours, raw = (median(one) for one in zip(*rates, strict=True))
     return Figure(
         what="a broker's serial shrink pass",
         value=ours,
         unit="/s",
-        scope=f"1 leader, {PARTITIONS} partitions lose a follower, one isr-expiration thread",
+        scope=f"1 leader, {partitions} partitions lose a follower, one isr-expiration thread",
         against="kazoo set",
         of=raw,
         least=LEAST,
     )
 
 
-def _one_pass(cluster: LiveCluster) -> float:
+def _one_pass(cluster: LiveCluster, partitions: int) -> float:
     """A follower stands still until it is in no ISR any more, and comes back."""
     world, before = cluster.world.cluster, len(cluster.sink.events)
-    done = cluster.count[IsrUpdated] + PARTITIONS
+    done = cluster.count[IsrUpdated] + partitions
     Pause(2).apply(world)
-    Send("orders", tuple(range(PARTITIONS)), 1).apply(world)
+    Send("orders", tuple(range(partitions)), 1).apply(world)
     cluster.until(lambda: cluster.count[IsrUpdated] >= done)
-    rate = PARTITIONS / sum(_times(cluster.sink.events[before:]))
+    rate = partitions / sum(_times(cluster.sink.events[before:]))
     Resume(2).apply(world)
-    cluster.until(lambda: cluster.count[IsrUpdated] >= done + PARTITIONS)
+    cluster.until(lambda: cluster.count[IsrUpdated] >= done + partitions)
     return rate
 
 
@@ -182,10 +190,10 @@ def _times(events: list[object]) -> Iterator[float]:
             yield (after.t - one.t) / 1e6
 
 
-def _rate_of_set(cluster: LiveCluster) -> float:
+def _rate_of_set(cluster: LiveCluster, partitions: int) -> float:
     with plain_kazoo(cluster.world) as client:
-        names = [client.create("/raw-", STATE, sequence=True) for _ in range(PARTITIONS)]
+        names = [client.create("/raw-", STATE, sequence=True) for _ in range(partitions)]
         began = time.perf_counter()
         for path in names:
             client.set(path, STATE, 0)
-        return PARTITIONS / (time.perf_counter() - began)
+        return partitions / (time.perf_counter() - began)

@@ -12,7 +12,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -56,12 +56,12 @@ def assignment(brokers: int, partitions: int) -> tuple[tuple[int, ...], ...]:
 class Large:
     """A simulated cluster with one topic of many partitions."""
 
-    def __init__(self, partitions: int, lag_ms: int, *, keeps_trace: bool) -> None:
-        self.placed = assignment(BROKERS, partitions)
+    def __init__(self, brokers: int, partitions: int, lag_ms: int, *, keeps_trace: bool) -> None:
+        self.placed = assignment(brokers, partitions)
         self.sink = Sink()
         if not keeps_trace:
             self.sink.close()
-        text = CLUSTER.format(brokers=BROKERS, lag_ms=lag_ms)
+        text = CLUSTER.format(brokers=brokers, lag_ms=lag_ms)
         self.world = SimulatedWorld(scenario(text), 1, self.sink)
         self.run = Run(self.world)
         self.run.bring_up()
@@ -113,16 +113,19 @@ def timed(large: Large, do: Callable[[], object]) -> Took:
 # -- changes ---------------------------------------------------------------------------------------
 
 
-def changes() -> dict[str, object]:
+def changes(brokers: int, partitions: int, pauses: int) -> dict[str, object]:
     """In a process of its own: creation, then brokers that stand still one after the other."""
-    large = Large(PARTITIONS, 4000, keeps_trace=True)
+    large = Large(brokers, partitions, 4000, keeps_trace=True)
     created = timed(large, large.create)
     before = len(large.sink.events)
-    each = 2 * PARTITIONS * (REPLICATION - 1) / BROKERS
-    cycle_us = int(each / CHANGES_PER_S * 1e6)
-    changed = timed(
-        large, lambda: [large.change(broker, cycle_us) for broker in range(2, 2 + PAUSES)]
-    )
+    each = 2 * partitions * (REPLICATION - 1) / brokers
+    cycle_us = max(int(each / CHANGES_PER_S * 1e6), PAUSED_US + 1_000_000)
+
+    def pause_one_after_the_other() -> None:
+        for broker in range(2, 2 + pauses):
+            large.change(broker, cycle_us)
+
+    changed = timed(large, pause_one_after_the_other)
     seen = large.sink.events[before:]
     told = [e for e in seen if isinstance(e, MetadataCacheUpdated)]
     return {
@@ -134,10 +137,12 @@ def changes() -> dict[str, object]:
     }
 
 
-def change_figures() -> list[Figure]:
-    seen = _in_a_process("changes")
+def change_figures(
+    brokers: int = BROKERS, partitions: int = PARTITIONS, pauses: int = PAUSES
+) -> list[Figure]:
+    seen = _in_a_process("changes", brokers, partitions, pauses)
     created, changed = Took(*seen["created"]), Took(*seen["changed"])
-    cluster = f"{BROKERS} brokers, {PARTITIONS:,} partitions × {REPLICATION} replicas"
+    cluster = f"{brokers} brokers, {partitions:,} partitions × {REPLICATION} replicas"
     rate = seen["isr_changes"] / changed.virtual_s
     return [
         Figure(
@@ -151,7 +156,7 @@ def change_figures() -> list[Figure]:
             what="virtual against real time, many ISR changes",
             value=changed.virtual_s,
             unit="s",
-            scope=f"{cluster}, {rate:.0f} ISR changes per virtual second ({PAUSES} brokers stand "
+            scope=f"{cluster}, {rate:.0f} ISR changes per virtual second ({pauses} brokers stand "
             f"still for {PAUSED_US / 1e6:g} s one after the other, 1 record to each partition that "
             f"they follow), {changed.events:,} events, nobody listens; {seen['told']} "
             f"metadata_cache_updated name {seen['named']:,} partitions",
@@ -165,22 +170,22 @@ def change_figures() -> list[Figure]:
 # -- growth ----------------------------------------------------------------------------------------
 
 
-def growth(partitions: int) -> dict[str, object]:
+def growth(brokers: int, partitions: int) -> dict[str, object]:
     """In a process of its own: creation, memory, and a minute in which nothing happens."""
     before_kb = resident_kb()
-    large = Large(partitions, 30_000, keeps_trace=False)
+    large = Large(brokers, partitions, 30_000, keeps_trace=False)
     created = timed(large, large.create)
     grown_kb = resident_kb() - before_kb
     idle = timed(large, lambda: large.pass_us(IDLE_US))
     return {"created": created, "idle": idle, "kb": grown_kb}
 
 
-def growth_figures() -> list[Figure]:
+def growth_figures(brokers: int = BROKERS, sizes: Sequence[int] = GROWTH) -> list[Figure]:
     figures: list[Figure] = []
-    for partitions in GROWTH:
-        seen = _in_a_process("growth", partitions)
+    for partitions in sizes:
+        seen = _in_a_process("growth", brokers, partitions)
         created, idle = Took(*seen["created"]), Took(*seen["idle"])
-        scope = f"{BROKERS} brokers, {partitions:,} partitions × {REPLICATION} replicas"
+        scope = f"{brokers} brokers, {partitions:,} partitions × {REPLICATION} replicas"
         figures += [
             Figure(
                 what="creating a partition",
@@ -192,7 +197,7 @@ def growth_figures() -> list[Figure]:
                 what="virtual against real time, idle",
                 value=idle.virtual_s,
                 unit="s",
-                scope=f"{scope}, nothing is written; {BROKERS * (BROKERS - 1)} fetchers go on",
+                scope=f"{scope}, nothing is written; {brokers * (brokers - 1)} fetchers go on",
                 against="seconds of processor time",
                 of=idle.real_s,
             ),
@@ -214,5 +219,6 @@ def _in_a_process(what: str, *arguments: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    asked = {"changes": changes, "growth": growth}[sys.argv[1]]
-    print(msgspec.json.encode(asked(*map(int, sys.argv[2:]))).decode())
+    what, *sizes = sys.argv[1:]
+    seen = (changes if what == "changes" else growth)(*map(int, sizes))
+    print(msgspec.json.encode(seen).decode())

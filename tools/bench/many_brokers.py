@@ -125,5 +125,5 @@ def resident_kb() -> int:
     return next(int(line.split()[1]) for line in status.splitlines() if "VmRSS" in line)
 
 
-def figures() -> list[Figure]:
-    return play().figures(BROKERS)
+def figures(brokers: int = BROKERS) -> list[Figure]:
+    return play(brokers).figures(brokers)

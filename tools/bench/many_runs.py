@@ -52,19 +52,19 @@ HEAVY = 0.05
 """Of all processor time: a stage that takes less has nothing to share."""
 
 
-def report_figures() -> list[Figure]:
-    with _data(EVENTS) as (base, scope):
-        return _report(base, scope)
+def report_figures(events: int = EVENTS, turns: int = REPORTS) -> list[Figure]:
+    with _data(events) as (base, scope):
+        return _report(base, scope, turns)
 
 
-def table_figures() -> list[Figure]:
-    with _data(EVENTS) as (base, scope):
-        return list(_each(base, scope))
+def table_figures(events: int = EVENTS, turns: int = TURNS) -> list[Figure]:
+    with _data(events) as (base, scope):
+        return list(_each(base, scope, turns))
 
 
-def sweep_figures() -> list[Figure]:
+def sweep_figures(runs: int = SWEPT) -> list[Figure]:
     with TemporaryDirectory() as folder:
-        return [_sweep(Path(folder))]
+        return [_sweep(Path(folder), runs)]
 
 
 @contextmanager
@@ -104,10 +104,10 @@ def growth_figures(sizes: Sequence[int] = GROWTH) -> list[Figure]:
     return found
 
 
-def skew_figures() -> list[Figure]:
+def skew_figures(small_runs: int = SMALL_RUNS) -> list[Figure]:
     """One run with half of all events among thousands of small ones: the largest share that one
     task has of a stage that takes long."""
-    events = 2 * SMALL_RUNS * SMALL_EVENTS
+    events = 2 * small_runs * SMALL_EVENTS
     with TemporaryDirectory() as folder:
         base = Path(folder)
         make(base, events, small_share=0.5, small_events=SMALL_EVENTS)
@@ -119,7 +119,7 @@ def skew_figures() -> list[Figure]:
     heavy = [stage for stage in ran if sum(stage.cpu_s) > HEAVY * whole_s]
     share, worst = max((max(stage.cpu_s) / sum(stage.cpu_s), stage) for stage in heavy)
     last_s = sum(max(stage.cpu_s) for stage in ran)
-    scope = f"{events:,} events in {SMALL_RUNS:,} runs of {SMALL_EVENTS:,} and one of all the rest"
+    scope = f"{events:,} events in {small_runs:,} runs of {SMALL_EVENTS:,} and one of all the rest"
     return [
         Figure(
             what="largest share that one task has of a stage",
@@ -187,20 +187,20 @@ def _java(spark: SparkSession) -> int:
     return int(spark.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]
 
 
-def _report(base: Path, scope: str) -> list[Figure]:
+def _report(base: Path, scope: str, turns: int) -> list[Figure]:
     """As a user has it: a process of its own, from its start to its end."""
     command = [sys.executable, "-c", PROGRAM, "analyze", str(base), "--spark-master", "local[2]"]
     archive = jvm_archive.place(Path(find_java()))
     kept_ = "with" if archive.exists() else "without"
     said = f"{scope}; `isr analyze` in a process of its own, {kept_} an archive of classes"
-    took_s, used_s = min(processor.run(command) for _ in range(REPORTS))
+    took_s, used_s = min(processor.run(command) for _ in range(turns))
     return [
-        Figure(what="report", value=took_s, unit="s", scope=f"{said}, best of {REPORTS}", most=15),
+        Figure(what="report", value=took_s, unit="s", scope=f"{said}, best of {turns}", most=15),
         Figure(what="report, processor time", value=used_s, unit="s", scope="the same, with Java"),
     ]
 
 
-def _each(base: Path, scope: str) -> Iterator[Figure]:
+def _each(base: Path, scope: str, turns: int) -> Iterator[Figure]:
     """Each table from the kept rows, in turns with a bare scan of the files with one groupBy."""
     found = open_dataset(base)
     spark = _started(found.rows)
@@ -214,13 +214,13 @@ def _each(base: Path, scope: str) -> Iterator[Figure]:
         counted(all_rows), rare(all_rows), history(all_rows)
         for name, one in aggregations().items():
             with nullcontext() if one.of_many else many_queries(spark):
-                both = [_turn(plain, one, all_rows) for _ in range(TURNS)]
+                both = [_turn(plain, one, all_rows) for _ in range(turns)]
             bare = statistics.median(scan for scan, _ in both)
             yield Figure(
                 what=f"table {name}",
                 value=statistics.median(table for _, table in both),
                 unit="s",
-                scope=f"{scope}; median of {TURNS} turns",
+                scope=f"{scope}; median of {turns} turns",
                 against="a Parquet scan with one groupBy, s",
                 of=bare,
                 most=2 * bare,
@@ -239,10 +239,10 @@ def _turn(
     return scan(), table()
 
 
-def _sweep(folder: Path) -> Figure:
+def _sweep(folder: Path, runs: int) -> Figure:
     """Runs per second on two executors, once started, beside one process without Spark."""
     source = shipped.find("shrink-and-expand")
-    grid = grid_of(source, source.read_text(), points([], (), (), ()), 1, SWEPT)
+    grid = grid_of(source, source.read_text(), points([], (), (), ()), 1, runs)
     some = list(batches(grid))[:2]
     play_batch(grid, folder / "warm", some[0])
     with _timed() as one:
@@ -256,9 +256,9 @@ def _sweep(folder: Path) -> Figure:
     spark.stop()
     return Figure(
         what="sweep on two executors",
-        value=SWEPT / took(),
+        value=runs / took(),
         unit="runs/s",
-        scope=f"{SWEPT} runs of shrink-and-expand, traces kept, executors started",
+        scope=f"{runs} runs of shrink-and-expand, traces kept, executors started",
         against="twice one process",
         of=2 * single,
         least=0.7,

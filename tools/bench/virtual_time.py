@@ -89,20 +89,20 @@ def simulate(load: Load, *, watched: bool) -> Played:
     return Played(len(sink.events), virtual_s, took)
 
 
-def figures() -> list[Figure]:
+def figures(busy: Load = BUSY, steady: Load = STEADY, turns: int = TURNS) -> list[Figure]:
     """In turns, the heap before each run, and the best of each: what else the machine does takes
     from both alike."""
     heap, played = 0.0, dict[tuple[Load, bool], Played]()
-    for _ in range(TURNS):
-        for run in ((BUSY, True), (BUSY, False), (STEADY, True)):
+    for _ in range(turns):
+        for run in ((busy, True), (busy, False), (steady, True)):
             heap = max(heap, bare_heap())
             now, best = simulate(run[0], watched=run[1]), played.get(run)
             played[run] = now if best is None or now.real_s < best.real_s else best
     return [
-        _events(BUSY, played[BUSY, True], heap, "all invariants listen", LEAST_EVENTS),
-        _events(BUSY, played[BUSY, False], heap, "nobody listens", None),
-        _faster(STEADY, played[STEADY, True], LEAST_FASTER),
-        _faster(BUSY, played[BUSY, True], None),
+        _events(busy, played[busy, True], heap, "all invariants listen", LEAST_EVENTS),
+        _events(busy, played[busy, False], heap, "nobody listens", None),
+        _faster(steady, played[steady, True], LEAST_FASTER),
+        _faster(busy, played[busy, True], None),
     ]
 
 
