@@ -100,7 +100,7 @@ def _rate_of_updates(cluster: LiveCluster, updates: int) -> float:
             if len(partition.isr) == 2:
                 partition.remotes[2].forget_offsets()
                 partition.remotes[2].last_caught_up_time_ms = 0
-                await partition.maybe_shrink_isr()
+                await partition.leader_isr.maybe_shrink()
             else:
                 end, now_ms = log.log_end_offset, context.now_ms()
                 await partition.update_follower_fetch_state(2, end, 0, now_ms, end)
