@@ -6,7 +6,6 @@ are milliseconds since the cluster was up, as there. Knows the trace vocabulary 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -60,7 +59,8 @@ def _named(partition: TopicPartition) -> Fact:
 def _stimulus(event: events.Stimulus) -> Iterator[Fact]:
     broker = {"broker": event.broker} if event.broker else {}
     said = {"acks": "1"} if event.do == "produce" else {}  # a recording always says it
-    yield {"kind": "stimulus", "do": event.do, **broker, **said, **json.loads(event.arguments)}
+    parameters: Fact = msgspec.to_builtins(event.parameters)
+    yield {"kind": "stimulus", "do": event.do, **broker, **said, **parameters}
 
 
 def _started(event: events.BrokerStarting) -> Iterator[Fact]:

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from emulator.conformance.export import export
 from emulator.conformance.recording import Fact, write_recording
 from emulator.forensics.assemble import (
@@ -140,7 +138,7 @@ def _done(notes: Notes, profile: str) -> Source:
     maker = Maker()
     for noted in sorted(notes.stimuli, key=lambda it: _when(notes, it)):
         maker.at_us = _when(notes, noted)
-        maker.emit(e.Stimulus, noted.broker, noted.do, noted.arguments)
+        maker.emit(e.Stimulus, noted.broker, noted.do, noted.parameters)
     for process in notes.processes:
         maker.at_us = process.at_us
         if process.state == "starting":
@@ -156,7 +154,7 @@ def _when(notes: Notes, noted: Noted) -> int:
     """What went through a client was done when it caused its first request to ZooKeeper."""
     if not noted.returned_us:
         return noted.at_us
-    topic = msgspec.json.decode(noted.arguments).get("topic", "")
+    topic = noted.parameters.topic
     for asked in notes.asked:
         if noted.at_us <= asked.at_us <= noted.returned_us and _is_about(asked.request, topic):
             return asked.at_us

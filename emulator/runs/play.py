@@ -24,6 +24,7 @@ from emulator.scenario.schema import Boot, Scenario, Step
 from emulator.scenario.units import show_us
 from emulator.trace import events
 from emulator.trace.sink import Sink
+from emulator.trace.values import Parameters
 from emulator.worlds.cluster import Cluster
 from emulator.worlds.errors import DidNotComeUp, TooFast
 from emulator.worlds.gc_tuning import rare_collections
@@ -97,7 +98,7 @@ class Run:
         else:
             self._boot_one_by_one()
         self.kernel.current, self.kernel.cause = None, -1
-        self.kernel.emit(events.Stimulus, 0, "up", "{}")
+        self.kernel.emit(events.Stimulus, 0, "up", Parameters())
 
     def start_again(self, broker: int, registered_ms: int | None) -> None:
         """A broker's next process; where its registration has a moment, its boot has a plan."""

@@ -310,8 +310,8 @@ def _is_told(event: AnyEvent) -> bool:
 def _line(event: AnyEvent, up_us: int) -> str:
     at = f"{(event.t - up_us) / 1e6:9.3f} s"
     if isinstance(event, events.Stimulus):
-        arguments = msgspec.json.decode(event.arguments or "{}")
-        words = " ".join(f"{k}={v}" for k, v in arguments.items() if v not in ("", None))
+        parameters: dict[str, object] = msgspec.to_builtins(event.parameters)
+        words = " ".join(f"{k}={v}" for k, v in parameters.items())
         who = f"broker {event.broker}" if event.broker else "        "
         return f"{at}  {who}  {event.do} {words}".rstrip()
     assert isinstance(event, events.Parked)

@@ -20,7 +20,7 @@ from msgspec import inspect
 from emulator.trace.event import Event
 from emulator.trace.events import AnyEvent
 from emulator.trace.rows import ROWS
-from emulator.trace.values import TopicPartition
+from emulator.trace.values import Parameters, TopicPartition
 
 DATASET_VERSION = 1
 KINDS: tuple[type[Event], ...] = (*get_args(AnyEvent), *ROWS)
@@ -85,7 +85,9 @@ def _type(of: inspect.Type) -> Type:
 
 
 def _columns(field: inspect.Field) -> tuple[Column, ...]:
-    """Of one field: a TopicPartition is spread out."""
+    """Of one field: a TopicPartition is spread out, a stimulus' parameters are one JSON text."""
+    if isinstance(field.type, inspect.StructType) and field.type.cls is Parameters:
+        return (Column("arguments", "string", (field.name, "text")),)
     if isinstance(field.type, inspect.NamedTupleType) and field.type.cls is TopicPartition:
         inner = [Column(f.name, _type(f.type), (field.name, f.name)) for f in field.type.fields]
         return tuple(inner)

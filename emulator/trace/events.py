@@ -15,6 +15,7 @@ from emulator.trace.values import (
     Lagging,
     LoggedOp,
     Offset,
+    Parameters,
     PartitionState,
     ProcessState,
     TopicPartition,
@@ -25,11 +26,11 @@ from emulator.trace.values import (
 
 
 class Stimulus(Event, frozen=True, gc=False):
-    """Something was done to the cluster from outside: `do` and its `arguments` as one JSON
-    object."""
+    """Something was done to the cluster from outside: what (`do`), to `broker` if to one, and with
+    which parameters."""
 
     do: str
-    arguments: str
+    parameters: Parameters
 
 
 class StimulusReturned(Event, frozen=True, gc=False):

@@ -15,7 +15,7 @@ import msgspec
 from emulator.trace.events import AnyEvent
 
 SCHEMA_VERSION = 2
-"""1: without ProcessStateChanged. Older traces are read."""
+"""1: without ProcessStateChanged, parameters of a stimulus as text. Older traces are read."""
 
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
@@ -81,6 +81,23 @@ def read_header(path: Path) -> Header:
         raise BadTrace(f"{path}: line 1 is no trace header: {error}") from None
 
 
+def decode_event(line: bytes) -> AnyEvent:
+    """One line of a trace. Raises msgspec.DecodeError."""
+    if line.startswith(_STIMULUS) and b'"arguments":"' in line:
+        line = _with_parameters(line)
+    return _decoder.decode(line)
+
+
+_STIMULUS = b'{"kind":"stimulus"'
+
+
+def _with_parameters(line: bytes) -> bytes:
+    """Format 1 had them as a text with JSON in it."""
+    event = msgspec.json.decode(line, type=dict[str, Any])
+    event["parameters"] = msgspec.Raw(event.pop("arguments").encode() or b"{}")
+    return msgspec.json.encode(event)
+
+
 def read_events(path: Path) -> Iterator[AnyEvent]:
     """The events of a trace in order; an unfinished last line (the run was killed) is left out."""
     read_header(path)
@@ -90,6 +107,6 @@ def read_events(path: Path) -> Iterator[AnyEvent]:
             if not line.endswith(b"\n"):
                 return
             try:
-                yield _decoder.decode(line)
+                yield decode_event(line)
             except msgspec.DecodeError as error:
                 raise BadTrace(f"{path}: line {number}: {error}") from None

@@ -198,11 +198,8 @@ class Cluster:
     def apply(self, stimulus: Stimulus) -> None:
         """Note a stimulus on the trace, and carry it out."""
         self.kernel.current, self.kernel.cause = None, -1
-        arguments = msgspec.to_builtins(stimulus)
-        arguments.pop("do")
-        broker = arguments.pop("broker", None)
-        text = msgspec.json.encode(arguments).decode()
-        self.kernel.emit(events.Stimulus, broker or 0, stimulus.name, text)
+        broker = getattr(stimulus, "broker", None) or 0
+        self.kernel.emit(events.Stimulus, broker, stimulus.name, stimulus.parameters)
         stimulus.apply(self)
 
     def _process(self, broker: int) -> Process:

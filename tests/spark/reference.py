@@ -178,10 +178,11 @@ def _taken(run: Run) -> dict[tuple[Place, int], list[tuple[int, int, int | None]
 def _ends(run: Run) -> list[tuple[int, int, int]]:
     lives = run.of(e.BrokerStarting, e.BrokerExited, e.BrokerHalted)
     found = [(event.broker, event.seq, event.t) for event in lives]
-    for event in run.of(e.Stimulus):
-        if event.do in ("kill", "crash"):
-            struck = json.loads(event.arguments).get("broker", event.broker)
-            found.append((struck, event.seq, event.t))
+    found += [
+        (event.broker, event.seq, event.t)
+        for event in run.of(e.Stimulus)
+        if event.do in ("kill", "crash")
+    ]
     return sorted(found, key=lambda one: one[1])
 
 
@@ -361,8 +362,8 @@ def _condition_times(run: Run, where: Place, told: list[Told]) -> tuple[int, Cou
         if place(one.state) == where
     ]
     for event in run.of(e.Stimulus):
-        given = json.loads(event.arguments)
-        config = given.get("config", {}) if given.get("topic") == where[0] else {}
+        given = event.parameters
+        config = (given.config or {}) if given.topic == where[0] else {}
         if event.do in ("create_topic", "topic_config") and "min.insync.replicas" in config:
             moments.append((event.seq, event.t, "min", int(config["min.insync.replicas"])))
     moments.sort(key=lambda one: one[0])

@@ -16,7 +16,7 @@ from emulator.runs import dataset_rows as rows
 from emulator.scenario.load import loads
 from emulator.trace import events as e
 from emulator.trace.rows import BrokenRow, Figure, RunEnded, ZkLogged
-from emulator.trace.values import LoggedOp, Offset, PartitionState, TopicPartition
+from emulator.trace.values import LoggedOp, Offset, Parameters, PartitionState, TopicPartition
 from tests.spark.reading import Run
 
 PLACES = (TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("clicks", 0))
@@ -131,9 +131,8 @@ class Story:
 
     def die(self, _: TopicPartition) -> None:
         broker = self.one(*BROKERS)
-        arguments = json.dumps({"broker": broker})
         if self.one(True, False):
-            self.add(e.Stimulus, 0, self.one("kill", "crash", "pause"), arguments)
+            self.add(e.Stimulus, broker, self.one("kill", "crash", "pause"), Parameters())
         else:
             self.add(self.one(e.BrokerExited, e.BrokerStarted), broker)
 
@@ -143,8 +142,8 @@ class Story:
 
     def configure(self, p: TopicPartition) -> None:
         config = self.one({"min.insync.replicas": "3"}, {"min.insync.replicas": "1"}, {})
-        arguments = json.dumps({"topic": p.topic, "config": config})
-        self.add(e.Stimulus, 0, self.one("create_topic", "topic_config"), arguments)
+        parameters = Parameters(topic=p.topic, config=config)
+        self.add(e.Stimulus, 0, self.one("create_topic", "topic_config"), parameters)
 
     def produce(self, p: TopicPartition) -> None:
         result = self.one("ok", "ok", "_MSG_TIMED_OUT")

@@ -6,15 +6,18 @@ holds the one to the other. Knows no particular event.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
+from itertools import pairwise
 from typing import get_args
 
 from emulator.trace import columns
 from emulator.trace.event import Event
 from emulator.trace.events import AnyEvent
 from emulator.trace.reader import SCHEMA_VERSION
+from emulator.trace.values import Parameters
 
 _SECTION = re.compile(r"^# -- (.+?) -+$", re.MULTILINE)
 
@@ -41,7 +44,30 @@ def markdown() -> str:
             title = _section(kind)
             parts.append(f"\n## {_title(title)}\n")
         parts.append(_entry(kind))
-    return "\n".join([*parts, columns.markdown()])
+    return "\n".join([*parts, _parameters(), columns.markdown()])
+
+
+def _parameters() -> str:
+    """What a stimulus says: each field with the text below it."""
+    (body,) = (
+        c.body for c in ast.parse(inspect.getsource(Parameters)).body if isinstance(c, ast.ClassDef)
+    )
+    rows = []
+    for field, said in pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(said, ast.Expr):
+            text = " ".join(ast.literal_eval(said.value).split())
+            hint = ast.unparse(field.annotation).replace(" | None", "").replace("|", "or")
+            rows.append(f"| `{ast.unparse(field.target)}` | {hint} | {text} |")
+    return "\n".join([_PARAMETERS, *rows, ""])
+
+
+_PARAMETERS = """
+## Parameters of a stimulus
+
+One object; what does not belong to the stimulus, or was left to its default, is not in it.
+
+| field | type | |
+|---|---|---|"""
 
 
 def _section(kind: type[Event]) -> str:

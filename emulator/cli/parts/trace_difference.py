@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from emulator.trace.difference import Compared, TraceDifference
-from emulator.trace.events import AnyEvent
+from emulator.trace.reader import decode_event
 from emulator.view.telling import fields_of
 
 Names = tuple[str, str]
@@ -59,7 +59,7 @@ def _when(found: TraceDifference) -> str:
 
 def _told(text: str, found: TraceDifference) -> str:
     """`7.243 s  broker 1  kafka-scheduler-3  isr_update_started  partition orders-0, ...`"""
-    event = msgspec.json.decode(text, type=AnyEvent)
+    event = decode_event(text.encode())
     since_us = event.t - (found.up_us or 0)
     who = f"broker {event.broker}" if event.broker else "world"
     cause = f"because of {event.cause:,}" if event.cause >= 0 else ""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from emulator.invariants.base import Violation
 from emulator.invariants.known.base import Hazard
 from emulator.trace import events as e
@@ -56,8 +54,8 @@ class _Losses:
         had = self._facts.logs.of(self._partition, event.broker).leo
         self._dispatch(event)
         match event:
-            case e.Stimulus(do="crash", broker=broker, arguments=arguments) if _loses(arguments):
-                self._crashed.add(broker)
+            case e.Stimulus(do="crash", parameters=lost) if lost.lose not in ("", "nothing"):
+                self._crashed.add(event.broker)
             case e.BecomesLeader(partition=at) | e.BecomesFollower(partition=at) if (
                 at == self._partition
             ):
@@ -78,11 +76,3 @@ class _Losses:
         committed = self._facts.committed.of(self._partition)
         here = self._facts.logs.of(self._partition, broker)
         return committed is not None and missing(committed.log, here) > 0
-
-
-def _loses(arguments: str) -> bool:
-    return msgspec.json.decode(arguments, type=_Crash).lose != "nothing"
-
-
-class _Crash(msgspec.Struct):
-    lose: str = "nothing"

@@ -16,6 +16,7 @@ import msgspec
 from emulator.kernel.holds import Place
 from emulator.registry import classes_of
 from emulator.scenario.actions.drawing import Draw
+from emulator.trace.values import Parameters
 from zk.wire import When
 
 Ways = Literal["both", "to_peer", "from_peer"]
@@ -235,6 +236,11 @@ class Stimulus(
     def needs_own_server(self) -> bool:
         """Only a run that has ZooKeeper's server in its hands can do it."""
         return False
+
+    @property
+    def parameters(self) -> Parameters:
+        """What its event says of it, beside the name and the broker."""
+        return msgspec.convert(msgspec.to_builtins(self), Parameters)
 
     @property
     def name(self) -> str:

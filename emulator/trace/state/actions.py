@@ -81,27 +81,17 @@ class Fault(msgspec.Struct):
     seq: int
 
 
-def arguments(event: Stimulus) -> dict[str, Any]:
-    """A stimulus' parameters; empty when they are no JSON object."""
-    try:
-        values = msgspec.json.decode(event.arguments or "{}")
-    except msgspec.DecodeError:
-        return {}
-    return {k: v for k, v in values.items() if k != "do"} if isinstance(values, dict) else {}
-
-
 def lane_of(event: Stimulus) -> str:
     """The actor that a stimulus strikes; empty: the cluster as a whole."""
-    values = arguments(event)
-    if values.get("server") == "zookeeper" or event.do in ("stop_zookeeper", "start_zookeeper"):
+    if event.parameters.server == "zookeeper" or event.do in ("stop_zookeeper", "start_zookeeper"):
         return "zookeeper"
-    broker = event.broker or values.get("broker")
-    return str(broker) if isinstance(broker, int) else ""
+    return str(event.broker) if event.broker else ""
 
 
 def describe(event: Stimulus) -> str:
     """A stimulus as a few words, without the broker that its lane names."""
-    values = {k: v for k, v in arguments(event).items() if k not in ("broker", "server")}
+    values: dict[str, Any] = msgspec.to_builtins(event.parameters)
+    values.pop("server", None)
     name = event.do.replace("_", " ")
     if event.do == "create_topic":
         replicas = " ".join(",".join(map(str, ids)) for ids in values.pop("assignment", ()))
@@ -149,7 +139,7 @@ def faults(events: Iterable[AnyEvent], end_us: int) -> list[Fault]:
 
 def _starts(event: Stimulus) -> bool:
     measure = _MEASURES.get(event.do)
-    return bool(arguments(event).get(measure)) if measure else event.do in _UNDONE_BY
+    return bool(getattr(event.parameters, measure)) if measure else event.do in _UNDONE_BY
 
 
 def _ended_by(event: AnyEvent) -> list[tuple[str, str, str]]:
@@ -162,4 +152,4 @@ def _ended_by(event: AnyEvent) -> list[tuple[str, str, str]]:
 
 
 def _key(event: Stimulus, do: str) -> tuple[str, str, str]:
-    return do, lane_of(event), str(arguments(event).get("peer", ""))
+    return do, lane_of(event), str(event.parameters.peer or "")

@@ -10,18 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from emulator.trace import events as e
 from emulator.trace.state.partitions import Partition, Partitions, State
 from emulator.trace.values import TopicPartition
 
 MIN_ISR = "min.insync.replicas"
-
-
-class _Arguments(msgspec.Struct):
-    topic: str = ""
-    config: dict[str, str] = {}
 
 
 class IsrTimes:
@@ -74,10 +67,10 @@ class IsrTimes:
     def on_stimulus(self, event: e.Stimulus) -> None:
         if event.do not in ("create_topic", "topic_config"):
             return
-        given = msgspec.json.decode(event.arguments, type=_Arguments)
-        if MIN_ISR in given.config:
-            self._min_isr[given.topic] = int(given.config[MIN_ISR])
-            for partition in self.partitions.of_topic(given.topic):
+        topic, config = event.parameters.topic, event.parameters.config or {}
+        if MIN_ISR in config:
+            self._min_isr[topic] = int(config[MIN_ISR])
+            for partition in self.partitions.of_topic(topic):
                 self._measure(partition, event.t)
 
     def on_leader_and_isr(self, event: e.LeaderAndIsr) -> None:

@@ -22,7 +22,7 @@ from emulator.kernel.rng import Chance
 from emulator.scenario.actions.base import Stimulus, Ways
 from emulator.scenario.actions.clients import Consume, Produce, Send
 from emulator.scenario.schema import Scenario
-from emulator.trace.values import ProcessState
+from emulator.trace.values import Parameters, ProcessState
 from emulator.worlds.errors import DidNotComeUp
 from emulator.worlds.real_kafka.between import Between
 from emulator.worlds.real_kafka.broker import RealBroker
@@ -60,7 +60,7 @@ class Noted(msgspec.Struct):
     at_us: int
     do: str
     broker: int
-    arguments: str
+    parameters: Parameters
     returned_us: int = 0
     result: str = ""
 
@@ -155,7 +155,7 @@ class RealCluster:
         self._administrator = Administrator(self._reach(self._in_boot_order()))
         self._wait_until_all_are_known(self._administrator, self.scenario.boots[0].broker)
         self.notes.up_us = wall_us()
-        self.notes.stimuli.append(Noted(self.notes.up_us, "up", 0, "{}"))
+        self.notes.stimuli.append(Noted(self.notes.up_us, "up", 0, Parameters()))
 
     def play(self, on_progress: Callable[[int, RealCluster], object]) -> None:
         """Give it the scenario's stimuli, each at its moment."""
@@ -259,11 +259,8 @@ class RealCluster:
 
     def apply(self, stimulus: Stimulus) -> Noted:
         """Note a stimulus, and carry it out."""
-        arguments = msgspec.to_builtins(stimulus)
-        arguments.pop("do")
-        broker = arguments.pop("broker", None)
-        text = msgspec.json.encode(arguments).decode()
-        noted = Noted(wall_us(), stimulus.name, broker or 0, text)
+        broker = getattr(stimulus, "broker", None) or 0
+        noted = Noted(wall_us(), stimulus.name, broker, stimulus.parameters)
         self.notes.stimuli.append(noted)
         stimulus.apply(self)  # type: ignore[arg-type]
         return noted

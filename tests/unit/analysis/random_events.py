@@ -9,6 +9,7 @@ from msgspec import inspect
 
 from emulator.trace.columns import KINDS, columns_by_kind
 from emulator.trace.event import Event
+from emulator.trace.values import Parameters
 
 _NUMBERS = st.integers(-(2**63), 2**63 - 1)
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -30,6 +31,10 @@ def _values(of: inspect.Type) -> st.SearchStrategy[Any]:
             return st.one_of(*map(_values, types))
         case inspect.VarTupleType(item):
             return st.lists(_values(item), max_size=3).map(tuple)
+        case inspect.DictType(key, item):
+            return st.dictionaries(_values(key), _values(item), max_size=2)
+        case inspect.StructType(cls, fields) if cls is Parameters:
+            return st.builds(cls, **{field.name: _values(field.type) for field in fields})
         case inspect.StructType(cls, fields) | inspect.NamedTupleType(cls, fields):
             return st.builds(cls, *(_values(field.type) for field in fields))
     return _TEXTS

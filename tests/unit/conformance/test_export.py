@@ -9,7 +9,7 @@ from emulator.conformance.export import export
 from emulator.conformance.recording import Recording
 from emulator.trace import events
 from emulator.trace.events import AnyEvent
-from emulator.trace.values import TopicPartition
+from emulator.trace.values import Parameters, TopicPartition
 
 UP_US = 2_000_000
 SETTINGS = {"kafka": "2.6.3"}
@@ -41,7 +41,7 @@ def test_a_result_is_told_at_the_next_round_of_its_driver_late_as_that_is(
 ) -> None:
     """Where there is none any more, at once."""
     trace: list[AnyEvent] = [
-        events.Stimulus(0, UP_US, 0, "", -1, "up", "{}"),
+        events.Stimulus(0, UP_US, 0, "", -1, "up", Parameters()),
         produced(answered_ms, next_round_ms),
     ]
     (result,) = export(trace, SETTINGS).results

@@ -14,6 +14,7 @@ from emulator.hazards.entry import catalogue, find
 from emulator.hazards.reproduce import play_side_in_memory
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
+from emulator.trace.values import Parameters
 
 LONG_US = 120_000_000
 """Long enough for what waits for something that never comes."""
@@ -74,6 +75,6 @@ def test_what_nobody_shows_is_diagnosed_once_a_notification_must_have_come() -> 
     assert "all brokers still show [1]" in case.seen
     for patience_us, found in ((PATIENCE_US - 1, 0), (PATIENCE_US, 1)):
         until = case.from_us + patience_us
-        end = e.Stimulus(seq=10**9, t=until, broker=0, thread="", cause=-1, do="up", arguments="{}")
+        end = e.Stimulus(10**9, until, 0, "", -1, "up", Parameters())
         shorter = [event for event in events if event.t < until]
         assert len(diagnose([*shorter, end])) == found

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from emulator.kernel.holds import At, Holds, Passage, Place
 from emulator.trace import events
+from emulator.trace.values import Parameters
 from tests.unit.kernel.stage import Stage
 
 properties = settings(derandomize=True, deadline=None)
@@ -86,14 +87,14 @@ def test_what_stands_is_told_beside_its_story() -> None:
         holds = with_holds(stage)
 
         async def body() -> None:
-            stage.kernel.emit(events.Stimulus, 0, "a", "{}")
+            stage.kernel.emit(events.Stimulus, 0, "a", Parameters())
             await stage.kernel.checkpoint("here", "Fetch")
-            stage.kernel.emit(events.Stimulus, 0, "b", "{}")
+            stage.kernel.emit(events.Stimulus, 0, "b", Parameters())
 
         holds.order(place())
         stage.spawn("a", body())
         stage.run()
-        stage.kernel.emit(events.Stimulus, 0, "release", "{}")
+        stage.kernel.emit(events.Stimulus, 0, "release", Parameters())
         holds.release(place())
         stage.run()
         _, stands, _, goes_on = stage.kernel.sink.events

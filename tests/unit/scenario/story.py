@@ -10,7 +10,7 @@ from emulator.scenario.expectations.base import Finding, Judge, parse
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.state import Observed
-from emulator.trace.values import Lagging, Offset, PartitionState, TopicPartition
+from emulator.trace.values import Lagging, Offset, Parameters, PartitionState, TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
 SECOND = 1_000_000
@@ -43,7 +43,7 @@ class Story:
     # -- what happens ------------------------------------------------------------------------------
 
     def stimulus(self, do: str, **arguments: Any) -> Story:
-        return self.tell(e.Stimulus, 0, do, msgspec.json.encode(arguments).decode())
+        return self.tell(e.Stimulus, 0, do, msgspec.convert(arguments, Parameters))
 
     def created(self, *isr: int) -> Story:
         """The controller (3) created the partition; everybody knows; 1 leads."""

@@ -43,8 +43,3 @@ def test_stimuli_in_words() -> None:
         ("1", "link cut, peer zookeeper"),
         ("2", "paused"),
     ]
-
-
-def test_arguments_that_are_no_object_do_no_harm() -> None:
-    event = e.Stimulus(0, 0, 0, "", -1, "pause", "[1]")
-    assert (lane_of(event), describe(event)) == ("", "paused")

@@ -12,9 +12,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.values import Lagging, LoggedOp, Offset, PartitionState, TopicPartition
+from emulator.trace.values import (
+    Lagging,
+    LoggedOp,
+    Offset,
+    Parameters,
+    PartitionState,
+    TopicPartition,
+)
 
 RECORDINGS = Path(__file__).resolve().parents[2] / "recordings" / "kafka-2.6.3"
 Fact = dict[str, Any]
@@ -69,7 +78,7 @@ def _state(fact: Fact) -> PartitionState:
 
 def _stimulus(fact: Fact) -> tuple[Any, ...]:
     rest = {k: v for k, v in fact.items() if k not in ("t", "kind", "do", "returned")}
-    return fact["do"], json.dumps(rest)
+    return fact["do"], msgspec.convert(rest, Parameters)
 
 
 def _transaction(fact: Fact) -> tuple[Any, ...]:

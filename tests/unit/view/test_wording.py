@@ -17,6 +17,7 @@ from emulator.trace.values import (
     Lagging,
     LoggedOp,
     Offset,
+    Parameters,
     PartitionState,
     TopicPartition,
     WireOp,
@@ -37,6 +38,7 @@ SAMPLES: dict[Any, Any] = {
     Offset: Offset(P0, 4),
     LoggedOp: LoggedOp("create", "/brokers/topics/orders/partitions/0/state", "{}"),
     WireOp: WireOp("create", "/x"),
+    Parameters: Parameters(topic="orders"),
 }
 KINDS: tuple[type[Any], ...] = typing.get_args(AnyEvent)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any, TypeVar
 
+import msgspec
+
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.reader import Header
-from emulator.trace.values import Lagging, LoggedOp, PartitionState, TopicPartition
+from emulator.trace.values import Lagging, LoggedOp, Parameters, PartitionState, TopicPartition
 
 P0 = TopicPartition("orders", 0)
 STATE = "/brokers/topics/{}/partitions/{}/state"
@@ -42,7 +44,7 @@ class Script:
 
     def stimulus(self, do: str, **arguments: Any) -> None:
         broker = arguments.pop("broker", 0)
-        self.add(e.Stimulus, broker, do, json.dumps(arguments))
+        self.add(e.Stimulus, broker, do, msgspec.convert(arguments, Parameters))
 
     def create(self, isr: tuple[int, ...], partition: TopicPartition = P0) -> None:
         """The controller (broker 3) writes the first state."""

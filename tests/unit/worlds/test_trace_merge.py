@@ -14,6 +14,7 @@ from emulator.trace.events import (
     ZkRequest,
     ZkTransaction,
 )
+from emulator.trace.values import Parameters
 from emulator.worlds.network.cause_links import Note, cause_of
 from emulator.worlds.processes.trace_merge import CircularCauses, Logged, Part, merged
 from emulator.worlds.processes.wire_requests import Passed, notes_of
@@ -284,7 +285,7 @@ def test_a_read_after_ones_own_write_is_led_to_by_who_reads() -> None:
 def test_what_a_client_was_asked_for_points_at_its_new_number() -> None:
     first, run = Process("broker-1"), Process("run")
     first.happens("before", 0)
-    run.events.append(Stimulus(0, 5, 0, "", -1, "create_topic", "{}"))
+    run.events.append(Stimulus(0, 5, 0, "", -1, "create_topic", Parameters()))
     run.events.append(StimulusReturned(1, 6, 0, "", 0, 0, "NONE"))
     events = merged({"broker-1": first.part, "run": run.part})
     assert (events[2].of, events[2].cause) == (1, 1)
