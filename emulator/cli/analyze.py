@@ -63,6 +63,7 @@ def command(
     from emulator.analysis.dataset import open_dataset
     from emulator.analysis.whole import analyse_whole
     from emulator.cli.parts.options import orderly_end
+    from emulator.cli.parts.progress import ProgressLine, counted
 
     into, given = out or dataset / OUT, settings_of(conf)
     session.check_master(master)
@@ -70,7 +71,15 @@ def command(
         _follow(dataset, into, master, given, skip_bad=skip_bad, as_json=as_json)
         return
     began_s = time.monotonic()
-    with orderly_end():
+    with orderly_end(), ProgressLine() as line:
+
+        def on_open(opened: Dataset) -> None:
+            files = len(opened.events) + len(opened.runs)
+            line.step(f"{counted(opened.rows, 'row')} in {counted(files, 'file')}")
+
+        def on_table(name: str, done: int, of: int) -> None:
+            line.step(f"{done} of {of} tables: {name}")
+
         left, made, page = analyse_whole(
             dataset,
             into,
@@ -78,8 +87,8 @@ def command(
             lambda chosen: session.start(master, {**chosen, **given}, remember=keep_classes),
             local=session.is_local(master),
             csv=csv,
-            on_open=_opened,
-            on_table=_told,
+            on_open=on_open,
+            on_table=on_table,
         )
     took_s = time.monotonic() - began_s
     for problem in left.problems:
@@ -90,10 +99,6 @@ def command(
     typer.echo(f"{len(made.runs):,} runs, {left.rows:,} rows in {took_s:.1f} s")
     typer.echo(f"tables         {into / 'tables'}")
     typer.echo(f"report         {page}")
-
-
-def _opened(found: Dataset) -> None:
-    _say(f"{found.rows:,} rows in {len(found.events) + len(found.runs):,} files")
 
 
 def _follow(
@@ -111,7 +116,8 @@ def _follow(
     following = Following(dataset, into, _Renewed(as_json).told, skip_bad=skip_bad)
     try:
         query = following.start(spark)
-        _say(f"following {dataset}; the report is {into / 'report.html'}; Ctrl-C ends it")
+        text = f"following {dataset}; the report is {into / 'report.html'}; Ctrl-C ends it"
+        print(text, file=sys.stderr, flush=True)
         with orderly_end(), suppress(KeyboardInterrupt):
             following.wait(query)
         query.stop()
@@ -151,16 +157,6 @@ def settings_of(conf: list[str] | None) -> dict[str, str]:
             raise UserError(f"--spark-conf {pair}: write spark.KEY=VALUE")
         found[key] = value
     return found
-
-
-def _told(name: str, done: int, of: int) -> None:
-    _say(f"{done} of {of} tables: {name}")
-
-
-def _say(text: str) -> None:
-    in_place = sys.stderr.isatty()
-    print(f"\r\x1b[K{text}" if in_place else text, end="" if in_place else "\n", file=sys.stderr)
-    sys.stderr.flush()
 
 
 def _json(found: Dataset, made: Any, page: Path, took_s: float) -> dict[str, Any]:

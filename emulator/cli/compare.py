@@ -12,10 +12,10 @@ import msgspec
 import typer
 from rich.console import Console
 
-from emulator.cli.parts.compare_progress import PlaysBar
 from emulator.cli.parts.compare_report import page_of, report
 from emulator.cli.parts.compare_sides import Both, Given, Own
 from emulator.cli.parts.options import orderly_end, seed_of, width_of
+from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.target import SIMULATED
 from emulator.runs.comparison import SAMPLES, Compared, Measured, curve, figures
 from emulator.runs.run_directory import make_directory, pretty
@@ -178,15 +178,22 @@ def _play(plays: Plays, *, shown: bool) -> _Seen:
     """All of it, or until the user ends it."""
     seen = _Seen(plays, ({}, {}), {}, False)
     names = tuple(side.name for side in plays.sides)
+    number, done = len(names) * len(plays.seeds), 0
     try:
-        with orderly_end(), PlaysBar(2 * len(plays.seeds), names, shown=shown) as bar:
-            for played in play_sides(plays, bar.play_goes_on):
+        with orderly_end(), ProgressLine(total=number, shown=shown) as line:
+
+            def tell(side: int, now_us: int) -> None:
+                where = f", {names[side]} at {now_us / 1e6:.1f} s"
+                line.update(f"{done} of {number} plays{where}", done)
+
+            for played in play_sides(plays, tell):
                 if played.is_interrupted:
                     raise KeyboardInterrupt
                 seen.measured[played.side][played.measured.seed] = played.measured
                 if played.directory is not None:
                     seen.kept[played.side] = played.directory
-                bar.play_is_over()
+                done += 1
+                line.update(f"{done} of {number} plays", done)
     except KeyboardInterrupt:
         return seen._replace(broken_off=True)
     return seen

@@ -12,7 +12,6 @@ from typing import Annotated
 import msgspec
 import typer
 
-from emulator.cli.parts.conform_progress import BlindLine, GuidedLine
 from emulator.cli.parts.conform_report import (
     chosen_line,
     distance_lines,
@@ -28,6 +27,7 @@ from emulator.cli.parts.options import (
     chosen_version,
     orderly_end,
 )
+from emulator.cli.parts.progress import ProgressLine
 from emulator.conformance import player
 from emulator.conformance.actions import CannotPlay
 from emulator.conformance.compare import Examined, Reference, Verdict, conclude
@@ -52,7 +52,7 @@ from emulator.search.guided.choices import (
 )
 from emulator.search.guided.guided import Guided, guided, judge_choices, names_of
 from emulator.search.guided.preselection import AT_ONCE, REHEARSALS, are_enough, nearest_first
-from emulator.search.guided.restarts import Budget
+from emulator.search.guided.restarts import Budget, Progress
 
 MATCHED, NOT_MATCHED = 0, 1
 EMBEDDED = "embedded"
@@ -269,6 +269,23 @@ def _tell(verdict: Verdict, asked: Asked) -> None:
     asked.tell(verdict_lines(verdict))
 
 
+# -- progress --------------------------------------------------------------------------------------
+
+
+def _plays(name: str, played: int, number: int, agreeing: int | None = None) -> str:
+    agree = "" if agreeing is None else f", {agreeing} agree"
+    return f"{name}: {played} of {number} played{agree}"
+
+
+def _search(name: str, progress: Progress) -> str:
+    agree = f", {progress.agreeing} agree, {progress.missing} parts missing"
+    return (
+        f"{name}: {progress.seconds:.0f} s, search {progress.searches}, segment reached"
+        f" {progress.stretch} of {progress.stretches}, {progress.total} candidates,"
+        f" {progress.draws_per_second:.0f} per second{agree if progress.agreeing else ''}"
+    )
+
+
 # -- blind and live --------------------------------------------------------------------------------
 
 
@@ -277,10 +294,11 @@ def _blind(case: Case, asked: Asked) -> Verdict:
         return _live(case, _rehearse(case, asked), asked)
     seeds = asked.only or range(1, asked.seeds + 1)
     examined: dict[int, Examined] = {}
-    with BlindLine(case.name, len(seeds)) as line:
+    with ProgressLine(total=len(seeds)) as line:
         for seed, seen in player.blind_plays(case.script, seeds, case.look, asked.jobs):
             examined[seed] = seen
-            line(len(examined), sum(run.agrees for run in examined.values()))
+            agree = sum(run.agrees for run in examined.values())
+            line.update(_plays(case.name, len(examined), len(seeds), agree), len(examined))
     return conclude(case.reference, [examined[seed] for seed in seeds])
 
 
@@ -293,24 +311,27 @@ def _rehearse(case: Case, asked: Asked) -> list[int]:
     def look(_: int, run: Recording) -> Examined:
         return case.reference.examine(run)
 
-    with BlindLine(f"{case.name}, rehearsed in virtual time", at_most) as line:
+    name = f"{case.name}, preselection in virtual time"
+    with ProgressLine(total=at_most) as line:
         while len(rehearsed) < at_most and not are_enough(rehearsed, asked.seeds, apart):
             first = len(rehearsed) + 1
             numbers = range(first, min(first + AT_ONCE, at_most + 1))
             for seed, seen in player.blind_plays(case.script, numbers, look, asked.jobs):
                 rehearsed[seed] = seen
-                line(len(rehearsed), sum(run.agrees for run in rehearsed.values()))
+                agree = sum(run.agrees for run in rehearsed.values())
+                line.update(_plays(name, len(rehearsed), at_most, agree), len(rehearsed))
     return nearest_first(rehearsed, asked.seeds, apart)
 
 
 def _live(case: Case, seeds: Sequence[int], asked: Asked) -> Verdict:
     """Up to so many plays one after the other; no more once the recording is matched."""
     examined: list[Examined] = []
-    with BlindLine(case.name, len(seeds)) as line:
+    with ProgressLine(total=len(seeds)) as line:
         for _, seen in player.live_plays(case.script, seeds, case.look, asked.zookeeper):
             examined.append(seen)
             verdict = conclude(case.reference, examined)
-            line(len(examined), verdict.seeds_agreeing)
+            agree = verdict.seeds_agreeing
+            line.update(_plays(case.name, len(examined), len(seeds), agree), len(examined))
             if verdict.matched:
                 break
     asked.tell(play_lines(examined, verdict))
@@ -322,8 +343,12 @@ def _live(case: Case, seeds: Sequence[int], asked: Asked) -> Verdict:
 
 def _guided(case: Case, asked: Asked) -> Verdict:
     budget = Budget(asked.budget_s, asked.jobs)
-    with GuidedLine(case.name) as line:
-        result: Guided = guided(case.reference, case.script, budget, case.look, line)
+    with ProgressLine(total=asked.budget_s) as line:
+
+        def on_progress(progress: Progress) -> None:
+            line.update(lambda: _search(case.name, progress), progress.seconds)
+
+        result: Guided = guided(case.reference, case.script, budget, case.look, on_progress)
     asked.tell(guided_lines(result))
     if asked.save is not None and result.found:
         with writing(asked.save):
@@ -360,8 +385,13 @@ def _against(cases: Sequence[Case], asked: Asked) -> bool:
     def keep(script: int, seed: int, run: Recording) -> None:
         cases[script].keep(seed, run)
 
-    with BlindLine(cases[0].name, asked.seeds * len(cases)) as line:
-        result: Near = near(reals, scripts, asked.seeds, asked.jobs, line, keep)
+    number, name = asked.seeds * len(cases), cases[0].name
+    with ProgressLine(total=number) as line:
+
+        def on_progress(played: int) -> None:
+            line.update(_plays(name, played, number), played)
+
+        result: Near = near(reals, scripts, asked.seeds, asked.jobs, on_progress, keep)
     if asked.as_json:
         typer.echo(msgspec.json.encode(result.as_json()))
     asked.tell(distance_lines(result))

@@ -17,7 +17,7 @@ from emulator.cli.parts.options import (
     orderly_end,
     seed_of,
 )
-from emulator.cli.parts.progress_line import ProgressLine
+from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.schedules import keep_schedule, said, schedule_json, tell_schedule
 from emulator.scenario.errors import UserError, instead_of
 from emulator.scenario.load import load
@@ -150,14 +150,12 @@ def _explore(
 ) -> int:
     """Search, tell, keep what fails; the exit code."""
     tally, stage, broken_off = Tally(), _stage(schedule, as_json=as_json), False
-    line = ProgressLine(lambda: _progress(tally, asked.schedules))
     try:
-        with orderly_end():
+        with orderly_end(), ProgressLine() as line:
             for _ in search(stage, asked, tally):
-                line.show()
+                line.update(lambda: _progress(tally, asked.schedules))
     except KeyboardInterrupt:
         broken_off = True
-    line.end()
     kept = _kept(stage, tally, out, small=small) if tally.failing else None
     code = verdict(tally, wanted, broken_off=broken_off)
     if as_json:

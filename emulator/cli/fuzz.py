@@ -18,7 +18,7 @@ from emulator.cli.parts.options import (
     orderly_end,
     seed_of,
 )
-from emulator.cli.parts.progress_line import ProgressLine
+from emulator.cli.parts.progress import ProgressLine
 from emulator.runs.broken import Broken
 from emulator.scenario.errors import UserError
 from emulator.scenario.units import BadDuration, duration_us
@@ -77,22 +77,20 @@ def command(
     chosen = chosen_version(profile, guard, propagation)
     read_version({}, chosen)
     tally = Tally()
-    line = ProgressLine(lambda: _progress(tally, runs))
     number = runs if runs is not None or for_time is not None else 100
     seconds, broken_off = _seconds(for_time), False
     sung: tuple[Canary, ...] = ()
     try:
-        with orderly_end():
+        with orderly_end(), ProgressLine(total=runs) as line:
             print(f"seeds from {first:#x}", file=sys.stderr, flush=True)
             sung = play_canaries()
             for trial in trials(first, number, seconds, jobs, chosen, _keeping(parquet, chosen)):
                 tally.take(trial)
-                line.show()
+                line.update(lambda: _progress(tally, runs), tally.trials)
                 if trial.ours and not keep_going:
                     break
     except KeyboardInterrupt:
         broken_off = True
-    line.end()
     kept = keep(tally.failed[0], out, chosen, small=small) if tally.failed else None
     if as_json:
         said = {**_json(tally, first, kept, broken_off=broken_off), "canaries": sung}

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from emulator.cli.parts.options import orderly_end, performing
-from emulator.cli.parts.run_progress import ProgressLine
+from emulator.cli.parts.progress import ProgressLine
 from emulator.hazards.entry import Entry, catalogue, find
 from emulator.hazards.reproduce import Side, marks, play_side, span_us, stimuli_of
 from emulator.hazards.state import Seen, seen
@@ -76,9 +76,11 @@ def _nameless(one: Broken) -> Broken:
 
 def _play(entry: Entry, zookeeper: str, out: Path, *, cured: bool) -> Side:
     duration_us = entry.scenario().duration_us
-    with orderly_end(), ProgressLine(duration_us, shown=True) as line:
+    with orderly_end(), ProgressLine(total=duration_us) as line:
         return performing(
-            lambda: play_side(entry, cured=cured, zookeeper=zookeeper, base=out, on_progress=line)
+            lambda: play_side(
+                entry, cured=cured, zookeeper=zookeeper, base=out, on_progress=line.show_run
+            )
         )
 
 

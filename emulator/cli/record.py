@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +11,7 @@ import typer
 from rich.console import Console
 
 from emulator.cli.parts.options import AsJson, orderly_end, performing, width_of
+from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.run_report import EXIT_CODES, report
 from emulator.forensics.record import profile_of, record
 from emulator.runs.session import Request
@@ -22,11 +21,8 @@ from emulator.scenario.units import show_us
 from emulator.scenario.version import Chosen
 from emulator.worlds.real_kafka.cluster import RealCluster
 from emulator.worlds.real_kafka.possible import check_possible
-from emulator.worlds.real_kafka.release import Release, check_version, find_release
+from emulator.worlds.real_kafka.release import check_version, find_release
 from zk.real.server import find_java
-
-PLAIN_EVERY_S = 5.0
-LIVE_EVERY_S = 0.2
 
 
 def command(
@@ -82,8 +78,13 @@ def command(
             repeat=repeat,
             base=out,
         )
-        line = _Line(release, loaded, shown=not quiet)
-        performed = performing(lambda: record(request, release, line))
+        whole_us = loaded.duration_us
+        with ProgressLine(total=whole_us, shown=not quiet) as line:
+
+            def on_progress(at_us: int, cluster: RealCluster) -> None:
+                line.update(lambda: _progress(at_us, whole_us, cluster), at_us)
+
+            performed = performing(lambda: record(request, release, on_progress))
     report(console, performed, repeat, quiet=quiet)
     if as_json:
         typer.echo(msgspec.json.encode(performed.summary))
@@ -104,26 +105,9 @@ def _repeat(scenario: str, kafka: str | None, home: Path | None, sets: list[str]
     return shlex.join(words)
 
 
-class _Line:
-    """Where the run is, on standard error: in place on a terminal, else a line now and then."""
-
-    def __init__(self, release: Release, scenario: LoadedScenario, *, shown: bool) -> None:
-        self._whole = show_us(scenario.duration_us)
-        self._shown, self._live = shown, sys.stderr.isatty()
-        self._told_s = 0.0
-
-    def __call__(self, at_us: int, cluster: RealCluster) -> None:
-        now_s = time.monotonic()
-        if not self._shown or now_s - self._told_s < (
-            LIVE_EVERY_S if self._live else PLAIN_EVERY_S
-        ):
-            return
-        self._told_s = now_s
-        notes = cluster.notes
-        up = [str(b) for b, broker in sorted(cluster.brokers.items()) if broker.runs]
-        text = (
-            f"{at_us / 1e6:7.1f} s of {self._whole}  brokers {', '.join(up) or 'none'}"
-            f"  {len(notes.asked)} ZooKeeper requests  {len(notes.produced)} records"
-        )
-        print(f"\r\x1b[K{text}" if self._live else text, end="" if self._live else "\n",
-              file=sys.stderr, flush=True)  # fmt: skip
+def _progress(at_us: int, whole_us: int, cluster: RealCluster) -> str:
+    up = [str(b) for b, broker in sorted(cluster.brokers.items()) if broker.runs]
+    return (
+        f"{at_us / 1e6:7.1f} s of {show_us(whole_us)}  brokers {', '.join(up) or 'none'}"
+        f"  {len(cluster.notes.asked)} ZooKeeper requests  {len(cluster.notes.produced)} records"
+    )

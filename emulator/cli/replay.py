@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from emulator.cli.parts.options import announcement, orderly_end, performing
-from emulator.cli.parts.run_progress import ProgressLine
+from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.schedules import replay_schedule
 from emulator.cli.parts.trace_difference import difference_json, difference_lines
 from emulator.runs.replay import (
@@ -63,8 +63,8 @@ def command(
             about.scenario, about.seed, about.zookeeper, request.scenario.duration_us
         )
         typer.echo(said, err=as_json)
-        with orderly_end(), ProgressLine(request.scenario.duration_us, shown=True) as line:
-            again = performing(lambda: play_again(directory, request, line))
+        with orderly_end(), ProgressLine(total=request.scenario.duration_us) as line:
+            again = performing(lambda: play_again(directory, request, line.show_run))
         keep = again.compared.difference is not None
         _tell(directory, about, again, as_json=as_json)
     finally:

@@ -26,8 +26,8 @@ from emulator.cli.parts.options import (
     width_of,
     words_of,
 )
+from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.run_check import check
-from emulator.cli.parts.run_progress import ProgressLine
 from emulator.cli.parts.run_report import EXIT_CODES, report
 from emulator.cli.parts.target import (
     SIMULATED,
@@ -130,8 +130,8 @@ def command(
         base=out,
     )
     request = _recorded(request, parquet)
-    with orderly_end(), ProgressLine(loaded.duration_us, shown=not quiet) as line:
-        performed = performing(lambda: play_run(request, line))
+    with orderly_end(), ProgressLine(total=loaded.duration_us, shown=not quiet) as line:
+        performed = performing(lambda: play_run(request, line.show_run))
     report(console, performed, repeat, quiet=quiet)
     if as_json:
         typer.echo(msgspec.json.encode(performed.summary))

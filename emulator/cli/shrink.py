@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import msgspec
 import typer
 
 from emulator.cli.parts.options import orderly_end
+from emulator.cli.parts.progress import ProgressLine, counted
 from emulator.cli.parts.schedules import (
     keep_schedule,
     said,
@@ -40,11 +40,9 @@ def command(
     """
     before = read_schedule(file)
     typer.echo(said(before), err=as_json)
-    line = _Line()
-    with orderly_end():
-        shrinking = Shrinking(before, line.show)
+    with orderly_end(), ProgressLine() as line:
+        shrinking = Shrinking(before, lambda *at: line.update(lambda: _progress(*at)))
         small = shrinking.smallest()
-    line.end()
     target = out or file.with_name(f"{file.stem}-small.yaml")
     keep_schedule(small, target)
     if as_json:
@@ -64,19 +62,8 @@ def command(
     typer.echo(f"repeat it  isr replay {target}")
 
 
-class _Line:
-    """How far it is."""
-
-    def __init__(self) -> None:
-        self._in_place = sys.stderr.isatty()
-
-    def show(self, attempts: int, schedule: Schedule) -> None:
-        if self._in_place or attempts % 20 == 0:
-            start, end = ("\r", "\x1b[K") if self._in_place else ("", "\n")
-            text = f"attempt {attempts}, {len(schedule.faults)} faults, "
-            text += f"{len(schedule.choices)} choices left"
-            print(f"{start}{text}{end}", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        if self._in_place:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+def _progress(attempts: int, schedule: Schedule) -> str:
+    return (
+        f"attempt {attempts}, {counted(len(schedule.faults), 'fault')}, "
+        f"{counted(len(schedule.choices), 'choice')} left"
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +11,7 @@ import typer
 
 from emulator.cli.analyze import SparkConf, SparkMaster, settings_of
 from emulator.cli.parts.options import GuardOption, orderly_end, seed_of
+from emulator.cli.parts.progress import ProgressLine
 from emulator.scenario import shipped
 from emulator.scenario.document import read_text
 from emulator.scenario.errors import UserError
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from emulator.analysis.sweep.grid import Grid
     from emulator.analysis.sweep.spark import Progress
 
-PLAIN_EVERY_S = 5.0
 FIRST_SEED = "1"
 
 
@@ -114,42 +113,22 @@ def _sweep(
         file=sys.stderr,
         flush=True,
     )
-    line = _Line(shown=not quiet)
+    last: list[Progress] = []
     spark = session.start(master, {**session.sized(0), **conf})
     try:
-        with orderly_end():
-            sweep(spark.sparkContext, grid, out.resolve(), left, line.show)
+        with orderly_end(), ProgressLine(total=grid.runs, shown=not quiet) as line:
+
+            def on_progress(progress: Progress) -> None:
+                last[:] = [progress]
+                line.update(lambda: describe(progress), progress.runs)
+
+            sweep(spark.sparkContext, grid, out.resolve(), left, on_progress)
     except KeyboardInterrupt:
-        line.end()
         typer.echo(f"broken off; go on with --resume --out {out}", err=True)
         raise
     finally:
         spark.stop()
-    line.end()
-    return line.last
-
-
-class _Line:
-    """The progress line: redrawn on a terminal, a line now and then elsewhere."""
-
-    def __init__(self, *, shown: bool) -> None:
-        self._in_place = sys.stderr.isatty()
-        self._shown = shown
-        self._told_s = time.monotonic()
-        self.last: Progress
-
-    def show(self, progress: Progress) -> None:
-        self.last = progress
-        now_s = time.monotonic()
-        if not self._shown or now_s - self._told_s < (0.2 if self._in_place else PLAIN_EVERY_S):
-            return
-        self._told_s = now_s
-        start, end = ("\r", "\x1b[K") if self._in_place else ("", "\n")
-        print(f"{start}{describe(progress)}{end}", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        if self._in_place:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    return last[0]
 
 
 def describe(progress: Progress) -> str:

@@ -167,7 +167,7 @@ def test_a_seed_is_drawn_where_none_is_given(isr: Isr) -> None:
 def test_a_progress_line_is_told_even_where_there_is_no_terminal(
     isr: Isr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("emulator.cli.parts.run_progress.PLAIN_EVERY_S", -1.0)
+    monkeypatch.setattr("emulator.cli.parts.progress.PLAIN_EVERY_S", -1.0)
     _, _, err = isr("run", "tried.yaml")
     assert "17.0 s  0 under-replicated  2 ISR changes  1 notification  0 conflicts" in err
     assert isr("run", "tried.yaml", "--quiet")[2] == ""

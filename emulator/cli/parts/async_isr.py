@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import Any
 
 import msgspec
 import typer
 
+from emulator.cli.parts.progress import ProgressLine
 from emulator.scenario.errors import UserError
 from emulator.scenario.version import Chosen, read_version
 from emulator.search.async_isr import published
@@ -27,9 +27,14 @@ def explore_async_isr(chosen: Chosen, *, as_json: bool) -> int:
     if "rpc" not in profile.propagations:
         raise UserError(f"--profile {profile.name}: has no AlterIsr; 2.7 and later have")
     scope, began_s = Scope(), time.monotonic()
-    result = Explorer(Steps(scope, profile)).explore(on_progress=_tell)
-    took_s = time.monotonic() - began_s
-    beside = len(published.states(scope, on_progress=_tell)) if result.complete else None
+    with ProgressLine() as line:
+
+        def on_progress(states: int) -> None:
+            line.update(lambda: f"{states:,} states")
+
+        result = Explorer(Steps(scope, profile)).explore(on_progress=on_progress)
+        took_s = time.monotonic() - began_s
+        beside = len(published.states(scope, on_progress)) if result.complete else None
     if as_json:
         told = _json(scope, profile.name, result, beside, took_s)
         typer.echo(msgspec.json.encode(told))
@@ -40,11 +45,6 @@ def explore_async_isr(chosen: Chosen, *, as_json: bool) -> int:
 
 def _with_profile(chosen: Chosen) -> Chosen:
     return msgspec.structs.replace(chosen, profile=PROFILE)
-
-
-def _tell(states: int) -> None:
-    if sys.stderr.isatty():
-        print(f"\r{states:,} states\x1b[K\r", end="", file=sys.stderr, flush=True)
 
 
 def _report(scope: Scope, profile: str, result: Result, beside: int | None, took_s: float) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,6 +12,7 @@ import msgspec
 from rich.console import Console
 
 from emulator.cli.parts.errors import writing
+from emulator.cli.parts.progress import ProgressLine
 from emulator.runs.by_hand import ByHand, NotDone
 from emulator.runs.play import SIMULATED
 from emulator.runs.session import header_of
@@ -34,8 +34,6 @@ from emulator.view.live_lanes import Growing
 from emulator.view.rows import tells_a_story
 from emulator.view.why import NoSuchChange, tell_why
 from emulator.view.why_text import render_why
-
-SLOW_S = 0.5
 
 
 class Quit(Exception):
@@ -145,14 +143,19 @@ class Table:
         if us <= 0:
             raise UserError(f"run: it is {show_us(self.hand.now_us)} already")
         try:
-            self.hand.let(us, Meter())
+            with ProgressLine(shown=sys.stderr.isatty()) as line:
+                self.hand.let(us, lambda now_us: line.update(lambda: f"{now_us / 1e6:.1f} s"))
         except NotDone as error:
             raise UserError(f"run: a fault of ours, so it has not happened: {error}") from None
         self._after()
 
     def _step(self, words: list[str]) -> None:
         """To the next thing that the lanes tell."""
-        if not self.hand.step(_is_told, Meter()):
+        with ProgressLine(shown=sys.stderr.isatty()) as line:
+            moved = self.hand.step(
+                _is_told, lambda now_us: line.update(lambda: f"{now_us / 1e6:.1f} s")
+            )
+        if not moved:
             self.console.print("nothing to tell for a minute", style="dim")
         self._after()
 
@@ -320,14 +323,3 @@ def _word(value: object) -> str:
 
 def _first_line(text: str | None) -> str:
     return (text or "").strip().partition("\n")[0]
-
-
-class Meter:
-    """How far a long stretch of time is, where somebody watches."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-
-    def __call__(self, now_us: int) -> None:
-        if sys.stderr.isatty() and time.monotonic() - self._began > SLOW_S:
-            print(f"\r{now_us / 1e6:.1f} s\x1b[K\r", end="", file=sys.stderr, flush=True)

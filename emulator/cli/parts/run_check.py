@@ -23,6 +23,7 @@ import typer
 from rich.console import Console
 
 import emulator
+from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.run_report import EXIT_CODES, report
 from emulator.cli.parts.trace_difference import difference_json, difference_lines
 from emulator.kernel.rng import mix
@@ -35,7 +36,6 @@ from emulator.trace.reader import read_events
 PROGRAM = ("-c", "from emulator.cli import main; main()")
 NAMES = ("first", "second")
 DIFFERS = 1
-TOLD_EVERY_S = 5.0
 _PAUSE_S = 0.05
 
 
@@ -134,16 +134,9 @@ def hash_seeds(seed: int) -> tuple[int, int]:
 
 
 def _wait(processes: list[subprocess.Popen[bytes]], *, shown: bool) -> None:
-    """Until both have ended; how long it has taken so far, in place on a terminal."""
-    began = told = time.monotonic()
-    in_place = sys.stderr.isatty()
-    while any(process.poll() is None for process in processes):
-        now = time.monotonic()
-        if shown and (in_place or now - told > TOLD_EVERY_S):
-            told = now
-            text = f"two processes, {now - began:.1f} s"
-            print(f"\r{text}" if in_place else text, end="" if in_place else "\n", file=sys.stderr)
-            sys.stderr.flush()
-        time.sleep(_PAUSE_S)
-    if shown and in_place:
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    """Until both have ended."""
+    began_s = time.monotonic()
+    with ProgressLine(shown=shown) as line:
+        while any(process.poll() is None for process in processes):
+            line.update(lambda: f"two processes, {time.monotonic() - began_s:.1f} s")
+            time.sleep(_PAUSE_S)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from emulator.cli.parts.run_progress import describe
+from emulator.cli.parts.progress import describe_run
 from emulator.runs.broken import Broken
 from emulator.runs.summary import (
     Progress,
@@ -109,4 +109,4 @@ def test_the_progress_line_counts_what_the_summary_counts() -> None:
 def test_before_anything_is_told_the_line_has_the_time_alone() -> None:
     """Brokers that are processes tell what happened when the run is over."""
     progress = Progress.of(observe(Story(), end=0), 7_000_000)
-    assert describe(progress).strip() == "7.0 s"
+    assert describe_run(progress).strip() == "7.0 s"

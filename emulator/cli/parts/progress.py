@@ -1,0 +1,110 @@
+"""The one progress display of all commands: a line on standard error.
+
+On a terminal it is redrawn in place, with a bar where the end is known, and gone when the work is
+done. Elsewhere a plain line is printed every few seconds. Nothing refreshes it in the background:
+commands fork while it is shown, and a thread would not survive that.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Column
+
+from emulator.runs.summary import Progress as RunProgress
+
+REDRAW_EVERY_S, PLAIN_EVERY_S = 0.2, 5.0
+
+
+class ProgressLine:
+    """How far a command has come. `total`: where the bar is full, in the unit of `done`; without
+    it there is no bar."""
+
+    def __init__(self, *, total: float | None = None, shown: bool = True) -> None:
+        self._total, self._shown = total, shown
+        self._next_s = 0.0
+        self._live: Progress | None = None
+
+    def __enter__(self) -> ProgressLine:
+        console = Console(file=sys.stderr, highlight=False)
+        if self._shown and console.is_terminal:
+            text = TextColumn(
+                "{task.description}",
+                markup=False,
+                table_column=Column(no_wrap=True, overflow="ellipsis"),
+            )
+            columns = [BarColumn(bar_width=24), text] if self._total else [text]
+            self._live = Progress(
+                *columns,
+                console=console,
+                transient=True,
+                auto_refresh=False,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._live.add_task("", total=self._total)
+        else:
+            self._next_s = time.monotonic() + PLAIN_EVERY_S
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def update(self, text: str | Callable[[], str], done: float = 0.0) -> None:
+        """Show it, if it is time to; a text that costs something is made only then."""
+        now_s = time.monotonic()
+        if not self._shown or now_s < self._next_s:
+            return
+        shown = text if isinstance(text, str) else text()
+        if self._live is not None:
+            self._next_s = now_s + REDRAW_EVERY_S
+            task = self._live.task_ids[0]
+            self._live.update(task, description=shown, completed=done)
+            # Not before the first line: what is printed until then stays above it.
+            self._live.start()
+            self._live.refresh()
+        else:
+            self._next_s = now_s + PLAIN_EVERY_S
+            print(shown, file=sys.stderr, flush=True)
+
+    def step(self, text: str) -> None:
+        """Show a step of a few: each has its line where there is no terminal."""
+        self._next_s = 0.0
+        self.update(text)
+
+    def show_run(self, progress: RunProgress) -> None:
+        """Where one run is; `total` is its length in microseconds."""
+        self.update(lambda: describe_run(progress), max(progress.at_us, 0))
+
+
+def describe_run(progress: RunProgress) -> str:
+    """`12.3 s  1 under-replicated  4 ISR changes  1 notification  0 conflicts`."""
+    time_s = f"{progress.at_us / 1e6:7.1f} s"
+    if not progress.is_told:
+        return time_s
+    return "  ".join(
+        (
+            time_s,
+            f"{progress.under_replicated} under-replicated",
+            counted(progress.isr_changes, "ISR change"),
+            counted(progress.notifications, "notification"),
+            counted(progress.conflicts, "conflict"),
+        )
+    )
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 conflict`, `2 conflicts`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
