@@ -17,6 +17,7 @@ import yaml
 
 from emulator.hazards.entry import Entry
 from emulator.hazards.reproduce import play_side_in_memory
+from emulator.runs import minimize
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import loads
 
@@ -90,11 +91,8 @@ def needless(entry: Entry) -> list[str]:
     """Entries without which it happens all the same: of a schedule that is as small as it can be,
     none. In words."""
     schedule = Schedule(entry)
-    places = schedule.places
     return [
-        schedule.words(gone)
-        for gone in places
-        if schedule.shows_it([place for place in places if place != gone])
+        schedule.words(place) for place in minimize.needless(schedule.places, schedule.shows_it)
     ]
 
 

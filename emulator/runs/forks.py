@@ -15,10 +15,11 @@ import selectors
 import signal
 import struct
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, Self, TypeVar
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -31,8 +32,8 @@ class Failed(Exception):
     """A child died without a result."""
 
 
-class _Ended(BaseException):
-    """A child is told to end."""
+class _Terminated(BaseException):
+    """The parent ends this child."""
 
 
 class _Raised:
@@ -42,19 +43,27 @@ class _Raised:
         self.error = error
 
 
+@contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Within, nothing interrupts: a child that was forked and is not yet known here would be left
+    behind, and one that has ended would be ended twice."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Child:
     """One forked process that computes one result."""
 
     def __init__(self, work: Callable[[], object]) -> None:
         self.reads, writes = os.pipe()
         gc.freeze()  # The collector would touch, and so copy, all that the two share.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        try:
+        with _signals_wait():
             self.pid = _fork()
             if self.pid == 0:
                 _be_child(work, self.reads, writes)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(writes)
 
     def result(self) -> Any:
@@ -67,27 +76,73 @@ class Child:
 
     def end(self) -> None:
         """End it, and all that it has forked, if it still runs."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        try:
+        with _signals_wait():
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGTERM)
             os.close(self.reads)
             os.waitpid(self.pid, 0)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Pool(Generic[B]):
+    """Children side by side, at most `jobs` of them. Use as a context manager: none is left."""
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+        self._running: dict[int, tuple[int, Child]] = {}
+
+    def __len__(self) -> int:
+        """How many run."""
+        return len(self._running)
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._running) < self._jobs
+
+    def start(self, index: int, work: Callable[[], B]) -> None:
+        """Do `work` in a child of its own; its result comes with this index."""
+        with _signals_wait():
+            child = Child(work)
+            self._running[child.reads] = index, child
+
+    def results(
+        self, timeout_s: float | None = None, wake_up: Sequence[int] = ()
+    ) -> Iterator[tuple[int, B]]:
+        """Wait until a child is over, a file of `wake_up` can be read, or the time is up: (index,
+        result) of each child that is over by then. Raises what its work raised."""
+        with selectors.DefaultSelector() as selector:
+            for file in (*self._running, *wake_up):
+                selector.register(file, selectors.EVENT_READ)
+            ready = [key.fd for key, _ in selector.select(timeout_s)]
+        for reads in ready:
+            if reads in self._running:
+                index, child = self._running[reads]
+                result: B = child.result()
+                with _signals_wait():
+                    del self._running[reads]
+                    child.end()
+                yield index, result
+
+    def close(self) -> None:
+        """End all that run."""
+        with _signals_wait():
+            while self._running:
+                _, (_, child) = self._running.popitem()
+                child.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def in_child(work: Callable[[], B]) -> B:
-    """The result of `work`, done in a copy of this process. Whoever is told to end meanwhile ends
-    that copy first: signals wait until it is known here."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    child = Child(work)
-    try:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        result: B = child.result()
+    """The result of `work`, done in a copy of this process. However the caller ends, the copy ends
+    first."""
+    with Pool[B](1) as pool:
+        pool.start(0, work)
+        ((_, result),) = pool.results()
         return result
-    finally:
-        child.end()
 
 
 def in_children(items: Iterable[A], work: Callable[[A], B], jobs: int) -> Iterator[tuple[int, B]]:
@@ -95,40 +150,25 @@ def in_children(items: Iterable[A], work: Callable[[A], B], jobs: int) -> Iterat
     come. An item is asked for when its child is forked. However the caller ends, no child is
     left."""
     waiting = iter(enumerate(items))
-    running: dict[int, tuple[int, Child]] = {}
-    try:
-        while _fill(running, waiting, work, jobs):
-            for reads in _readable(running):
-                index, child = running[reads]
-                result = child.result()
-                del running[reads]
-                child.end()
-                yield index, result
-    finally:
-        for _, child in running.values():
-            child.end()
+    with Pool[B](jobs) as pool:
+        while True:
+            while pool.has_room and (following := next(waiting, None)) is not None:
+                index, item = following
+                pool.start(index, partial(work, item))
+            if not pool:
+                return
+            yield from pool.results()
 
 
-def _fill(
-    running: dict[int, tuple[int, Child]],
-    waiting: Iterator[tuple[int, A]],
-    work: Callable[[A], B],
-    jobs: int,
-) -> int:
-    """Start children while there are items and room; how many run."""
-    while len(running) < jobs and (following := next(waiting, None)) is not None:
-        index, item = following
-        child = Child(lambda item=item: work(item))  # type: ignore[misc]
-        running[child.reads] = index, child
-    return len(running)
-
-
-def _readable(files: dict[int, tuple[int, Child]]) -> list[int]:
-    """Wait for one of the files at least."""
-    with selectors.DefaultSelector() as selector:
-        for file in files:
-            selector.register(file, selectors.EVENT_READ)
-        return [key.fd for key, _ in selector.select()]
+def in_order(items: Iterable[A], work: Callable[[A], B], jobs: int) -> Iterator[B]:
+    """The same in the order of the items, whoever was quicker."""
+    early: dict[int, B] = {}
+    following = 0
+    for index, result in in_children(items, work, jobs):
+        early[index] = result
+        while following in early:
+            yield early.pop(following)
+            following += 1
 
 
 def _fork() -> int:
@@ -143,21 +183,21 @@ def _be_child(work: Callable[[], object], reads: int, writes: int) -> NoReturn:
     code = 1
     try:
         os.close(reads)
-        signal.signal(signal.SIGTERM, _told_to_end)
+        signal.signal(signal.SIGTERM, _on_terminate)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         _send(writes, _result(work))
         code = 0
-    except (_Ended, BrokenPipeError):
+    except (_Terminated, BrokenPipeError):
         pass
     finally:
         os._exit(code)
 
 
-def _told_to_end(_number: int, _frame: FrameType | None) -> NoReturn:
+def _on_terminate(_number: int, _frame: FrameType | None) -> NoReturn:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Once: what comes now must not be disturbed.
-    raise _Ended
+    raise _Terminated
 
 
 def _result(work: Callable[[], object]) -> object:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypeVar, get_args
 
 import msgspec
 
@@ -28,6 +28,7 @@ from emulator.scenario.actions.admin import CreateTopic
 from emulator.scenario.actions.base import Stimulus
 from emulator.scenario.actions.clients import Send
 from emulator.scenario.actions.hold import Hold, Release
+from emulator.scenario.errors import instead_of
 from emulator.scenario.schema import Boot, Scenario, ZooKeeperSettings
 from emulator.scenario.typed import cluster_of, read_typed
 from emulator.trace import events
@@ -80,11 +81,16 @@ def scenario_of(
 
 
 class Held:
-    """What a test has ordered to be held."""
+    """What a test has ordered to be held. `maybe`: it is no mistake if nothing comes there."""
 
-    def __init__(self, cluster: Cluster, hold: Hold) -> None:
-        self._cluster, self._hold = cluster, hold
+    def __init__(self, cluster: Cluster, hold: Hold, *, maybe: bool) -> None:
+        self._cluster, self._hold, self.maybe = cluster, hold, maybe
         self._ordered = len(cluster.events)
+
+    @property
+    def words(self) -> str:
+        """The place: `at zookeeper setData /brokers of broker-1`."""
+        return self._hold.place.words
 
     @property
     def parked(self) -> events.Parked | None:
@@ -103,7 +109,7 @@ class Held:
 
     def wait(self, within_ms: int = WITHIN_MS) -> Held:
         """Let time go on until it stands."""
-        self._cluster.until(lambda: self.parked, within_ms, f"held {self._hold.place.words}")
+        self._cluster.until(lambda: self.parked, within_ms, f"held {self.words}")
         return self
 
     def release(self) -> None:
@@ -183,12 +189,28 @@ class Cluster:
         *,
         peer: int | None = None,
         thread: str = "",
+        maybe: bool = False,
     ) -> Held:
-        """Let the next that comes to this place of `broker` stand there (scenario.actions.hold)."""
+        """Let the next that comes to this place of `broker` stand there (scenario.actions.hold). If
+        nothing ever does, the test fails, unless it says `maybe`. Raises ValueError."""
+        if at not in get_args(At):
+            raise ValueError(f"hold at {at!r}: {instead_of(at, get_args(At))}")
+        for number in (broker, peer):
+            if number is not None and number not in self.brokers:
+                known = ", ".join(map(str, self.brokers))
+                raise ValueError(f"hold: there is no broker {number} (there are {known})")
         hold = Hold(broker, at, of, which, peer, thread)
-        held = Held(self, hold)
+        if wrong := hold.wrong():
+            raise ValueError(f"hold: {wrong}")
+        held = Held(self, hold, maybe=maybe)
+        self._holds.append(held)
         self.do(hold)
         return held
+
+    @property
+    def unreached(self) -> list[Held]:
+        """Holds to which nothing came, though the test does not say `maybe`."""
+        return [held for held in self._holds if not held.maybe and held.parked is None]
 
     def run_ms(self, duration_ms: int) -> Self:
         """Let time go on."""
@@ -244,7 +266,11 @@ class Cluster:
         return self.session.events
 
     def seen(self, kind: type[E], **fields: object) -> list[E]:
-        """Events of this kind with these fields."""
+        """Events of this kind with these fields. Raises ValueError for a field that it has not."""
+        known = getattr(kind, "__struct_fields__", ())
+        for name in fields:
+            if name not in known:
+                raise ValueError(f"{kind.__name__} has no field {name}; {instead_of(name, known)}")
         return [
             e
             for e in self.session.events[self._since :]

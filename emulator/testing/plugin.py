@@ -124,6 +124,11 @@ def _judge(cluster: Cluster, expected: frozenset[str], tolerated: frozenset[str]
         for one in others:
             lines += ["".join(headline(one)), *(f"    {line}" for line in teller.story(one))]
         pytest.fail("\n".join(lines), pytrace=False)
+    if unreached := cluster.unreached:
+        places = "; ".join(held.words for held in unreached)
+        pytest.fail(
+            f"nothing came to what was held ({places}); may it not? maybe=True", pytrace=False
+        )
     missing = sorted(expected - {one.invariant for one in broken})
     if missing:
         pytest.fail(f"not broken, though expected: {', '.join(missing)}", pytrace=False)

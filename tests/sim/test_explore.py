@@ -17,7 +17,7 @@ from emulator.scenario.version import Chosen
 from emulator.search.schedules.coverage_goals import SOMETIMES, never
 from emulator.search.schedules.schedule import Choice, Schedule, Strike, schedule_of
 from emulator.search.schedules.search import Asked, Tally, as_schedule, search
-from emulator.search.schedules.shrink import Shrinking, fewer
+from emulator.search.schedules.shrink import Shrinking
 from emulator.search.schedules.strategies import AsItComes, AsWritten, AtRandom, ByPriority
 from emulator.search.schedules.warm_cluster import FOREVER_US, Played, Stage, digest_of, read_strike
 from emulator.search.schedules.warm_pool import Stages
@@ -153,14 +153,6 @@ def test_what_is_made_small_fails_in_the_same_way_and_repeats_exactly() -> None:
 def test_what_does_not_fail_cannot_be_made_smaller() -> None:
     with pytest.raises(UserError, match="does not fail"):
         Shrinking(idle(steps=0))
-
-
-def test_entries_are_left_out_until_none_can_be_missed() -> None:
-    def fails(entries: Any) -> bool:
-        return {3, 7} <= set(entries)
-
-    assert list(fewer(range(10), fails)) == [3, 7]
-    assert list(fewer([], fails)) == []
 
 
 def test_faults_strike_where_they_are_put_and_are_undone(stage: Stage) -> None:

@@ -6,21 +6,17 @@ Prints nothing.
 
 from __future__ import annotations
 
-import signal
+import math
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
-from itertools import count, islice
-from multiprocessing import get_context
+from itertools import count, islice, takewhile
 
+from emulator.runs.forks import in_order
 from emulator.scenario.version import Chosen
 from emulator.search.fuzz.trial import Keep, Trial, try_seed
 from emulator.search.fuzz.worlds import AS_USUAL
-
-AHEAD = 4
-"""How many trials per process are given out before the first of them is asked for."""
 
 
 @dataclass
@@ -60,35 +56,9 @@ def trials(
 ) -> Iterator[Trial]:
     """Try seed after seed from `first`: at most `runs`, for at most `seconds`. `keep` is given each
     as it was played, in the process that played it."""
-    seeds = islice(count(first), runs)
-    ends_s = None if seconds is None else time.monotonic() + seconds
+    ends_s = math.inf if seconds is None else time.monotonic() + seconds
+    seeds = takewhile(lambda _: time.monotonic() <= ends_s, islice(count(first), runs))
     if jobs == 1:
-        for seed in seeds:
-            if ends_s is not None and time.monotonic() > ends_s:
-                return
-            yield try_seed(seed, chosen, keep)
-        return
-    yield from _in_parallel(seeds, ends_s, jobs, chosen, keep)
-
-
-def _in_parallel(
-    seeds: Iterator[int], ends_s: float | None, jobs: int, chosen: Chosen, keep: Keep | None
-) -> Iterator[Trial]:
-    with ProcessPoolExecutor(jobs, get_context("fork"), _ignore_interrupts) as pool:
-        waiting: list[Future[Trial]] = []
-        try:
-            while True:
-                if ends_s is None or time.monotonic() < ends_s:
-                    wanted = jobs * AHEAD - len(waiting)
-                    more = islice(seeds, wanted)
-                    waiting += [pool.submit(try_seed, seed, chosen, keep) for seed in more]
-                if not waiting:
-                    return
-                yield waiting.pop(0).result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _ignore_interrupts() -> None:
-    """Ctrl-C is the parent's business; its children end with it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+        yield from (try_seed(seed, chosen, keep) for seed in seeds)
+    else:
+        yield from in_order(seeds, lambda seed: try_seed(seed, chosen, keep), jobs)

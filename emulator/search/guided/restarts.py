@@ -14,17 +14,17 @@ module must not know how a search goes about it.
 from __future__ import annotations
 
 import os
-import selectors
 import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 from emulator.conformance.compare import Reference, Verdict, conclude
 from emulator.conformance.criteria import DELAYS, Part
-from emulator.runs.forks import Child
+from emulator.runs.forks import Pool
 from emulator.search.guided.candidates import NOWHERE
 from emulator.search.guided.guided_run import Leg
 from emulator.search.guided.search import Ended, Found, Goal, Search
@@ -32,7 +32,7 @@ from emulator.worlds.gc_tuning import rare_collections
 
 DRAWS_PER_SEARCH = 120
 """Of a short search; longer ones get 2, 4, 8 ... times as many."""
-_TOLD_EVERY_S = 0.2
+_PROGRESS_EVERY_S = 0.2
 _DRAW = struct.Struct("<HB")
 """Which leg, and whether the draw got through; written at once, so never torn."""
 
@@ -138,11 +138,11 @@ class Portfolio:
         """`spans_delays`: asked of runs that lack nothing but delays, which reruns may have."""
         self._goal, self._budget, self._on_progress = goal, budget, on_progress
         self._spans_delays = spans_delays
-        self._running: dict[int, Child] = {}
+        self._pool = Pool[Ended](budget.jobs)
         self._found: list[Found] = []
         self._missing: list[Part] = []
         self._nearest: Ended | None = None
-        self._told_s = 0.0
+        self._progress_s = 0.0
         self._began_s = time.monotonic()
         self.progress = Progress(goal.legs)
 
@@ -152,20 +152,18 @@ class Portfolio:
         try:
             return self._run()
         finally:
-            for child in self._running.values():
-                child.end()
+            self._pool.close()
             os.close(self._draws)
             os.close(self._writes)
 
     def _run(self) -> Result:
         until_s = self._began_s + self._budget.seconds
         while (left_s := until_s - time.monotonic()) > 0 and self._start():
-            for reads in self._wait(left_s):
-                child = self._running.pop(reads)
-                ended = child.result()
-                child.end()
+            timeout_s = min(left_s, _PROGRESS_EVERY_S)
+            for _, ended in self._pool.results(timeout_s, [self._draws]):
                 if self._is_matched_by(ended):
                     return self._result(matched=True)
+            self._count()
         return self._result(matched=False)
 
     def _is_matched_by(self, ended: Ended) -> bool:
@@ -189,12 +187,10 @@ class Portfolio:
     def _start(self) -> int:
         """Start searches where there is room; how many run."""
         budget, progress = self._budget, self.progress
-        while len(self._running) < budget.jobs and progress.searches != (budget.searches or -1):
+        while self._pool.has_room and progress.searches != (budget.searches or -1):
             progress.searches += 1
-            number = progress.searches
-            child = Child(lambda number=number: self._search(number))  # type: ignore[misc]
-            self._running[child.reads] = child
-        return len(self._running)
+            self._pool.start(progress.searches, partial(self._search, progress.searches))
+        return len(self._pool)
 
     def _search(self, number: int) -> Ended:
         """In the child. The number of the search is its seed."""
@@ -212,15 +208,6 @@ class Portfolio:
         if ended.score > score:
             self._nearest = ended
 
-    def _wait(self, left_s: float) -> list[int]:
-        """Searches that are over; sees to the count of draws meanwhile."""
-        with selectors.DefaultSelector() as selector:
-            for reads in (self._draws, *self._running):
-                selector.register(reads, selectors.EVENT_READ)
-            ready = [key.fd for key, _ in selector.select(min(left_s, _TOLD_EVERY_S))]
-        self._count()
-        return [reads for reads in ready if reads != self._draws]
-
     def _count(self) -> None:
         """Take note of what was drawn."""
         try:
@@ -231,6 +218,6 @@ class Portfolio:
             pass
         now_s = time.monotonic()
         self.progress.seconds = now_s - self._began_s
-        if now_s - self._told_s > _TOLD_EVERY_S:
-            self._told_s = now_s
+        if now_s - self._progress_s > _PROGRESS_EVERY_S:
+            self._progress_s = now_s
             self._on_progress(self.progress)

@@ -1,7 +1,7 @@
 """A failing schedule made minimal: faults first, then choices, then load.
 
-Owns the order of attempts, and what counts as failing in the same way (the same invariant). Of each
-list pieces of half its length are left out, of a quarter, ... until none can be missed by itself.
+Owns what is left out in which order, and what counts as failing in the same way (the same
+invariant).
 Where several choices are left it is searched, breadth first, whether fewer do that make the same
 things late. What is left is played once more, so that the schedule is exact. Prints nothing.
 """
@@ -9,11 +9,12 @@ things late. What is left is played once more, so that the schedule is exact. Pr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from emulator.runs.forks import in_child
+from emulator.runs.minimize import minimize
 from emulator.scenario.errors import UserError
 from emulator.search.schedules.schedule import Schedule
 from emulator.search.schedules.search import (
@@ -32,7 +33,6 @@ SEARCHED_MAX = 400
 LOAD = ("workload",)
 MARGIN_US = 500_000
 """How long what broke is played on: a smaller schedule may break a little later."""
-T = TypeVar("T")
 OnAttempt = Callable[[int, Schedule], None]
 
 
@@ -74,14 +74,14 @@ class Shrinking:
         def attempt(entries: Sequence[Any]) -> bool:
             return self._try(msgspec.structs.replace(self.schedule, **{name: tuple(entries)}))
 
-        fewer(getattr(self.schedule, name), attempt)
+        minimize(getattr(self.schedule, name), attempt)
 
     def _scenario_without(self, section: str) -> None:
         def attempt(entries: Sequence[Any]) -> bool:
             less = {**self.schedule.scenario, section: list(entries)}
             return self._try(msgspec.structs.replace(self.schedule, scenario=less))
 
-        fewer(self.schedule.scenario.get(section) or [], attempt)
+        minimize(self.schedule.scenario.get(section) or [], attempt)
 
     def _with_fewer_choices(self) -> None:
         """Fewer choices than are left when none can be missed: one may stand for several."""
@@ -133,20 +133,3 @@ class Shrinking:
         if schedule.scenario != self._stage.schedule.scenario:
             self._stage = Stage(schedule)
         return self._stage
-
-
-def fewer(entries: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> Sequence[T]:
-    """Leave out as many as it takes, until none can be missed by itself."""
-    size = max(1, len(entries) // 2)
-    while entries:
-        at, before = 0, len(entries)
-        while at < len(entries):
-            less = [*entries[:at], *entries[at + size :]]
-            if fails(less):
-                entries = less
-            else:
-                at += size
-        if size == 1 and len(entries) == before:
-            return entries
-        size = max(1, size // 2)
-    return entries

@@ -158,3 +158,51 @@ def test_it(virtual_time):
 def test_virtual_time_jumps(tmp_path: Path) -> None:
     code, said = run_pytest(tmp_path, VIRTUAL)
     assert (code, "1 passed" in said) == (0, True), said
+
+
+TYPOS = """\
+import pytest
+from emulator.trace import events
+
+def test_place(cluster):
+    cluster.hold(1, "zookeper", "setData")
+
+def test_broker(cluster):
+    cluster.hold(9, "zookeeper", "setData")
+
+def test_peer(cluster):
+    cluster.hold(1, "zookeeper", "setData", peer=2)
+
+def test_field(cluster):
+    cluster.seen(events.IsrUpdated, brokr=1)
+
+def test_until(cluster):
+    cluster.until_seen(events.IsrUpdated, brokr=1)
+"""
+
+
+def test_a_typo_is_an_error(tmp_path: Path) -> None:
+    code, said = run_pytest(tmp_path, TYPOS)
+    assert (code, "5 failed" in said) == (1, True), said
+    assert "hold at 'zookeper': did you mean zookeeper?" in said
+    assert "hold: there is no broker 9 (there are 1, 2, 3)" in said
+    assert "hold: a zookeeper has no peer" in said
+    assert said.count("IsrUpdated has no field brokr; did you mean broker?") >= 2
+
+
+UNREACHED = """\
+def test_nothing_comes(cluster):
+    cluster.hold(2, "zookeeper", "setDate")
+    cluster.run_ms(100)
+
+def test_perhaps(cluster):
+    cluster.hold(2, "zookeeper", "setDate", maybe=True)
+    cluster.run_ms(100)
+"""
+
+
+def test_a_hold_that_nothing_reached_fails_a_test_unless_it_says_maybe(tmp_path: Path) -> None:
+    code, said = run_pytest(tmp_path, UNREACHED)
+    assert code == 1
+    assert "2 passed, 1 error" in said
+    assert "nothing came to what was held (at zookeeper setDate of broker-2)" in said
