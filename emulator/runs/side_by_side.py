@@ -25,6 +25,9 @@ from emulator.runs.session import (
     play_run,
 )
 
+NAME_MAX = 150
+"""A folder's name may have 255 bytes."""
+
 OnPlay = Callable[[int, int], None]
 """Called with the side whose live play goes on, and the microseconds that it has come to."""
 
@@ -44,12 +47,11 @@ class Plays(msgspec.Struct, frozen=True, kw_only=True):
     keep: Keep | None = None
 
     def request(self, side: int, place: int) -> Request:
-        """One play, under a name that says its side."""
+        """One play, kept under a name that says its side and is no scenario's."""
         variant, seed = self.sides[side], self.seeds[place]
+        name = f"{variant.scenario.name}-compare-{variant.name.replace('/', '_')}"
         return Request(
-            scenario=msgspec.structs.replace(
-                variant.scenario, name=f"{variant.scenario.name}-{variant.name}"
-            ),
+            scenario=msgspec.structs.replace(variant.scenario, name=name[:NAME_MAX]),
             seed=seed,
             zookeeper=self.zookeeper,
             time_scale=self.time_scale,

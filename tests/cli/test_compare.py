@@ -11,6 +11,7 @@ import pytest
 
 from emulator.runs import play as plays
 from emulator.runs.comparison import Load, Measured, Variant, figures
+from emulator.scenario import shipped
 from emulator.scenario.load import loads
 from emulator.view.stored import open_run
 from tests import command
@@ -24,7 +25,8 @@ workload: [{produce: orders, rate: 10, acks: all, from: 1s, until: 6s}]
 faults: [{at: 2s, pause: {broker: 2}, for: 2s}]
 run: 12s
 """
-LAGS = ("--set-a", "replica.lag.time.max.ms=1000", "--set-b", "replica.lag.time.max.ms=10000")
+A, B = "replica.lag.time.max.ms=1000", "replica.lag.time.max.ms=10000"
+LAGS = ("--set-a", A, "--set-b", B)
 
 
 class Isr(command.Isr):
@@ -46,7 +48,7 @@ def test_the_seed_comes_first_the_figures_then_and_the_command_that_repeats_it_l
     code, out, _ = isr("compare", "tried.yaml", *LAGS, "--seed", "0x1f", "--seeds", "2")
     assert code == 0
     lines = out.splitlines()
-    assert lines[0] == "seed 0x1f   tried: a and b, 2 each, 12 s, virtual time"
+    assert lines[0] == f"seed 0x1f   tried: {A} and {B}, 2 each, 12 s, virtual time"
     assert lines[-1].split(maxsplit=2)[2] == (
         "isr compare tried.yaml --seed 0x1f --set-a replica.lag.time.max.ms=1000"
         " --set-b replica.lag.time.max.ms=10000 --seeds 2"
@@ -59,7 +61,7 @@ def test_the_seed_comes_first_the_figures_then_and_the_command_that_repeats_it_l
 def test_compare_json_has_both_sides_with_percentiles_and_counts(isr: Isr) -> None:
     code, found, _ = isr.compare(*LAGS, "--seed", "7", "--seeds", "2", "--jobs", "2", "--quiet")
     assert code == 0
-    assert list(found["paths"]) == ["a", "b"]
+    assert list(found["paths"]) == [A, B]
     a, b = found["paths"].values()
     assert (a["runs"], a["counts"]["isr_changes"], b["counts"]["isr_changes"]) == (2, 4, 0)
     for name in ("effective_ms", "controller_ms", "metadata_ms"):
@@ -82,9 +84,9 @@ def test_the_page_stands_beside_it_and_the_first_plays_are_runs_like_any_other(i
     assert [panel["facts"][0] for panel in data["panels"]] == ["2.4", "2.6"]
     assert "http" not in page
     for version in ("2.4", "2.6"):
-        run = open_run(next(Path(f"runs/tried-{version}").iterdir()))
+        run = open_run(next(Path(f"runs/tried-compare-{version}").iterdir()))
         assert (run.header.profile, run.header.seed) == (version, 7)
-    code, out, _ = isr("why", "tried-2.4", "orders-0@v1")
+    code, out, _ = isr("why", "tried-compare-2.4", "orders-0@v1")
     assert code == 0
     assert "ISR shrinks" in out
 
@@ -93,7 +95,7 @@ def test_the_same_command_finds_the_same_figures_however_many_processes_play(isr
     _, first, _ = isr.compare(*LAGS, "--seed", "9", "--seeds", "3", "--jobs", "1", "--quiet")
     again = shlex.split(first["repeat"])[2:]
     _, second, _ = isr("compare", *again, "--jobs", "3", "--json")[0:3]
-    for side in ("a", "b"):
+    for side in (A, B):
         ones, others = first["paths"][side], json.loads(second)["paths"][side]
         assert ones.pop("run_directory") != others.pop("run_directory")
         assert ones == others
@@ -105,7 +107,10 @@ def test_the_same_command_finds_the_same_figures_however_many_processes_play(isr
         (("--a", "2.7", "--b", "2.8", "--propagation", "zk"), {"2.7": "zk", "2.8": "zk"}),
         (("--a", "2.6", "--b", "2.7"), {"2.6": "zk", "2.7": "rpc"}),
         (("--b", "2.7", "--propagation-b", "zk"), {"2.6": "zk", "2.7": "zk"}),
-        (("--profile", "2.8", "--propagation-a", "zk", *LAGS), {"a": "zk", "b": "rpc"}),
+        (
+            ("--profile", "2.8", "--propagation-a", "zk", *LAGS),
+            {f"zk,{A}": "zk", f"rpc,{B}": "rpc"},
+        ),
     ],
 )
 def test_the_propagation_of_both_sides_or_of_one_can_be_chosen(
@@ -120,8 +125,8 @@ def test_the_propagation_of_both_sides_or_of_one_can_be_chosen(
 def test_a_guard_of_both_sides_is_one_of_each(isr: Isr) -> None:
     switch = "isr-change-notifications=off"
     isr.compare(*LAGS, "--guard", switch, "--seed", "3", "--seeds", "1", "--quiet")
-    for side in ("a", "b"):
-        run = open_run(next(Path(f"runs/tried-{side}").iterdir()))
+    for side in (A, B):
+        run = open_run(next(Path(f"runs/tried-compare-{side}").iterdir()))
         assert "isr-change-notifications" not in run.header.guards
 
 
@@ -206,3 +211,27 @@ def test_traffic_is_given_per_change_and_nothing_is_divided_by_none() -> None:
     assert figures(variant, runs).zookeeper["leader"].per_change["writes"] == 1.5
     none = [measured(1, counts={"isr_changes": 0})]
     assert figures(variant, none).zookeeper["leader"].per_change["writes"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (("--set-b", B), [A, B]),
+        (
+            ("--guard-b", "isr-change-notifications=off"),
+            ["isr-change-notifications=on", "isr-change-notifications=off"],
+        ),
+    ],
+)
+def test_sides_are_named_by_what_differs(
+    isr: Isr, arguments: tuple[str, ...], names: list[str]
+) -> None:
+    code, found, _ = isr.compare(*arguments, "--seed", "3", "--seeds", "1", "--quiet")
+    assert (code, list(found["paths"])) == (0, names)
+
+
+def test_no_play_is_kept_under_the_name_of_a_shipped_scenario(isr: Isr) -> None:
+    isr("compare", "flapping", "--seed", "3", "--seeds", "1", "--quiet")
+    kept = {folder.name for folder in Path("runs").iterdir()} - {"latest"}
+    assert kept == {"flapping-compare", "flapping-compare-zk", "flapping-compare-rpc"}
+    assert not kept & set(shipped.shipped())

@@ -18,7 +18,7 @@ from emulator.runs.comparison import Variant
 from emulator.runs.side_by_side import Keep, Plays
 from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
-from emulator.scenario.load import load
+from emulator.scenario.load import LoadedScenario, load
 from emulator.scenario.version import Chosen
 
 BOTH_PATHS = "2.7"
@@ -75,11 +75,16 @@ class Given(NamedTuple):
     def sides(self, own: Sequence[Own], both: Both) -> tuple[Variant, Variant]:
         """Both sides, each known to be playable."""
         versions = self._versions(own, both)
-        names = _names(versions)
-        a, b = (
-            self._side(name, Chosen(version, of_side.guards, path), of_side.sets)
-            for name, (version, path), of_side in zip(names, versions, own, strict=True)
-        )
+        chosen = [
+            Chosen(version, side.guards, path)
+            for (version, path), side in zip(versions, own, strict=True)
+        ]
+        loaded = [
+            load(shipped.find(self.scenario), side.sets, one)
+            for side, one in zip(own, chosen, strict=True)
+        ]
+        names = _names(loaded, versions)
+        a, b = (self._side(*side) for side in zip(names, loaded, chosen, own, strict=True))
         return a, b
 
     def _versions(self, own: Sequence[Own], both: Both) -> list[tuple[str, str]]:
@@ -99,16 +104,15 @@ class Given(NamedTuple):
         able = both.profile != "" or set(PATHS) <= set(profiles()[scenarios].propagations)
         return [(scenarios if able else BOTH_PATHS, path) for path in PATHS]
 
-    def _side(self, name: str, chosen: Chosen, sets: tuple[str, ...]) -> Variant:
+    def _side(self, name: str, loaded: LoadedScenario, chosen: Chosen, own: Own) -> Variant:
         """One side, with the command that plays one seed of it."""
-        loaded = load(shipped.find(self.scenario), sets, chosen)
         check_playable(loaded, self.zookeeper, self.time_scale)
 
         def repeat(seed: int) -> str:
-            words = words_of(self.scenario, seed, self.zookeeper, self.time_scale, list(sets))
+            words = words_of(self.scenario, seed, self.zookeeper, self.time_scale, list(own.sets))
             return shlex.join(["isr", "run", *words, *chosen.words(), *self._out()])
 
-        return Variant(name, loaded, sets, repeat)
+        return Variant(name, loaded, own.sets, repeat)
 
     def plays(
         self, sides: tuple[Variant, Variant], number: int, jobs: int, keep: Keep | None
@@ -146,10 +150,29 @@ class Given(NamedTuple):
         return [] if self.out == Path("runs") else ["--out", str(self.out)]
 
 
-def _names(versions: Sequence[tuple[str, str]]) -> tuple[str, str]:
-    """What tells the sides apart: the path, the version, or just that there are two."""
-    for part in (1, 0):
-        one, other = (version[part] for version in versions)
-        if one and other and one != other:
-            return one, other
-    return "a", "b"
+def _names(
+    loaded: Sequence[LoadedScenario], versions: Sequence[tuple[str, str]]
+) -> tuple[str, str]:
+    """What differs: the path (else the version), settings, guards. Two sides that differ in nothing
+    are called `first` and `second`."""
+    one, other = loaded
+    parts: list[tuple[str, str]] = []
+    paths = one.running().propagation, other.running().propagation
+    if paths[0] != paths[1] and (versions[0][1] or versions[1][1]):
+        parts.append(paths)
+    elif one.profile != other.profile:
+        parts.append((one.profile, other.profile))
+    values = [{**side.running().values, **side.settings} for side in loaded]
+    parts += [
+        (f"{key}={values[0].get(key)}", f"{key}={values[1].get(key)}")
+        for key in sorted({*one.settings, *other.settings})
+        if values[0].get(key) != values[1].get(key)
+    ]
+    for name in sorted({*one.guards, *other.guards}):
+        states = [any(guard.name == name for guard in side.running().guards) for side in loaded]
+        if states[0] != states[1]:
+            words = [f"{name}={'on' if state else 'off'}" for state in states]
+            parts.append((words[0], words[1]))
+    if not parts:
+        return "first", "second"
+    return ",".join(part[0] for part in parts), ",".join(part[1] for part in parts)
