@@ -124,3 +124,11 @@ def is_there(name: str) -> bool:
     """A file or folder, a module without its `.py`, or something in one."""
     module = re.sub(r"(\.[A-Za-z_]\w*)+$", "", name)
     return any((ROOT / path).exists() for path in (name, f"{name}.py", f"{module}.py"))
+
+
+def test_each_of_the_twenty_questions_has_its_answer_in_the_file_it_names() -> None:
+    rows = re.findall(r"^\| .+ \| `([\w/.]+\.py)` \| `(\w+)` \|$", texts()["CONTRIBUTING.md"], re.M)
+    assert len(rows) == 20
+    for file, name in rows:
+        text = texts()[file]
+        assert re.search(rf"^\s*(async def|def|class) {name}\b|^{name} ?[:=]", text, re.M), name
