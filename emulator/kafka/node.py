@@ -267,7 +267,7 @@ class Broker:
             self.metadata_cache,
             AdminManager(self.context, zk_client, self.metadata_cache, self._draw),
             lambda: self.broker_epoch,
-            controller,
+            controller.requests,
         )
 
     def _config_handlers(self, controller: KafkaController) -> dict[str, ConfigHandler]:

@@ -71,7 +71,7 @@ def alter_isr(
 
     def start(play: Playbook) -> None:
         assert isinstance(play, Controlling)
-        play.controller.alter_isrs(request, lambda r: play.say(f"answer: {line_of(r)}"))
+        play.controller.requests.alter_isrs(request, lambda r: play.say(f"answer: {line_of(r)}"))
 
     return start
 
@@ -115,7 +115,7 @@ def test_the_update_metadata_is_queued_before_the_answer() -> None:
             queued.append([broker for broker, thread in threads.items() if len(thread.queue)])
 
         controller = play.controller
-        play >> (lambda _: controller.alter_isrs(request, answered))
+        play >> (lambda _: controller.requests.alter_isrs(request, answered))
         play << WRITES >> multi_ok(6) << "getData orders-0" >> state(2, (2, 1, 3), version=6)
         assert queued == [[1, 2, 3]]
         play.forget()

@@ -64,7 +64,7 @@ def elects(*partitions: TopicPartition, kind: ElectionType = ElectionType.PREFER
             said += [f"{p} {error.name}" for p, error in results.errors.items()]
             play.say(f"elected: {', '.join(said)}")
 
-        play.controller.elect_leaders(partitions, kind, done)
+        play.controller.requests.elect_leaders(partitions, kind, done)
 
     return ask
 
@@ -78,7 +78,7 @@ def reassigns(targets: dict[TopicPartition, tuple[int, ...] | None]) -> Incoming
         def done(results: dict[TopicPartition, Errors]) -> None:
             play.say(f"reassigned: {', '.join(f'{p} {e.name}' for p, e in results.items())}")
 
-        play.controller.alter_partition_reassignments(targets, done)
+        play.controller.requests.alter_partition_reassignments(targets, done)
 
     return ask
 

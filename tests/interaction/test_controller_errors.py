@@ -152,7 +152,7 @@ def announces(broker: int, *, broker_epoch: int = 103) -> Incoming:
             play.say(f"shutdown of {broker}: {answer.error.name}{left}")
 
         request = ControlledShutdownRequest(broker, broker_epoch)
-        play.controller.controlled_shutdown(request, respond)
+        play.controller.requests.controlled_shutdown(request, respond)
 
     return ask
 

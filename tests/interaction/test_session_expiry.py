@@ -89,7 +89,7 @@ def shutdown_of(broker: int, name: str) -> Incoming:
         def respond(response: ControlledShutdownResponse) -> None:
             play.say(f"{name}: {response.error.name}")
 
-        play.controller.controlled_shutdown(
+        play.controller.requests.controlled_shutdown(
             ControlledShutdownRequest(broker, 100 + broker), respond
         )
 

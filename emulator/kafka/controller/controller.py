@@ -7,58 +7,41 @@ Source: controller/KafkaController.scala@2.6.3; spec §6.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from emulator.kafka.controller.alter_isr import AlterIsrs
 from emulator.kafka.controller.brokers import Brokers
-from emulator.kafka.controller.controlled_shutdown import ControlledShutdowns
-from emulator.kafka.controller.elections import Elections, completing
+from emulator.kafka.controller.elections import Elections
 from emulator.kafka.controller.epoch_listener import listen_to_epochs
 from emulator.kafka.controller.errors import ControllerFailure
 from emulator.kafka.controller.event_manager import ControllerEvent, ControllerEventManager
 from emulator.kafka.controller.handlers import ChildChangeHandler, NodeChangeHandler
+from emulator.kafka.controller.isr_changes import IsrChangeNotifications
 from emulator.kafka.controller.log_dirs import LogDirectories
 from emulator.kafka.controller.machinery import Machinery
 from emulator.kafka.controller.ports import Host
 from emulator.kafka.controller.reassignment import Reassignments
+from emulator.kafka.controller.requests import ControllerRequests
 from emulator.kafka.controller.subscriptions import commands_read_early, subscribe
 from emulator.kafka.controller.topic_deletion import TopicDeletionManager
 from emulator.kafka.controller.topics import Topics
-from emulator.kafka.model.errors import Errors, KafkaError
 from emulator.kafka.profiles.guards.controller import (
     ATOMIC_ELECTION,
-    EMPTY_MEANS_NONE,
     FENCED_CONTROLLER_WRITES,
-    NOTIFICATIONS_READ_AGAIN,
     ONLY_THE_ACTIVE_LISTENS,
     REPLACED_RESIGNS,
     UPDATE_METADATA_FIRST,
 )
 from emulator.kafka.profiles.guards.isr import ISR_CHANGE_NOTIFICATIONS
-from emulator.kafka.protocol.messages import (
-    AlterIsrRequest,
-    AlterIsrResponse,
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
-    ElectionResults,
-    ElectionType,
-    LeaderAndIsrResponse,
-    Reassignment,
-    StopReplicaResponse,
-    UpdateMetadataResponse,
-)
 from emulator.kafka.protocol.transport import Network
 from emulator.kernel.scheduler import Task
 from emulator.kernel.sync import Promise
 from emulator.trace import events
-from emulator.trace.values import TopicPartition
 from zk import paths
 from zk.client.codec import decode_controller
 from zk.client.kafka_zk_client import KafkaZkClient
 from zk.client.zk_requests import NO_FENCING
 from zk.errors import ControllerMoved, ZooKeeperError
-from zk.scala.scala_order import small_table_else_trie, topic_partition_hash
 
 NO_CONTROLLER = -1
 FIRST_REBALANCE_MS = 5000
@@ -84,13 +67,20 @@ class KafkaController:
             host,
             zk_client,
             network,
-            leader_and_isr_answered=self._leader_and_isr_answered,
-            update_metadata_answered=self._update_metadata_answered,
-            deletion_answered=self._deletion_answered,
+            leader_and_isr_answered=lambda broker, response: self._put_if_active(
+                "LeaderAndIsrResponseReceived",
+                partial(self._log_dirs.on_leader_and_isr_response, broker, response),
+            ),
+            update_metadata_answered=lambda _broker, _response: self._put(
+                "UpdateMetadataResponseReceived", _ignore_response
+            ),
+            deletion_answered=lambda broker, response: self._put_if_active(
+                "TopicDeletionStopReplicaResponseReceived",
+                partial(self._deletions.completed, broker, response),
+            ),
             force_move=self._trigger_controller_move,
         )
         self.context = self.machinery.context
-        self._shutdowns = ControlledShutdowns(host, self.machinery)
         self._deletions = TopicDeletionManager(self.machinery)
         self._elections = Elections(
             self.machinery,
@@ -99,18 +89,36 @@ class KafkaController:
         self._reassignments = Reassignments(
             self.machinery,
             self._deletions,
-            self._reassignment_isr_changed,
+            lambda partition: self._put_if_active(
+                "PartitionReassignmentIsrChange", partial(self._reassignments.isr_change, partition)
+            ),
             lambda: self._put_if_active("ZkPartitionReassignment", self._reassignments.by_command),
         )
-        self._alter_isrs = AlterIsrs(
-            self.machinery, self._reassignments, self._update_leadership_cache
+        self._topics = Topics(
+            self.machinery,
+            self._deletions,
+            lambda topic: self._put_if_active(
+                "PartitionModifications", partial(self._topics.on_modification, topic)
+            ),
         )
-        self._topics = Topics(self.machinery, self._deletions, self._topic_modified)
         self.brokers = Brokers(
-            self.machinery, self._deletions, self._reassignments, self._broker_modified
+            self.machinery,
+            self._deletions,
+            self._reassignments,
+            lambda broker: self._put_if_active(
+                "BrokerModifications", partial(self.brokers.on_modification, broker)
+            ),
         )
         self._log_dirs = LogDirectories(self.machinery, self.brokers)
-        self._scheduled: list[Task] = []
+        self._isr_changes = IsrChangeNotifications(self.machinery, self._reassignments)
+        self.requests = ControllerRequests(
+            self.machinery,
+            self.events,
+            lambda: self.is_active,
+            self._elections,
+            self._reassignments,
+        )
+        self._rebalance_task: Task | None = None
         self._controller_handler = NodeChangeHandler(
             paths.CONTROLLER,
             created=self._controller_changed,
@@ -119,14 +127,8 @@ class KafkaController:
         )
         self._blocking = host.profile.zookeeper_client == "zkclient"
         self._fenced = FENCED_CONTROLLER_WRITES in host.guards
-        self._reads_notifications_again = NOTIFICATIONS_READ_AGAIN in host.guards
-        self._hears_of_isr_changes = ISR_CHANGE_NOTIFICATIONS in host.guards
-        self._child_handlers = self._make_child_handlers()
-        self._command_handlers = (self._elections.handler, self._reassignments.handler)
-
-    def _make_child_handlers(self) -> list[ChildChangeHandler]:
-        """One event for each znode whose children concern a controller of this version."""
-        return [
+        self._has_isr_notifications = ISR_CHANGE_NOTIFICATIONS in host.guards
+        self._child_handlers = [
             ChildChangeHandler(path, partial(self._put_listed, path, name, process))
             for path, name, process in (
                 (paths.BROKER_IDS, "BrokerChange", self.brokers.on_change),
@@ -137,15 +139,12 @@ class KafkaController:
                     "LogDirEventNotification",
                     self._log_dirs.on_notification,
                 ),
-                (
-                    paths.ISR_CHANGE_NOTIFICATION,
-                    ISR_CHANGE,
-                    self._process_isr_change_notification,
-                ),
+                (paths.ISR_CHANGE_NOTIFICATION, ISR_CHANGE, self._isr_changes.on_change),
             )
-            if self._host.profile.has_znode(path)
-            and (path != paths.ISR_CHANGE_NOTIFICATION or self._hears_of_isr_changes)
+            if host.profile.has_znode(path)
+            and (path != paths.ISR_CHANGE_NOTIFICATION or self._has_isr_notifications)
         ]
+        self._command_handlers = (self._elections.handler, self._reassignments.handler)
 
     def _put_listed(
         self, path: str, name: str, process: Callable[[Sequence[str] | None], Awaitable[None]]
@@ -154,18 +153,20 @@ class KafkaController:
         self._put_if_active(name, partial(process, self._zk_client.client.listed(path)))
 
     def _controller_changed(self) -> None:
-        """ZkClient tells who it is with the event."""
+        """ZkClient tells the new data with the event."""
         data = self._zk_client.client.shown(paths.CONTROLLER)
-        told = self._maybe_resign if data is None else partial(self._controller_is, data)
-        self._put("ControllerChange", told)
 
-    async def _controller_is(self, data: bytes) -> None:
-        was_active = self.is_active
-        if was_active and REPLACED_RESIGNS not in self._host.guards:
-            return
-        self.active_controller_id = decode_controller(data).broker_id
-        if was_active and not self.is_active:
-            await self._on_controller_resignation()
+        async def on_data() -> None:
+            assert data is not None
+            was_active = self.is_active
+            # Up to 0.8.2 a controller that reads another's id does not resign.
+            if was_active and REPLACED_RESIGNS not in self._host.guards:
+                return
+            self.active_controller_id = decode_controller(data).broker_id
+            if was_active and not self.is_active:
+                await self._on_controller_resignation()
+
+        self._put("ControllerChange", self._maybe_resign if data is None else on_data)
 
     @property
     def is_active(self) -> bool:
@@ -177,11 +178,28 @@ class KafkaController:
         self._zk_client.client.register_state_handler(self)
         if self._host.profile.controller_threads == "call-backs":
             self._zk_client.client.wait_for_call_backs(self.events.drained)
-        self._put("Startup", self._process_startup)
+
+        async def process_startup() -> None:
+            await listen_to_epochs(self._host.guards, self._zk_client, self._put, self.context)
+            await self._zk_client.register_and_check_existence(self._controller_handler)
+            await self._elect()
+
+        self._put("Startup", process_startup)
         self.events.start()
 
     def _put(self, name: str, process: Callable[[], Awaitable[None]]) -> None:
         self.events.put(ControllerEvent(name, process))
+
+    def _put_if_active(self, name: str, process: Callable[[], Awaitable[object]]) -> None:
+        """An event that does nothing unless this broker is controller when its turn comes; up to
+        0.10.1 notifications are worked on all the same (KAFKA-4447)."""
+        always = name == ISR_CHANGE and ONLY_THE_ACTIVE_LISTENS not in self._host.guards
+
+        async def when_active() -> None:
+            if self.is_active or always:
+                await process()
+
+        self._put(name, when_active)
 
     async def _process(self, event: ControllerEvent) -> None:
         """An exception is logged and the event is over, except that a newer controller makes this
@@ -196,11 +214,6 @@ class KafkaController:
 
     # -- election ----------------------------------------------------------------------------------
 
-    async def _process_startup(self) -> None:
-        await listen_to_epochs(self._host.guards, self._zk_client, self._put, self.context)
-        await self._zk_client.register_and_check_existence(self._controller_handler)
-        await self._elect()
-
     async def _reelect(self) -> None:
         await self._maybe_resign()
         await self._elect()
@@ -211,11 +224,20 @@ class KafkaController:
         self.active_controller_id = NO_CONTROLLER if current is None else current
         if current is not None:
             return
+        zk_client, broker = self._zk_client, self._host.broker
         try:
-            epoch, version = await self._win_election()
+            if ATOMIC_ELECTION in self._host.guards:
+                epoch, version = await zk_client.register_controller_and_increment_controller_epoch(
+                    broker
+                )
+            else:
+                # Before 2.1 two steps: another may be elected between them (H8).
+                await zk_client.create_controller(broker)
+                await self._host.kernel.checkpoint("controller_created")
+                epoch, version = await zk_client.increment_controller_epoch()
             self.context.epoch = epoch
             self.context.epoch_zk_version = version if self._fenced else NO_FENCING
-            self.active_controller_id = self._host.broker
+            self.active_controller_id = broker
             self._host.emit(events.ControllerElected, epoch, version)
             await self._on_controller_failover()
         except ControllerMoved:
@@ -223,16 +245,6 @@ class KafkaController:
         except (ZooKeeperError, ControllerFailure) as error:
             self._host.failed("election", error)
             await self._trigger_controller_move()
-
-    async def _win_election(self) -> tuple[int, int]:
-        """(epoch, version of its znode); before 2.1 another may be elected between the steps
-        (H8)."""
-        zk_client, broker = self._zk_client, self._host.broker
-        if ATOMIC_ELECTION in self._host.guards:
-            return await zk_client.register_controller_and_increment_controller_epoch(broker)
-        await zk_client.create_controller(broker)
-        await self._host.kernel.checkpoint("controller_created")
-        return await zk_client.increment_controller_epoch()
 
     async def _maybe_resign(self) -> None:
         """Watch `/controller` again, see whose it is, and resign if it was mine (maybeResign)."""
@@ -264,76 +276,65 @@ class KafkaController:
     # -- fail-over ---------------------------------------------------------------------------------
 
     async def _on_controller_failover(self) -> None:
-        """Watches first, then the notifications are deleted unread, then everything is read (spec
-        §6.2)."""
+        """Watches first, then the notifications are deleted unread, then everything is read: what
+        changes after a watch is set comes as an event, what changed before is in the state that is
+        read (spec §6.2)."""
+        context, version = self.context, self.context.epoch_zk_version
         if self._blocking:
-            version = self.context.epoch_zk_version
             handlers = (self._child_handlers, *self._command_handlers)
             await subscribe(self._zk_client, *handlers, version)
         else:
-            await self._watch_and_purge()
+            # The children's watches come with the first list of each.
+            for child_handler in self._child_handlers:
+                self._zk_client.client.register_child_handler(child_handler)
+            for handler in self._command_handlers:
+                await self._zk_client.register_and_check_existence(handler)
+            log_dir_events = await self._zk_client.get_all_log_dir_event_notifications()
+            await self._zk_client.delete_log_dir_event_notifications(log_dir_events, version)
+            if self._has_isr_notifications:
+                await self._isr_changes.purge()
         await self._initialize_controller_context()
         early = await commands_read_early(self._zk_client, self._host.profile)
         deletions = await self._zk_client.get_topic_deletions()
-        await self._deletions.init(deletions, self._ineligible_for_deletion(deletions))
-        first = UPDATE_METADATA_FIRST in self._host.guards
-        if first:
+        # Not yet those with a replica that is offline, or with a reassignment.
+        _, offline = context.online_and_offline_replicas()
+        blocked = {r.partition.topic for r in offline} | {p.topic for p in context.being_reassigned}
+        await self._deletions.init(deletions, [t for t in deletions if t in blocked])
+        # Brokers need the live brokers' addresses before a LeaderAndIsr names a leader
+        # (KAFKA-4443): from 0.10.2 on UpdateMetadata goes out first.
+        is_metadata_first = UPDATE_METADATA_FIRST in self._host.guards
+        if is_metadata_first:
             await self.machinery.tell_everybody(())
         await self.machinery.replicas.startup()
         await self.machinery.partitions.startup()
-        if not first:
-            await self.machinery.tell_everybody(tuple(self.context.leadership))
+        if not is_metadata_first:
+            await self.machinery.tell_everybody(tuple(context.leadership))
         if self._blocking:
-            await self._topics.subscribe(list(self.context.all_topics))
+            await self._topics.subscribe(list(context.all_topics))
         await self._reassignments.initialize(early.moves)
         await self._deletions.resume()
         await self._elections.pending(early.elections)
         if self._host.config.auto_leader_rebalance_enable:
             self._schedule_auto_leader_rebalance(FIRST_REBALANCE_MS)
 
-    async def _watch_and_purge(self) -> None:
-        """The watches come with the first reads; what was notified before is read with the states
-        (KAFKA-5879)."""
-        client, version = self._zk_client.client, self.context.epoch_zk_version
-        for child_handler in self._child_handlers:
-            client.register_child_handler(child_handler)
-        for handler in self._command_handlers:
-            await self._zk_client.register_and_check_existence(handler)
-        log_dir_events = await self._zk_client.get_all_log_dir_event_notifications()
-        await self._zk_client.delete_log_dir_event_notifications(log_dir_events, version)
-        if not self._hears_of_isr_changes:
-            return
-        isr_changes = await self._zk_client.get_all_isr_change_notifications()
-        if self._reads_notifications_again:
-            await self._delete_isr_change_notifications(isr_changes)
-
-    def _ineligible_for_deletion(self, topics: Sequence[str]) -> list[str]:
-        """Topics with a replica that is offline, or with a reassignment."""
-        _, offline = self.context.online_and_offline_replicas()
-        blocked = {r.partition.topic for r in offline}
-        blocked |= {p.topic for p in self.context.being_reassigned}
-        return [t for t in topics if t in blocked]
-
     def _schedule_auto_leader_rebalance(self, delay_ms: int) -> None:
         """auto-leader-rebalance-task: once, and again when its event has been worked on."""
 
+        async def rebalance() -> None:
+            seconds = self._host.config.leader_imbalance_check_interval_seconds
+            try:
+                await self._elections.rebalance()
+            except (ControllerMoved, ZooKeeperError, ControllerFailure):
+                # Scheduled again also by a controller that has just lost: its resignation, which
+                # comes next, stops the task.
+                self._schedule_auto_leader_rebalance(seconds * 1000)
+                raise
+            self._schedule_auto_leader_rebalance(seconds * 1000)
+
         async def put() -> None:
-            self._put_if_active("AutoPreferredReplicaLeaderElection", self._rebalance)
+            self._put_if_active("AutoPreferredReplicaLeaderElection", rebalance)
 
-        task = self._host.schedule_once("auto-leader-rebalance-task", put, delay_ms)
-        self._scheduled = [task]
-
-    async def _rebalance(self) -> None:
-        try:
-            await self._elections.rebalance()
-        except (ControllerMoved, ZooKeeperError, ControllerFailure):
-            self._schedule_again()
-            raise
-        self._schedule_again()
-
-    def _schedule_again(self) -> None:
-        seconds = self._host.config.leader_imbalance_check_interval_seconds
-        self._schedule_auto_leader_rebalance(seconds * 1000)
+        self._rebalance_task = self._host.schedule_once("auto-leader-rebalance-task", put, delay_ms)
 
     async def _initialize_controller_context(self) -> None:
         """Brokers, topics, assignments, states: all that ZooKeeper has."""
@@ -350,17 +351,8 @@ class KafkaController:
         context.leadership.clear()
         context.shutting_down.clear()
         await self.brokers.watch(context.live_brokers)
-        await self._update_leadership_cache(list(context.assignments), "fail-over")
+        await self.machinery.update_leadership_cache(list(context.assignments), "fail-over")
         await self.machinery.channels.startup([where for where, _ in context.live_brokers.values()])
-
-    async def _update_leadership_cache(
-        self, partitions: Sequence[TopicPartition], why: str
-    ) -> None:
-        """Read state znodes into partitionLeadershipInfo (updateLeaderAndIsrCache)."""
-        ordered = small_table_else_trie(partitions, lambda p: topic_partition_hash(*p))
-        found = await self._zk_client.get_topic_partition_states(ordered)
-        for partition, state in found.items():
-            self.machinery.partitions.cache(partition, state, why)
 
     async def _on_controller_resignation(self) -> None:
         """Handlers, timers, send threads and caches go, at every expiry; no znode (spec §6.3)."""
@@ -373,8 +365,9 @@ class KafkaController:
         self.brokers.unwatch_all()
         self._reassignments.resign()
         self._topics.unwatch_all()
-        while self._scheduled:
-            self._scheduled.pop().stop()
+        if self._rebalance_task is not None:
+            self._rebalance_task.stop()
+            self._rebalance_task = None
         if epoch:
             await self._host.kernel.checkpoint("controller_resign")
         await self.machinery.channels.shutdown()
@@ -382,53 +375,7 @@ class KafkaController:
         if epoch:
             self._host.emit(events.ControllerResigned, epoch)
 
-    # -- topics ------------------------------------------------------------------------------------
-
-    def _broker_modified(self, broker: int) -> None:
-        self._put_if_active("BrokerModifications", partial(self.brokers.on_modification, broker))
-
-    def _topic_modified(self, topic: str) -> None:
-        self._put_if_active("PartitionModifications", partial(self._topics.on_modification, topic))
-
-    def _put_if_active(self, name: str, process: Callable[[], Awaitable[object]]) -> None:
-        """An event that does nothing unless this broker is controller when its turn comes; up to
-        0.10.1 notifications are worked on all the same (KAFKA-4447)."""
-        always = name == ISR_CHANGE and ONLY_THE_ACTIVE_LISTENS not in self._host.guards
-
-        async def when_active() -> None:
-            if self.is_active or always:
-                await process()
-
-        self._put(name, when_active)
-
-    # -- ISR changes -------------------------------------------------------------------------------
-
-    async def _process_isr_change_notification(self, listed: Sequence[str] | None = None) -> None:
-        """List (which sets the watch again), read, re-read the states, tell everybody; and delete
-        what was listed, whatever went wrong before (spec §6.6)."""
-        told = None if self._reads_notifications_again else listed
-        numbers = await self._zk_client.get_all_isr_change_notifications(told)
-        try:
-            named = await self._zk_client.get_partitions_from_isr_change_notifications(numbers)
-            if named:
-                await self._update_leadership_cache(named, "notification")
-                await self.machinery.tell_everybody(named)
-                await self._reassignments.notified(named)
-            elif EMPTY_MEANS_NONE not in self._host.guards:
-                await self.machinery.tell_everybody(tuple(self.context.leadership))
-        except (ZooKeeperError, ControllerFailure):
-            await self._delete_isr_change_notifications(numbers)
-            raise
-        await self._delete_isr_change_notifications(numbers)
-
-    async def _delete_isr_change_notifications(self, numbers: Sequence[str]) -> None:
-        version = self.context.epoch_zk_version if self._fenced else NO_FENCING
-        await self._zk_client.delete_isr_change_notifications(numbers, version)
-        if numbers:
-            gone = tuple(paths.isr_change_notification_sequence(n) for n in numbers)
-            self._host.emit(events.IsrChangeCleared, gone)
-
-    # -- elections and reassignments ---------------------------------------------------------------
+    # -- unclean elections ---------------------------------------------------------------
 
     def enable_topic_unclean_leader_election(self, topic: str) -> None:
         """A topic's configuration allows unclean elections now."""
@@ -441,107 +388,6 @@ class KafkaController:
         if self.is_active:
             trigger = self.machinery.partitions.trigger_online_partition_state_change
             self._put_if_active("UncleanLeaderElectionEnable", trigger)
-
-    def _reassignment_isr_changed(self, partition: TopicPartition) -> None:
-        self._put_if_active(
-            "PartitionReassignmentIsrChange", partial(self._reassignments.isr_change, partition)
-        )
-
-    # -- what brokers ask for ----------------------------------------------------------------------
-
-    def controlled_shutdown(
-        self,
-        request: ControlledShutdownRequest,
-        respond: Callable[[ControlledShutdownResponse], None],
-    ) -> None:
-        """A broker is about to stop; answered when its turn in the queue has come."""
-
-        moved = ControlledShutdownResponse(Errors.STALE_CONTROLLER_EPOCH)
-
-        async def process() -> None:
-            """Whatever is thrown is the answer (Try), even that a newer controller is there."""
-            if not self.is_active:
-                respond(moved)
-                return
-            try:
-                left = await self._shutdowns.shut_down(request.broker, request.broker_epoch)
-                respond(ControlledShutdownResponse(Errors.NONE, left))
-            except KafkaError as failed:
-                respond(ControlledShutdownResponse(failed.error))
-            except ControllerMoved:
-                respond(moved)
-            except (ZooKeeperError, ControllerFailure) as error:
-                self._host.failed("ControlledShutdown", error)
-                respond(ControlledShutdownResponse(Errors.UNKNOWN_SERVER_ERROR))
-
-        self.events.put(ControllerEvent("ControlledShutdown", process, lambda: respond(moved)))
-
-    def alter_isrs(
-        self, request: AlterIsrRequest, respond: Callable[[AlterIsrResponse], None]
-    ) -> None:
-        """A leader proposes ISRs. Nobody is told when the event is dropped: `preempt` of
-        AlterIsrReceived does nothing, and the leader waits until its request times out."""
-
-        async def process() -> None:
-            if self.is_active:
-                await self._alter_isrs.process(request, respond)
-            else:
-                self._alter_isrs.refuse(request, Errors.NOT_CONTROLLER, respond)
-
-        self._put("AlterIsrReceived", process)
-
-    def is_topic_queued_for_deletion(self, topic: str) -> bool:
-        """Asked by a handler thread, between two of the controller's steps."""
-        return topic in self.context.topics_to_be_deleted
-
-    def elect_leaders(
-        self,
-        partitions: tuple[TopicPartition, ...],
-        election_type: ElectionType,
-        done: Callable[[ElectionResults], Awaitable[None]],
-    ) -> None:
-        """ElectLeaders through the API."""
-        refused = ElectionResults({}, dict.fromkeys(partitions, Errors.NOT_CONTROLLER))
-
-        async def process() -> None:
-            if self.is_active:
-                await done(await self._elections.by_request(partitions, election_type))
-            else:
-                await done(refused)
-
-        def preempted() -> None:
-            self._host.spawn("zk-session-expiry-handler0", completing(done, refused))
-
-        self.events.put(ControllerEvent("ReplicaLeaderElection", process, preempted))
-
-    def alter_partition_reassignments(
-        self,
-        targets: Mapping[TopicPartition, tuple[int, ...] | None],
-        done: Callable[[dict[TopicPartition, Errors]], None],
-    ) -> None:
-        """AlterPartitionReassignments through the API. In 2.6 nobody is told when the event is
-        dropped."""
-
-        async def process() -> None:
-            if self.is_active:
-                done(await self._reassignments.by_request(targets))
-            else:
-                done(dict.fromkeys(targets, Errors.NOT_CONTROLLER))
-
-        self._put("ApiPartitionReassignment", process)
-
-    def list_partition_reassignments(
-        self,
-        partitions: tuple[TopicPartition, ...] | None,
-        done: Callable[[tuple[Reassignment, ...] | Errors], None],
-    ) -> None:
-        """ListPartitionReassignments: what of these (None: of all) is under way."""
-
-        async def process() -> None:
-            mine = self.is_active
-            done(self._reassignments.under_way(partitions) if mine else Errors.NOT_CONTROLLER)
-
-        self._put("ListPartitionReassignments", process)
 
     # -- sessions ----------------------------------------------------------------------------------
 
@@ -572,29 +418,13 @@ class KafkaController:
         if self._blocking:
             self._put("Reelect", self._reelect)
             return
-        self._put("RegisterBrokerAndReelect", self._register_broker_and_reelect)
 
-    async def _register_broker_and_reelect(self) -> None:
-        await self._register_broker()
-        await self._reelect()
+        async def register_broker_and_reelect() -> None:
+            await self._register_broker()
+            await self._reelect()
 
-    # -- answers -----------------------------------------------------------------------------------
-
-    def _leader_and_isr_answered(self, broker: int, response: LeaderAndIsrResponse) -> None:
-        self._put_if_active(
-            "LeaderAndIsrResponseReceived",
-            partial(self._log_dirs.on_leader_and_isr_response, broker, response),
-        )
-
-    def _deletion_answered(self, broker: int, response: StopReplicaResponse) -> None:
-        self._put_if_active(
-            "TopicDeletionStopReplicaResponseReceived",
-            partial(self._deletions.completed, broker, response),
-        )
-
-    def _update_metadata_answered(self, broker: int, response: UpdateMetadataResponse) -> None:
-        self._put("UpdateMetadataResponseReceived", _nothing)
+        self._put("RegisterBrokerAndReelect", register_broker_and_reelect)
 
 
-async def _nothing() -> None:
-    return None
+async def _ignore_response() -> None:
+    """UpdateMetadataResponseReceived: logged in Kafka, and an event all the same."""

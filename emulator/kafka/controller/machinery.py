@@ -23,6 +23,7 @@ from emulator.kafka.protocol.messages import (
 from emulator.kafka.protocol.transport import Network
 from emulator.trace.values import TopicPartition
 from zk.client.kafka_zk_client import KafkaZkClient
+from zk.scala.scala_order import small_table_else_trie, topic_partition_hash
 
 
 class Machinery:
@@ -80,3 +81,10 @@ class Machinery:
     async def tell_everybody(self, partitions: Iterable[TopicPartition]) -> None:
         """The same to every broker that there is."""
         await self.send_update_metadata(self.context.live_or_shutting_down, partitions)
+
+    async def update_leadership_cache(self, partitions: Sequence[TopicPartition], why: str) -> None:
+        """Read state znodes into partitionLeadershipInfo (updateLeaderAndIsrCache)."""
+        ordered = small_table_else_trie(partitions, lambda p: topic_partition_hash(*p))
+        states = await self.zk_client.get_topic_partition_states(ordered)
+        for partition, state in states.items():
+            self.partitions.cache(partition, state, why)

@@ -1,0 +1,68 @@
+"""ISR changes that leaders wrote themselves: the controller learns of them from notifications.
+
+Owns what a notification leads to, and when it is deleted. Source: controller/KafkaController.scala
+@2.6.3 processIsrChangeNotification; spec §6.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.kafka.controller.errors import ControllerFailure
+from emulator.kafka.controller.machinery import Machinery
+from emulator.kafka.controller.reassignment import Reassignments
+from emulator.kafka.profiles.guards.controller import (
+    EMPTY_MEANS_NONE,
+    FENCED_CONTROLLER_WRITES,
+    NOTIFICATIONS_READ_AGAIN,
+)
+from emulator.trace import events
+from zk import paths
+from zk.client.zk_requests import NO_FENCING
+from zk.errors import ZooKeeperError
+
+
+class IsrChangeNotifications:
+    """Children of `/isr_change_notification`."""
+
+    def __init__(self, machinery: Machinery, reassignments: Reassignments) -> None:
+        self._machinery, self._reassignments = machinery, reassignments
+        self._zk_client = machinery.zk_client
+        guards = machinery.host.guards
+        self._fenced = FENCED_CONTROLLER_WRITES in guards
+        self._reads_again = NOTIFICATIONS_READ_AGAIN in guards
+        self._empty_means_none = EMPTY_MEANS_NONE in guards
+
+    async def on_change(self, listed: Sequence[str] | None = None) -> None:
+        """List (which sets the watch again), read, re-read the states, tell every broker; and
+        delete what was listed, whatever went wrong before. `listed` came with the event."""
+        numbers = await self._zk_client.get_all_isr_change_notifications(
+            None if self._reads_again else listed
+        )
+        try:
+            partitions = await self._zk_client.get_partitions_from_isr_change_notifications(numbers)
+            if partitions:
+                # A notification says only that something changed: the states may be newer still.
+                await self._machinery.update_leadership_cache(partitions, "notification")
+                await self._machinery.tell_everybody(partitions)
+                await self._reassignments.notified(partitions)
+            elif not self._empty_means_none:
+                await self._machinery.tell_everybody(tuple(self._machinery.context.leadership))
+        except (ZooKeeperError, ControllerFailure):
+            await self._delete(numbers)
+            raise
+        await self._delete(numbers)
+
+    async def purge(self) -> None:
+        """At fail-over, unread: the states are read after this, and have what was notified before
+        (KAFKA-5879)."""
+        numbers = await self._zk_client.get_all_isr_change_notifications()
+        if self._reads_again:
+            await self._delete(numbers)
+
+    async def _delete(self, numbers: Sequence[str]) -> None:
+        version = self._machinery.context.epoch_zk_version if self._fenced else NO_FENCING
+        await self._zk_client.delete_isr_change_notifications(numbers, version)
+        if numbers:
+            deleted = tuple(paths.isr_change_notification_sequence(n) for n in numbers)
+            self._machinery.host.emit(events.IsrChangeCleared, deleted)
