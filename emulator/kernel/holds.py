@@ -9,46 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
 
-import msgspec
-
-from emulator.kernel.scheduler import SUSPEND, Action, Kernel, Runnable, Task
+from emulator.kernel.places import At, Place
+from emulator.kernel.scheduler import SUSPEND, Action, HeldHere, Kernel, Runnable, Task
 from emulator.trace import events
 
-At = Literal["request", "answer", "zookeeper", "zookeeper_reply", "watch", "checkpoint"]
-"""`request`, `answer`: a message between brokers on its way. `zookeeper`: a thread that is about to
-ask ZooKeeper; `zookeeper_reply`: one that has its answer and has not gone on. `watch`: the event
-thread, at an event. `checkpoint`: a thread at a place that the core names."""
-
-
-class Place(msgspec.Struct, frozen=True):
-    """Where: at which kind of place of which process, and what is to stand there; an empty word is
-    any. `which` is how the thing's own name begins: a path, a controller's event, a request.
-    `broker` is what the trace calls the process."""
-
-    process: str
-    broker: int
-    at: At
-    of: str = ""
-    which: str = ""
-    peer: str = ""
-    thread: str = ""
-
-    @property
-    def words(self) -> str:
-        """For people: `at zookeeper setData /brokers of broker-1`."""
-        what = " ".join(filter(None, (self.at, self.of, self.which, self.peer, self.thread)))
-        return f"at {what} of {self.process}"
-
-    def fits(self, of: str, which: tuple[str, ...], peer: str, thread: str) -> bool:
-        """Whether what comes here is what this is about."""
-        return (
-            self.of in ("", of)
-            and self.peer in ("", peer)
-            and self.thread in ("", thread)
-            and any(name.startswith(self.which) for name in which)
-        )
+__all__ = ["At", "Hold", "Holds", "Passage", "Place"]
 
 
 class Hold:
@@ -108,11 +74,11 @@ class Holds:
     def release(self, place: Place) -> int:
         """Let go of all that was ordered for this place, whether it was reached or not; how many
         orders that were."""
-        found = [hold for hold in self._ordered if hold.place == place]
-        for hold in found:
+        holds = [hold for hold in self._ordered if hold.place == place]
+        for hold in holds:
             self._ordered.remove(hold)
             hold.release()
-        return len(found)
+        return len(holds)
 
     def caught(
         self, process: str, at: At, of: str, which: tuple[str, ...] = ("",), *, peer: str = ""
@@ -125,16 +91,14 @@ class Holds:
             here = not hold.reached and place.at == at and place.process == process
             if here and place.fits(of, which, peer, thread):
                 hold.reached = True
-                self._tell(place, of, next(n for n in which if n.startswith(place.which)))
+                kernel = self._kernel
+                cause = kernel.cause
+                name = next(n for n in which if n.startswith(place.which))
+                kernel.emit(events.Parked, place.broker, place.at, of, name, place.peer)
+                # A fact beside the story: what goes on later has the cause that it has now.
+                kernel.cause = cause
                 return hold
         return None
-
-    def _tell(self, place: Place, of: str, which: str) -> None:
-        """A fact beside the story: what goes on later has the cause that it has now."""
-        kernel = self._kernel
-        cause = kernel.cause
-        kernel.emit(events.Parked, place.broker, place.at, of, which, place.peer)
-        kernel.cause = cause
 
 
 class Passage:
@@ -144,7 +108,7 @@ class Passage:
 
     def __init__(self, kernel: Kernel, at: At, process: str, peer: str) -> None:
         self._kernel, self._at, self._process, self._peer = kernel, at, process, peer
-        self._hold: Hold | None = None
+        self._hold: HeldHere | None = None
 
     def stops(self, of: str, pass_on: Callable[[], None]) -> bool:
         """Whether this message waits here; `pass_on` is called when its turn has come. It is on its

@@ -17,17 +17,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import suppress
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-
-from emulator.trace.sink import Sink
-
-if TYPE_CHECKING:
-    from emulator.kernel.holds import Holds
-
-
-from typing import TYPE_CHECKING
+from typing import Any, Protocol, TypeVar
 
 import msgspec
+
+from emulator.kernel.places import At, Place
+from emulator.trace.sink import Sink
 
 
 class Action(msgspec.Struct, eq=False):
@@ -148,6 +143,28 @@ class PromptWakeUp:
 
     def unpark(self, process: str, thread: str) -> int:
         return 0
+
+
+class HeldHere(Protocol):
+    """A hold that was reached: `lane` is whose call-backs stand behind it."""
+
+    lane: Lane
+
+    async def stand(self) -> None: ...
+
+    def behind(self, call: Callable[[], object]) -> None: ...
+
+
+class HoldOrders(Protocol):
+    """What `emulator.kernel.holds.Holds` is to the kernel and to who passes a place."""
+
+    def order(self, place: Place) -> object: ...
+
+    def release(self, place: Place) -> int: ...
+
+    def caught(
+        self, process: str, at: At, of: str, which: tuple[str, ...] = ("",), *, peer: str = ""
+    ) -> HeldHere | None: ...
 
 
 class TaskFailed(Exception):
@@ -380,7 +397,7 @@ class Kernel:
         """How late what is done now may be: 0 in virtual time."""
         self.graveyard: list[Task] = []
         self.checkpoints: dict[str, Callable[[Task], Awaitable[None]]] = {}
-        self.holds: Holds | None = None
+        self.holds: HoldOrders | None = None
         self.processes: dict[str, Process] = {}
         self._ready: deque[Runnable] = deque()
         self._heap: list[tuple[int, int, Runnable]] = []

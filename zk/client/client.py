@@ -206,9 +206,12 @@ class ZooKeeperClient:
             if held is not None:
                 await held
             await self._permits.acquire()
+            # After the permit: a new session excludes requests, but not those that wait for one.
             await self._initialization_lock.acquire_read()
             try:
-                self._send(at, request, answered)
+                self._probe.sent(request)
+                on_reply = partial(answered, at, request, self._threads.now_us())
+                self._session.submit(request, on_reply)
             finally:
                 self._initialization_lock.release_read()
         await done.wait()
@@ -216,13 +219,6 @@ class ZooKeeperClient:
         if held is not None:
             await held
         return [reply for reply in replies if reply is not None]
-
-    def _send(
-        self, at: int, request: Request, answered: Callable[[int, Request, int, Reply], None]
-    ) -> None:
-        sent_us = self._threads.now_us()
-        self._probe.sent(request)
-        self._session.submit(request, lambda reply: answered(at, request, sent_us, reply))
 
     def with_watch(self, request: Request) -> Request:
         """The request with the watch flag that the registered handlers call for (shouldWatch)."""
@@ -256,9 +252,15 @@ class ZooKeeperClient:
         OPERATION_TIMEOUT when it has not within the time (waitUntilConnected). A client that is
         closed does not count as connected any more."""
         timer = None
-        expired: list[None] = []
+        expired = False
+
+        def time_out() -> None:
+            nonlocal expired
+            expired = True
+            self._wake_waiting()
+
         if timeout_ms is not None:
-            timer = self._event_lane.call_later(timeout_ms * 1000, lambda: self._timed_out(expired))
+            timer = self._event_lane.call_later(timeout_ms * 1000, time_out)
         while not self.connected or self._closed:
             if expired:
                 raise ZooKeeperError(Code.OPERATION_TIMEOUT)
@@ -277,10 +279,6 @@ class ZooKeeperClient:
         over = self._threads.promise()
         self._event_lane.call_later(self._session_timeout_ms * 1000, lambda: over.resolve(None))
         await over.wait()
-
-    def _timed_out(self, expired: list[None]) -> None:
-        expired.append(None)
-        self._wake_waiting()
 
     def _wake_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []

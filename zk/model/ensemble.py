@@ -1,8 +1,8 @@
 """A modelled ZooKeeper service: one server's sessions, connections and log over `zk.model.tree`.
 
 All that happens in the server runs on its lane, one request at a time; the order of application is
-that of the zxids. Sessions expire on the server's time (ExpiryQueue.java, SessionTrackerImpl.java
-3.5.9). Faults are methods. The client half is `model_client`, what is between them `link`.
+that of the zxids. Sessions expire on the server's time (`session_tracker`). Faults are methods. The
+client half is `model_client`, what is between them `link`.
 """
 
 from __future__ import annotations
@@ -27,21 +27,16 @@ from zk.model.packets import (
     ToClient,
     ToServer,
 )
+from zk.model.session_tracker import SessionTracker
 from zk.model.tree import Tree
 from zk.model.watches import Fired
 from zk.ops import Exists, GetChildren, GetData, Reply, Request, name_of
 from zk.wire import Lane, Listener, Observer, Way, When
 
-Control = Connect | Ping | SetWatches | CloseSession | EndOfStream
-
 _READS = (Exists, GetData, GetChildren)
 _NAMES = {Connect: "connect", SetWatches: "setWatches", CloseSession: "closeSession"}
 _NAMED = (Connect, SetWatches, CloseSession)
 _UNREPORTED = (Ping, EndOfStream)
-_CONTROL = (Connect, Ping, SetWatches, CloseSession, EndOfStream)
-
-
-NEVER_US = 1 << 62
 
 
 class ServerSession:
@@ -101,13 +96,18 @@ class Ensemble:
         sessions whose time is over; without one of its own it does so before each packet."""
         self.tree = Tree()
         self._server = server
-        self._tracker = tracker
+        self._has_tracker_thread = tracker is not None
         self._network = network
         self._now_us = network.now_us
         self._latency = latency
         self._observer = observer
-        self._tick_ms = tick_time_ms
-        self._tick_phase_ms = tick_phase_ms
+        self._tracker: SessionTracker[ServerSession] = SessionTracker(
+            tracker or server,
+            tick_time_ms,
+            tick_phase_ms,
+            lambda session: session.session_id in self._sessions,
+            self._close_session,
+        )
         self._min_ms = min_session_timeout_ms or 2 * tick_time_ms
         self._max_ms = max_session_timeout_ms or 20 * tick_time_ms
         self._epoch_ms = epoch_ms
@@ -116,8 +116,6 @@ class Ensemble:
         self._last_session_id = 0
         self._sessions: dict[int, ServerSession] = {}
         self._clients: dict[int, str] = {}
-        self._buckets: dict[int, list[ServerSession]] = {}
-        self._next_tick_us = NEVER_US
         self._connections: dict[Connection, None] = {}
         self._links: dict[str, Link] = {}
         self._followers: dict[str, Follower] = {}
@@ -195,18 +193,15 @@ class Ensemble:
         if follower is not None:
             follower.lag_us = lag_us
         elif lag_us:
-            self._followers[client] = self._follow(client, lag_us)
-
-    def _follow(self, client: str, lag_us: int) -> Follower:
-        """Watches are kept where their session is connected."""
-        follower = Follower(self.tree.copy(), lag_us, self._server, self._deliver)
-        for session in self._sessions.values():
-            elsewhere = self.tree if session.client == client else follower.tree
-            elsewhere.watches.remove_session(session.session_id)
-        for connection in self._connections:
-            if connection.link.client == client:
-                connection.follower = follower
-        return follower
+            follower = Follower(self.tree.copy(), lag_us, self._server, self._deliver)
+            self._followers[client] = follower
+            # Watches are kept where their session is connected.
+            for session in self._sessions.values():
+                elsewhere = self.tree if session.client == client else follower.tree
+                elsewhere.watches.remove_session(session.session_id)
+            for connection in self._connections:
+                if connection.link.client == client:
+                    connection.follower = follower
 
     @property
     def is_up(self) -> bool:
@@ -216,8 +211,7 @@ class Ensemble:
     def stop(self) -> None:
         """The server's process ends: connections break and are refused; its data is kept."""
         self._up = self._loading = False
-        self._buckets.clear()
-        self._next_tick_us = NEVER_US
+        self._tracker.clear()
         for connection in list(self._connections):
             self._break(connection)
 
@@ -233,8 +227,8 @@ class Ensemble:
             return
         self._up, self._loading = True, False
         for session in self._sessions.values():
-            self._touch(session)
-            self._file(session)
+            self._tracker.touch(session)
+            self._tracker.track(session)
 
     # what an inspector may ask
 
@@ -259,8 +253,8 @@ class Ensemble:
     # the server, on its lane
 
     def _on_packet(self, connection: Connection, packet: ToServer) -> None:
-        if self._tracker is None and self._now_us() >= self._next_tick_us:
-            self._on_tick()
+        if not self._has_tracker_thread and self._now_us() >= self._tracker.next_tick_us:
+            self._tracker.on_tick()
         if connection not in self._connections:
             return
         if isinstance(packet, EndOfStream):
@@ -271,31 +265,40 @@ class Ensemble:
             assert isinstance(packet, Connect), "a request before the connection's first answer"
             self._on_connect(connection, packet)
         else:
-            self._touch(connection.session)
-            if isinstance(packet, _CONTROL):
-                self._on_control(connection, connection.session, packet)
-            else:
-                self._on_request(connection, connection.session, packet)
-
-    def _on_control(self, connection: Connection, session: ServerSession, packet: Control) -> None:
-        if isinstance(packet, Ping):
-            connection.to_client.send(PING, "zk_reply")
-        elif isinstance(packet, SetWatches):
-            self._on_set_watches(connection, session, packet)
-        elif isinstance(packet, CloseSession):
-            self._close_session(session, Reply(Code.OK, self.tree.zxid + 1))
+            session = connection.session
+            self._tracker.touch(session)
+            if isinstance(packet, Ping):
+                connection.to_client.send(PING, "zk_reply")
+            elif isinstance(packet, SetWatches):
+                tree = connection.follower.tree if connection.follower else self.tree
+                self._deliver(
+                    tree.set_watches(
+                        session.session_id, packet.zxid, packet.data, packet.exist, packet.child
+                    )
+                )
+                connection.to_client.send(Reply(Code.OK, tree.zxid), "zk_reply")
+            elif isinstance(packet, CloseSession):
+                self._close_session(session, Reply(Code.OK, self.tree.zxid + 1))
+            elif not isinstance(packet, Connect):
+                self._on_request(connection, session, packet)
 
     def _on_request(self, connection: Connection, session: ServerSession, request: Request) -> None:
         drop = self._take_drop(connection, request) if self._drops else None
         if drop == "before":
             self._break(connection)
             return
-        if connection.follower is not None:
-            self._through_follower(connection, connection.follower, session, request)
-        else:
+        follower = connection.follower
+        if follower is None:
             reply = self._apply(session, request)
             if drop is None:
                 connection.to_client.send(reply, "zk_reply")
+        elif isinstance(request, _READS):
+            # From the follower's own tree: it may be old.
+            reply, _, _ = follower.tree.apply(request, session.session_id, 0)
+            connection.to_client.send(reply, "zk_reply")
+        else:
+            reply = self._apply(session, request)
+            self._when_applied(connection, lambda: connection.to_client.send(reply, "zk_reply"))
         if drop == "after":
             self._break(connection)
 
@@ -306,7 +309,8 @@ class Ensemble:
         if transaction is not None:
             self._observer.on_transaction(now_us, transaction)
             if self._followers:
-                self._to_followers(partial(_replay, request, session.session_id, now_ms))
+                session_id = session.session_id
+                self._to_followers(lambda tree: tree.apply(request, session_id, now_ms)[2])
         if fired:
             self._deliver(fired)
         return reply
@@ -322,7 +326,16 @@ class Ensemble:
     def _on_connect(self, connection: Connection, packet: Connect) -> None:
         connection.follower = self._followers.get(connection.link.client)
         if packet.session_id:
-            self._reopen(connection, packet)
+            # ZooKeeperServer.processConnectRequest, reopenSession: an older connection is closed.
+            known = self._sessions.get(packet.session_id)
+            if known is None:
+                connection.to_client.send(Connected(packet.session_id, 0), "zk_reply")
+                self._break(connection)
+                return
+            if known.connection is not None:
+                self._break(known.connection)
+            self._tracker.touch(known)
+            self._attach(connection, known)
             return
         self._last_session_id += 1
         session_id = self._last_session_id
@@ -332,21 +345,14 @@ class Ensemble:
         self._clients[session_id] = session.client
         transaction = self.tree.create_session(session_id, timeout_ms)
         self._observer.on_transaction(self._now_us(), transaction)
-        self._to_followers(partial(_replay_session, session_id, timeout_ms))
-        self._touch(session)
-        self._file(session)
-        self._attach(connection, session)
 
-    def _reopen(self, connection: Connection, packet: Connect) -> None:
-        """ZooKeeperServer.processConnectRequest, reopenSession: an older connection is closed."""
-        session = self._sessions.get(packet.session_id)
-        if session is None:
-            connection.to_client.send(Connected(packet.session_id, 0), "zk_reply")
-            self._break(connection)
-            return
-        if session.connection is not None:
-            self._break(session.connection)
-        self._touch(session)
+        def replay(tree: Tree) -> Fired:
+            tree.create_session(session_id, timeout_ms)
+            return []
+
+        self._to_followers(replay)
+        self._tracker.touch(session)
+        self._tracker.track(session)
         self._attach(connection, session)
 
     def _attach(self, connection: Connection, session: ServerSession) -> None:
@@ -355,19 +361,12 @@ class Ensemble:
         answer = Connected(session.session_id, session.timeout_ms)
         self._when_applied(connection, lambda: connection.to_client.send(answer, "zk_reply"))
 
-    def _on_set_watches(
-        self, connection: Connection, session: ServerSession, it: SetWatches
-    ) -> None:
-        tree = connection.follower.tree if connection.follower else self.tree
-        self._deliver(tree.set_watches(session.session_id, it.zxid, it.data, it.exist, it.child))
-        connection.to_client.send(Reply(Code.OK, tree.zxid), "zk_reply")
-
     def _close_session(self, session: ServerSession, reply: Reply | None = None) -> None:
         """One transaction; its watches fire, then the session's connection ends. Only who asked for
         it gets a reply."""
         transaction, fired = self.tree.close_session(session.session_id)
         self._observer.on_transaction(self._now_us(), transaction)
-        self._to_followers(partial(_replay_close, session.session_id))
+        self._to_followers(lambda tree: tree.close_session(session.session_id)[1])
         self._deliver(fired)
         self._sessions.pop(session.session_id, None)
         connection = session.connection
@@ -375,43 +374,6 @@ class Ensemble:
             if reply is not None:
                 connection.to_client.send(reply, "zk_reply")
             self._break(connection)
-
-    # time
-
-    def _touch(self, session: ServerSession) -> None:
-        """ExpiryQueue.roundToNextInterval: always at least the next tick."""
-        tick_ms, phase_ms = self._tick_ms, self._tick_phase_ms
-        end_ms = self._now_us() // 1000 + session.timeout_ms + phase_ms
-        session.deadline_ms = (end_ms // tick_ms + 1) * tick_ms - phase_ms
-
-    def _file(self, session: ServerSession) -> None:
-        """Look at the session again at its deadline (a touch meanwhile only moves the deadline)."""
-        bucket_us = session.deadline_ms * 1000
-        if bucket_us not in self._buckets:
-            self._buckets[bucket_us] = []
-            self._next_tick_us = min(self._next_tick_us, bucket_us)
-            lane = self._tracker or self._server
-            lane.call_later(max(bucket_us - self._now_us(), 0), self._on_tick)
-        self._buckets[bucket_us].append(session)
-
-    def _on_tick(self) -> None:
-        """Sessions of one tick go together. After a stall all ticks that were missed come at once,
-        in a race with the threads that read packets: of 72 sessions that had sent or reconnected
-        meanwhile a real 3.9.3 server kept none on a quiet machine, of 24 on a busy one 8."""
-        now_us = self._now_us()
-        while self._next_tick_us <= now_us:
-            due = self._buckets.pop(self._next_tick_us)
-            self._next_tick_us = min(self._buckets, default=NEVER_US)
-            for session in due:
-                self._look_at(session, now_us)
-
-    def _look_at(self, session: ServerSession, now_us: int) -> None:
-        if session.session_id not in self._sessions:
-            return
-        if session.deadline_ms * 1000 > now_us:
-            self._file(session)
-        else:
-            self._close_session(session)
 
     def _expire_client(self, client: str) -> None:
         """In the way in which it can be had of a real server (zk.real.expiry): the connection ends
@@ -464,16 +426,6 @@ class Ensemble:
         for follower in self._followers.values():
             follower.commit(commit)
 
-    def _through_follower(
-        self, connection: Connection, follower: Follower, session: ServerSession, request: Request
-    ) -> None:
-        if isinstance(request, _READS):
-            reply, _, _ = follower.tree.apply(request, session.session_id, 0)
-            connection.to_client.send(reply, "zk_reply")
-            return
-        reply = self._apply(session, request)
-        self._when_applied(connection, lambda: connection.to_client.send(reply, "zk_reply"))
-
     def _when_applied(self, connection: Connection, then: Callable[[], None]) -> None:
         """Do `then` once the connection's server has applied all that the leader has."""
         if connection.follower is None:
@@ -491,16 +443,3 @@ class Ensemble:
 
 def _unread(packet: ToServer) -> None:
     """A server that has no data yet answers nothing."""
-
-
-def _replay(request: Request, session_id: int, now_ms: int, tree: Tree) -> Fired:
-    return tree.apply(request, session_id, now_ms)[2]
-
-
-def _replay_session(session_id: int, timeout_ms: int, tree: Tree) -> Fired:
-    tree.create_session(session_id, timeout_ms)
-    return []
-
-
-def _replay_close(session_id: int, tree: Tree) -> Fired:
-    return tree.close_session(session_id)[1]

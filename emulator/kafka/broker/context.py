@@ -12,8 +12,8 @@ from emulator.kafka.broker.kafka_scheduler import KafkaScheduler
 from emulator.kafka.model.config import KafkaConfig
 from emulator.kafka.profiles.base import Profile
 from emulator.kafka.profiles.guards.base import Guard
-from emulator.kernel.holds import At, Hold
-from emulator.kernel.scheduler import Kernel, Lane, Process, Task
+from emulator.kernel.places import At
+from emulator.kernel.scheduler import HeldHere, Kernel, Lane, Process, Task
 from emulator.kernel.sync import Promise, RwLock, Semaphore
 from emulator.trace import events
 from zk.errors import MalformedZNode
@@ -109,23 +109,27 @@ class KernelThreads:
         return self._kernel.now
 
     def before(self, request: Request) -> Awaitable[None] | None:
-        return self._stands("zookeeper", (request,)) if self._kernel.holds is not None else None
+        return self._hold_at("zookeeper", (request,)) if self._kernel.holds is not None else None
 
     def after(self, requests: Sequence[Request]) -> Awaitable[None] | None:
         if self._kernel.holds is None:
             return None
-        return self._stands("zookeeper_reply", requests)
+        return self._hold_at("zookeeper_reply", requests)
 
-    def _stands(self, at: At, requests: Sequence[Request]) -> Awaitable[None] | None:
+    def _hold_at(self, at: At, requests: Sequence[Request]) -> Awaitable[None] | None:
         holds, process = self._kernel.holds, self._process.name
         assert holds is not None
         for request in requests:
-            hold = holds.caught(process, at, name_of(request), _named_in(request))
+            if isinstance(request, Multi):
+                named = tuple(op.path for op in request.ops if not isinstance(op, Check))
+            else:
+                named = (request.path,)
+            hold = holds.caught(process, at, name_of(request), named)
             if hold is not None:
                 return hold.stand()
         return None
 
-    def at_watch(self, event: WatchedEvent, lane: ZkLane) -> Hold | None:
+    def at_watch(self, event: WatchedEvent, lane: ZkLane) -> HeldHere | None:
         holds = self._kernel.holds
         if holds is None:
             return None
@@ -134,13 +138,6 @@ class KernelThreads:
             assert isinstance(lane, Lane)
             hold.lane = lane
         return hold
-
-
-def _named_in(request: Request) -> tuple[str, ...]:
-    """The znodes that it is about."""
-    if not isinstance(request, Multi):
-        return (request.path,)
-    return tuple(op.path for op in request.ops if not isinstance(op, Check))
 
 
 class TraceProbe:
