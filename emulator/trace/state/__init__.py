@@ -1,9 +1,27 @@
-"""What a trace implies while it grows: read event by event, once, for expectations and metrics
-alike.
+"""What a trace says: one account, read event by event, for everything that counts, judges or shows.
 
-`Observed` is a listener on the sink. Its parts each own one question (who is in the ISR, what do
-metadata caches show, what do logs hold, which records were acknowledged ...); everything that is
-counted, judged or shown of a run in numbers comes from them, so it agrees.
+`TraceState` is a listener on the sink, and reads stored traces just the same. Its parts own one
+concept each; most answer for any moment (`history`, `..._at`), the rest for now. Summary,
+expectations, invariants, lanes, `isr why`, `describe`, `compare`, pages and `report` read it;
+Spark's tables (`emulator.analysis`) are held equal to it by a test.
+
+These definitions hold for all of them:
+
+- 0 s is when the cluster was up. An output has one clock.
+- A broker's *process* is starting, up, paused, stopping or dead: from `ProcessStateChanged` alone.
+- A *state* of a partition is a version of its state znode, from its write to the next one. An *ISR
+  change* is one of these in which the leadership goes on.
+- A broker's *metadata* of a partition is *stale* while its process is alive (up or paused, since it
+  got metadata) and its cache has a version that is older than ZooKeeper's. A dead broker's metadata
+  is not stale, nor is that of a topic that ZooKeeper has no more. Sums go on over a broker's
+  restarts and a topic's deletion; the *longest* is one episode, however many old versions
+  followed each other in it.
+- *Propagation* has two measures: from the leader's decision, and from the write (`propagation`).
+- *Under-replicated*, *under* and *at min ISR*, *offline*: as Kafka's gauges count (`gauges`).
+- *HW lag* is a leader's log end offset minus its high watermark, weighted by time: 25 s in which the
+  mark does not move are 25 s of lag (`water_levels`).
+- The trace ends with its last event: what has not ended by then is counted up to then.
+- What a trace does not tell is unknown: None, `?` in texts, absent in JSON. Never 0 or -1.
 """
 
 from __future__ import annotations
@@ -12,45 +30,54 @@ from collections.abc import Iterable, Mapping
 
 from emulator.trace.events import AnyEvent
 from emulator.trace.handlers import Dispatch
+from emulator.trace.state.answers import Answers
+from emulator.trace.state.caches import ControllerCache, MetadataCaches
 from emulator.trace.state.clock import Clock
 from emulator.trace.state.counts import Counts
 from emulator.trace.state.fetches import Fetches
-from emulator.trace.state.isr_times import IsrTimes
+from emulator.trace.state.gauges import Gauges
+from emulator.trace.state.isr_updates import IsrUpdates
 from emulator.trace.state.logs import Logs
-from emulator.trace.state.metadata import Metadata
+from emulator.trace.state.notifications import Notifications
 from emulator.trace.state.partitions import Partitions
+from emulator.trace.state.processes import Processes
+from emulator.trace.state.propagation import Propagation
 from emulator.trace.state.records import Records
 from emulator.trace.state.sessions import Sessions
+from emulator.trace.state.staleness import Staleness
 from emulator.trace.state.topics import Topics
+from emulator.trace.state.water_levels import WaterLevels
+from emulator.trace.state.zookeeper_load import ZooKeeperLoad
 
 
-class Observed:
+class TraceState:
     """All parts of one run. `settings` are the cluster's, `brokers` those that boot."""
 
-    def __init__(self, brokers: Iterable[int] = (), settings: Mapping[str, str] | None = None):
+    def __init__(
+        self, brokers: Iterable[int] = (), settings: Mapping[str, str] | None = None
+    ) -> None:
         self.clock = Clock(frozenset(brokers))
+        self.processes = Processes()
         self.partitions = Partitions()
-        self.isr_times = IsrTimes(self.partitions, settings or {})
-        self.metadata = Metadata(self.partitions)
+        self.gauges = Gauges(self.partitions, settings or {})
+        self.metadata = MetadataCaches(self.processes)
+        self.controller = ControllerCache()
+        self.isr_updates = IsrUpdates()
+        self.notifications = Notifications()
         self.logs = Logs()
+        self.water_levels = WaterLevels(self.processes)
         self.records = Records(self.logs, self.partitions)
+        self.answers = Answers()
         self.fetches = Fetches(self.logs)
         self.topics = Topics()
         self.sessions = Sessions()
         self.counts = Counts(self.partitions)
-        parts = (
-            self.clock,
-            self.partitions,
-            self.isr_times,
-            self.metadata,
-            self.logs,
-            self.records,
-            self.fetches,
-            self.topics,
-            self.sessions,
-            self.counts,
+        self.zookeeper_load = ZooKeeperLoad()
+        self._dispatch = Dispatch(vars(self).values())
+        self.staleness = Staleness(self.partitions, self.metadata, self.clock)
+        self.propagation = Propagation(
+            self.partitions, self.metadata, self.controller, self.isr_updates, self.processes
         )
-        self._dispatch = Dispatch(parts)
 
     def __call__(self, event: AnyEvent) -> None:
         self.clock.now_us = event.t

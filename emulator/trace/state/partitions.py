@@ -13,37 +13,41 @@ from collections.abc import Callable
 import msgspec
 
 from emulator.trace import events as e
-from emulator.trace.values import TopicPartition
+from emulator.trace.events import AnyEvent
+from emulator.trace.state.spans import OPEN, Known, close
+from emulator.trace.values import LoggedOp, TopicPartition
 
+_TOPICS = "/brokers/topics/"
 _STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
 
 
-class State(msgspec.Struct):
-    """One version of a state znode, from `t_us` on. `by_leader`: a leader wrote it itself;
-    `isr_change`: a leader's decision, whoever wrote it, and no election (which raises the leader
-    epoch); `seq` is the event that told it, `writer` its broker, `controller_epoch` -1 where the
-    event does not say."""
+class State(Known):
+    """One version of a state znode. `by_leader`: a leader wrote it itself; `isr_change`: a
+    leader's decision, whoever wrote it, and no election (which raises the leader epoch);
+    `by_controller`: its multi was fenced by `/controller_epoch`, or (before 2.1) it begins another
+    leadership. `controller_epoch` is -1 where the event does not say; `cause` is the write's.
+    `created_us` is when the topic came to be: one that was deleted and made anew has two.
+    """
 
-    version: int
-    t_us: int
-    leader: int
-    leader_epoch: int
-    isr: tuple[int, ...]
-    by_leader: bool
-    seq: int = -1
-    writer: int = 0
+    by_leader: bool = False
     controller_epoch: int = -1
     isr_change: bool = False
+    by_controller: bool = False
+    cause: int = -1
+    created_us: int = 0
 
 
 class Partition(msgspec.Struct):
-    """A partition with all its states so far, oldest first; `replicas` as assigned. `deleted`: its
-    znode is gone."""
+    """A partition with all its states so far, oldest first; `replicas` as assigned, `adding` those
+    of them that a reassignment adds. `deleted`: its znode is gone. `history` has every version that
+    ever was, those of deleted topics and unreadable ones (leader -1, no ISR) too."""
 
     name: TopicPartition
     replicas: tuple[int, ...] = ()
     states: list[State] = []
     deleted: bool = False
+    adding: tuple[int, ...] = ()
+    history: list[State] = []
 
     @property
     def now(self) -> State | None:
@@ -84,11 +88,11 @@ class Partitions:
     def __init__(self) -> None:
         self.all: dict[TopicPartition, Partition] = {}
         self._listeners: list[Listener] = []
-        self._gone_listeners: list[Callable[[Partition], None]] = []
+        self._deletion_listeners: list[Callable[[Partition, AnyEvent], None]] = []
 
-    def listen_to_deletions(self, listener: Callable[[Partition], None]) -> None:
-        """Call `listener` with each partition whose state znode was deleted."""
-        self._gone_listeners.append(listener)
+    def listen_to_deletions(self, listener: Callable[[Partition, AnyEvent], None]) -> None:
+        """Call `listener` with each partition whose state znode was deleted, and the event."""
+        self._deletion_listeners.append(listener)
 
     def listen(self, listener: Listener) -> None:
         """Call `listener` with each new state."""
@@ -105,35 +109,59 @@ class Partitions:
         return [p for name, p in sorted(self.all.items()) if name.topic == topic]
 
     def on_zk_transaction(self, event: e.ZkTransaction) -> None:
+        if any(op.op == "error" for op in event.ops):
+            return  # a multi that failed: nothing of it was done
         for op in event.ops or (event,):
-            found = _STATE.fullmatch(op.path or "")
-            if found is None or op.code:
+            path = op.path
+            if path is None or op.code or not path.startswith(_TOPICS):
                 continue
+            match = _STATE.fullmatch(path)
+            if match is None:
+                continue
+            name = TopicPartition(match[1], int(match[2]))
             if op.op == "delete":
-                self._gone(TopicPartition(found[1], int(found[2])))
-            if op.op not in ("create", "setData"):
-                continue
-            try:
-                data = msgspec.json.decode(op.data or "", type=_Data)
-            except msgspec.DecodeError:
-                continue
-            version = 0 if op.op == "create" else op.version or 0
-            by_leader = op.op == "setData" and not event.ops
-            name = TopicPartition(found[1], int(found[2]))
-            facts = data.leader, data.leader_epoch, data.isr
-            told = event.seq, event.broker, data.controller_epoch
-            self._learn(name, State(version, event.t, *facts, by_leader, *told))
+                self._delete(name, event)
+            elif op.op in ("create", "setData"):
+                self._write(name, event, op)
+
+    def _write(
+        self, name: TopicPartition, event: e.ZkTransaction, op: LoggedOp | e.ZkTransaction
+    ) -> None:
+        partition = self.of(name)
+        last = partition.history[-1] if partition.history else None
+        version = 0
+        if op.op == "setData":
+            before = -1 if last is None or last.to_us != OPEN else last.version
+            version = before + 1 if op.version is None else op.version
+        try:
+            data = msgspec.json.decode(op.data or "", type=_Data)
+        except msgspec.DecodeError:
+            close(partition.history, event)
+            garbage = State(name, version, -1, -1, (), event.broker, event.seq, event.t)
+            garbage.cause = event.cause
+            garbage.created_us = 0 if last is None else last.created_us
+            partition.history.append(garbage)
+            return
+        facts = data.leader, data.leader_epoch, data.isr, event.broker, event.seq, event.t
+        state = State(name, version, *facts, controller_epoch=data.controller_epoch)
+        state.by_leader = op.op == "setData" and not event.ops
+        state.by_controller, state.cause = is_fenced(event), event.cause
+        self._learn(partition, state, event)
 
     def on_isr_updated(self, event: e.IsrUpdated) -> None:
-        facts = event.broker, event.leader_epoch, event.isr
-        self._learn(event.partition, State(event.zk_version, event.t, *facts, True, event.seq))
+        facts = event.broker, event.leader_epoch, event.isr, 0, event.seq, event.t
+        state = State(event.partition, event.zk_version, *facts, by_leader=True)
+        self._learn(self.of(event.partition), state, event)
 
     def on_controller_cache_updated(self, event: e.ControllerCacheUpdated) -> None:
-        facts = event.leader, event.leader_epoch, event.isr
-        self._learn(event.partition, State(event.zk_version, event.t, *facts, False, event.seq))
+        facts = event.leader, event.leader_epoch, event.isr, 0, event.seq, event.t
+        state = State(event.partition, event.zk_version, *facts)
+        self._learn(self.of(event.partition), state, event)
 
     def on_leader_and_isr(self, event: e.LeaderAndIsr) -> None:
-        self.of(event.state.partition).replicas = event.state.replicas
+        partition = self.of(event.state.partition)
+        partition.replicas = event.state.replicas
+        partition.adding = event.state.adding_replicas
 
     def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
         for state in event.states:
@@ -141,26 +169,36 @@ class Partitions:
             if not partition.replicas:
                 partition.replicas = state.replicas
 
-    def _gone(self, name: TopicPartition) -> None:
-        """Deleted, as far as is known; what was is kept."""
+    def _delete(self, name: TopicPartition, event: AnyEvent) -> None:
+        """What was is kept."""
         partition = self.of(name)
         partition.deleted = True
-        for listener in self._gone_listeners:
-            listener(partition)
+        close(partition.history, event)
+        for listener in self._deletion_listeners:
+            listener(partition, event)
 
-    def _learn(self, name: TopicPartition, state: State) -> None:
-        partition = self.of(name)
+    def _learn(self, partition: Partition, state: State, event: AnyEvent) -> None:
         last = partition.states[-1] if partition.states else None
-        if last is not None and partition.deleted and state.version == 0:
+        if partition.deleted and state.version > 0:
+            return  # told late: there is no znode any more
+        if last is not None and partition.deleted:
             partition.states.clear()
             partition.deleted = False
-        elif last is not None and state.version == 0 < last.version and state.t_us > last.t_us:
+        elif last is not None and state.version == 0 < last.version and state.from_us > last.from_us:
             partition.states.clear()  # deleted, and created anew: a trace without transactions
         elif last is not None and state.version <= last.version:
-            _know_earlier(partition.states, state)
+            _know_earlier(partition, state)
             return
+        begins = state.version == 0
+        state.created_us = state.from_us if begins else last.created_us if last is not None else 0
         state.isr_change = state.by_leader or _is_isr_change(last, state)
+        before = partition.history[-1] if partition.history else None
+        if before is not None and before.to_us != OPEN:
+            before = None
+        state.by_controller |= before is None or before.leader_epoch != state.leader_epoch
+        close(partition.history, event)
         partition.states.append(state)
+        partition.history.append(state)
         for listener in self._listeners:
             listener(partition, state)
 
@@ -175,11 +213,39 @@ def elects(before: State, state: State) -> bool:
     return (before.leader, before.leader_epoch) != (state.leader, state.leader_epoch)
 
 
-def _know_earlier(states: list[State], again: State) -> None:
+def _know_earlier(partition: Partition, again: State) -> None:
     """A version that is known already, from another source: the earlier moment counts."""
-    for known in reversed(states):
-        if known.version == again.version:
-            known.t_us = min(known.t_us, again.t_us)
-            known.by_leader = known.by_leader or again.by_leader
-            known.isr_change = known.isr_change or again.by_leader
-            return
+    for known in reversed(partition.states):
+        if known.version != again.version:
+            continue
+        known.by_leader = known.by_leader or again.by_leader
+        known.isr_change = known.isr_change or again.by_leader
+        if again.from_us < known.from_us:
+            known.from_us = again.from_us
+            for state in partition.history:
+                if state.seq_to == known.seq:
+                    state.to_us = min(state.to_us, known.from_us)
+                if known.version == 0 and state.created_us > known.from_us:
+                    state.created_us = known.from_us
+        return
+
+
+def applied_ops(event: e.ZkTransaction) -> tuple[LoggedOp, ...]:
+    """What the transaction changed: a multi's operations (none of one that failed), or the one
+    that it is.
+    """
+    if event.op != "multi":
+        one = LoggedOp(event.op, event.path, event.data, event.version, event.ephemeral, event.code)
+        return () if event.op == "error" else (one,)
+    return () if any(op.op == "error" for op in event.ops) else event.ops
+
+
+def is_fenced(event: e.ZkTransaction) -> bool:
+    """Whether the transaction is a controller's: it checks `/controller_epoch`."""
+    return any(op.op == "check" and op.path == "/controller_epoch" for op in event.ops)
+
+
+def state_partition(path: str | None) -> TopicPartition | None:
+    """The partition whose state znode `path` is."""
+    match = _STATE.fullmatch(path or "")
+    return TopicPartition(match[1], int(match[2])) if match else None

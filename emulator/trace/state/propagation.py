@@ -1,185 +1,193 @@
-"""How long an ISR change takes to be true: from the leader's decision to whoever has to know it.
+"""How an ISR change becomes known: from the leader's decision, and from the write, to whoever has
+to know it.
 
-Owns one account per change: decided, effective (the leader has it committed), in the controller's
-cache, in each broker's metadata. It counts as known when that version or a later one is there:
-whoever skipped a version is not ignorant of it any more. A broker that stood still or was not there
-meanwhile is not counted: its delay is the fault's. The same for both propagation paths; nothing
-here knows how a change travels.
+Queries on attempts, states of partitions, the controller's cache, metadata caches and process life.
+A change is known where that version or a later one is: who skipped a version is not ignorant of it.
+Two measures start at different moments:
+
+- `decided`: from the leader's decision, whoever writes it. Brokers that were paused or without a
+  process meanwhile are not counted: their delay is the fault's.
+- `written`: from the write of the state znode to each broker's metadata; the very version only, one
+  that a later version overtook was *never shown* there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from emulator.trace import events as e
+from emulator.trace.state.caches import ControllerCache, MetadataCaches
+from emulator.trace.state.isr_updates import Attempt, IsrUpdates
+from emulator.trace.state.partitions import Partitions, State
+from emulator.trace.state.processes import Processes
+from emulator.trace.state.spans import OPEN, Known, place_before
+from emulator.trace.state.staleness import is_older
 from emulator.trace.values import TopicPartition
 
-STUCK_US = 1_000_000
-"""A decision without an outcome for so long is stuck."""
 
-ROLLED_BACK = "rolled back"
-"""The outcome after which nothing is pending: the next fetch may try again."""
-
-
-class Change(msgspec.Struct):
-    """One decision of a leader, and when it came to be known; microseconds, None: not yet.
-    `awaits`: brokers whose metadata has yet to show it."""
+class Arrival(msgspec.Struct):
+    """How one broker's metadata came to know a version: what it showed `before`, and the first
+    entry that was as new (None: not yet, or its process or the topic ended: `is_lost`)."""
 
     broker: int
-    version: int
-    decided_us: int
-    awaits: dict[int, None]
-    effective_us: int | None = None
-    controller_us: int | None = None
-    shown_us: list[int] = []
+    before: Known
+    known: Known | None
+    is_lost: bool = False
 
-    @property
-    def is_over(self) -> bool:
-        """Nobody is left who could learn it."""
-        return self.effective_us is not None and self.controller_us is not None and not self.awaits
+
+class Decided(msgspec.Struct):
+    """One change in force: how long after the decision its leader, the controller and brokers'
+    metadata knew it; microseconds, None: not yet. `awaits`: brokers that do not know it yet."""
+
+    attempt: Attempt
+    leader_us: int
+    controller_us: int | None
+    metadata_us: dict[int, int]
+    awaits: list[int]
 
 
 class Propagation:
-    """All changes of all partitions. Times are lengths, in microseconds, in the order in which they
-    were known."""
+    """All changes of all partitions, up to now."""
 
-    def __init__(self) -> None:
-        self.effective_us: list[int] = []
-        self.controller_us: list[int] = []
-        self.metadata_us: list[int] = []
-        self.rejected = 0
-        self._open: dict[TopicPartition, list[Change]] = {}
-        self._trying: dict[TopicPartition, Change] = {}
-        self._refused: dict[TopicPartition, int] = {}
-        self._holds: dict[TopicPartition, dict[int, None]] = {}
-        self._still: dict[int, None] = {}
+    def __init__(
+        self,
+        partitions: Partitions,
+        metadata: MetadataCaches,
+        controller: ControllerCache,
+        updates: IsrUpdates,
+        processes: Processes,
+    ) -> None:
+        self._partitions, self._metadata, self._controller = partitions, metadata, controller
+        self._updates, self._processes = updates, processes
 
-    # -- the leader --------------------------------------------------------------------------------
+    # -- from the write ----------------------------------------------------------------------------
 
-    def on_isr_update_started(self, event: e.IsrUpdateStarted) -> None:
-        holds = self._holds.get(event.partition, {})
-        awaits = {broker: None for broker in holds if broker not in self._still}
-        change = Change(event.broker, event.zk_version + 1, event.t, awaits)
-        self._drop(event.partition, event.broker)
-        self._trying[event.partition] = change
-        self._open.setdefault(event.partition, []).append(change)
+    def arrivals(self, state: State) -> list[Arrival]:
+        """At each broker that had an older version when this one was written."""
+        found = []
+        for broker, spans in sorted(self._metadata.history.get(state.partition, {}).items()):
+            place = place_before(spans, state.from_us, state.seq)
+            if place < 0 or spans[place].to_us <= state.from_us and spans[place].seq_to < state.seq:
+                continue
+            before = spans[place]
+            if is_older(before, state):
+                found.append(_arrival(broker, spans, place, state))
+        return found
 
-    def on_isr_updated(self, event: e.IsrUpdated) -> None:
-        change = self._trying.pop(event.partition, None)
-        self._refused.pop(event.partition, None)
-        if change is None or change.broker != event.broker:
-            return
-        change.effective_us = event.t - change.decided_us
-        self.effective_us.append(change.effective_us)
-        self._take(change)
-        self._close(event.partition)
+    @property
+    def _isr_changes(self) -> Iterator[State]:
+        for _, partition in sorted(self._partitions.all.items()):
+            yield from (state for state in partition.history if state.isr_change)
 
-    def on_isr_update_rejected(self, event: e.IsrUpdateRejected) -> None:
-        self.rejected += 1
-        self._refused[event.partition] = event.broker
-        self._drop(event.partition, event.broker)
+    @property
+    def written_us(self) -> list[int]:
+        """From the write of each ISR change to each broker that showed that very version."""
+        return [
+            one.known.from_us - state.from_us
+            for state in self._isr_changes
+            for one in self.arrivals(state)
+            if one.known is not None and one.known.version == state.version
+        ]
 
-    def on_alter_isr_failed(self, event: e.AlterIsrFailed) -> None:
-        """A proposal that stays pending, or goes out again, is still tried; an answer that is
-        ignored was to an older one."""
-        self.rejected += 1
-        if event.outcome == ROLLED_BACK:
-            self._drop(event.partition, event.broker)
-
-    def on_becomes_leader(self, event: e.BecomesLeader) -> None:
-        self._begins_anew(event.partition, event.broker)
-
-    def on_becomes_follower(self, event: e.BecomesFollower) -> None:
-        self._begins_anew(event.partition, event.broker)
-
-    def _begins_anew(self, partition: TopicPartition, broker: int) -> None:
-        """What this broker tried under its old leadership does not hold it up any more."""
-        self._drop(partition, broker)
-        if self._refused.get(partition) == broker:
-            del self._refused[partition]
-
-    def _drop(self, partition: TopicPartition, broker: int) -> None:
-        """A decision of this broker that came to nothing."""
-        change = self._trying.get(partition)
-        if change is not None and change.broker == broker:
-            del self._trying[partition]
-            self._open[partition].remove(change)
-
-    # -- who has to know it ------------------------------------------------------------------------
-
-    def on_controller_cache_updated(self, event: e.ControllerCacheUpdated) -> None:
-        for change in self._open.get(event.partition, ()):
-            if change.version <= event.zk_version and change.controller_us is None:
-                change.controller_us = event.t - change.decided_us
-                if change.effective_us is not None:
-                    self.controller_us.append(change.controller_us)
-        self._close(event.partition)
-
-    def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
-        for state in event.states:
-            self._holds.setdefault(state.partition, {})[event.broker] = None
-            for change in self._open.get(state.partition, ()):
-                if change.version <= state.zk_version and event.broker in change.awaits:
-                    del change.awaits[event.broker]
-                    self._shown(change, event.t - change.decided_us)
-            self._close(state.partition)
-        for partition in event.removed:
-            self._deleted(partition)
-
-    def _deleted(self, partition: TopicPartition) -> None:
-        """What was to be known of it is of no interest any more."""
-        for history in (self._open, self._trying, self._refused, self._holds):
-            history.pop(partition, None)
-
-    def _shown(self, change: Change, took_us: int) -> None:
-        if change.effective_us is None:
-            change.shown_us.append(took_us)
-        else:
-            self.metadata_us.append(took_us)
-
-    def _take(self, change: Change) -> None:
-        """Who knew it before the leader did counts once it is known to be true."""
-        if change.controller_us is not None:
-            self.controller_us.append(change.controller_us)
-        self.metadata_us += change.shown_us
-        change.shown_us = []
-
-    def _close(self, partition: TopicPartition) -> None:
-        if any(change.is_over for change in self._open.get(partition, ())):
-            left = [change for change in self._open[partition] if not change.is_over]
-            self._open[partition] = left
-
-    # -- who is there ------------------------------------------------------------------------------
-
-    def on_stimulus(self, event: e.Stimulus) -> None:
-        if event.do in ("pause", "kill", "crash", "terminate"):
-            self._still[event.broker] = None
-            self._forgive(event.broker)
-        elif event.do == "resume":
-            self._still.pop(event.broker, None)
-
-    def on_broker_starting(self, event: e.BrokerStarting) -> None:
-        """A new process has an empty cache."""
-        self._still.pop(event.broker, None)
-        self._forgive(event.broker)
-        for holds in self._holds.values():
-            holds.pop(event.broker, None)
-
-    def _forgive(self, broker: int) -> None:
-        for partition, changes in self._open.items():
-            for change in changes:
-                change.awaits.pop(broker, None)
-            self._close(partition)
-
-    # -- at the end --------------------------------------------------------------------------------
-
-    def awaited(self) -> int:
-        """Changes in force that the controller, or some broker's metadata, has yet to learn."""
+    @property
+    def never_shown(self) -> int:
+        """ISR changes, per broker, that a later version overtook."""
         return sum(
-            change.effective_us is not None for changes in self._open.values() for change in changes
+            one.known is not None and one.known.version != state.version
+            for state in self._isr_changes
+            for one in self.arrivals(state)
         )
 
-    def stuck(self, now_us: int) -> list[TopicPartition]:
-        """Partitions whose leader was refused, or has waited too long, and can do no more."""
-        waiting = {p for p, c in self._trying.items() if now_us - c.decided_us > STUCK_US}
-        return sorted(waiting | set(self._refused))
+    @property
+    def not_yet_shown(self) -> int:
+        """ISR changes, per broker, that its metadata has yet to show or to skip."""
+        return sum(
+            one.known is None and not one.is_lost
+            for state in self._isr_changes
+            for one in self.arrivals(state)
+        )
+
+    def versions_shown(self, name: TopicPartition) -> set[int]:
+        """Versions that any broker's metadata ever showed."""
+        histories = self._metadata.history.get(name, {}).values()
+        return {known.version for spans in histories for known in spans}
+
+    # -- from the decision -------------------------------------------------------------------------
+
+    @property
+    def decided(self) -> list[Decided]:
+        """Every change that came into force."""
+        return [
+            self._decided(attempt, attempt.ended)
+            for _, attempts in sorted(self._updates.attempts.items())
+            for attempt in attempts
+            if isinstance(attempt.ended, e.IsrUpdated) and not attempt.is_void
+        ]
+
+    def _decided(self, attempt: Attempt, ended: e.IsrUpdated) -> Decided:
+        started, version = attempt.started, attempt.started.zk_version + 1
+        found = Decided(attempt, ended.t - started.t, None, {}, [])
+        for known in self._controller.history.get(started.partition, ()):
+            if known.version >= version and (known.from_us, known.seq) > (started.t, started.seq):
+                found.controller_us = known.from_us - started.t
+                break
+        for broker, spans in sorted(self._metadata.history.get(started.partition, {}).items()):
+            start = place = place_before(spans, started.t, started.seq)
+            if start < 0 or spans[start].to_us <= started.t:
+                continue
+            while _goes_on(spans, place) and (place == start or spans[place].version < version):
+                place += 1
+            last = spans[place]
+            is_known = place > start and last.version >= version
+            if not self._processes.is_undisturbed(
+                broker, started.t, last.from_us if is_known else last.to_us
+            ):
+                continue
+            if is_known:
+                found.metadata_us[broker] = last.from_us - started.t
+            elif last.to_us == OPEN and not self._is_forgotten(found):
+                found.awaits.append(broker)
+        return found
+
+    @property
+    def leader_us(self) -> list[int]:
+        """From decisions to their leaders having the new ISR."""
+        return [change.leader_us for change in self.decided]
+
+    @property
+    def controller_us(self) -> list[int]:
+        """From decisions to the controller's cache."""
+        return [one.controller_us for one in self.decided if one.controller_us is not None]
+
+    @property
+    def metadata_us(self) -> list[int]:
+        """From decisions to each broker's metadata."""
+        return [us for change in self.decided for us in change.metadata_us.values()]
+
+    @property
+    def unknown_changes(self) -> int:
+        """Changes in force that the controller, or some broker's metadata, has yet to learn."""
+        return sum(
+            bool(one.awaits) or (one.controller_us is None and not self._is_forgotten(one))
+            for one in self.decided
+        )
+
+    def _is_forgotten(self, change: Decided) -> bool:
+        started = change.attempt.started
+        return self._updates.forgotten.get(started.partition, -1) > started.seq
+
+
+def _goes_on(spans: list[Known], place: int) -> bool:
+    """The next entry replaced this one in the same cache."""
+    return place + 1 < len(spans) and spans[place].seq_to == spans[place + 1].seq
+
+
+def _arrival(broker: int, spans: list[Known], place: int, state: State) -> Arrival:
+    before = spans[place]
+    while _goes_on(spans, place):
+        place += 1
+        if not is_older(spans[place], state):
+            return Arrival(broker, before, spans[place])
+    return Arrival(broker, before, None, is_lost=spans[place].to_us != OPEN)

@@ -1,0 +1,120 @@
+"""What brokers' metadata caches and the controller's cache hold, and held: which version of a
+partition from when to when.
+
+A process that has ended has no cache. Real Kafka does not tell of its controller's cache: where a
+trace has no word of it, it is unknown. The history is kept where somebody asks for it (`keeps`);
+while schedules are searched nobody does.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.state.processes import Processes
+from emulator.trace.state.spans import OPEN, Known, close
+from emulator.trace.values import PartitionState, TopicPartition
+
+
+class MetadataCaches:
+    """All brokers' metadata caches. `entries`: what each has now (or had when its process ended),
+    and the event that put it there."""
+
+    def __init__(self, processes: Processes | None = None) -> None:
+        """Without `processes` no history is kept."""
+        self.started: dict[int, int] = {}
+        self.entries: dict[int, dict[TopicPartition, tuple[PartitionState, int]]] = {}
+        self.live: dict[int, tuple[tuple[int, ...], int]] = {}
+        self.history: dict[TopicPartition, dict[int, list[Known]]] = {}
+        self._keeps = processes is not None
+        if processes is not None:
+            processes.listen_to_losses(self._lose)
+
+    def on_broker_starting(self, event: e.BrokerStarting) -> None:
+        self.started[event.broker] = event.seq
+        self.entries[event.broker] = {}
+        self.live[event.broker] = (), -1
+
+    def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
+        cache = self.entries.setdefault(event.broker, {})
+        for state in event.states:
+            cache[state.partition] = state, event.seq
+        for name in event.removed:
+            cache.pop(name, None)
+        self.live[event.broker] = tuple(sorted(event.live_brokers)), event.seq
+        if self._keeps:
+            self._keep(event)
+
+    def _keep(self, event: e.MetadataCacheUpdated) -> None:
+        for name in event.removed:
+            close(self.spans(event.broker, name), event)
+        for state in event.states:
+            spans = self.history.setdefault(state.partition, {}).setdefault(event.broker, [])
+            _learn(spans, event, state, event.sender)
+
+    def _lose(self, event: e.ProcessStateChanged) -> None:
+        for brokers in self.history.values():
+            close(brokers.get(event.broker, []), event)
+
+    def spans(self, broker: int, name: TopicPartition) -> list[Known]:
+        """What the cache of `broker` showed of the partition, in order."""
+        return self.history.get(name, {}).get(broker, [])
+
+
+class Term(msgspec.Struct):
+    """`broker` is controller during [from_us, to_us)."""
+
+    broker: int
+    epoch: int
+    from_us: int
+    to_us: int = OPEN
+
+
+class ControllerCache:
+    """Who is controller, and its cache of partition states; `seq`: the event that made it so.
+    `terms` and `history` are those of all controllers, one after the other."""
+
+    def __init__(self) -> None:
+        self.broker, self.seq = 0, -1
+        self.states: dict[TopicPartition, e.ControllerCacheUpdated] = {}
+        self.terms: list[Term] = []
+        self.history: dict[TopicPartition, list[Known]] = {}
+
+    def on_controller_elected(self, event: e.ControllerElected) -> None:
+        self._end_term(event)
+        self.broker, self.seq = event.broker, event.seq
+        self.states.clear()
+        self.terms.append(Term(event.broker, event.controller_epoch, event.t))
+
+    def on_controller_resigned(self, event: e.ControllerResigned) -> None:
+        if event.broker == self.broker:
+            self._end_term(event)
+            self.broker, self.seq = 0, event.seq
+            self.states.clear()
+
+    def _end_term(self, event: AnyEvent) -> None:
+        if self.terms and self.terms[-1].to_us == OPEN:
+            self.terms[-1].to_us = event.t
+        for spans in self.history.values():
+            close(spans, event)
+
+    def on_controller_cache_updated(self, event: e.ControllerCacheUpdated) -> None:
+        if event.broker == self.broker:
+            self.states[event.partition] = event
+        _learn(self.history.setdefault(event.partition, []), event, event, event.broker)
+
+    def controller_at(self, at_us: int) -> int:
+        """Who is controller at `at_us` (0: nobody)."""
+        return next((term.broker for term in self.terms if term.from_us <= at_us < term.to_us), 0)
+
+
+def _learn(
+    spans: list[Known], event: AnyEvent, state: PartitionState | e.ControllerCacheUpdated, by: int
+) -> None:
+    """A new interval, unless what is learnt is what was known."""
+    last = spans[-1] if spans and spans[-1].to_us == OPEN else None
+    facts = state.zk_version, state.leader, state.leader_epoch, state.isr
+    if last is None or facts != (last.version, last.leader, last.leader_epoch, last.isr):
+        close(spans, event)
+        spans.append(Known(state.partition, *facts, by, event.seq, event.t))

@@ -1,0 +1,154 @@
+"""How many partitions lack replicas, and for how long, as Kafka's gauges have it.
+
+UnderReplicatedPartitions, UnderMinIsrPartitionCount and AtMinIsrPartitionCount are gauges of the
+leader: a partition without one is in none of them. Under-replicated is an ISR that is smaller than
+the replicas that no reassignment is about to add (Partition.scala@2.6.3 isUnderReplicated,
+OngoingReassignmentState.replicationFactor). OfflinePartitionsCount is the controller's, and leaves
+out topics whose deletion has begun (KafkaController.scala@2.6.3 updateMetrics).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.state.partitions import Partition, Partitions, State
+from emulator.trace.values import TopicPartition
+
+MIN_ISR = "min.insync.replicas"
+_DELETIONS = "/admin/delete_topics/"
+
+
+class _Arguments(msgspec.Struct):
+    topic: str = ""
+    config: dict[str, str] = {}
+
+
+class Gauges:
+    """Gauges now, and their greatest values; times in microseconds, summed over partitions."""
+
+    def __init__(self, partitions: Partitions, settings: Mapping[str, str]) -> None:
+        self.partitions = partitions
+        self._default = int(settings.get(MIN_ISR, "1"))
+        self._min_isr: dict[str, int] = {}
+        self._under: dict[TopicPartition, int] = {}
+        self._under_us: dict[TopicPartition, int] = {}
+        self._below: dict[TopicPartition, int] = {}
+        self._below_us: dict[TopicPartition, int] = {}
+        self._deleting: dict[str, None] = {}
+        self.under_replicated_max = 0
+        self.under_min_isr_max = 0
+        partitions.listen(self._changed)
+        partitions.listen_to_deletions(self._deleted)
+
+    def min_isr(self, topic: str) -> int:
+        """`min.insync.replicas` of the topic."""
+        return self._min_isr.get(topic, self._default)
+
+    @property
+    def under_replicated(self) -> int:
+        """UnderReplicatedPartitions."""
+        return len(self._under)
+
+    @property
+    def under_min_isr(self) -> int:
+        """UnderMinIsrPartitionCount."""
+        return len(self._below)
+
+    @property
+    def at_min_isr(self) -> int:
+        """AtMinIsrPartitionCount."""
+        return sum(
+            p.now.leader >= 0 and len(p.now.isr) == self.min_isr(p.name.topic)
+            for p in self.partitions.all.values()
+            if p.now
+        )
+
+    @property
+    def offline(self) -> int:
+        """OfflinePartitionsCount."""
+        return sum(
+            p.now.leader < 0 and p.name.topic not in self._deleting
+            for p in self.partitions.all.values()
+            if p.now
+        )
+
+    def under_replicated_us(self, name: TopicPartition, end_us: int) -> int:
+        """The time that the partition was under-replicated."""
+        return _time(name, self._under, self._under_us, end_us)
+
+    def under_min_isr_us(self, end_us: int) -> int:
+        """The time that partitions with a leader had fewer in sync than `min.insync.replicas`."""
+        names = self._below.keys() | self._below_us.keys()
+        return sum(_time(name, self._below, self._below_us, end_us) for name in names)
+
+    def on_stimulus(self, event: e.Stimulus) -> None:
+        if event.do not in ("create_topic", "topic_config"):
+            return
+        given = msgspec.json.decode(event.arguments, type=_Arguments)
+        if MIN_ISR in given.config:
+            self._min_isr[given.topic] = int(given.config[MIN_ISR])
+            for partition in self.partitions.of_topic(given.topic):
+                self._measure(partition, event.t)
+
+    def on_leader_and_isr(self, event: e.LeaderAndIsr) -> None:
+        """An assignment may become known after the state was."""
+        self._measure(self.partitions.of(event.state.partition), event.t)
+
+    def on_zk_transaction(self, event: e.ZkTransaction) -> None:
+        for op in event.ops or (event,):
+            path = op.path
+            if path is None or op.code or not path.startswith(_DELETIONS):
+                continue
+            topic = path.removeprefix(_DELETIONS)
+            if op.op == "create":
+                self._deleting[topic] = None
+            elif op.op == "delete":
+                self._deleting.pop(topic, None)
+
+    def _changed(self, partition: Partition, state: State) -> None:
+        self._measure(partition, state.from_us)
+
+    def _deleted(self, partition: Partition, event: AnyEvent) -> None:
+        _end(partition.name, self._under, self._under_us, event.t)
+        _end(partition.name, self._below, self._below_us, event.t)
+
+    def _measure(self, partition: Partition, t_us: int) -> None:
+        name, state = partition.name, partition.now
+        if state is None:
+            return
+        expected = len(set(partition.replicas) - set(partition.adding))
+        size, has_leader = len(state.isr), state.leader >= 0
+        if has_leader and size < expected:
+            self._under.setdefault(name, t_us)
+        else:
+            _end(name, self._under, self._under_us, t_us)
+        if has_leader and size < self.min_isr(name.topic):
+            self._below.setdefault(name, t_us)
+        else:
+            _end(name, self._below, self._below_us, t_us)
+        self.under_replicated_max = max(self.under_replicated_max, self.under_replicated)
+        self.under_min_isr_max = max(self.under_min_isr_max, self.under_min_isr)
+
+
+def _end(
+    name: TopicPartition,
+    since: dict[TopicPartition, int],
+    spent: dict[TopicPartition, int],
+    t_us: int,
+) -> None:
+    if name in since:
+        spent[name] = spent.get(name, 0) + t_us - since.pop(name)
+
+
+def _time(
+    name: TopicPartition,
+    since: dict[TopicPartition, int],
+    spent: dict[TopicPartition, int],
+    end_us: int,
+) -> int:
+    running = end_us - since[name] if name in since else 0
+    return spent.get(name, 0) + running

@@ -1,0 +1,71 @@
+"""Every broker's process: starting, up, paused, stopping or dead, from when to when.
+
+`ProcessStateChanged` alone tells it. A broker of which nothing was heard has no process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from emulator.trace import events as e
+from emulator.trace.state.spans import OPEN, Interval, merged, span_at
+from emulator.trace.values import ProcessState
+
+STARTING, UP, PAUSED, STOPPING, DEAD = "starting", "up", "paused", "stopping", "dead"
+
+
+class Life(msgspec.Struct):
+    """A process is in this state during [from_us, to_us)."""
+
+    state: ProcessState
+    from_us: int
+    to_us: int = OPEN
+
+
+Listener = Callable[[e.ProcessStateChanged], None]
+
+
+class Processes:
+    """All brokers' processes."""
+
+    def __init__(self) -> None:
+        self.history: dict[int, list[Life]] = {}
+        self._forgets: list[Listener] = []
+
+    def listen_to_losses(self, listener: Listener) -> None:
+        """Call `listener` whenever a process has lost its memory: it is dead, or a new one."""
+        self._forgets.append(listener)
+
+    def on_process_state_changed(self, event: e.ProcessStateChanged) -> None:
+        lives = self.history.setdefault(event.broker, [])
+        if lives and lives[-1].to_us == OPEN:
+            lives[-1].to_us = event.t
+        lives.append(Life(event.state, event.t))
+        if event.state in (DEAD, STARTING):
+            for forget in self._forgets:
+                forget(event)
+
+    def state(self, broker: int) -> ProcessState | None:
+        """Now; None: unknown."""
+        lives = self.history.get(broker)
+        return lives[-1].state if lives else None
+
+    def state_at(self, broker: int, at_us: int) -> ProcessState | None:
+        """At that moment; None: unknown."""
+        life = span_at(self.history.get(broker, []), at_us)
+        return None if life is None else life.state
+
+    def spans(self, broker: int, state: ProcessState, end_us: int) -> list[Interval]:
+        """When the process was in this state, up to `end_us`."""
+        lives = self.history.get(broker, ())
+        return merged((one.from_us, min(one.to_us, end_us)) for one in lives if one.state == state)
+
+    def is_undisturbed(self, broker: int, from_us: int, to_us: int) -> bool:
+        """It ran all the time: it was not paused, stopped, dead or started anew."""
+        return all(
+            life.state == UP or (life.state == STARTING and life.from_us < from_us)
+            for life in self.history.get(broker, ())
+            if life.from_us < to_us and from_us < life.to_us
+        )

@@ -1,0 +1,177 @@
+"""Log end offsets and high watermarks of every replica, over time.
+
+What a trace does not tell (the logs of real Kafka's followers) is unknown: there is no level. A
+level holds from its event to the next one, so lags are weighted by time: while nothing moves, a
+leader that has records above its high watermark lags all the same.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from emulator.trace import events as e
+from emulator.trace.state.processes import DEAD, Processes
+from emulator.trace.state.spans import OPEN, Interval
+from emulator.trace.values import TopicPartition
+
+
+class Level(NamedTuple):
+    """From `from_us` on a replica has this log end offset and high watermark; -1 inside a trace
+    means that it is not told."""
+
+    from_us: int
+    leo: int
+    hw: int
+
+
+class Leadership(msgspec.Struct):
+    """`broker` leads, as it knows itself, during [from_us, to_us)."""
+
+    broker: int
+    from_us: int
+    to_us: int = OPEN
+
+
+class HwLag(msgspec.Struct, frozen=True):
+    """`records` of a leader's log were above its high watermark during [from_us, to_us)."""
+
+    broker: int
+    from_us: int
+    to_us: int
+    records: int
+
+
+class WaterLevels:
+    """All replicas' levels."""
+
+    def __init__(self, processes: Processes) -> None:
+        self.levels: dict[TopicPartition, dict[int, list[Level]]] = {}
+        self.leaderships: dict[TopicPartition, list[Leadership]] = {}
+        processes.listen_to_losses(self._lose)
+
+    def _rise(self, name: TopicPartition, broker: int, t_us: int, leo: int, hw: int | None) -> None:
+        try:
+            levels = self.levels[name][broker]
+        except KeyError:
+            levels = self.levels.setdefault(name, {}).setdefault(broker, [])
+        levels.append(Level(t_us, leo, hw if hw is not None else levels[-1].hw if levels else 0))
+
+    def on_records_appended(self, event: e.RecordsAppended) -> None:
+        self._rise(event.partition, event.broker, event.t, event.leo, None)
+
+    def on_hw_advanced(self, event: e.HwAdvanced) -> None:
+        self._rise(event.partition, event.broker, event.t, event.leo, event.hw)
+
+    def on_log_truncated(self, event: e.LogTruncated) -> None:
+        self._rise(event.partition, event.broker, event.t, event.to_offset, None)
+
+    def on_becomes_leader(self, event: e.BecomesLeader) -> None:
+        self._open(event)
+        leaderships = self.leaderships.setdefault(event.partition, [])
+        if not leaderships or (leaderships[-1].broker, leaderships[-1].to_us) != (
+            event.broker,
+            OPEN,
+        ):
+            self._end(event.partition, event.t)
+            leaderships.append(Leadership(event.broker, event.t))
+
+    def on_becomes_follower(self, event: e.BecomesFollower) -> None:
+        self._open(event)
+        self._end(event.partition, event.t, event.broker)
+
+    def _open(self, event: e.BecomesLeader | e.BecomesFollower) -> None:
+        if event.leo >= 0:
+            self._rise(event.partition, event.broker, event.t, event.leo, event.hw)
+
+    def on_stop_replica(self, event: e.StopReplica) -> None:
+        self._end(event.partition, event.t, event.broker)
+
+    def _lose(self, event: e.ProcessStateChanged) -> None:
+        if event.state == DEAD:
+            for name in self.leaderships:
+                self._end(name, event.t, event.broker)
+
+    def _end(self, name: TopicPartition, t_us: int, broker: int | None = None) -> None:
+        leaderships = self.leaderships.get(name)
+        if leaderships and leaderships[-1].to_us == OPEN and broker in (None, leaderships[-1].broker):
+            leaderships[-1].to_us = t_us
+
+    def at(self, name: TopicPartition, broker: int, at_us: int) -> Level | None:
+        """The replica's levels at that moment; None: unknown."""
+        levels = self.levels.get(name, {}).get(broker, [])
+        place = bisect_right(levels, at_us, key=lambda level: level.from_us) - 1
+        return levels[place] if place >= 0 else None
+
+    def _of(self, name: TopicPartition, broker: int, within: Interval) -> Iterator[Level]:
+        """The replica's levels in that time; what is at one moment counts once, as it ended."""
+        first = self.at(name, broker, within[0])
+        if first is not None:
+            yield Level(within[0], first.leo, first.hw)
+        levels = self.levels.get(name, {}).get(broker, [])
+        place = bisect_right(levels, within[0], key=lambda level: level.from_us)
+        for one, after in zip(levels[place:], [*levels[place + 1 :], None], strict=True):
+            if one.from_us >= within[1]:
+                return
+            if after is None or after.from_us > one.from_us:
+                yield one
+
+    def hw_lags(self, name: TopicPartition, end_us: int) -> list[HwLag]:
+        """The leader's log end offset minus its high watermark, time by time, up to `end_us`."""
+        found: list[HwLag] = []
+        for term in self.leaderships.get(name, ()):
+            until_us = min(term.to_us, end_us)
+            levels = list(self._of(name, term.broker, (term.from_us, until_us)))
+            ends = [*(level.from_us for level in levels[1:]), until_us]
+            for level, to_us in zip(levels, ends, strict=True):
+                if to_us > level.from_us:
+                    lag = level.leo - level.hw
+                    found.append(HwLag(term.broker, level.from_us, to_us, lag))
+        return found
+
+    def behind_us(self, name: TopicPartition, end_us: int) -> int:
+        """How long the leader had records above its high watermark."""
+        lags = self.hw_lags(name, end_us)
+        return sum(lag.to_us - lag.from_us for lag in lags if lag.records > 0)
+
+    def stalls(self, name: TopicPartition, end_us: int) -> list[Interval]:
+        """When the leader had records above its high watermark and the mark did not move. A new
+        leader that has not moved it yet goes on with its predecessor's stall."""
+        found: list[Interval] = []
+        since_us, hw = None, -1
+        for lag in self.hw_lags(name, end_us):
+            level = self.at(name, lag.broker, lag.from_us)
+            assert level is not None
+            if since_us is not None and (level.hw > hw or lag.records <= 0):
+                found.append((since_us, lag.from_us))
+                since_us = None
+            if lag.records > 0 and since_us is None:
+                since_us = lag.from_us
+            hw = max(hw, level.hw)
+        if since_us is not None:
+            found.append((since_us, end_us))
+        return found
+
+    def late(self, name: TopicPartition, broker: int, end_us: int) -> list[Interval]:
+        """When the replica's log was shorter than its leader's."""
+        found: list[Interval] = []
+        since_us: int | None = None
+        for term in self.leaderships.get(name, ()):
+            until_us = min(term.to_us, end_us)
+            levels = self._of(name, term.broker, (term.from_us, until_us))
+            own = self._of(name, broker, (term.from_us, until_us))
+            moments = sorted({one.from_us for one in levels} | {one.from_us for one in own})
+            for at_us in moments:
+                mine, leads = self.at(name, broker, at_us), self.at(name, term.broker, at_us)
+                is_behind = leads is not None and (mine.leo if mine else 0) < leads.leo
+                if is_behind and since_us is None:
+                    since_us = at_us
+                elif not is_behind and since_us is not None:
+                    found.append((since_us, at_us))
+                    since_us = None
+        if since_us is not None:
+            found.append((since_us, end_us))
+        return found
