@@ -11,7 +11,7 @@ from rich.console import Console
 from emulator.runs.run_directory import RUN_HELP, find_run
 from emulator.scenario.errors import UserError
 from emulator.trace.state.snapshot import snapshot
-from emulator.trace.state.timeline import Derived, derive
+from emulator.trace.state.timeline import Timeline
 from emulator.view import selectors as asked
 from emulator.view.describe import as_json as description_json
 from emulator.view.describe import describe
@@ -42,12 +42,12 @@ def command(
     """
     try:
         stored = open_run(find_run(run))
-        derived = derive(stored.events)
-        at_us = _moment(at, stored, derived)
-        only = asked.partition(partition, derived) if partition is not None else None
+        timeline = Timeline(stored.events)
+        at_us = _moment(at, stored, timeline)
+        only = asked.partition(partition, timeline) if partition is not None else None
     except (NoRun, asked.NotInRun) as error:
         raise UserError(str(error)) from None
-    found = describe(snapshot(derived.events, at_us), derived.origin_us)
+    found = describe(snapshot(timeline.events, at_us), timeline.origin_us)
     if only is not None:
         found.partitions = [one for one in found.partitions if one.partition == only]
     if as_json:
@@ -57,15 +57,15 @@ def command(
         Console(highlight=False).print(render_description(found, only=only, fetchers=fetchers))
 
 
-def _moment(at: str | None, stored: StoredRun, derived: Derived) -> int:
+def _moment(at: str | None, stored: StoredRun, timeline: Timeline) -> int:
     """Microseconds of the trace; the run's end where no time is given."""
-    first_us = derived.events[0].t if derived.events else 0
+    first_us = timeline.events[0].t if timeline.events else 0
     ended_us = round(float(stored.summary.get("virtual_ms", 0)) * 1000)
-    last_us = max(derived.end_us - 1, ended_us)
+    last_us = max(timeline.end_us - 1, ended_us)
     if at is None:
         return last_us
-    at_us = derived.origin_us + asked.time_us(at)
+    at_us = timeline.origin_us + asked.time_us(at)
     if not first_us <= at_us <= last_us:
-        ends = " to ".join(f"{(us - derived.origin_us) / 1e6:.3f} s" for us in (first_us, last_us))
+        ends = " to ".join(f"{(us - timeline.origin_us) / 1e6:.3f} s" for us in (first_us, last_us))
         raise asked.NotInRun(f"--at {at}: the run goes from {ends}")
     return at_us

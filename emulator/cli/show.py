@@ -12,7 +12,7 @@ from rich.console import Console
 from emulator.cli.parts.errors import writing
 from emulator.runs.run_directory import RUN_HELP, find_run
 from emulator.scenario.errors import UserError
-from emulator.trace.state.timeline import derive
+from emulator.trace.state.timeline import Timeline
 from emulator.view import selectors as asked
 from emulator.view.lanes import Lanes, render_lanes
 from emulator.view.stored import NoRun, StoredRun, open_run
@@ -65,7 +65,7 @@ def _lanes(
     detail: bool,
     width: int | None,
 ) -> Lanes:
-    derived = derive(stored.events)
+    timeline = Timeline(stored.events)
     known = {event.kind for event in stored.events}
     for kind in kinds:
         if kind not in known:
@@ -74,8 +74,8 @@ def _lanes(
             )
     return render_lanes(
         stored.events,
-        partition=asked.partition(partition, derived) if partition is not None else None,
-        actor=asked.actor(actor, derived) if actor is not None else None,
+        partition=asked.partition(partition, timeline) if partition is not None else None,
+        actor=asked.actor(actor, timeline) if actor is not None else None,
         kinds=kinds,
         from_us=asked.time_us(since) if since is not None else None,
         to_us=asked.time_us(until) if until is not None else None,
@@ -96,7 +96,7 @@ def _json(stored: StoredRun, lanes: Lanes) -> dict[str, Any]:
     """`scenario`, `seed`, `lanes`, and `rows`: `at_ms`, `to_ms`, `kind`, `cells`, `source`,
     `targets`, `seqs`.
     """
-    origin = lanes.derived.origin_us
+    origin = lanes.timeline.origin_us
     rows = [
         {
             "at_ms": (row.from_us - origin) / 1000,

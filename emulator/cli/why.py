@@ -10,7 +10,7 @@ from rich.console import Console
 
 from emulator.runs.run_directory import RUN_HELP, find_run
 from emulator.scenario.errors import UserError
-from emulator.trace.state.timeline import derive
+from emulator.trace.state.timeline import Timeline
 from emulator.view import selectors as asked
 from emulator.view.stored import NoRun, open_run
 from emulator.view.why import NoSuchChange, tell_why
@@ -30,9 +30,9 @@ def command(
     """Tell the story of one ISR change: what was seen, which rule fired, how it became known."""
     try:
         stored = open_run(find_run(run))
-        derived = derive(stored.events)
-        partition, version = asked.change(change, derived)
-        story = tell_why(derived, stored.header, partition, version)
+        timeline = Timeline(stored.events)
+        partition, version = asked.change(change, timeline)
+        story = tell_why(timeline, stored.header, partition, version)
     except (NoRun, asked.NotInRun, NoSuchChange) as error:
         raise UserError(str(error)) from None
     if as_json:

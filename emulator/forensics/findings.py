@@ -13,8 +13,11 @@ import msgspec
 from emulator.forensics.diagnoses.base import Diagnosed, diagnose, hear
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
+from emulator.trace.handlers import Dispatch
+from emulator.trace.state import TraceState
 from emulator.trace.state.partitions import Partition, Partitions, State
-from emulator.trace.values import PartitionState, TopicPartition
+from emulator.trace.state.spans import span_at
+from emulator.trace.values import TopicPartition
 
 STALE_FROM_US = 1_000_000
 """Shorter windows are the way of things."""
@@ -62,18 +65,18 @@ class Findings(msgspec.Struct, frozen=True):
 
 
 def find(events: Sequence[AnyEvent]) -> Findings:
-    line, caches = _TimeLine(), _Caches()
-    partitions = Partitions()
-    partitions.listen(line.written)
-    partitions.listen(caches.written)
-    hear(events, partitions, line, caches)
-    end_us = events[-1].t if events else 0
+    line, state = _TimeLine(), TraceState()
+    state.partitions.listen(line.written)
+    hear_line = Dispatch([line])
+    for event in events:
+        state(event)
+        hear_line(event)
     return Findings(
         timeline=line.moments,
-        stale=caches.windows(),
-        stuck=list(_stuck(partitions, caches.replicas)),
+        stale=sorted(_stale(state), key=lambda one: (one.from_us, one.broker, one.partition)),
+        stuck=list(_stuck(state.partitions)),
         diagnoses=diagnose(events),
-        end_us=end_us,
+        end_us=state.clock.now_us,
     )
 
 
@@ -99,7 +102,7 @@ class _TimeLine:
         self._last[partition.name] = state
         what, text = _change(before, state)
         text = f"{partition.name} v{state.version}: {text}"
-        self._tell(state.t_us, what, state.writer, text, state.seq)
+        self._tell(state.from_us, what, state.by, text, state.seq)
 
     def on_controller_elected(self, event: e.ControllerElected) -> None:
         text = f"broker {event.broker} is controller, epoch {event.controller_epoch}"
@@ -154,63 +157,24 @@ def _list(isr: tuple[int, ...]) -> str:
     return f"[{','.join(map(str, isr))}]"
 
 
-class _Caches:
-    """What each broker's metadata cache shows, beside the newest state that is known."""
-
-    def __init__(self) -> None:
-        self.replicas: dict[TopicPartition, tuple[int, ...]] = {}
-        self._newest: dict[TopicPartition, int] = {}
-        self._shown: dict[tuple[int, TopicPartition], int] = {}
-        self._since: dict[tuple[int, TopicPartition], int] = {}
-        self._closed: list[Stale] = []
-
-    def written(self, partition: Partition, state: State) -> None:
-        self._newest[partition.name] = state.version
-        for (broker, name), shown in self._shown.items():
-            if name == partition.name and shown < state.version:
-                self._since.setdefault((broker, name), state.t_us)
-
-    def on_leader_and_isr(self, event: e.LeaderAndIsr) -> None:
-        self._assigned(event.state)
-
-    def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
-        for state in event.states:
-            self._assigned(state)
-            key = event.broker, state.partition
-            before = self._shown.get(key, -1)
-            self._shown[key] = state.zk_version
-            if state.zk_version >= self._newest.get(state.partition, -1):
-                self._close(key, event.t, before)
-        for name in event.removed:
-            self._shown.pop((event.broker, name), None)
-            self._since.pop((event.broker, name), None)
-
-    def on_broker_starting(self, event: e.BrokerStarting) -> None:
-        for key in [key for key in self._shown if key[0] == event.broker]:
-            self._close(key, event.t, self._shown.pop(key))
-
-    def _assigned(self, state: PartitionState) -> None:
-        if state.replicas:
-            self.replicas[state.partition] = state.replicas
-
-    def _close(self, key: tuple[int, TopicPartition], t_us: int | None, shown: int) -> None:
-        since = self._since.pop(key, None)
-        if since is not None and (t_us is None or t_us - since >= STALE_FROM_US):
-            self._closed.append(Stale(*key, since, t_us, shown, self._newest.get(key[1], -1)))
-
-    def windows(self) -> list[Stale]:
-        """All of them, by when they began."""
-        for key in list(self._since):
-            self._close(key, None, self._shown.get(key, -1))
-        return sorted(self._closed, key=lambda one: (one.from_us, one.broker, one.partition))
+def _stale(state: TraceState) -> Iterator[Stale]:
+    """Episodes of stale metadata, by when they began."""
+    metadata, staleness, end_us = state.metadata, state.staleness, state.clock.now_us
+    for name in sorted(metadata.history):
+        for broker in staleness.brokers(name):
+            for from_us, to_us in staleness.episodes(broker, name):
+                shown = span_at(metadata.spans(broker, name), to_us - 1)
+                newest = span_at(state.partitions.of(name).history, to_us - 1)
+                if to_us - from_us >= STALE_FROM_US and shown is not None and newest is not None:
+                    is_over = to_us < end_us or not staleness.is_stale(broker, name)
+                    until = to_us if is_over else None
+                    yield Stale(broker, name, from_us, until, shown.version, newest.version)
 
 
-def _stuck(
-    partitions: Partitions, replicas: dict[TopicPartition, tuple[int, ...]]
-) -> Iterator[Stuck]:
+def _stuck(partitions: Partitions) -> Iterator[Stuck]:
     for name, partition in sorted(partitions.all.items()):
         state = partition.now
-        assigned = partition.replicas or replicas.get(name, ())
+        assigned = partition.replicas
         if state is None or (state.leader >= 0 and set(assigned) <= set(state.isr)):
             continue
         yield Stuck(name, state.leader, state.isr, assigned, _since(partition, assigned))
@@ -218,9 +182,9 @@ def _stuck(
 
 def _since(partition: Partition, assigned: tuple[int, ...]) -> int:
     """Since when it has been like this without a break."""
-    since = partition.states[-1].t_us
+    since = partition.states[-1].from_us
     for state in reversed(partition.states):
         if state.leader >= 0 and set(assigned) <= set(state.isr):
             break
-        since = state.t_us
+        since = state.from_us
     return since

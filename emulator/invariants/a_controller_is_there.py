@@ -31,11 +31,11 @@ class AControllerIsThere(Invariant):
     liveness = True
 
     def lacking(self) -> Iterator[Violation]:
-        caches, znode = self.facts.caches, self.facts.znodes.all.get("/controller")
+        controller, znode = self.facts.controller, self.facts.znodes.all.get("/controller")
         if znode is None:
-            yield NoController(facts=(-1, caches.elected_seq))
+            yield NoController(facts=(-1, controller.seq))
             return
         named = msgspec.json.decode(znode.data, type=_Data).brokerid
-        if named != caches.controller:
-            facts = znode.seq, caches.elected_seq
-            yield AnotherController(caches.controller, facts=facts, broker=named)
+        if named != controller.broker:
+            facts = znode.seq, controller.seq
+            yield AnotherController(controller.broker, facts=facts, broker=named)

@@ -110,8 +110,7 @@ class Monitor:
         self.facts = facts or Facts()
         wanted = {False: safety, True: liveness}
         self.held = [k(self.facts) for k in invariants().values() if wanted[k.liveness]]
-        first = self.facts.parts if facts is None else self.facts.own_parts
-        self.parts: tuple[object, ...] = (*first, *self.held)
+        self.parts: tuple[object, ...] = (*self.facts.parts, *self.held)
         self._dispatch = Dispatch(self.parts)
 
     def __call__(self, event: AnyEvent) -> None:

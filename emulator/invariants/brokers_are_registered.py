@@ -26,7 +26,7 @@ class BrokersAreRegistered(Invariant):
     liveness = True
 
     def lacking(self) -> Iterator[Violation]:
-        caches, znodes = self.facts.caches, self.facts.znodes.all
+        caches, znodes = self.facts.metadata, self.facts.znodes.all
         every = tuple(sorted(caches.started))
         for broker in every:
             since = caches.started[broker]

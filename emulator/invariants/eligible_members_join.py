@@ -50,6 +50,6 @@ class EligibleMembersJoin(Invariant):
                 self.violated(
                     UnregisteredMember(facts=facts, partition=partition.name, broker=member)
                 )
-            elif self.facts.caches.started.get(member, -1) > decided:
+            elif self.facts.metadata.started.get(member, -1) > decided:
                 facts = decided, state.seq
                 self.violated(RestartedMember(facts=facts, partition=partition.name, broker=member))

@@ -35,7 +35,7 @@ class LeadersAreTold(Invariant):
     def on_broker_exited(self, event: e.BrokerExited) -> None:
         if event.broker in self._resigned:
             return  # what it sent to itself ended with the thread that sends it
-        cache = self.facts.caches.metadata.get(event.broker, {})
+        cache = self.facts.metadata.entries.get(event.broker, {})
         for name, (shown, _) in cache.items():
             view = self.facts.views.of(name, event.broker)
             if view is None or view.leader != event.broker or shown.leader < 0:

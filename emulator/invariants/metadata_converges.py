@@ -32,7 +32,7 @@ class MetadataConverges(Invariant):
     liveness = True
 
     def lacking(self) -> Iterator[Violation]:
-        for broker, cache in sorted(self.facts.caches.metadata.items()):
+        for broker, cache in sorted(self.facts.metadata.entries.items()):
             for name, partition in self.facts.partitions.all.items():
                 state, entry = partition.now, cache.get(name)
                 if state is None:

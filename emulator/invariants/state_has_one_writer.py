@@ -42,11 +42,11 @@ class StateHasOneWriter(Invariant):
                 self._controller, self._seq = event.broker, event.seq
 
     def _written(self, partition: Partition, state: State) -> None:
-        if state.controller_epoch < 0 or state.writer == 0 or self._controller == 0:
+        if state.controller_epoch < 0 or state.by == 0 or self._controller == 0:
             return
         states = partition.states
         before = states[-2] if len(states) > 1 else None
-        name, writer = partition.name, state.writer
+        name, writer = partition.name, state.by
         facts = self._seq, state.seq
         if before is None or elects(before, state):
             if writer != self._controller:

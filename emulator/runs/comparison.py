@@ -14,13 +14,11 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.runs.session import Played, RunListeners
+from emulator.runs.session import Played
 from emulator.runs.summary import Quantiles, quantiles
 from emulator.scenario.load import LoadedScenario
-from emulator.trace.handlers import Dispatch
-from emulator.trace.state.answers import Answers
-from emulator.trace.state.propagation import Propagation
-from emulator.trace.state.zookeeper_load import Load, ZooKeeperLoad
+from emulator.trace.state import TraceState
+from emulator.trace.state.zookeeper_load import Load
 
 CURVE_POINTS = 201
 SAMPLES = ("effective_us", "controller_us", "metadata_us", "produce_us")
@@ -57,61 +55,49 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     kernel_late_us_max: int = 0
 
 
-class Meter:
-    """Measures one run, beside those who judge it."""
+def measure(played: Played, state: TraceState) -> Measured:
+    """One run that is over, from what its state says of it."""
+    summary, propagation, load = played.summary, state.propagation, state.zookeeper_load
+    return Measured(
+        seed=summary.seed,
+        effective_us=propagation.leader_us,
+        controller_us=propagation.controller_us,
+        metadata_us=propagation.metadata_us,
+        produce_us=state.answers.took_us,
+        stale_us=state.staleness.sum_of_all_us,
+        stale_us_max=state.staleness.longest_of_all_us,
+        no_answer_us=state.answers.gap_us_max,
+        counts=_counts(state),
+        leader=load.leader,
+        controller=load.controller,
+        stuck=[str(partition) for partition in state.isr_updates.stuck(state.clock.now_us)],
+        hazards=[one.hazard for one in played.broken if one.hazard],
+        broken=[one.invariant for one in played.broken if not one.hazard],
+        late=summary.kernel_was_late,
+        kernel_late_us_max=round(summary.kernel_late_ms_max * 1000),
+    )
 
-    def __init__(self) -> None:
-        self.propagation = Propagation()
-        self.load = ZooKeeperLoad()
-        self.answers = Answers()
 
-    def attach(self, listeners: RunListeners) -> None:
-        """Before the play begins."""
-        self.observed = listeners.state
-        listeners.sink.listen(Dispatch((self.propagation, self.load, self.answers)))
-
-    def measured(self, played: Played) -> Measured:
-        """The run is over."""
-        now_us, summary = self.observed.clock.now_us, played.summary
-        return Measured(
-            seed=summary.seed,
-            effective_us=self.propagation.effective_us,
-            controller_us=self.propagation.controller_us,
-            metadata_us=self.propagation.metadata_us,
-            produce_us=self.answers.took_us,
-            stale_us=self.observed.metadata.stale_us_sum(now_us),
-            stale_us_max=self.observed.metadata.stale_us_max(now_us),
-            no_answer_us=self.answers.gap_us_max,
-            counts=self._counts(),
-            leader=self.load.leader,
-            controller=self.load.controller,
-            stuck=[str(partition) for partition in self.propagation.stuck(now_us)],
-            hazards=[one.hazard for one in played.broken if one.hazard],
-            broken=[one.invariant for one in played.broken if not one.hazard],
-            late=summary.kernel_was_late,
-            kernel_late_us_max=round(summary.kernel_late_ms_max * 1000),
-        )
-
-    def _counts(self) -> dict[str, int]:
-        counts, records = self.observed.counts, self.observed.records
-        return {
-            "isr_changes": counts.isr_changes,
-            "isr_shrinks": counts.shrinks.total(),
-            "isr_expands": counts.expands.total(),
-            "rejected_updates": self.propagation.rejected,
-            "cas_conflicts": counts.conflicts,
-            "notifications": counts.notifications,
-            "alter_isr_requests": counts.alter_isr_requests,
-            "update_metadata_requests": counts.update_metadata_requests,
-            "changes_never_shown": self.observed.metadata.never_shown,
-            "changes_not_yet_known": self.propagation.awaited(),
-            "sessions_expired": len(self.observed.sessions.expired),
-            "controller_elections": counts.controller_elections,
-            "leader_elections": counts.leader_elections,
-            "acknowledged": records.acknowledged.total(),
-            "refused": records.refused.total(),
-            "lost": records.lost(),
-        }
+def _counts(state: TraceState) -> dict[str, int]:
+    counts, records = state.counts, state.records
+    return {
+        "isr_changes": counts.isr_changes,
+        "isr_shrinks": counts.shrinks.total(),
+        "isr_expands": counts.expands.total(),
+        "rejected_updates": state.isr_updates.rejected,
+        "cas_conflicts": counts.conflicts,
+        "notifications": counts.notifications,
+        "alter_isr_requests": counts.alter_isr_requests,
+        "update_metadata_requests": counts.update_metadata_requests,
+        "changes_never_shown": state.propagation.never_shown,
+        "changes_not_yet_known": state.propagation.unknown_changes,
+        "sessions_expired": len(state.sessions.expired),
+        "controller_elections": counts.controller_elections,
+        "leader_elections": counts.leader_elections,
+        "acknowledged": records.acknowledged.total(),
+        "refused": records.refused.total(),
+        "lost": records.lost(),
+    }
 
 
 # -- figures ---------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from emulator.scenario.schema import Scenario
 from emulator.trace.events import AnyEvent
 from emulator.trace.reader import SCHEMA_VERSION, Header
 from emulator.trace.sink import Sink
-from emulator.trace.state import Observed
+from emulator.trace.state import TraceState
 from emulator.trace.state.beliefs import Facts
 
 PROGRESS_EVERY_S = 0.1
@@ -91,9 +91,9 @@ class RunListeners:
     ) -> None:
         self.sink = Sink()
         settings = {**scenario.running().values, **scenario.settings}
-        self.state = Observed([boot.broker for boot in scenario.boots], settings)
+        self.state = TraceState([boot.broker for boot in scenario.boots], settings)
         self.judge = Judge(scenario.expectations, self.state)
-        shared = Facts(self.state.partitions, self.state.logs) if hearing == "everything" else None
+        shared = Facts(self.state) if hearing == "everything" else None
         self.monitor = Monitor(shared, liveness=liveness)
         # The monitor reads the state, and the judge both: each hears an event after what it reads.
         if hearing == "everything":

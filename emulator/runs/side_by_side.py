@@ -14,16 +14,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from emulator.runs.comparison import Measured, Meter, Variant
+from emulator.runs.comparison import Measured, Variant, measure
 from emulator.runs.forks import in_children
 from emulator.runs.play import SIMULATED
 from emulator.runs.session import (
     Played,
     PlayFailed,
     Request,
+    RunListeners,
     play_in_memory,
     play_run,
 )
+from emulator.trace.state import TraceState
 
 NAME_MAX = 150
 """A folder's name may have 255 bytes."""
@@ -85,17 +87,21 @@ def play_sides(plays: Plays, on_play: OnPlay) -> Iterator[PlayOfSide]:
 
 
 def _play(plays: Plays, side: int, place: int, on_play: OnPlay) -> PlayOfSide:
-    request, meter = plays.request(side, place), Meter()
+    request, states = plays.request(side, place), list[TraceState]()
+
+    def attach(listeners: RunListeners) -> None:
+        states.append(listeners.state)
+
     if place == 0:
         try:
             played = play_run(
-                request, lambda progress: on_play(side, progress.at_us), attach=meter.attach
+                request, lambda progress: on_play(side, progress.at_us), attach=attach
             )
         except PlayFailed as failed:
             raise failed.__cause__ or failed from None
     else:
-        played = play_in_memory(request, lambda now_us: on_play(side, now_us), attach=meter.attach)
+        played = play_in_memory(request, lambda now_us: on_play(side, now_us), attach=attach)
     is_interrupted = played.summary.interrupted
     if plays.keep is not None and not is_interrupted:
         plays.keep(plays.sides[side], request, played)
-    return PlayOfSide(side, meter.measured(played), played.directory, is_interrupted)
+    return PlayOfSide(side, measure(played, states[0]), played.directory, is_interrupted)

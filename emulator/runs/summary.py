@@ -1,7 +1,7 @@
 """A run in numbers: the progress line while it goes on, `summary.json` at its end, Kafka's metrics.
 
 Owns the names under which figures are given (documented in `docs/summary.md`) and their units. All
-of them come from `scenario.observed`, which reads the trace; nothing is counted here, and nothing
+of them come from `trace.state`, which reads the trace; nothing is counted here, and nothing
 is known of the world that made the trace.
 """
 
@@ -14,7 +14,7 @@ import msgspec
 from emulator.runs.broken import Broken
 from emulator.scenario.expectations.base import Finding, verdict
 from emulator.scenario.schema import Expectation
-from emulator.trace.state import Observed
+from emulator.trace.state import TraceState
 
 VERDICTS = {True: "held", False: "not held", None: "unknown"}
 _SERVER = "kafka.server:type=ReplicaManager,name="
@@ -117,11 +117,11 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summarize(
-    run: RunFacts, observed: Observed, findings: list[tuple[Expectation, Finding]]
+    run: RunFacts, state: TraceState, findings: list[tuple[Expectation, Finding]]
 ) -> Summary:
     """All figures of a run that is over."""
-    counts, records, end_us = observed.counts, observed.records, observed.clock.now_us
-    changes = counts.isr_changes
+    counts, records, end_us = state.counts, state.records, state.clock.now_us
+    changes, written_us = counts.isr_changes, state.propagation.written_us
     return Summary(
         scenario=run.scenario,
         seed=run.seed,
@@ -140,27 +140,27 @@ def summarize(
         conflicts=counts.conflicts,
         notifications=counts.notifications,
         notifications_per_change=round(counts.notifications / changes, 4) if changes else None,
-        propagation_ms=spread(observed.metadata.delays_us),
-        propagation_samples=len(observed.metadata.delays_us),
-        never_shown=observed.metadata.never_shown,
-        not_yet_shown=observed.metadata.awaited(),
-        stale_metadata_ms_max=_ms(observed.metadata.stale_us_max(end_us)),
-        under_min_isr_ms=_ms(observed.isr_times.under_min_isr_us(end_us)),
+        propagation_ms=spread(written_us),
+        propagation_samples=len(written_us),
+        never_shown=state.propagation.never_shown,
+        not_yet_shown=state.propagation.not_yet_shown,
+        stale_metadata_ms_max=_ms(state.staleness.longest_of_all_us),
+        under_min_isr_ms=_ms(state.gauges.under_min_isr_us(end_us)),
         acknowledged=records.acknowledged.total(),
         refused=records.refused.total(),
-        refused_by_error=_by_error(observed),
+        refused_by_error=_by_error(state),
         lost=records.lost(),
         lost_acks_1=records.lost(acks="1"),
         controller_elections=counts.controller_elections,
         leader_elections=counts.leader_elections,
         unclean_elections=counts.unclean_elections,
-        sessions_expired=len(observed.sessions.expired),
+        sessions_expired=len(state.sessions.expired),
         control_requests_refused=counts.control_requests_refused,
-        truncations=observed.logs.truncations,
-        records_truncated=observed.logs.truncated,
+        truncations=state.logs.truncations,
+        records_truncated=state.logs.truncated,
         malformed_znodes=counts.malformed_znodes,
         failed_threads=counts.failed_threads,
-        metrics=kafka_metrics(observed),
+        metrics=kafka_metrics(state),
         events=counts.events,
         virtual_ms=_ms(run.virtual_us),
         wall_ms=run.wall_ms,
@@ -185,9 +185,9 @@ def _judged(run: RunFacts, expectation: Expectation, found: Finding) -> Judged:
     return Judged(expectation.text, None if run.interrupted else found.held, found.seen)
 
 
-def _by_error(observed: Observed) -> dict[str, int]:
-    results = sorted({result for _, result in observed.records.refused})
-    return {result: observed.records.refusals(result=result) for result in results}
+def _by_error(state: TraceState) -> dict[str, int]:
+    results = sorted({result for _, result in state.records.refused})
+    return {result: state.records.refusals(result=result) for result in results}
 
 
 def spread(times_us: list[int]) -> Spread:
@@ -208,16 +208,18 @@ def quantiles(times_us: list[int]) -> Quantiles:
     return Quantiles(len(ordered), *at)
 
 
-def kafka_metrics(observed: Observed) -> dict[str, dict[str, float]]:
+def kafka_metrics(state: TraceState) -> dict[str, dict[str, float]]:
     """Kafka's MBeans (spec §4.7), summed over the brokers: meters with Count and MeanRate (per
     second of the run), gauges with the Value at the end and, where it matters, the Max."""
-    counts, times, end_us = observed.counts, observed.isr_times, observed.clock.now_us
-    lags = observed.fetches.lag.values()
+    counts, times, end_us = state.counts, state.gauges, state.clock.now_us
+    lags = state.fetches.lag.values()
     return {
         f"{_SERVER}IsrShrinksPerSec": _meter(counts.shrinks.total(), end_us),
         f"{_SERVER}IsrExpandsPerSec": _meter(counts.expands.total(), end_us),
         f"{_SERVER}FailedIsrUpdatesPerSec": _meter(counts.failed.total(), end_us),
-        f"{_SERVER}PartitionCount": {"Value": len(observed.partitions.all)},
+        f"{_SERVER}PartitionCount": {
+            "Value": sum(not p.deleted for p in state.partitions.all.values())
+        },
         f"{_SERVER}UnderReplicatedPartitions": {
             "Value": times.under_replicated,
             "Max": times.under_replicated_max,
@@ -227,8 +229,8 @@ def kafka_metrics(observed: Observed) -> dict[str, dict[str, float]]:
             "Max": times.under_min_isr_max,
         },
         f"{_SERVER}AtMinIsrPartitionCount": {"Value": times.at_min_isr},
-        f"{_FETCHERS}MaxLag": {"Value": max(lags, default=0), "Max": observed.fetches.lag_max},
-        f"{_FETCHERS}MinFetchRate": {"Value": round(observed.fetches.min_rate(end_us), 3)},
+        f"{_FETCHERS}MaxLag": {"Value": max(lags, default=0), "Max": state.fetches.lag_max},
+        f"{_FETCHERS}MinFetchRate": {"Value": round(state.fetches.min_rate(end_us), 3)},
         f"{_CONTROLLER}OfflinePartitionsCount": {"Value": times.offline},
     }
 
@@ -253,16 +255,16 @@ class Progress(msgspec.Struct, frozen=True):
     is_told: bool = True
 
     @classmethod
-    def of(cls, observed: Observed, now_us: int = 0) -> Progress:
+    def of(cls, state: TraceState, now_us: int = 0) -> Progress:
         """The figures at this moment, `now_us` by the world's clock."""
-        if not observed.clock.now_us:
+        if not state.clock.now_us:
             return cls(now_us, 0, 0, 0, 0, is_told=False)
         return cls(
-            observed.clock.since_up(observed.clock.now_us),
-            observed.isr_times.under_replicated,
-            observed.counts.isr_changes,
-            observed.counts.notifications,
-            observed.counts.conflicts,
+            state.clock.since_up(state.clock.now_us),
+            state.gauges.under_replicated,
+            state.counts.isr_changes,
+            state.counts.notifications,
+            state.counts.conflicts,
         )
 
 

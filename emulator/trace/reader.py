@@ -5,14 +5,24 @@ Readable up to the last whole line of a run that was killed. Knows the vocabular
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
 import msgspec
 
-from emulator.trace.events import AnyEvent
+from emulator.trace.events import (
+    AnyEvent,
+    BrokerExited,
+    BrokerHalted,
+    BrokerStarted,
+    BrokerStarting,
+    ProcessStateChanged,
+    Stimulus,
+    StimulusReturned,
+)
+from emulator.trace.values import ProcessState
 
 SCHEMA_VERSION = 2
 """1: without ProcessStateChanged, parameters of a stimulus as text. Older traces are read."""
@@ -99,8 +109,14 @@ def _with_parameters(line: bytes) -> bytes:
 
 
 def read_events(path: Path) -> Iterator[AnyEvent]:
-    """The events of a trace in order; an unfinished last line (the run was killed) is left out."""
-    read_header(path)
+    """The events of a trace in order, as this version writes them; an unfinished last line (the run
+    was killed) is left out."""
+    header = read_header(path)
+    events = _read_lines(path)
+    return with_process_states(events) if header.trace < 2 else events
+
+
+def _read_lines(path: Path) -> Iterator[AnyEvent]:
     with path.open("rb") as file:
         file.readline()
         for number, line in enumerate(file, start=2):
@@ -110,3 +126,61 @@ def read_events(path: Path) -> Iterator[AnyEvent]:
                 yield decode_event(line)
             except msgspec.DecodeError as error:
                 raise BadTrace(f"{path}: line {number}: {error}") from None
+
+
+# -- format 1: without ProcessStateChanged ---------------------------------------------------------
+
+
+def with_process_states(events: Iterable[AnyEvent]) -> Iterator[AnyEvent]:
+    """A trace of format 1 with the process states that its stimuli and boots imply; events are
+    numbered anew."""
+    numbers: dict[int, int] = {}
+    states: dict[int, ProcessState] = {}
+    before_pause: dict[int, ProcessState] = {}
+    seq = 0
+    for event in events:
+        numbers[event.seq] = seq
+        cause = numbers.get(event.cause, -1)
+        renumbered: AnyEvent = msgspec.structs.replace(event, seq=seq, cause=cause)
+        if isinstance(renumbered, StimulusReturned):
+            renumbered = msgspec.structs.replace(renumbered, of=numbers.get(renumbered.of, -1))
+        yield renumbered
+        seq += 1
+        broker, state = _process_after(event, before_pause)
+        was = states.get(broker)
+        if not broker or state is None or state == was:
+            continue
+        if was == "dead" and state != "starting":
+            continue
+        if state == "paused":
+            before_pause[broker] = was or "up"
+        states[broker] = state
+        yield ProcessStateChanged(seq, event.t, broker, event.thread, numbers[event.seq], state)
+        seq += 1
+
+
+def _process_after(
+    event: AnyEvent, before_pause: dict[int, ProcessState]
+) -> tuple[int, ProcessState | None]:
+    """Whose process an event of format 1 changes, and to which state."""
+    match event:
+        case BrokerStarting():
+            return event.broker, "starting"
+        case BrokerStarted():
+            return event.broker, "up"
+        case BrokerExited() | BrokerHalted():
+            return event.broker, "dead"
+        case Stimulus():
+            if event.do == "resume":
+                return event.broker, before_pause.pop(event.broker, None)
+            return event.broker, _STRUCK.get(event.do)
+    return 0, None
+
+
+_STRUCK: dict[str, ProcessState] = {
+    "kill": "dead",
+    "crash": "dead",
+    "exited": "dead",
+    "terminate": "stopping",
+    "pause": "paused",
+}

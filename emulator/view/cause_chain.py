@@ -14,7 +14,8 @@ import msgspec
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.state import actions as stimuli
-from emulator.trace.state.timeline import Derived, StateWrite
+from emulator.trace.state.partitions import State
+from emulator.trace.state.timeline import Timeline
 from emulator.view.telling import ids
 
 LOOKING = "BrokerChange"
@@ -27,20 +28,20 @@ class Because(msgspec.Struct, frozen=True):
     text: str
 
 
-def because(derived: Derived, write: StateWrite) -> list[Because]:
+def because(timeline: Timeline, write: State) -> list[Because]:
     """The causes worth telling, the first one first."""
-    chain = list(_causes(derived, write.seq))
+    chain = list(_causes(timeline, write.seq))
     found = [(event.t, text) for event in chain if (text := _told(event))]
     expired = next((event for event in chain if _ended_session(event)), None)
     if expired is not None:
-        found += _faults_on(derived, expired)
+        found += _faults_on(timeline, expired)
     told = dict.fromkeys(sorted(found))
-    return [Because((t - derived.origin_us) / 1000, text) for t, text in told]
+    return [Because((t - timeline.origin_us) / 1000, text) for t, text in told]
 
 
-def _causes(derived: Derived, seq: int) -> Iterator[AnyEvent]:
+def _causes(timeline: Timeline, seq: int) -> Iterator[AnyEvent]:
     """The event and what led to it, back to where the trace knows no more."""
-    by_seq = {event.seq: event for event in derived.events}
+    by_seq = {event.seq: event for event in timeline.events}
     at = by_seq.get(seq)
     while at is not None:
         yield at
@@ -80,10 +81,10 @@ def _ended_session(event: AnyEvent) -> bool:
     return isinstance(event, e.ZkTransaction) and event.op == "closeSession" and event.broker > 0
 
 
-def _faults_on(derived: Derived, expired: AnyEvent) -> Iterator[tuple[int, str]]:
+def _faults_on(timeline: Timeline, expired: AnyEvent) -> Iterator[tuple[int, str]]:
     """What was the matter with the broker (or the server) when the session ended: nothing in the
     trace leads from silence to its end."""
-    for fault in stimuli.faults(derived.events, derived.end_us):
+    for fault in stimuli.faults(timeline.events, timeline.end_us):
         struck = fault.lane in (str(expired.broker), "zookeeper")
         if struck and fault.from_us <= expired.t <= fault.to_us:
             yield fault.from_us, f"{_who(fault.lane)}{fault.text}"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from emulator.trace.events import AnyEvent
-from emulator.trace.state.timeline import derive
+from emulator.trace.state.timeline import Timeline
 from emulator.view.telling import Scene, scene
 from emulator.view.wording import tell
 
@@ -49,7 +49,7 @@ class Teller:
 
     def __init__(self, events: Sequence[AnyEvent]) -> None:
         self._events = events
-        self._scene: Scene = scene(derive(events))
+        self._scene: Scene = scene(Timeline(events))
 
     def lines(self, before: int, chain: Iterable[int]) -> list[str]:
         """The earlier fact (-1: none), then the chain from its first cause to the later fact."""

@@ -21,7 +21,9 @@ from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.reader import Header
 from emulator.trace.state.actions import faults
-from emulator.trace.state.timeline import Derived, Known, derive
+from emulator.trace.state.partitions import State
+from emulator.trace.state.spans import Known
+from emulator.trace.state.timeline import Timeline
 from emulator.trace.values import TopicPartition
 from emulator.view.telling import (
     CLIENTS,
@@ -75,11 +77,11 @@ def script_json(value: Any) -> str:
 
 def panel(header: Header, events: Iterable[AnyEvent]) -> Json:
     """All that the page draws of one run. Times are milliseconds since the cluster was up."""
-    derived = derive(events)
-    on = scene(derived, TopicPartition("", -1) if len(derived.partitions) > 1 else None)
-    drawn = _drawn_partitions(derived)
-    told = [tell(event, _named(on)) for event in derived.events]
-    marks, left_out = _marks(derived, told, drawn)
+    timeline = Timeline(events)
+    on = scene(timeline, TopicPartition("", -1) if len(timeline.partitions) > 1 else None)
+    drawn = _drawn_partitions(timeline)
+    told = [tell(event, _named(on)) for event in timeline.events]
+    marks, left_out = _marks(timeline, told, drawn)
     return {
         "scenario": header.scenario,
         "facts": [
@@ -87,55 +89,56 @@ def panel(header: Header, events: Iterable[AnyEvent]) -> Json:
             f"Kafka {header.profile}",
             f"ZooKeeper {header.zookeeper}",
         ],
-        "from": _ms(derived, derived.events[0].t if derived.events else 0),
-        "to": _ms(derived, derived.end_us),
-        "lanes": _lanes(derived, told),
+        "from": _ms(timeline, timeline.events[0].t if timeline.events else 0),
+        "to": _ms(timeline, timeline.end_us),
+        "lanes": _lanes(timeline, told),
         "partitions": [str(partition) for partition in drawn],
-        "bands": [_bands(derived, partition) for partition in drawn],
-        "changes": [_changes(derived, partition) for partition in drawn],
+        "bands": [_bands(timeline, partition) for partition in drawn],
+        "changes": [_changes(timeline, partition) for partition in drawn],
         "faults": [
-            [f.lane, _ms(derived, f.from_us), _ms(derived, f.to_us), f.text]
-            for f in faults(derived.events, derived.end_us)
+            [f.lane, _ms(timeline, f.from_us), _ms(timeline, f.to_us), f.text]
+            for f in faults(timeline.events, timeline.end_us)
         ],
         "marks": marks,
-        "traffic": _traffic(derived, told),
-        "note": _note(derived, drawn, left_out),
+        "traffic": _traffic(timeline, told),
+        "note": _note(timeline, drawn, left_out),
     }
 
 
 def _named(on: Scene) -> Scene:
     """Wording with the partitions' names, unless there is only one partition."""
-    return on if on.only is None or on.only.partition >= 0 else Scene(on.derived, None, on.by_seq)
+    return on if on.only is None or on.only.partition >= 0 else Scene(on.timeline, None, on.by_seq)
 
 
-def _ms(derived: Derived, at_us: int) -> float:
-    return (at_us - derived.origin_us) / 1000
+def _ms(timeline: Timeline, at_us: int) -> float:
+    return (at_us - timeline.origin_us) / 1000
 
 
-def _note(derived: Derived, drawn: list[TopicPartition], left_out: int) -> str:
+def _note(timeline: Timeline, drawn: list[TopicPartition], left_out: int) -> str:
     parts = []
-    if len(drawn) < len(derived.partitions):
-        of = len(derived.partitions)
+    if len(drawn) < len(timeline.partitions):
+        of = len(timeline.partitions)
         parts.append(f"{len(drawn)} of {of} partitions are drawn, the most eventful ones")
     if left_out:
         parts.append(
-            f"{left_out:,} of {len(derived.events):,} events are counted in the lanes' traffic only"
+            f"{left_out:,} of {len(timeline.events):,} events are counted in the lanes' traffic"
+            " only"
         )
     return "; ".join(parts)
 
 
-def _drawn_partitions(derived: Derived) -> list[TopicPartition]:
+def _drawn_partitions(timeline: Timeline) -> list[TopicPartition]:
     """Those with most versions first; all of them, by name, where they are few."""
-    if len(derived.partitions) <= PARTITIONS_MAX:
-        return list(derived.partitions)
-    order = sorted(derived.partitions, key=lambda p: (-len(derived.zookeeper[p]), p))
+    if len(timeline.partitions) <= PARTITIONS_MAX:
+        return list(timeline.partitions)
+    order = sorted(timeline.partitions, key=lambda p: (-len(timeline.states(p)), p))
     return sorted(order[:PARTITIONS_MAX])
 
 
-def _lanes(derived: Derived, told: list[Told]) -> list[Json]:
+def _lanes(timeline: Timeline, told: list[Told]) -> list[Json]:
     """Lanes in drawing order, with names; clients where they have a story."""
     lanes = [{"id": CONTROLLER, "name": "controller"}, {"id": ZOOKEEPER, "name": "ZooKeeper"}]
-    lanes += [{"id": str(broker), "name": f"broker {broker}"} for broker in derived.brokers]
+    lanes += [{"id": str(broker), "name": f"broker {broker}"} for broker in timeline.brokers]
     if any(one.lane in (CLIENTS, "") and one.level is Level.STORY for one in told):
         lanes.append({"id": CLIENTS, "name": "clients"})
     return lanes
@@ -144,36 +147,36 @@ def _lanes(derived: Derived, told: list[Told]) -> list[Json]:
 # -- bands: who knew what --------------------------------------------------------------------------
 
 
-def _bands(derived: Derived, partition: TopicPartition) -> Json:
+def _bands(timeline: Timeline, partition: TopicPartition) -> Json:
     """Per lane the states that it knew: [from, to, version, ISR, leader, leader epoch, fullness,
     stale pieces].
     """
-    replicas = max((len(write.isr) for write in derived.zookeeper[partition]), default=0)
+    replicas = max((len(write.isr) for write in timeline.states(partition)), default=0)
     bands: Json = {
-        ZOOKEEPER: [_band(derived, k, replicas, []) for k in derived.zookeeper[partition]]
+        ZOOKEEPER: [_band(timeline, k, replicas, []) for k in timeline.states(partition)]
     }
-    known = derived.controller.get(partition, [])
+    known = timeline.state.controller.history.get(partition, [])
     if known:
-        bands[CONTROLLER] = [_band(derived, k, replicas, _stale(derived, 0, k)) for k in known]
-    for broker in derived.brokers:
-        spans = derived.metadata.get((broker, partition), [])
+        bands[CONTROLLER] = [_band(timeline, k, replicas, _stale(timeline, 0, k)) for k in known]
+    for broker in timeline.brokers:
+        spans = timeline.state.metadata.spans(broker, partition)
         if spans:
             bands[str(broker)] = [
-                _band(derived, k, replicas, _stale(derived, broker, k)) for k in spans
+                _band(timeline, k, replicas, _stale(timeline, broker, k)) for k in spans
             ]
     return bands
 
 
-def _stale(derived: Derived, broker: int, known: Known) -> list[list[Any]]:
+def _stale(timeline: Timeline, broker: int, known: Known) -> list[list[Any]]:
     """[from, to, versions that were missed] of one entry of a cache."""
     return [
-        [_ms(derived, one.from_us), _ms(derived, one.to_us), list(one.missed)]
-        for one in derived.stale_spans(broker, known)
+        [_ms(timeline, one.from_us), _ms(timeline, one.to_us), list(one.missed)]
+        for one in timeline.state.staleness.of_entry(broker, known)
     ]
 
 
-def _band(derived: Derived, known: Known, replicas: int, stale: list[list[Any]]) -> list[Any]:
-    times = _ms(derived, known.from_us), _ms(derived, known.to_us)
+def _band(timeline: Timeline, known: Known, replicas: int, stale: list[list[Any]]) -> list[Any]:
+    times = _ms(timeline, known.from_us), _ms(timeline, timeline.until(known))
     leader = known.leader, known.leader_epoch
     return [*times, known.version, ids(known.isr), *leader, _fullness(known, replicas), stale]
 
@@ -187,42 +190,40 @@ def _fullness(known: Known, replicas: int) -> int:
     return 2 if len(known.isr) == 1 else 1
 
 
-def _changes(derived: Derived, partition: TopicPartition) -> list[Json]:
+def _changes(timeline: Timeline, partition: TopicPartition) -> list[Json]:
     """The partition's versions as a table: when, by whom, from what to what, and when every
     broker showed it.
     """
     found = []
-    history = derived.zookeeper[partition]
+    history = timeline.states(partition)
     for before, write in zip([None, *history], history, strict=False):
         found.append(
             {
                 "version": write.version,
-                "at": _ms(derived, write.from_us),
+                "at": _ms(timeline, write.from_us),
                 "by": f"controller {write.by}" if write.by_controller else f"leader {write.by}",
                 "from": ids(before.isr) if before is not None else "",
                 "to": ids(write.isr),
                 "leader": write.leader,
-                "shown": [_shown(derived, broker, write) for broker in derived.brokers],
+                "shown": [_shown(timeline, broker, write) for broker in timeline.brokers],
             }
         )
     return found
 
 
-def _shown(derived: Derived, broker: int, write: Known) -> Any:
+def _shown(timeline: Timeline, broker: int, write: State) -> Any:
     """When `broker` showed this version, or the newer one that it showed instead: [at, version];
     null: never.
     """
-    for known in derived.metadata.get((broker, write.partition), []):
-        if known.version >= write.version and known.from_us >= write.from_us:
-            return [_ms(derived, known.from_us), known.version]
-    return None
+    known = timeline.state.propagation.first_known(broker, write)
+    return None if known is None else [_ms(timeline, known.from_us), known.version]
 
 
 # -- marks and traffic -----------------------------------------------------------------------------
 
 
 def _marks(
-    derived: Derived, told: list[Told], drawn: list[TopicPartition]
+    timeline: Timeline, told: list[Told], drawn: list[TopicPartition]
 ) -> tuple[list[list[Any]], int]:
     """[t, lane, source, tone, headline, numbers, partitions, place of the cause, seq, kind,
     thread, fields, small].
@@ -231,7 +232,7 @@ def _marks(
     kept = _kept(told, place)
     index_of: dict[int, int] = {}
     marks: list[list[Any]] = []
-    causes = {event.seq: event.cause for event in derived.events}
+    causes = {event.seq: event.cause for event in timeline.events}
     for one in kept:
         event = one.event
         about = [place[p] for p in partitions_of(event) if p in place]
@@ -240,7 +241,7 @@ def _marks(
         small = 0 if one.level is Level.STORY else 1
         raw = event.seq, event.kind, event.thread, "" if small else _fields(event)
         index_of[event.seq] = len(marks)
-        marks.append([_ms(derived, event.t), *words, *raw, small])
+        marks.append([_ms(timeline, event.t), *words, *raw, small])
     return marks, len(told) - len(kept)
 
 
@@ -280,10 +281,10 @@ def _fields(event: AnyEvent) -> str:
     return shown if len(shown) <= FIELDS_MAX else shown[:FIELDS_MAX] + " …"
 
 
-def _traffic(derived: Derived, told: list[Told]) -> Json:
+def _traffic(timeline: Timeline, told: list[Told]) -> Json:
     """Everyday events per lane and slice of time: how busy an actor was."""
-    begin = derived.events[0].t if derived.events else 0
-    width = max((derived.end_us - begin) / SLICES, 1)
+    begin = timeline.events[0].t if timeline.events else 0
+    width = max((timeline.end_us - begin) / SLICES, 1)
     lanes: dict[str, list[int]] = {}
     for one in told:
         if one.level is Level.STORY or not one.lane:

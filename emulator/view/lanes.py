@@ -15,16 +15,10 @@ import msgspec
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from emulator.trace.events import (
-    AnyEvent,
-    BrokerExited,
-    BrokerHalted,
-    BrokerStarting,
-    Stimulus,
-)
-from emulator.trace.state.actions import faults
-from emulator.trace.state.actions import lane_of as stimulus_lane
-from emulator.trace.state.timeline import Derived, derive
+from emulator.trace.events import AnyEvent
+from emulator.trace.state.processes import DEAD, PAUSED
+from emulator.trace.state.spans import Interval, merged
+from emulator.trace.state.timeline import Timeline
 from emulator.trace.values import TopicPartition
 from emulator.view.canvas import Canvas, wrapped
 from emulator.view.rows import Cell, Choice, Row, lanes_of, rows
@@ -68,9 +62,9 @@ def render_lanes(
     """
     notes = marked if isinstance(marked, Mapping) else dict.fromkeys(marked, "violation")
     choice = Choice(partition, actor, frozenset(kinds), from_us, to_us, detail, notes)
-    derived = derive(events)
-    found = rows(derived, choice)
-    return Lanes(found, lanes_of(found, derived), gutters_of(derived, partition), derived, width)
+    timeline = Timeline(events)
+    found = rows(timeline, choice)
+    return Lanes(found, lanes_of(found, timeline), gutters_of(timeline, partition), timeline, width)
 
 
 # -- gutters: old metadata, processes that stand still ---------------------------------------------
@@ -97,50 +91,20 @@ def _inside(spans: list[tuple[int, int]], at_us: int) -> bool:
     return place >= 0 and at_us < spans[place][1]
 
 
-def gutters_of(derived: Derived, only: TopicPartition | None = None) -> Gutters:
-    """When each broker's metadata was old, and its process stood still."""
-    partitions = derived.partitions if only is None else (only,)
-    old: dict[str, list[tuple[int, int]]] = {}
-    for partition in partitions:
-        for broker in derived.brokers:
-            spans = [(stale.from_us, stale.to_us) for stale in derived.stale(broker, partition)]
-            old.setdefault(str(broker), []).extend(spans)
-    still: dict[str, list[tuple[int, int]]] = {}
-    for fault in faults(derived.events, derived.end_us):
-        if fault.do == "pause":
-            still.setdefault(fault.lane, []).append((fault.from_us, fault.to_us))
-    return Gutters(
-        {lane: _merged(spans) for lane, spans in old.items()},
-        {lane: _merged(spans) for lane, spans in still.items()},
-        _without_process(derived),
-    )
-
-
-def _without_process(derived: Derived) -> dict[str, list[tuple[int, int]]]:
-    """From the end of each broker's process to the beginning of its next."""
-    gone: dict[str, list[tuple[int, int]]] = {}
-    since: dict[str, int] = {}
-    for event in derived.events:
-        if isinstance(event, Stimulus) and event.do in ("kill", "crash"):
-            since.setdefault(stimulus_lane(event), event.t)
-        elif isinstance(event, BrokerExited | BrokerHalted):
-            since.setdefault(str(event.broker), event.t)
-        elif isinstance(event, BrokerStarting) and str(event.broker) in since:
-            lane = str(event.broker)
-            gone.setdefault(lane, []).append((since.pop(lane), event.t))
-    for lane, from_us in since.items():
-        gone.setdefault(lane, []).append((from_us, derived.end_us))
-    return gone
-
-
-def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    out: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if out and start <= out[-1][1]:
-            out[-1] = (out[-1][0], max(end, out[-1][1]))
-        else:
-            out.append((start, end))
-    return out
+def gutters_of(timeline: Timeline, only: TopicPartition | None = None) -> Gutters:
+    """When each broker's metadata was old, and its process paused or dead."""
+    partitions = timeline.partitions if only is None else (only,)
+    state, brokers = timeline.state, timeline.brokers
+    end_us = timeline.end_us + 1  # what goes on at the end is in the last row too
+    old: dict[str, list[Interval]] = {}
+    for broker in brokers:
+        spans = [span for one in partitions for span in state.staleness.episodes(broker, one)]
+        if any(state.staleness.is_stale(broker, one) for one in partitions):
+            spans.append((timeline.end_us, end_us))
+        old[str(broker)] = merged(spans)
+    still = {str(broker): state.processes.spans(broker, PAUSED, end_us) for broker in brokers}
+    gone = {str(broker): state.processes.spans(broker, DEAD, end_us) for broker in brokers}
+    return Gutters(old, still, gone)
 
 
 # -- drawing ---------------------------------------------------------------------------------------
@@ -154,11 +118,11 @@ class Lanes:
         found: list[Row],
         lanes: list[str],
         gutters: Gutters,
-        derived: Derived,
+        timeline: Timeline,
         width: int | None,
     ) -> None:
         self.rows, self.lanes, self.gutters = found, lanes, gutters
-        self.derived, self.width = derived, width
+        self.timeline, self.width = timeline, width
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from self.sheet(options.max_width).lines()
@@ -203,7 +167,7 @@ class Sheet(ABC):
         """Seconds since the cluster was up; how long, for a row that only counts."""
         if row.fold:
             return f"… {(row.to_us - row.from_us) / 1e6:.1f} s".rjust(TIME - 1)
-        return f"{(row.from_us - self.of.derived.origin_us) / 1e6:.3f}".rjust(TIME - 1)
+        return f"{(row.from_us - self.of.timeline.origin_us) / 1e6:.3f}".rjust(TIME - 1)
 
     def gutters(self, canvas: Canvas, at_us: int) -> None:
         for y in range(canvas.height):
@@ -223,18 +187,19 @@ class Sheet(ABC):
             yield Text("┃ shows an older ISR than ZooKeeper has", style="yellow")
         if any(drawn.still.values()):
             yield Text("░ the process stands still", style="red")
-        if drawn.gone:
+        if any(drawn.gone.values()):
             yield Text("· there is no process", style="red")
 
     def title(self, lane: str) -> str:
         """A lane's name, with its role where it never changes."""
-        terms, writes = self.of.derived.terms, self.of.derived.zookeeper
+        timeline = self.of.timeline
+        terms = timeline.state.controller.terms
         if lane == CONTROLLER and len({term.broker for term in terms}) == 1:
             return f"controller (b{terms[0].broker})"
-        leaders = {write.leader for history in writes.values() for write in history}
+        leaders = {one.leader for name in timeline.partitions for one in timeline.states(name)}
         role = (
             " (leader)"
-            if len(writes) == 1 and leaders == {int(lane) if lane.isdigit() else 0}
+            if len(timeline.partitions) == 1 and leaders == {int(lane) if lane.isdigit() else 0}
             else ""
         )
         return TITLES.get(lane, f"broker {lane}{role}")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.text import Text
 
 from emulator.trace.events import AnyEvent
-from emulator.trace.state.timeline import Derived, derive
+from emulator.trace.state.timeline import Timeline
 from emulator.view.lanes import HEADER_EVERY, NARROWEST, TIME, Lanes, Sheet, gutters_of
 from emulator.view.rows import Choice, Row, lanes_of, rows
 from emulator.view.telling import CLIENTS
@@ -33,16 +33,16 @@ class Growing:
     ) -> Iterator[Text]:
         """What has happened since the last time; the columns' names now and then, and whenever
         they are others. `marked`: events to mark, with why."""
-        derived = derive(events)
+        timeline = Timeline(events)
         choice = Choice(from_seq=self.from_seq, details=DETAILS, marked=marked or {})
-        found = rows(derived, choice)
+        found = rows(timeline, choice)
         self.from_seq = events[-1].seq + 1 if events else 0
         lanes = [
-            lane for lane in lanes_of(found, derived) if lane != CLIENTS or _room(derived, width)
+            lane for lane in lanes_of(found, timeline) if lane != CLIENTS or _room(timeline, width)
         ]
         if set(lanes) - set(self._lanes):
             self._lanes, self._since_header = lanes, HEADER_EVERY
-        drawn = Lanes(found, self._lanes, gutters_of(derived), derived, None).sheet(width)
+        drawn = Lanes(found, self._lanes, gutters_of(timeline), timeline, None).sheet(width)
         for row in found:
             if not row.cells.keys() - {CLIENTS}:
                 self._without_column(row)
@@ -67,8 +67,8 @@ class Growing:
         self.from_seq = min(self.from_seq, seq)
 
 
-def _room(derived: Derived, width: int) -> bool:
+def _room(timeline: Timeline, width: int) -> bool:
     """Would a column more, for the clients, change nothing about the form of the table?"""
-    columns = len(derived.brokers) + 2
+    columns = len(timeline.brokers) + 2
     wide = [(width - TIME) // count >= NARROWEST for count in (columns, columns + 1)]
     return wide[0] == wide[1]

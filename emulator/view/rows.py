@@ -16,7 +16,7 @@ import msgspec
 
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.state.timeline import Derived
+from emulator.trace.state.timeline import Timeline
 from emulator.trace.values import TopicPartition
 from emulator.view.telling import (
     CLIENTS,
@@ -93,10 +93,10 @@ class Choice(msgspec.Struct, frozen=True):
     details: int = DETAILS
 
 
-def rows(derived: Derived, choice: Choice) -> list[Row]:
+def rows(timeline: Timeline, choice: Choice) -> list[Row]:
     """The rows of a trace, in order."""
-    on = scene(derived, choice.partition)
-    told = [tell(event, on) for event in _chosen(derived, choice)]
+    on = scene(timeline, choice.partition)
+    told = [tell(event, on) for event in _chosen(timeline, choice)]
     told = [one for one in told if _wanted(one, choice.actor)]
     _weigh(told, choice)
     out: list[Row] = []
@@ -108,14 +108,14 @@ def rows(derived: Derived, choice: Choice) -> list[Row]:
             between = []
         else:
             between.append(one)
-    _add_fold(out, between, _until(derived, choice))
+    _add_fold(out, between, _until(timeline, choice))
     return _bursts(out)
 
 
-def tells_a_story(derived: Derived) -> bool:
+def tells_a_story(timeline: Timeline) -> bool:
     """Is there anything in it that is always shown?"""
-    on = scene(derived)
-    return any(tell(event, on).level is Level.STORY for event in derived.events)
+    on = scene(timeline)
+    return any(tell(event, on).level is Level.STORY for event in timeline.events)
 
 
 def _weigh(told: list[Told], choice: Choice) -> None:
@@ -143,13 +143,13 @@ def _add_fold(out: list[Row], between: list[Told], until_us: int) -> None:
         out.append(Row(out[-1].to_us, until_us, "fold", {}, [], fold=True))
 
 
-def _chosen(derived: Derived, choice: Choice) -> Iterator[AnyEvent]:
+def _chosen(timeline: Timeline, choice: Choice) -> Iterator[AnyEvent]:
     """The events that the choice lets through; an actor's rows are those in its lane or caused
     by it.
     """
-    since = derived.origin_us + choice.from_us if choice.from_us is not None else 0
-    until = _until(derived, choice)
-    for event in derived.events:
+    since = timeline.origin_us + choice.from_us if choice.from_us is not None else 0
+    until = _until(timeline, choice)
+    for event in timeline.events:
         if not since <= event.t <= until or event.seq < choice.from_seq:
             continue
         if choice.kinds and event.kind not in choice.kinds:
@@ -159,10 +159,10 @@ def _chosen(derived: Derived, choice: Choice) -> Iterator[AnyEvent]:
             yield event
 
 
-def _until(derived: Derived, choice: Choice) -> int:
+def _until(timeline: Timeline, choice: Choice) -> int:
     if choice.to_us is None:
-        return derived.end_us
-    return min(derived.origin_us + choice.to_us, derived.end_us)
+        return timeline.end_us
+    return min(timeline.origin_us + choice.to_us, timeline.end_us)
 
 
 def _wanted(told: Told, actor: str | None) -> bool:
@@ -342,10 +342,10 @@ _NOUNS: dict[type[Any], tuple[str, int]] = {
 }
 
 
-def lanes_of(found: list[Row], derived: Derived) -> list[str]:
+def lanes_of(found: list[Row], timeline: Timeline) -> list[str]:
     """The lanes in their order: controller, ZooKeeper, each broker, clients only where a row
     needs them.
     """
-    brokers = [str(broker) for broker in derived.brokers]
+    brokers = [str(broker) for broker in timeline.brokers]
     needed: Collection[str] = {lane for row in found if not row.fold for lane in row.cells}
     return [CONTROLLER, ZOOKEEPER, *brokers, *([CLIENTS] if CLIENTS in needed else [])]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from emulator.trace.state.timeline import Derived
+from emulator.trace.state.timeline import Timeline
 from emulator.trace.values import TopicPartition
 from emulator.view.telling import CLIENTS, CONTROLLER, ZOOKEEPER
 
@@ -24,38 +24,38 @@ class NotInRun(Exception):
     """
 
 
-def partition(text: str, derived: Derived) -> TopicPartition:
+def partition(text: str, timeline: Timeline) -> TopicPartition:
     """`orders-0`, which must be in the run."""
     topic, _, number = text.rpartition("-")
-    known = ", ".join(map(str, derived.partitions[:_LISTED])) or "none"
-    if len(derived.partitions) > _LISTED:
-        known += f" and {len(derived.partitions) - _LISTED} more"
+    known = ", ".join(map(str, timeline.partitions[:_LISTED])) or "none"
+    if len(timeline.partitions) > _LISTED:
+        known += f" and {len(timeline.partitions) - _LISTED} more"
     if not topic or not number.isdecimal():
         raise NotInRun(f"{text!r} is no partition: write one as orders-0; the run has {known}")
     found = TopicPartition(topic, int(number))
-    if found not in derived.zookeeper:
+    if found not in timeline.partitions:
         raise NotInRun(f"{found}: no such partition in this run; it has {known}")
     return found
 
 
-def change(text: str, derived: Derived) -> tuple[TopicPartition, int]:
+def change(text: str, timeline: Timeline) -> tuple[TopicPartition, int]:
     """`orders-0@v8` (or `@8`): a partition of the run and a version, which need not exist."""
     name, at, version = text.rpartition("@")
     number = version.removeprefix("v")
     if not at or not number.isdecimal():
         raise NotInRun(f"{text!r} is no ISR change: write partition and version as orders-0@v8")
-    return partition(name, derived), int(number)
+    return partition(name, timeline), int(number)
 
 
-def actor(text: str, derived: Derived) -> str:
+def actor(text: str, timeline: Timeline) -> str:
     """The lane of `controller`, `zookeeper`, `clients`, or a broker as `2`, `b2`, `broker-2`."""
     name = text.strip().lower()
     if name in (CONTROLLER, ZOOKEEPER, CLIENTS):
         return name
     number = re.fullmatch(r"(?:b|broker)?[- ]?(\d+)", name)
-    if number is not None and int(number[1]) in derived.brokers:
+    if number is not None and int(number[1]) in timeline.brokers:
         return number[1]
-    brokers = ", ".join(map(str, derived.brokers)) or "none"
+    brokers = ", ".join(map(str, timeline.brokers)) or "none"
     raise NotInRun(f"{text!r} is nobody here: controller, zookeeper, clients, or broker {brokers}")
 
 

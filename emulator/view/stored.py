@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from emulator.trace.events import AnyEvent
+from emulator.trace.events import AnyEvent, ProcessStateChanged
 from emulator.trace.reader import BadTrace, Header, read_events, read_header
 
 TRACE = "trace.ndjson"
@@ -45,7 +45,20 @@ def open_run(path: str | Path) -> StoredRun:
     except OSError:
         raise NoRun(f"{given}: {_why_not(given)}") from None
     directory = trace.parent.resolve()
-    return StoredRun(directory, header, events, _summary(directory / "summary.json"))
+    summary = _summary(directory / "summary.json")
+    if header.trace < 2:
+        _renumber(summary, events)
+    return StoredRun(directory, header, events, summary)
+
+
+def _renumber(summary: dict[str, Any], events: list[AnyEvent]) -> None:
+    """What an old summary says of broken invariants names events as they were numbered then."""
+    numbers = [one.seq for one in events if not isinstance(one, ProcessStateChanged)]
+    for broken in summary.get("violations", ()):
+        for field in ("facts", "chain"):
+            broken[field] = [
+                numbers[seq] if 0 <= seq < len(numbers) else seq for seq in broken[field]
+            ]
 
 
 def _why_not(given: Path) -> str:

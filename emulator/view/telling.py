@@ -15,13 +15,9 @@ import msgspec
 
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.state.timeline import (
-    Derived,
-    applied_ops,
-    is_fenced,
-    notified_partitions,
-    state_partition,
-)
+from emulator.trace.state.notifications import notified_partitions
+from emulator.trace.state.partitions import applied_ops, is_fenced, state_partition
+from emulator.trace.state.timeline import Timeline
 from emulator.trace.values import TopicPartition
 
 CONTROLLER, ZOOKEEPER, CLIENTS = "controller", "zookeeper", "clients"
@@ -67,7 +63,7 @@ class Scene(msgspec.Struct):
     their names.
     """
 
-    derived: Derived
+    timeline: Timeline
     only: TopicPartition | None
     by_seq: dict[int, AnyEvent]
 
@@ -95,11 +91,11 @@ class Scene(msgspec.Struct):
         return str(event.broker) if event.broker > 0 else ""
 
 
-def scene(derived: Derived, only: TopicPartition | None = None) -> Scene:
+def scene(timeline: Timeline, only: TopicPartition | None = None) -> Scene:
     """The scene of a whole trace; a trace with one partition needs no names either."""
-    if only is None and len(derived.partitions) == 1:
-        only = derived.partitions[0]
-    return Scene(derived, only, {event.seq: event for event in derived.events})
+    if only is None and len(timeline.partitions) == 1:
+        only = timeline.partitions[0]
+    return Scene(timeline, only, {event.seq: event for event in timeline.events})
 
 
 def ids(brokers: tuple[int, ...]) -> str:

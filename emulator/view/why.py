@@ -17,7 +17,12 @@ from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.reader import Header
 from emulator.trace.state.actions import faults
-from emulator.trace.state.timeline import Attempt, Derived, Known, Notification, StateWrite, span_at
+from emulator.trace.state.isr_updates import Attempt
+from emulator.trace.state.notifications import Notification
+from emulator.trace.state.partitions import State
+from emulator.trace.state.propagation import first_known
+from emulator.trace.state.spans import Known, span_at
+from emulator.trace.state.timeline import Timeline
 from emulator.trace.values import TopicPartition
 from emulator.view.cause_chain import Because, because
 
@@ -140,18 +145,18 @@ class Story(msgspec.Struct, kw_only=True):
     reason: str = ""
 
 
-def tell_why(derived: Derived, header: Header, partition: TopicPartition, version: int) -> Story:
+def tell_why(timeline: Timeline, header: Header, partition: TopicPartition, version: int) -> Story:
     """The story of the write that made `version` of the partition's state; NoSuchChange when
     there is none.
     """
-    write, before = _write(derived, partition, version)
-    attempt = _attempt(derived, write)
+    write, before = _write(timeline, partition, version)
+    attempt = _attempt(timeline, write)
     decided_us = attempt.started.t if attempt is not None else write.from_us
     story = Story(
         partition=str(partition),
         version=version,
         change=_change(write, before, attempt),
-        at_ms=_ms(derived, decided_us),
+        at_ms=_ms(timeline, decided_us),
         by=write.by,
         by_controller=write.by_controller,
         leader=write.leader,
@@ -159,16 +164,16 @@ def tell_why(derived: Derived, header: Header, partition: TopicPartition, versio
         isr=write.isr,
         isr_before=before.isr if before is not None else (),
         leader_before=before.leader if before is not None else None,
-        legs=[Leg("ZooKeeper", _ms(derived, write.from_us), (write.from_us - decided_us) / 1000)],
+        legs=[Leg("ZooKeeper", _ms(timeline, write.from_us), (write.from_us - decided_us) / 1000)],
     )
     if attempt is not None:
-        _decision(story, derived, header, attempt)
+        _decision(story, timeline, header, attempt)
     else:
-        story.because = because(derived, write)
+        story.because = because(timeline, write)
     story.stays_at_log_end = _has(header, LOG_END)
     story.past_epoch_start = _has(header, EPOCH_START)
     story.notifies = _has(header, NOTIFICATIONS)
-    _propagation(story, derived, write, attempt)
+    _propagation(story, timeline, write, attempt)
     return story
 
 
@@ -176,14 +181,14 @@ def _has(header: Header, guard: str) -> bool:
     return header.guards is None or guard in header.guards
 
 
-def _ms(derived: Derived, at_us: int) -> float:
-    return (at_us - derived.origin_us) / 1000
+def _ms(timeline: Timeline, at_us: int) -> float:
+    return (at_us - timeline.origin_us) / 1000
 
 
 def _write(
-    derived: Derived, partition: TopicPartition, version: int
-) -> tuple[StateWrite, StateWrite | None]:
-    history = derived.zookeeper.get(partition)
+    timeline: Timeline, partition: TopicPartition, version: int
+) -> tuple[State, State | None]:
+    history = timeline.states(partition)
     if not history:
         raise NoSuchChange(f"{partition}: no such partition in this run")
     for place in reversed(range(len(history))):
@@ -194,9 +199,9 @@ def _write(
     raise NoSuchChange(f"{partition}@v{version}: there is no such version; there is {exist}")
 
 
-def _attempt(derived: Derived, write: StateWrite) -> Attempt | None:
+def _attempt(timeline: Timeline, write: State) -> Attempt | None:
     """The leader's try that led to the write; None when it was the controller's own doing."""
-    for attempt in reversed(derived.attempts.get(write.partition, [])):
+    for attempt in reversed(timeline.attempts(write.partition)):
         started, ended = attempt.started, attempt.ended
         fits = started.zk_version == write.version - 1 and started.to_isr == write.isr
         mine = write.by_controller or started.broker == write.by
@@ -205,7 +210,7 @@ def _attempt(derived: Derived, write: StateWrite) -> Attempt | None:
     return None
 
 
-def _change(write: StateWrite, before: StateWrite | None, attempt: Attempt | None) -> str:
+def _change(write: State, before: State | None, attempt: Attempt | None) -> str:
     if attempt is not None:
         return attempt.started.change
     if before is None or write.version == 0:
@@ -218,12 +223,12 @@ def _change(write: StateWrite, before: StateWrite | None, attempt: Attempt | Non
 # -- the decision ----------------------------------------------------------------------------------
 
 
-def _decision(story: Story, derived: Derived, header: Header, attempt: Attempt) -> None:
+def _decision(story: Story, timeline: Timeline, header: Header, attempt: Attempt) -> None:
     started = attempt.started
     story.hw, story.leo = started.hw, started.leo
     story.expected_version = started.zk_version
-    story.refused = _refused(derived, attempt)
-    story.asked = [_asked(derived, attempt, sent) for sent in attempt.asked]
+    story.refused = _refused(timeline, attempt)
+    story.asked = [_asked(timeline, attempt, sent) for sent in attempt.requests]
     if started.change == "shrink":
         story.followers = [Follower(*late) for late in started.out_of_sync]
         story.lag_ms_max = _number(header, LAG, LAG_DEFAULT)
@@ -233,14 +238,14 @@ def _decision(story: Story, derived: Derived, header: Header, attempt: Attempt) 
             story.lag_messages_max = _number(header, MESSAGES, 0)
     else:
         joined = [replica for replica in started.to_isr if replica not in started.from_isr]
-        story.followers = [Follower(r, _leo(derived, started, r)) for r in joined]
-    story.circumstances = _circumstances(story, derived, started)
+        story.followers = [Follower(r, _leo(timeline, started, r)) for r in joined]
+    story.circumstances = _circumstances(story, timeline, started)
 
 
-def _asked(derived: Derived, attempt: Attempt, sent: e.AlterIsrSent) -> Asked:
+def _asked(timeline: Timeline, attempt: Attempt, sent: e.AlterIsrSent) -> Asked:
     after_ms = (sent.t - attempt.started.t) / 1000
     many = len(sent.partitions)
-    return Asked(sent.controller, _ms(derived, sent.t), after_ms, sent.attempt, many)
+    return Asked(sent.controller, _ms(timeline, sent.t), after_ms, sent.attempt, many)
 
 
 def _number(header: Header, name: str, default: int) -> int:
@@ -250,10 +255,10 @@ def _number(header: Header, name: str, default: int) -> int:
         return default
 
 
-def _refused(derived: Derived, attempt: Attempt) -> int:
+def _refused(timeline: Timeline, attempt: Attempt) -> int:
     """How many tries of that leader were refused just before this one went through."""
     count = 0
-    for one in derived.attempts[attempt.started.partition]:
+    for one in timeline.attempts(attempt.started.partition):
         if one is attempt:
             return count
         refused = isinstance(one.ended, e.IsrUpdateRejected)
@@ -261,11 +266,11 @@ def _refused(derived: Derived, attempt: Attempt) -> int:
     return count
 
 
-def _leo(derived: Derived, started: e.IsrUpdateStarted, replica: int) -> int:
+def _leo(timeline: Timeline, started: e.IsrUpdateStarted, replica: int) -> int:
     """The follower's LEO as the leader last noted it before the decision; -1: it is not in the
     trace.
     """
-    events = derived.events
+    events = timeline.events
     place = bisect_left(events, (started.t, started.seq), key=lambda event: (event.t, event.seq))
     for event in reversed(events[:place]):
         if (
@@ -278,14 +283,14 @@ def _leo(derived: Derived, started: e.IsrUpdateStarted, replica: int) -> int:
 
 
 def _circumstances(
-    story: Story, derived: Derived, started: e.IsrUpdateStarted
+    story: Story, timeline: Timeline, started: e.IsrUpdateStarted
 ) -> list[Circumstance]:
     """Faults that struck those who left, or from which those who joined had just recovered."""
     who = {str(follower.replica) for follower in story.followers}
     since = started.t - 1000 * (story.lag_ms_max or 1000)
     return [
-        Circumstance(f.lane, f.text, _ms(derived, f.from_us), _ms(derived, f.to_us))
-        for f in faults(derived.events, derived.end_us)
+        Circumstance(f.lane, f.text, _ms(timeline, f.from_us), _ms(timeline, f.to_us))
+        for f in faults(timeline.events, timeline.end_us)
         if f.lane in who and f.from_us <= started.t and f.to_us >= since
     ]
 
@@ -293,43 +298,41 @@ def _circumstances(
 # -- how it became known ---------------------------------------------------------------------------
 
 
-def _propagation(
-    story: Story, derived: Derived, write: StateWrite, attempt: Attempt | None
-) -> None:
+def _propagation(story: Story, timeline: Timeline, write: State, attempt: Attempt | None) -> None:
     last_us = write.from_us
     node = None
     if attempt is not None and attempt.ended is not None:
-        story.legs.append(_leg(derived, "leader", attempt.ended.t, last_us))
+        story.legs.append(_leg(timeline, "leader", attempt.ended.t, last_us))
     if attempt is not None and attempt.ended is not None and not write.by_controller:
-        node = _notification(derived, write)
-        _held(story, derived, attempt.ended, node)
+        node = _notification(timeline, write)
+        _held(story, timeline, attempt.ended, node)
     if node is not None:
         story.notification = node.path
-        story.legs.append(_leg(derived, "notification", node.from_us, last_us))
+        story.legs.append(_leg(timeline, "notification", node.from_us, last_us))
         last_us = node.from_us
-    read = _first(derived.controller.get(write.partition, []), write)
+    read = first_known(timeline.state.controller.history.get(write.partition, []), write)
     if read is not None:
-        story.reason = _reason(derived, read.seq)
-        story.legs.append(_leg(derived, "controller", read.from_us, last_us))
+        story.reason = _reason(timeline, read.seq)
+        story.legs.append(_leg(timeline, "controller", read.from_us, last_us))
         last_us = max(last_us, read.from_us)
-    for broker in derived.brokers:
-        shown = _shown(derived, write, broker)
+    for broker in timeline.brokers:
+        shown = _shown(timeline, write, broker)
         if shown is not None:
             story.shown.append(shown)
     for shown in story.shown:
         if shown.at_ms is not None:
-            at_us = derived.origin_us + round(shown.at_ms * 1000)
-            story.legs.append(_leg(derived, f"broker {shown.broker}", at_us, last_us))
+            at_us = timeline.origin_us + round(shown.at_ms * 1000)
+            story.legs.append(_leg(timeline, f"broker {shown.broker}", at_us, last_us))
     story.never_shown = bool(story.shown) and all(s.version != write.version for s in story.shown)
 
 
-def _leg(derived: Derived, to: str, at_us: int, since_us: int) -> Leg:
-    return Leg(to, _ms(derived, at_us), (at_us - since_us) / 1000)
+def _leg(timeline: Timeline, to: str, at_us: int, since_us: int) -> Leg:
+    return Leg(to, _ms(timeline, at_us), (at_us - since_us) / 1000)
 
 
-def _notification(derived: Derived, write: StateWrite) -> Notification | None:
+def _notification(timeline: Timeline, write: State) -> Notification | None:
     """The leader's first notification after the write that names the partition."""
-    for node in derived.notifications:
+    for node in timeline.state.notifications.all:
         if (
             node.by == write.by
             and node.from_us >= write.from_us
@@ -341,67 +344,56 @@ def _notification(derived: Derived, write: StateWrite) -> Notification | None:
 
 def _held(
     story: Story,
-    derived: Derived,
+    timeline: Timeline,
     known: e.IsrUpdated | e.IsrUpdateRejected | e.AlterIsrFailed,
     node: Notification | None,
 ) -> None:
     """The looks of the leader's propagation task in between, and what set its clock back."""
-    until = node.from_us if node is not None else derived.end_us
-    for hold in derived.held.get(known.broker, []):
+    until = node.from_us if node is not None else timeline.end_us
+    for hold in timeline.state.notifications.held.get(known.broker, []):
         if known.t <= hold.t <= until and known.partition in hold.pending:
-            at = _ms(derived, hold.t)
+            at = _ms(timeline, hold.t)
             story.holds.append(Hold(at, hold.quiet_ms, hold.since_propagation_ms))
     story.later_changes = sum(
         known.t < attempt.ended.t <= until
-        for attempts in derived.attempts.values()
+        for attempts in timeline.state.isr_updates.attempts.values()
         for attempt in attempts
         if isinstance(attempt.ended, e.IsrUpdated) and attempt.ended.broker == known.broker
     )
-    if node is not None and node.told is not None:
-        story.quiet_ms = node.told.quiet_ms
-        story.since_propagation_ms = node.told.since_propagation_ms
+    if node is not None and node.sent is not None:
+        story.quiet_ms = node.sent.quiet_ms
+        story.since_propagation_ms = node.sent.since_propagation_ms
 
 
-def _first(spans: list[Known], write: StateWrite) -> Known | None:
-    """The first entry that is at least as new as the write; versions of an older topic of that
-    name do not count.
-    """
-    for known in spans:
-        newer = known.version >= write.version and known.from_us >= write.from_us
-        if newer:
-            return known
-    return None
-
-
-def _shown(derived: Derived, write: StateWrite, broker: int) -> Shown | None:
+def _shown(timeline: Timeline, write: State, broker: int) -> Shown | None:
     """None for a broker that had nothing to show and never got anything: it was down."""
-    spans = derived.metadata.get((broker, write.partition), [])
+    spans = timeline.state.metadata.spans(broker, write.partition)
     old = span_at(spans, write.from_us)
-    new = _first(spans, write)
+    new = first_known(spans, write)
     if old is None and new is None:
         return None
     if old is not None and old.version == write.version:
         old = None
-    end_us = _end_of_old(old, new, write, derived)
+    end_us = _end_of_old(old, new, write, timeline)
     return Shown(
         broker,
         old.version if old is not None else None,
         old.isr if old is not None else (),
         (end_us - write.from_us) / 1000 if old is not None else 0.0,
         new.version if new is not None else None,
-        _ms(derived, new.from_us) if new is not None else None,
+        _ms(timeline, new.from_us) if new is not None else None,
     )
 
 
-def _end_of_old(old: Known | None, new: Known | None, write: StateWrite, derived: Derived) -> int:
+def _end_of_old(old: Known | None, new: Known | None, write: State, timeline: Timeline) -> int:
     if new is not None:
         return new.from_us
-    return old.to_us if old is not None else write.from_us
+    return timeline.until(old) if old is not None else write.from_us
 
 
-def _reason(derived: Derived, seq: int) -> str:
+def _reason(timeline: Timeline, seq: int) -> str:
     """What the controller says its cache entry came from."""
-    event: AnyEvent | None = next((one for one in derived.events if one.seq == seq), None)
+    event: AnyEvent | None = next((one for one in timeline.events if one.seq == seq), None)
     return event.why if isinstance(event, e.ControllerCacheUpdated) else ""
 
 

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.state import actions as stimuli
-from emulator.trace.state.timeline import applied_ops, notified_partitions, state_partition
+from emulator.trace.state.notifications import notified_partitions
+from emulator.trace.state.partitions import applied_ops, state_partition
 from emulator.trace.values import LoggedOp, PartitionState, TopicPartition
 from emulator.view.telling import (
     BAD_VERSION,
@@ -106,7 +107,7 @@ def _expected(event: e.ZkReply, on: Scene) -> str:
 
 def _have(event: e.ZkReply, on: Scene) -> str:
     partition = state_partition(event.path)
-    truth = on.derived.truth_at(partition, event.t) if partition is not None else None
+    truth = on.timeline.truth_at(partition, event.t) if partition is not None else None
     return f", have {truth.version}" if truth is not None else ""
 
 
@@ -177,7 +178,7 @@ def _state_written(
     name = on.name(partition)
     if op.op == "delete":
         return f"{name}state deleted"
-    writes = on.derived.zookeeper[partition]
+    writes = on.timeline.states(partition)
     write = next((w for w in writes if w.seq == event.seq), writes[-1])
     step = f"v{write.version - 1}→v{write.version} ok" if write.version else "v0 created"
     leader = f" leader {write.leader}" if write.by_controller and write.version else ""
@@ -291,7 +292,7 @@ def _isr_updated(event: e.IsrUpdated, on: Scene) -> Told:
 
 @tells(e.IsrUpdateRejected)
 def _isr_rejected(event: e.IsrUpdateRejected, on: Scene) -> Told:
-    truth = on.derived.truth_at(event.partition, event.t)
+    truth = on.timeline.truth_at(event.partition, event.t)
     have = f", ZooKeeper has v{truth.version}" if truth is not None else ""
     text = f"{on.name(event.partition)}{event.change} refused"
     numbers = f"it has v{event.cached_zk_version} cached{have}: keeps its old ISR"
@@ -446,14 +447,16 @@ def versions(numbers: tuple[int, ...]) -> str:
 def _news(event: e.MetadataCacheUpdated, state: PartitionState, on: Scene) -> list[News]:
     if on.only not in (None, state.partition):
         return []
-    spans = on.derived.metadata[(event.broker, state.partition)]
+    spans = on.timeline.state.metadata.spans(event.broker, state.partition)
     place = bisect_left(spans, (event.t, event.seq), key=lambda known: (known.from_us, known.seq))
     if place == len(spans) or spans[place].seq != event.seq:
         return []
     before = spans[place - 1] if place and spans[place - 1].seq_to == event.seq else None
     if before is None:
         return [News(state.partition, state.isr, state.zk_version, -1, (), 0)]
-    stale = [s for s in on.derived.stale_spans(event.broker, before) if s.to_us == event.t]
+    stale = [
+        s for s in on.timeline.state.staleness.of_entry(event.broker, before) if s.to_us == event.t
+    ]
     missed = tuple(v for s in stale for v in s.missed if v != state.zk_version)
     late = stale[0].to_us - stale[0].from_us if stale else 0
     return [News(state.partition, state.isr, state.zk_version, before.version, missed, late)]

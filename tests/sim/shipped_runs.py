@@ -12,7 +12,7 @@ from emulator.scenario import shipped
 from emulator.scenario.expectations.base import Finding, Judge
 from emulator.scenario.load import LoadedScenario, load
 from emulator.trace.sink import Sink
-from emulator.trace.state import Observed
+from emulator.trace.state import TraceState
 from emulator.trace.values import TopicPartition
 
 NAMES = tuple(shipped.shipped())
@@ -23,7 +23,7 @@ class Played(NamedTuple):
     """A run and what was found."""
 
     outcome: Outcome
-    observed: Observed
+    observed: TraceState
     findings: dict[str, Finding]
 
     @property
@@ -45,7 +45,7 @@ def without_faults(loaded: LoadedScenario) -> LoadedScenario:
 def played(loaded: LoadedScenario, options: PlayOptions) -> Played:
     """Play it, and hold its expectations against it."""
     settings = {**profiles()[loaded.profile].defaults, **loaded.settings}
-    observed = Observed([boot.broker for boot in loaded.boots], settings)
+    observed = TraceState([boot.broker for boot in loaded.boots], settings)
     judge, sink = Judge(loaded.expectations, observed), Sink()
     sink.listen(observed)
     sink.listen(judge)

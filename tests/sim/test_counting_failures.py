@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from emulator.testing.cluster import SETTINGS, Cluster, scenario_of
 from emulator.trace import events as e
-from emulator.trace.state import Observed
+from emulator.trace.state import TraceState
 
 CONTROLLER = 9
 SETTLED_MS = 5_000
@@ -34,7 +34,7 @@ def made(replicas: int, seed: int, config: dict[str, str]) -> Cluster:
 
 def lost(cluster: Cluster) -> int:
     """Records that were acknowledged with acks=all and are not there."""
-    observed = Observed(cluster.brokers, {})
+    observed = TraceState(cluster.brokers, {})
     for event in cluster.events:
         observed(event)
     return observed.records.lost()

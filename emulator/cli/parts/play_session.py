@@ -25,7 +25,7 @@ from emulator.scenario.units import BadDuration, duration_us, show_us
 from emulator.scenario.written import parameters, write_scenario
 from emulator.trace.events import AnyEvent
 from emulator.trace.state.snapshot import snapshot
-from emulator.trace.state.timeline import Derived, derive
+from emulator.trace.state.timeline import Timeline
 from emulator.view import selectors as asked
 from emulator.view.describe import describe
 from emulator.view.describe_text import render_description
@@ -185,40 +185,40 @@ class Table:
 
     def _describe(self, words: list[str]) -> None:
         """`describe`, `describe orders-0`, `describe fetchers`."""
-        derived = derive(self.hand.events)
+        timeline = Timeline(self.hand.events)
         fetchers = "fetchers" in words
         names = [word for word in words if word != "fetchers"]
-        only = self._asked(asked.partition, names[0], derived) if names else None
+        only = self._asked(asked.partition, names[0], timeline) if names else None
         at_us = self.hand.up_us + self.hand.now_us
-        found = describe(snapshot(derived.events, at_us), derived.origin_us)
+        found = describe(snapshot(timeline.events, at_us), timeline.origin_us)
         self.console.print(render_description(found, only=only, fetchers=fetchers))
 
     def _why(self, words: list[str]) -> None:
         """`why` (the last change), `why orders-0@v1`."""
-        derived = derive(self.hand.events)
+        timeline = Timeline(self.hand.events)
         if words:
-            partition, version = self._asked(asked.change, words[0], derived)
+            partition, version = self._asked(asked.change, words[0], timeline)
         else:
-            writes = [write for history in derived.zookeeper.values() for write in history]
+            writes = [state for one in timeline.partitions for state in timeline.states(one)]
             if not writes:
                 raise UserError("why: no partition has a state yet")
             last = max(writes, key=lambda write: write.seq)
             partition, version = last.partition, last.version
         header = header_of(self._loaded, self.hand.seed, SIMULATED)
         try:
-            story = tell_why(derived, header, partition, version)
+            story = tell_why(timeline, header, partition, version)
         except NoSuchChange as error:
             raise UserError(f"{error}") from None
         self.console.print(render_why(story))
 
     def _show(self, words: list[str]) -> None:
         """All lanes, or those of a partition."""
-        only = self._asked(asked.partition, words[0], derive(self.hand.events)) if words else None
+        only = self._asked(asked.partition, words[0], Timeline(self.hand.events)) if words else None
         self.console.print(render_lanes(self.hand.events, partition=only))
 
-    def _asked(self, read: Callable[[str, Derived], Any], text: str, derived: Derived) -> Any:
+    def _asked(self, read: Callable[[str, Timeline], Any], text: str, timeline: Timeline) -> Any:
         try:
-            return read(text, derived)
+            return read(text, timeline)
         except asked.NotInRun as error:
             raise UserError(f"{error}") from None
 
@@ -302,7 +302,7 @@ class Table:
 
 def _is_told(events: Sequence[AnyEvent]) -> bool:
     """Would the lanes always have a row for one of these?"""
-    return bool(events) and tells_a_story(derive(events))
+    return bool(events) and tells_a_story(Timeline(events))
 
 
 def _is_named(stimulus: Stimulus, words: list[str]) -> bool:

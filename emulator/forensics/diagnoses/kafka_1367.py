@@ -32,7 +32,7 @@ class NobodyIsTold(Diagnosis):
         hear(events, look.partitions, look)
         end_us = events[-1].t if events else 0
         for name, state in sorted(look.untold.items()):
-            if end_us - state.t_us >= PATIENCE_US:
+            if end_us - state.from_us >= PATIENCE_US:
                 yield self._told(name, state, look.shown[name], end_us)
 
     def _told(
@@ -43,11 +43,11 @@ class NobodyIsTold(Diagnosis):
             name=self.name,
             broker=state.leader,
             partitions=(name,),
-            from_us=state.t_us,
+            from_us=state.from_us,
             to_us=None,
             seen=(
                 f"leader {state.leader} wrote ISR [{now}] of {name}, and"
-                f" {(end_us - state.t_us) / 1e6:.0f} s later all brokers still show [{was}]"
+                f" {(end_us - state.from_us) / 1e6:.0f} s later all brokers still show [{was}]"
             ),
             ended="nobody was told",
             cure=self.cure,

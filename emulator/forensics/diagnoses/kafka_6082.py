@@ -52,10 +52,10 @@ class ReplacedController(Diagnosis):
             broker=case.broker,
             partitions=tuple(sorted(case.partitions)),
             from_us=case.newest.t,
-            to_us=last.t_us,
+            to_us=last.from_us,
             seen=(
                 f"broker {case.broker}, controller of epoch {case.epoch}, wrote {count}"
-                f" state{'s'[: count > 1]} up to {(last.t_us - case.newest.t) / 1e6:.1f} s after"
+                f" state{'s'[: count > 1]} up to {(last.from_us - case.newest.t) / 1e6:.1f} s after"
                 f" broker {case.newest.broker} had been elected with epoch"
                 f" {case.newest.controller_epoch}"
             ),
@@ -80,13 +80,13 @@ class _Look:
         newest = self._newest
         if newest is None or not 0 <= state.controller_epoch < newest.controller_epoch:
             return
-        if state.writer in (state.leader, newest.broker):
+        if state.by in (state.leader, newest.broker):
             return  # a leader keeps the epoch of whoever made it leader
-        if state.t_us - newest.t < SURE_AFTER_US:
+        if state.from_us - newest.t < SURE_AFTER_US:
             return
         case = self.cases.setdefault(
             state.controller_epoch,
-            _Case(state.writer, state.controller_epoch, newest, [], {}),
+            _Case(state.by, state.controller_epoch, newest, [], {}),
         )
         case.writes.append(state)
         case.partitions[partition.name] = None

@@ -51,6 +51,6 @@ def _usurped(name: TopicPartition | None, events: Sequence[AnyEvent]) -> AnyEven
             controller = event.broker
         states = facts.partitions.of(name).states[-2:] if name is not None else ()
         if len(states) == 2 and states[1].seq == event.seq:
-            usurped = elects(*states) and states[1].writer != controller
+            usurped = elects(*states) and states[1].by != controller
             written = event if usurped else None
     return written

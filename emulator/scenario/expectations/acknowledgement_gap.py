@@ -42,7 +42,7 @@ class AcknowledgementGap(Check):
         if self.bound == "at least":
             return Finding(self.longest_us >= self.us, seen)
         held = self.longest_us <= self.us
-        partitions = self.observed.partitions.of_topic(self.topic)
+        partitions = self.state.partitions.of_topic(self.topic)
         if held and all(len(p.leader_history) < 2 for p in partitions):
             return Finding(None, f"{seen}, but no leader ever changed")
         return Finding(held, seen)

@@ -20,7 +20,7 @@ from emulator.scenario.expectations.forms import Form, compiled, matched
 from emulator.scenario.schema import Expectation
 from emulator.trace.events import AnyEvent
 from emulator.trace.handlers import Dispatch, Handler
-from emulator.trace.state import Observed
+from emulator.trace.state import TraceState
 
 UNSEEN = "what the logs hold was not seen"
 
@@ -39,8 +39,8 @@ class Check:
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """The words that a slot of the forms can hold, where its kind is the check's own."""
 
-    def __init__(self, arguments: Mapping[str, Any], observed: Observed) -> None:
-        self.observed = observed
+    def __init__(self, arguments: Mapping[str, Any], state: TraceState) -> None:
+        self.state = state
         self.take(**arguments)
 
     def take(self, **arguments: Any) -> None:
@@ -104,10 +104,10 @@ def _nearest(text: str) -> str:
 class Judge:
     """Holds the expectations of one scenario against one run, as a listener on its sink."""
 
-    def __init__(self, expectations: Iterable[Expectation], observed: Observed) -> None:
-        """`observed` must hear each event before this does."""
+    def __init__(self, expectations: Iterable[Expectation], state: TraceState) -> None:
+        """`state` must hear each event before this does."""
         self.expectations = tuple(expectations)
-        self.checks = [checks()[e.check](e.arguments, observed) for e in self.expectations]
+        self.checks = [checks()[e.check](e.arguments, state) for e in self.expectations]
         self._dispatch = Dispatch(part for check in self.checks for part in check.parts)
 
     def __call__(self, event: AnyEvent) -> None:

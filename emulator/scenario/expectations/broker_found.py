@@ -38,7 +38,7 @@ class BrokerFound(Check):
                 self.found.append(event.t)
 
     def at_end(self) -> Finding:
-        when = [show_us(self.observed.clock.since_up(t)) for t in self.found]
+        when = [show_us(self.state.clock.since_up(t)) for t in self.found]
         seen = f"at {', '.join(when)}" if when else "it never did"
         if self.broker:
             return Finding(bool(when), seen)

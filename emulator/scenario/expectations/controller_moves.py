@@ -33,7 +33,7 @@ class ControllerMoves(Check):
 
     def at_end(self) -> Finding:
         moves = [
-            (self.observed.clock.since_up(after.t), after.broker)
+            (self.state.clock.since_up(after.t), after.broker)
             for before, after in itertools.pairwise(self.elected)
             if before.broker == self.broker != after.broker
         ]

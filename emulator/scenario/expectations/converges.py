@@ -13,7 +13,7 @@ from typing import Any
 from emulator.invariants.base import Monitor, Violation
 from emulator.scenario.expectations.base import Check, Finding
 from emulator.trace import events as e
-from emulator.trace.state import Observed
+from emulator.trace.state import TraceState
 from emulator.trace.state.beliefs import Facts
 
 
@@ -22,9 +22,9 @@ class Converges(Check):
 
     forms = ("the cluster converges",)
 
-    def __init__(self, arguments: Mapping[str, Any], observed: Observed) -> None:
-        super().__init__(arguments, observed)
-        facts = Facts(observed.partitions, observed.logs)
+    def __init__(self, arguments: Mapping[str, Any], state: TraceState) -> None:
+        super().__init__(arguments, state)
+        facts = Facts(state)
         self.monitor = Monitor(facts, safety=False, liveness=True)
         self._starts = self._elections = 0
 
@@ -43,7 +43,7 @@ class Converges(Check):
         """Somebody had to be told something new."""
         facts = self.monitor.facts
         changed = any(len(p.states) > 1 or p.deleted for p in facts.partitions.all.values())
-        return changed or self._elections > 1 or self._starts > len(facts.caches.started)
+        return changed or self._elections > 1 or self._starts > len(facts.metadata.started)
 
     def at_end(self) -> Finding:
         lacking = self.monitor.lacking()

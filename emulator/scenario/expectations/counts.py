@@ -12,24 +12,24 @@ from collections.abc import Callable
 
 from emulator.scenario.expectations.base import UNSEEN, Check, Finding
 from emulator.scenario.expectations.forms import Amount
-from emulator.trace.state import Observed
+from emulator.trace.state import TraceState
 
-COUNTERS: dict[str, Callable[[Observed], int]] = {
-    "notifications": lambda o: o.counts.notifications,
-    "isr changes": lambda o: o.counts.isr_changes,
-    "isr shrinks": lambda o: o.counts.shrinks.total(),
-    "isr expands": lambda o: o.counts.expands.total(),
-    "failed isr updates": lambda o: o.counts.failed.total(),
-    "conflicts": lambda o: o.counts.conflicts,
-    "controller elections": lambda o: o.counts.controller_elections,
-    "versions never shown": lambda o: o.metadata.never_shown,
-    "truncations": lambda o: o.logs.truncations,
-    "records truncated": lambda o: o.logs.truncated,
-    "records lost": lambda o: o.records.lost() + o.records.lost(acks="1"),
-    "leader elections": lambda o: o.counts.leader_elections,
-    "unclean elections": lambda o: o.counts.unclean_elections,
+COUNTERS: dict[str, Callable[[TraceState], int]] = {
+    "notifications": lambda state: state.counts.notifications,
+    "isr changes": lambda state: state.counts.isr_changes,
+    "isr shrinks": lambda state: state.counts.shrinks.total(),
+    "isr expands": lambda state: state.counts.expands.total(),
+    "failed isr updates": lambda state: state.counts.failed.total(),
+    "conflicts": lambda state: state.counts.conflicts,
+    "controller elections": lambda state: state.counts.controller_elections,
+    "versions never shown": lambda state: state.propagation.never_shown,
+    "truncations": lambda state: state.logs.truncations,
+    "records truncated": lambda state: state.logs.truncated,
+    "records lost": lambda state: state.records.lost() + state.records.lost(acks="1"),
+    "leader elections": lambda state: state.counts.leader_elections,
+    "unclean elections": lambda state: state.counts.unclean_elections,
     "sessions expired": lambda o: len(o.sessions.expired),
-    "notifications deleted unread": lambda o: o.counts.notifications_unread,
+    "notifications deleted unread": lambda state: state.counts.notifications_unread,
 }
 
 
@@ -42,18 +42,18 @@ class Counts(Check):
     amount: Amount
 
     def at_end(self) -> Finding:
-        count = COUNTERS[self.what](self.observed)
+        count = COUNTERS[self.what](self.state)
         low, high = self.amount
-        if self.what == "records lost" and self.observed.records.unseen:
+        if self.what == "records lost" and self.state.records.unseen:
             return Finding(None, UNSEEN)
         if self.what in ("conflicts", "notifications deleted unread") and self._only_logged:
             return Finding(None, "brokers' logs do not tell")
         held = low <= count and (high is None or count <= high)
-        if held and low == 0 and not self.observed.counts.isr_changes:
+        if held and low == 0 and not self.state.counts.isr_changes:
             return Finding(None, f"{count}, and no ISR ever changed")
         return Finding(held, str(count))
 
     @property
     def _only_logged(self) -> bool:
-        counts = self.observed.counts
+        counts = self.state.counts
         return bool(counts.controller_elections) and not counts.controller_events

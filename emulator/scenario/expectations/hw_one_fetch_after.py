@@ -59,4 +59,4 @@ class HwOneFetchAfter(Check):
         self.finding = Finding(self.fetches == 1, f"{count} and {after} after")
 
     def at_end(self) -> Finding:
-        return Finding(None, UNSEEN) if self.observed.records.unseen else self.finding
+        return Finding(None, UNSEEN) if self.state.records.unseen else self.finding

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from emulator.scenario.expectations.base import UNSEEN, Check, Finding
 from emulator.scenario.units import show_us
-from emulator.trace import events as e
 from emulator.trace.values import TopicPartition
 
 
@@ -30,20 +29,15 @@ class HwReaches(Check):
     bound: str
     us: int
 
-    def take(self, **arguments: object) -> None:
-        super().take(**arguments)
-        self.when: dict[int, int] = {}
-
-    def on_hw_advanced(self, event: e.HwAdvanced) -> None:
-        if event.partition == self.partition and event.hw >= self.offset:
-            self.when.setdefault(event.broker, event.t)
-
     def at_end(self) -> Finding:
-        if self.observed.records.unseen:
+        if self.state.records.unseen:
             return Finding(None, UNSEEN)
-        missing = [b for b in (self.first, self.second) if b not in self.when]
-        if missing:
-            return Finding(False, f"never at broker {missing[0]}")
-        later = self.when[self.second] - self.when[self.first]
+        reaches = self.state.water_levels.hw_reaches
+        first_us = reaches(self.partition, self.first, self.offset)
+        second_us = reaches(self.partition, self.second, self.offset)
+        if first_us is None or second_us is None:
+            who = self.first if first_us is None else self.second
+            return Finding(False, f"never at broker {who}")
+        later = second_us - first_us
         right = later >= self.us if self.bound == "at least" else later <= self.us
         return Finding(right and later >= 0, f"{show_us(later)} after")

@@ -24,7 +24,7 @@ class IsrAtEnd(Check):
     members: tuple[int, ...] = ()
 
     def at_end(self) -> Finding:
-        history = self.observed.partitions.of(self.partition).isr_history
+        history = self.state.partitions.of(self.partition).isr_history
         if not history:
             return Finding(None, "there is no such partition")
         last = history[-1]

@@ -26,9 +26,9 @@ class IsrBecomes(Check):
     high_us = 1 << 62
 
     def at_end(self) -> Finding:
-        states = self.observed.partitions.of(self.partition).states
+        states = self.state.partitions.of(self.partition).states
         when = [
-            self.observed.clock.since_up(after.t_us)
+            self.state.clock.since_up(after.from_us)
             for before, after in itertools.pairwise(states)
             if after.isr == self.isr != before.isr
         ]

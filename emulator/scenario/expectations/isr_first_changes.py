@@ -22,9 +22,9 @@ class IsrFirstChanges(Check):
     high_us: int
 
     def at_end(self) -> Finding:
-        states = self.observed.partitions.of(self.partition).states
+        states = self.state.partitions.of(self.partition).states
         changes = (
-            self.observed.clock.since_up(after.t_us)
+            self.state.clock.since_up(after.from_us)
             for before, after in itertools.pairwise(states)
             if set(after.isr) != set(before.isr)
         )

@@ -20,7 +20,7 @@ class IsrHistory(Check):
     isrs: tuple[tuple[int, ...], ...]
 
     def at_end(self) -> Finding:
-        history = self.observed.partitions.of(self.partition).isr_history
+        history = self.state.partitions.of(self.partition).isr_history
         if not history:
             return Finding(None, "there is no such partition")
         shown = " -> ".join(str(list(isr)) for isr in history[:SHOWN])

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from emulator.scenario.expectations.base import Check, Finding
 from emulator.scenario.units import show_us
-from emulator.trace import events as e
-from emulator.trace.state.lateness import Lateness
 from emulator.trace.values import TopicPartition
 
 
@@ -20,19 +18,12 @@ class IsrKeeps(Check):
     partition: TopicPartition
     broker: int
     us: int
-    behind_us_max = 0
-
-    def take(self, **arguments: object) -> None:
-        super().take(**arguments)
-        self.lateness = Lateness(self.observed.logs, self.partition, self.broker)
-
-    def on_records_appended(self, event: e.RecordsAppended) -> None:
-        self.lateness.look(event)
 
     def at_end(self) -> Finding:
-        history = self.observed.partitions.of(self.partition).isr_history
+        history = self.state.partitions.of(self.partition).isr_history
         left = any(self.broker not in isr for isr in history)
-        behind = self.lateness.longest_us(self.observed.clock.now_us)
+        late = self.state.water_levels.late(self.partition, self.broker, self.state.clock.now_us)
+        behind = max((end - start for start, end in late), default=0)
         seen = f"behind for {show_us(behind)} at most, " + ("left" if left else "stayed")
         if left:
             return Finding(False, seen)

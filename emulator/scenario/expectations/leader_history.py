@@ -20,7 +20,7 @@ class LeaderHistory(Check):
     leaders: tuple[int, ...]
 
     def at_end(self) -> Finding:
-        history = self.observed.partitions.of(self.partition).leader_history
+        history = self.state.partitions.of(self.partition).leader_history
         if not history:
             return Finding(None, "there is no such partition")
         shown = " -> ".join(_name(leader) for leader in history[:SHOWN])

@@ -25,13 +25,13 @@ class MetadataSkips(Check):
     wanted: int | None = None
 
     def at_end(self) -> Finding:
-        now = self.observed.partitions.of(self.partition).now
+        now = self.state.partitions.of(self.partition).now
         version = now.version if now else -1
         last = self.wanted if self.last is None else self.last
         assert last is not None
         if version < last:
             return Finding(None, f"the znode only came to v{version}")
-        shown = self.observed.metadata.shown.get(self.partition, set())
+        shown = self.state.propagation.versions_shown(self.partition)
         seen = "shown: " + (", ".join(f"v{v}" for v in sorted(shown)) or "none")
         if self.wanted is not None:
             return Finding(self.wanted in shown, seen)

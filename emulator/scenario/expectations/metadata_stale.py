@@ -26,13 +26,11 @@ class MetadataStale(Check):
     broker: int | None = None
 
     def at_end(self) -> Finding:
-        metadata, end_us = self.observed.metadata, self.observed.clock.now_us
-        brokers = sorted(metadata.entries.get(self.partition, {}))
-        if self.broker is not None:
-            brokers = [self.broker]
-        longest = max((metadata.stale_us(self.partition, b, end_us) for b in brokers), default=0)
+        staleness = self.state.staleness
+        brokers = staleness.brokers(self.partition) if self.broker is None else [self.broker]
+        longest = max((staleness.longest_us(self.partition, b) for b in brokers), default=0)
         if self.bound == "at least":
             return Finding(longest >= self.us, show_us(longest))
-        changed = len(self.observed.partitions.of(self.partition).states) > 1
+        changed = len(self.state.partitions.of(self.partition).states) > 1
         held = longest <= self.us
         return Finding(held if changed or not held else None, show_us(longest))

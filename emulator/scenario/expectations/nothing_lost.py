@@ -17,7 +17,7 @@ class NothingLost(Check):
     topic: str
 
     def at_end(self) -> Finding:
-        records, partitions = self.observed.records, self.observed.partitions
+        records, partitions = self.state.records, self.state.partitions
         promised, lost = records.promised(self.topic), records.lost(topic=self.topic)
         if records.unseen:
             return Finding(None, UNSEEN)

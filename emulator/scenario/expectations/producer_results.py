@@ -25,7 +25,7 @@ class ProducerResults(Check):
     error: str | None = None
 
     def at_end(self) -> Finding:
-        records = self.observed.records
+        records = self.state.records
         acknowledged = records.acknowledged[self.topic]
         refused = records.refusals(self.topic, self.error)
         if not acknowledged and not records.refusals(self.topic):

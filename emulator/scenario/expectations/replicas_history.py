@@ -18,7 +18,7 @@ class ReplicasHistory(Check):
     isrs: tuple[tuple[int, ...], ...]
 
     def at_end(self) -> Finding:
-        history = self.observed.topics.replica_history(self.partition)
+        history = self.state.topics.replica_history(self.partition)
         if not history:
             return Finding(None, "there is no such partition")
         shown = " -> ".join(str(list(replicas)) for replicas in history)

@@ -36,7 +36,7 @@ class ServedInTurn(Check):
     def on_records_appended(self, event: e.RecordsAppended) -> None:
         if event.partition.topic != self.topic:
             return
-        logs, name = self.observed.logs, event.partition
+        logs, name = self.state.logs, event.partition
         leader = logs.writer.get(name, -1)
         behind = logs.of(name, self.broker).leo < logs.of(name, leader).leo
         if event.broker == self.broker or not behind:
@@ -60,7 +60,7 @@ class ServedInTurn(Check):
 
     def at_end(self) -> Finding:
         for name in sorted(self.waiting_since):
-            self._served(name, self.observed.clock.now_us)
+            self._served(name, self.state.clock.now_us)
         seen = f"longest wait {show_us(self.longest_us)}, behind for {show_us(self.crowded_us)}"
         if self.longest_us > self.us:
             return Finding(False, seen)

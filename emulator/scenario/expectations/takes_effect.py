@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from emulator.scenario.expectations.base import Check, Finding
 from emulator.scenario.units import show_us
-from emulator.trace import events as e
-from emulator.trace.values import TopicPartition
 
 
 class TakesEffect(Check):
@@ -20,24 +18,12 @@ class TakesEffect(Check):
     topic: str
     bound: str
     us: int
-    slowest_us: int | None = None
-
-    def take(self, **arguments: object) -> None:
-        super().take(**arguments)
-        self.decided: dict[tuple[TopicPartition, int], int] = {}
-
-    def on_isr_update_started(self, event: e.IsrUpdateStarted) -> None:
-        if event.partition.topic == self.topic:
-            self.decided[event.partition, event.broker] = event.t
-
-    def on_isr_updated(self, event: e.IsrUpdated) -> None:
-        decided = self.decided.pop((event.partition, event.broker), None)
-        if decided is not None:
-            self.slowest_us = max(self.slowest_us or 0, event.t - decided)
 
     def at_end(self) -> Finding:
-        if self.slowest_us is None:
+        decided = self.state.propagation.decided
+        own = [one for one in decided if one.attempt.started.partition.topic == self.topic]
+        if not own:
             return Finding(None, "no ISR changed")
-        least = self.bound == "at least"
-        held = self.slowest_us >= self.us if least else self.slowest_us <= self.us
-        return Finding(held, show_us(self.slowest_us))
+        slowest_us = max(one.leader_us for one in own)
+        is_held = slowest_us >= self.us if self.bound == "at least" else slowest_us <= self.us
+        return Finding(is_held, show_us(slowest_us))

@@ -25,13 +25,13 @@ class TopicHistory(Check):
     high_us = 1 << 62
 
     def at_end(self) -> Finding:
-        history = self.observed.topics.sizes(self.topic)
+        history = self.state.topics.sizes(self.topic)
         if not history:
             return Finding(None, "there never was such a topic")
         if self.sizes:
             shown = " -> ".join(str(size) if size else "gone" for _, size in history)
             return Finding(tuple(size for _, size in history) == self.sizes, shown)
-        gone = [self.observed.clock.since_up(t) for t, size in history if size == GONE]
+        gone = [self.state.clock.since_up(t) for t, size in history if size == GONE]
         if not gone:
             return Finding(False, "it never was")
         held = any(self.low_us <= t <= self.high_us for t in gone)

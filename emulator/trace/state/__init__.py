@@ -18,8 +18,8 @@ These definitions hold for all of them:
   followed each other in it.
 - *Propagation* has two measures: from the leader's decision, and from the write (`propagation`).
 - *Under-replicated*, *under* and *at min ISR*, *offline*: as Kafka's gauges count (`gauges`).
-- *HW lag* is a leader's log end offset minus its high watermark, weighted by time: 25 s in which the
-  mark does not move are 25 s of lag (`water_levels`).
+- *HW lag* is a leader's log end offset minus its high watermark, weighted by time: 25 s in which
+  the mark does not move are 25 s of lag (`water_levels`).
 - The trace ends with its last event: what has not ended by then is counted up to then.
 - What a trace does not tell is unknown: None, `?` in texts, absent in JSON. Never 0 or -1.
 """

@@ -11,6 +11,8 @@ from __future__ import annotations
 import msgspec
 
 from emulator.trace import events as e
+from emulator.trace.state import TraceState
+from emulator.trace.state.caches import ControllerCache, MetadataCaches
 from emulator.trace.state.logs import Logs
 from emulator.trace.state.partitions import Partition, Partitions, State
 from emulator.trace.state.replica_log import ReplicaLog
@@ -128,44 +130,6 @@ _KEPT = (
 )
 
 
-class Caches:
-    """What metadata caches and the active controller hold: the entry and the event that put it
-    there."""
-
-    def __init__(self) -> None:
-        self.started: dict[int, int] = {}
-        self.metadata: dict[int, dict[TopicPartition, tuple[PartitionState, int]]] = {}
-        self.live: dict[int, tuple[tuple[int, ...], int]] = {}
-        self.controller, self.elected_seq = 0, -1
-        self.states: dict[TopicPartition, e.ControllerCacheUpdated] = {}
-
-    def on_broker_starting(self, event: e.BrokerStarting) -> None:
-        self.started[event.broker] = event.seq
-        self.metadata[event.broker] = {}
-        self.live[event.broker] = (), -1
-
-    def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
-        cache = self.metadata.setdefault(event.broker, {})
-        for state in event.states:
-            cache[state.partition] = state, event.seq
-        for name in event.removed:
-            cache.pop(name, None)
-        self.live[event.broker] = tuple(sorted(event.live_brokers)), event.seq
-
-    def on_controller_elected(self, event: e.ControllerElected) -> None:
-        self.controller, self.elected_seq = event.broker, event.seq
-        self.states.clear()
-
-    def on_controller_resigned(self, event: e.ControllerResigned) -> None:
-        if event.broker == self.controller:
-            self.controller, self.elected_seq = 0, event.seq
-            self.states.clear()
-
-    def on_controller_cache_updated(self, event: e.ControllerCacheUpdated) -> None:
-        if event.broker == self.controller:
-            self.states[event.partition] = event
-
-
 class CommittedLog(msgspec.Struct):
     """The records below the highest high watermark that a leader had, and the event that set it."""
 
@@ -220,22 +184,18 @@ class Committed:
 
 
 class Facts:
-    """The facts of one trace. `partitions` and `logs` may be somebody else's."""
+    """What invariants need of one trace: parts of `state`, where somebody keeps one, and those that
+    only they need. Without a `state` it has parts of its own, and no histories."""
 
-    def __init__(self, partitions: Partitions | None = None, logs: Logs | None = None) -> None:
-        self.partitions = partitions or Partitions()
-        self.logs = logs or Logs()
+    def __init__(self, state: TraceState | None = None) -> None:
+        self.partitions = state.partitions if state is not None else Partitions()
+        self.logs = state.logs if state is not None else Logs()
+        self.metadata = state.metadata if state is not None else MetadataCaches()
+        self.controller = state.controller if state is not None else ControllerCache()
         self.views = Views()
         self.znodes = Znodes()
-        self.caches = Caches()
         self.committed = Committed(self.partitions, self.logs, self.views)
-
-    @property
-    def parts(self) -> tuple[object, ...]:
-        """All that has to hear events, in order."""
-        return (self.partitions, self.logs, *self.own_parts)
-
-    @property
-    def own_parts(self) -> tuple[object, ...]:
-        """Those that are never somebody else's."""
-        return (self.views, self.znodes, self.caches, self.committed)
+        own = (self.views, self.znodes, self.committed)
+        shared = (self.partitions, self.logs, self.metadata, self.controller)
+        self.parts: tuple[object, ...] = own if state is not None else (*shared, *own)
+        """All that has to hear events for it, in order."""

@@ -11,20 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from emulator.trace import events as e
-from emulator.trace.events import AnyEvent
 from emulator.trace.state.partitions import Partition, Partitions, State
 from emulator.trace.values import TopicPartition
 
 MIN_ISR = "min.insync.replicas"
 _DELETIONS = "/admin/delete_topics/"
-
-
-class _Arguments(msgspec.Struct):
-    topic: str = ""
-    config: dict[str, str] = {}
 
 
 class Gauges:
@@ -88,10 +80,10 @@ class Gauges:
     def on_stimulus(self, event: e.Stimulus) -> None:
         if event.do not in ("create_topic", "topic_config"):
             return
-        given = msgspec.json.decode(event.arguments, type=_Arguments)
-        if MIN_ISR in given.config:
-            self._min_isr[given.topic] = int(given.config[MIN_ISR])
-            for partition in self.partitions.of_topic(given.topic):
+        topic, config = event.parameters.topic, event.parameters.config or {}
+        if MIN_ISR in config:
+            self._min_isr[topic] = int(config[MIN_ISR])
+            for partition in self.partitions.of_topic(topic):
                 self._measure(partition, event.t)
 
     def on_leader_and_isr(self, event: e.LeaderAndIsr) -> None:
@@ -112,9 +104,10 @@ class Gauges:
     def _changed(self, partition: Partition, state: State) -> None:
         self._measure(partition, state.from_us)
 
-    def _deleted(self, partition: Partition, event: AnyEvent) -> None:
-        _end(partition.name, self._under, self._under_us, event.t)
-        _end(partition.name, self._below, self._below_us, event.t)
+    def _deleted(self, partition: Partition) -> None:
+        for state in partition.history[-1:]:
+            _end(partition.name, self._under, self._under_us, state.to_us)
+            _end(partition.name, self._below, self._below_us, state.to_us)
 
     def _measure(self, partition: Partition, t_us: int) -> None:
         name, state = partition.name, partition.now

@@ -88,10 +88,10 @@ class Partitions:
     def __init__(self) -> None:
         self.all: dict[TopicPartition, Partition] = {}
         self._listeners: list[Listener] = []
-        self._deletion_listeners: list[Callable[[Partition, AnyEvent], None]] = []
+        self._deletion_listeners: list[Callable[[Partition], None]] = []
 
-    def listen_to_deletions(self, listener: Callable[[Partition, AnyEvent], None]) -> None:
-        """Call `listener` with each partition whose state znode was deleted, and the event."""
+    def listen_to_deletions(self, listener: Callable[[Partition], None]) -> None:
+        """Call `listener` with each partition whose state znode was deleted."""
         self._deletion_listeners.append(listener)
 
     def listen(self, listener: Listener) -> None:
@@ -175,7 +175,7 @@ class Partitions:
         partition.deleted = True
         close(partition.history, event)
         for listener in self._deletion_listeners:
-            listener(partition, event)
+            listener(partition)
 
     def _learn(self, partition: Partition, state: State, event: AnyEvent) -> None:
         last = partition.states[-1] if partition.states else None
@@ -184,7 +184,9 @@ class Partitions:
         if last is not None and partition.deleted:
             partition.states.clear()
             partition.deleted = False
-        elif last is not None and state.version == 0 < last.version and state.from_us > last.from_us:
+        elif (
+            last is not None and state.version == 0 < last.version and state.from_us > last.from_us
+        ):
             partition.states.clear()  # deleted, and created anew: a trace without transactions
         elif last is not None and state.version <= last.version:
             _know_earlier(partition, state)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
@@ -13,7 +14,10 @@ from emulator.trace import events as e
 from emulator.trace.state.spans import OPEN, Interval, merged, span_at
 from emulator.trace.values import ProcessState
 
-STARTING, UP, PAUSED, STOPPING, DEAD = "starting", "up", "paused", "stopping", "dead"
+STARTING: Final = "starting"
+UP: Final = "up"
+PAUSED: Final = "paused"
+DEAD: Final = "dead"
 
 
 class Life(msgspec.Struct):

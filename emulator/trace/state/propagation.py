@@ -69,12 +69,19 @@ class Propagation:
         found = []
         for broker, spans in sorted(self._metadata.history.get(state.partition, {}).items()):
             place = place_before(spans, state.from_us, state.seq)
-            if place < 0 or spans[place].to_us <= state.from_us and spans[place].seq_to < state.seq:
+            if place < 0 or (
+                spans[place].to_us <= state.from_us and spans[place].seq_to < state.seq
+            ):
                 continue
             before = spans[place]
             if is_older(before, state):
                 found.append(_arrival(broker, spans, place, state))
         return found
+
+    def first_known(self, broker: int, state: State) -> Known | None:
+        """The first entry of the broker's metadata that is as new as this version: in the process
+        that had an older one, or in a later one."""
+        return first_known(self._metadata.spans(broker, state.partition), state)
 
     @property
     def _isr_changes(self) -> Iterator[State]:
@@ -177,6 +184,12 @@ class Propagation:
     def _is_forgotten(self, change: Decided) -> bool:
         started = change.attempt.started
         return self._updates.forgotten.get(started.partition, -1) > started.seq
+
+
+def first_known(spans: list[Known], state: State) -> Known | None:
+    """The first of these that is as new as the version, since it was written."""
+    later = (one for one in spans if one.from_us >= state.from_us and not is_older(one, state))
+    return next(later, None)
 
 
 def _goes_on(spans: list[Known], place: int) -> bool:

@@ -18,7 +18,7 @@ from emulator.trace import events as e
 from emulator.trace.events import ROLLED_BACK, AnyEvent
 from emulator.trace.handlers import Dispatch
 from emulator.trace.state import actions as stimuli
-from emulator.trace.state.timeline import applied_ops, state_partition
+from emulator.trace.state.partitions import applied_ops, state_partition
 from emulator.trace.values import LoggedOp, PartitionState, TopicPartition
 
 RUNNING, PAUSED, DOWN = "running", "paused", "down"

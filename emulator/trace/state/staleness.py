@@ -15,7 +15,7 @@ import msgspec
 from emulator.trace.state.caches import MetadataCaches
 from emulator.trace.state.clock import Clock
 from emulator.trace.state.partitions import Partitions, State
-from emulator.trace.state.spans import Interval, Known, merged
+from emulator.trace.state.spans import OPEN, Interval, Known, merged
 from emulator.trace.values import TopicPartition
 
 
@@ -77,6 +77,14 @@ class Staleness:
     def episodes(self, broker: int, name: TopicPartition) -> list[Interval]:
         """Without a break: an entry that was replaced by one that was old too is one with it."""
         return merged((one.from_us, one.to_us) for one in self.of(broker, name))
+
+    def is_stale(self, broker: int, name: TopicPartition) -> bool:
+        """Whether the broker's metadata of the partition is stale now."""
+        spans, partition = self._caches.spans(broker, name), self._partitions.all.get(name)
+        if not spans or spans[-1].to_us != OPEN or partition is None or not partition.history:
+            return False
+        newest = partition.history[-1]
+        return newest.to_us == OPEN and is_older(spans[-1], newest)
 
     def brokers(self, name: TopicPartition) -> list[int]:
         """Those that ever had metadata of the partition."""

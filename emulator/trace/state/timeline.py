@@ -1,4 +1,4 @@
-"""A whole trace in the order of time, with its account: what lanes, `isr why` and the pages read."""
+"""A whole trace in the order of time, with its account: lanes, `isr why` and the pages read it."""
 
 from __future__ import annotations
 

@@ -97,7 +97,11 @@ class WaterLevels:
 
     def _end(self, name: TopicPartition, t_us: int, broker: int | None = None) -> None:
         leaderships = self.leaderships.get(name)
-        if leaderships and leaderships[-1].to_us == OPEN and broker in (None, leaderships[-1].broker):
+        if (
+            leaderships
+            and leaderships[-1].to_us == OPEN
+            and broker in (None, leaderships[-1].broker)
+        ):
             leaderships[-1].to_us = t_us
 
     def at(self, name: TopicPartition, broker: int, at_us: int) -> Level | None:
@@ -106,18 +110,23 @@ class WaterLevels:
         place = bisect_right(levels, at_us, key=lambda level: level.from_us) - 1
         return levels[place] if place >= 0 else None
 
+    def hw_reaches(self, name: TopicPartition, broker: int, offset: int) -> int | None:
+        """When the replica's high watermark first came to an offset; None: never."""
+        levels = self.levels.get(name, {}).get(broker, ())
+        return next((level.from_us for level in levels if level.hw >= offset), None)
+
     def _of(self, name: TopicPartition, broker: int, within: Interval) -> Iterator[Level]:
         """The replica's levels in that time; what is at one moment counts once, as it ended."""
         first = self.at(name, broker, within[0])
         if first is not None:
             yield Level(within[0], first.leo, first.hw)
         levels = self.levels.get(name, {}).get(broker, [])
-        place = bisect_right(levels, within[0], key=lambda level: level.from_us)
-        for one, after in zip(levels[place:], [*levels[place + 1 :], None], strict=True):
-            if one.from_us >= within[1]:
+        first_place = bisect_right(levels, within[0], key=lambda level: level.from_us)
+        for place in range(first_place, len(levels)):
+            if levels[place].from_us >= within[1]:
                 return
-            if after is None or after.from_us > one.from_us:
-                yield one
+            if place + 1 == len(levels) or levels[place + 1].from_us > levels[place].from_us:
+                yield levels[place]
 
     def hw_lags(self, name: TopicPartition, end_us: int) -> list[HwLag]:
         """The leader's log end offset minus its high watermark, time by time, up to `end_us`."""

@@ -9,7 +9,8 @@ import msgspec
 from emulator.scenario.expectations.base import Finding, Judge, parse
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.state import Observed
+from emulator.trace.reader import with_process_states
+from emulator.trace.state import TraceState
 from emulator.trace.values import Lagging, Offset, Parameters, PartitionState, TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
@@ -100,19 +101,19 @@ class Story:
         return self.tell(e.RecordsProduced, 0, *facts)
 
 
-def observe(story: Story, *, end: float | None = None, **settings: str) -> Observed:
+def observe(story: Story, *, end: float | None = None, **settings: str) -> TraceState:
     """The story as it is read event by event; the last thing happens at `end`."""
-    observed = Observed((), {"min.insync.replicas": "1", **settings})
+    observed = TraceState((), {"min.insync.replicas": "1", **settings})
     if end is not None:
         story.at(end).tell(e.BrokerChange, 3, (), (), (), REPLICAS)
-    for event in story.events:
+    for event in with_process_states(story.events):
         observed(event)
     return observed
 
 
 def judged(text: str, story: Story, *, end: float | None = None) -> Finding:
     """What one expectation says of the story."""
-    observed = Observed(())
+    observed = TraceState(())
     judge = Judge([parse(text)], observed)
     if end is not None:
         story.at(end).tell(e.BrokerChange, 3, (), (), (), REPLICAS)

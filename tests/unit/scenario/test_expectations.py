@@ -7,7 +7,7 @@ import pytest
 from emulator.scenario.errors import UserError
 from emulator.scenario.expectations.base import Judge, checks, forms, parse, verdict
 from emulator.trace import events as e
-from emulator.trace.state import Observed
+from emulator.trace.state import TraceState
 from tests.unit.scenario.story import ORDERS, Story, judged, observe
 from tests.unit.view.recorded import recorded
 
@@ -252,7 +252,7 @@ def test_a_partition_that_starves_is_told_from_those_that_take_turns() -> None:
     ],
 )
 def test_what_the_scenarios_expect_held_of_real_kafka(recording: str, text: str) -> None:
-    observed = Observed(())
+    observed = TraceState(())
     judge = Judge([parse(text)], observed)
     for event in recorded(recording):
         observed(event)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from emulator.trace import events as e
 from emulator.trace.handlers import Dispatch
+from emulator.trace.reader import with_process_states
+from emulator.trace.state import TraceState
 from emulator.trace.state.answers import Answers
 from emulator.trace.state.propagation import Propagation
 from emulator.trace.state.zookeeper_load import Load, ZooKeeperLoad
-from emulator.trace.values import Parameters
+from emulator.trace.values import Parameters, TopicPartition
 from tests.unit.scenario.story import ORDERS, SECOND, Story
 from zk.sizes import request_bytes
 
@@ -15,12 +17,19 @@ STATE = "/brokers/topics/orders/partitions/0/state"
 NODE = "/isr_change_notification/isr_change_"
 
 
+def observed(story: Story) -> TraceState:
+    state = TraceState()
+    for event in with_process_states(story.events):
+        state(event)
+    return state
+
+
 def propagation(story: Story) -> Propagation:
-    found = Propagation()
-    hear = Dispatch((found,))
-    for event in story.events:
-        hear(event)
-    return found
+    return observed(story).propagation
+
+
+def stuck(story: Story, at_us: int) -> list[TopicPartition]:
+    return observed(story).isr_updates.stuck(at_us)
 
 
 def controller_knows(story: Story, version: int, *isr: int, at: int = 3) -> Story:
@@ -44,10 +53,10 @@ def test_the_zookeeper_path_is_true_at_once_and_known_late() -> None:
     story = Story().created().at(7).shrinks(2, after_ms=2100).at(7.004).written(1, 1, 3)
     controller_knows(story.at(14), 1, 1, 3).at(14.005).shown(1, 1, 3)
     found = propagation(story)
-    assert ms(found.effective_us) == [4]
+    assert ms(found.leader_us) == [4]
     assert ms(found.controller_us) == [7000]
     assert ms(found.metadata_us) == [7005, 7005, 7005]
-    assert (found.awaited(), found.stuck(story.events[-1].t)) == (0, [])
+    assert (found.unknown_changes, stuck(story, story.events[-1].t)) == (0, [])
 
 
 def test_on_the_rpc_path_everybody_knows_before_the_leader_does() -> None:
@@ -55,7 +64,7 @@ def test_on_the_rpc_path_everybody_knows_before_the_leader_does() -> None:
     controller_knows(story.at(7.050), 1, 1, 3).at(7.053).shown(1, 1, 3)
     story.at(7.055).written(1, 1, 3)
     found = propagation(story)
-    assert ms(found.effective_us) == [55]
+    assert ms(found.leader_us) == [55]
     assert ms(found.controller_us) == [50]
     assert ms(found.metadata_us) == [53, 53, 53]
 
@@ -85,15 +94,16 @@ def test_a_broker_that_stops_or_starts_anew_meanwhile_is_not_counted() -> None:
 def test_a_refused_try_is_no_change_and_the_partition_is_stuck_until_a_new_leadership() -> None:
     story = Story().created().at(7).shrinks(2, after_ms=2100)
     story.tell(e.IsrUpdateRejected, 1, ORDERS, "shrink", 0)
-    found = propagation(controller_knows(story, 1, 3, 2))
-    assert (found.rejected, found.effective_us, found.controller_us) == (1, [], [])
-    assert found.stuck(7 * SECOND) == [ORDERS]
+    state = observed(controller_knows(story, 1, 3, 2))
+    found = state.propagation
+    assert (state.isr_updates.rejected, found.leader_us, found.controller_us) == (1, [], [])
+    assert state.isr_updates.stuck(7 * SECOND) == [ORDERS]
     story.tell(e.BecomesFollower, 1, ORDERS, 3, 1, 0, 0)
-    assert propagation(story).stuck(7 * SECOND) == []
+    assert observed(story).isr_updates.stuck(7 * SECOND) == []
 
 
 def test_a_decision_without_an_outcome_is_stuck_after_a_while() -> None:
-    found = propagation(Story().created().at(7).shrinks(2, after_ms=2100))
+    found = observed(Story().created().at(7).shrinks(2, after_ms=2100)).isr_updates
     assert found.stuck(int(7.9 * SECOND)) == []
     assert found.stuck(int(8.1 * SECOND)) == [ORDERS]
 
@@ -105,21 +115,21 @@ def fails(story: Story, outcome: str) -> Story:
 
 def test_a_proposal_that_stays_pending_is_stuck_and_one_rolled_back_is_not() -> None:
     story = Story().created().at(7).shrinks(2, after_ms=2100).at(7.06)
-    found = propagation(fails(story, "stays pending"))
+    found = observed(fails(story, "stays pending")).isr_updates
     assert (found.rejected, found.stuck(9 * SECOND)) == (1, [ORDERS])
-    found = propagation(fails(story, "rolled back"))
+    found = observed(fails(story, "rolled back")).isr_updates
     assert (found.rejected, found.stuck(9 * SECOND)) == (2, [])
 
 
 def test_what_nobody_has_learnt_at_the_end_is_said() -> None:
     story = Story().created().at(7).shrinks(2, after_ms=2100).written(1, 1, 3)
-    assert propagation(story).awaited() == 1
+    assert propagation(story).unknown_changes == 1
 
 
 def test_a_topic_that_is_deleted_is_forgotten() -> None:
     story = Story().created().at(7).shrinks(2, after_ms=2100).written(1, 1, 3)
     story.tell(e.MetadataCacheUpdated, 2, 3, 1, (1, 2, 3), (), (ORDERS,))
-    assert propagation(story.at(9).created()).awaited() == 0
+    assert propagation(story.at(9).created()).unknown_changes == 0
 
 
 # -- what it costs ZooKeeper -----------------------------------------------------------------------

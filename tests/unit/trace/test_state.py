@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from emulator.trace import events as e
-from emulator.trace.state import Observed
+from emulator.trace.state import TraceState
 from emulator.trace.values import LoggedOp, TopicPartition
 from tests.unit.scenario.story import ORDERS, SECOND, Story, observe
 from tests.unit.view.recorded import recorded
@@ -35,7 +35,7 @@ def test_one_version_told_by_two_sources_counts_once_and_from_the_earlier_moment
     story.at(7.4)
     transaction(story, "setData", payload(1, 3), 1)
     states = observe(story).partitions.of(ORDERS).states
-    assert [(s.version, ms(s.t_us)) for s in states] == [(0, 0), (1, 7400)]
+    assert [(s.version, ms(s.from_us)) for s in states] == [(0, 0), (1, 7400)]
 
 
 def test_transactions_alone_tell_the_history_creation_in_a_multi_included() -> None:
@@ -69,18 +69,18 @@ def test_a_topic_deleted_and_created_anew_begins_again() -> None:
 def test_propagation_is_measured_per_broker_from_the_write() -> None:
     story = Story().created().at(7).written(1, 1, 3)
     story.at(12).shown(1, 1, 3, at_brokers=(1, 3)).at(13).shown(1, 1, 3, at_brokers=(2,))
-    metadata = observe(story).metadata
-    assert sorted(map(ms, metadata.delays_us)) == [5000, 5000, 6000]
-    assert (metadata.never_shown, metadata.awaited()) == (0, 0)
+    propagation = observe(story).propagation
+    assert sorted(map(ms, propagation.written_us)) == [5000, 5000, 6000]
+    assert (propagation.never_shown, propagation.not_yet_shown) == (0, 0)
 
 
 def test_a_version_that_a_later_one_overtook_was_never_shown() -> None:
     story = Story().created().at(7).written(1, 1, 3).at(8).written(2, 1, 3, 2, change="expand")
     story.at(14).shown(2, 1, 3, 2, at_brokers=(1, 2))
-    metadata = observe(story).metadata
-    assert sorted(map(ms, metadata.delays_us)) == [6000, 6000]
-    assert metadata.never_shown == 2
-    assert metadata.awaited() == 2
+    propagation = observe(story).propagation
+    assert sorted(map(ms, propagation.written_us)) == [6000, 6000]
+    assert propagation.never_shown == 2
+    assert propagation.not_yet_shown == 2
 
 
 def test_an_isr_change_that_the_controller_wrote_is_one_and_an_election_is_none() -> None:
@@ -92,28 +92,30 @@ def test_an_isr_change_that_the_controller_wrote_is_one_and_an_election_is_none(
     observed = observe(story)
     states = observed.partitions.of(ORDERS).states
     assert [(s.by_leader, s.isr_change) for s in states[1:]] == [(False, True), (False, False)]
-    assert list(map(ms, observed.metadata.delays_us)) == [1000, 1000, 1000]
+    assert list(map(ms, observed.propagation.written_us)) == [1000, 1000, 1000]
 
 
 def test_staleness_lasts_from_the_first_write_missed_to_the_newest_shown() -> None:
     story = Story().created().at(7).written(1, 1, 3).at(8).written(2, 1, 3, 2, change="expand")
     story.at(10).shown(1, 1, 3, at_brokers=(1,)).at(14).shown(2, 1, 3, 2, at_brokers=(1,))
-    metadata = observe(story, end=20).metadata
-    assert ms(metadata.stale_us(ORDERS, 1, 20 * SECOND)) == 7000
-    assert ms(metadata.stale_us(ORDERS, 2, 20 * SECOND)) == 13000
-    assert ms(metadata.stale_us_max(20 * SECOND)) == 13000
+    staleness = observe(story, end=20).staleness
+    assert ms(staleness.longest_us(ORDERS, 1)) == 7000
+    assert ms(staleness.longest_us(ORDERS, 2)) == 13000
+    assert ms(staleness.longest_of_all_us) == 13000
 
 
 def test_metadata_that_moves_back_is_stale_from_then_on() -> None:
     story = Story().created().at(7).written(1, 1, 3).shown(1, 1, 3).at(9).shown(0, 1, 2, 3)
-    assert ms(observe(story, end=10).metadata.stale_us(ORDERS, 1, 10 * SECOND)) == 1000
+    assert ms(observe(story, end=10).staleness.longest_us(ORDERS, 1)) == 1000
 
 
-def test_a_process_that_starts_anew_has_nothing_stale() -> None:
+def test_what_was_stale_before_a_process_started_anew_still_counts_and_nothing_after_it() -> None:
     story = Story().created().at(7).written(1, 1, 3).at(8)
     for broker in (1, 2, 3):
         story.tell(e.BrokerStarting, broker, "2.6")
-    assert observe(story, end=10).metadata.stale_us_max(10 * SECOND) == 0
+    staleness = observe(story, end=10).staleness
+    assert ms(staleness.longest_of_all_us) == 1000
+    assert ms(staleness.sum_of_all_us) == 3000
 
 
 # -- gauges ----------------------------------------------------------------------------------------
@@ -125,7 +127,7 @@ def test_time_below_min_isr_is_summed_over_partitions() -> None:
     story.on(0).at(5).written(1, 1)
     story.on(1).at(6).written(1, 1)
     story.on(0).at(8).written(2, 1, 2, change="expand")
-    times = observe(story, end=10).isr_times
+    times = observe(story, end=10).gauges
     assert ms(times.under_min_isr_us(10 * SECOND)) == 3000 + 4000
     assert (times.under_min_isr, times.under_min_isr_max) == (1, 2)
     assert (times.under_replicated, times.under_replicated_max) == (2, 2)
@@ -135,7 +137,7 @@ def test_time_below_min_isr_is_summed_over_partitions() -> None:
 def test_min_isr_altered_while_it_runs_counts_from_then() -> None:
     story = Story().created(1, 2).at(4)
     story.stimulus("topic_config", topic="orders", config={"min.insync.replicas": "3"})
-    assert ms(observe(story, end=10).isr_times.under_min_isr_us(10 * SECOND)) == 6000
+    assert ms(observe(story, end=10).gauges.under_min_isr_us(10 * SECOND)) == 6000
 
 
 # -- logs and records ------------------------------------------------------------------------------
@@ -199,11 +201,11 @@ def test_the_slowest_fetcher_sets_the_rate() -> None:
 
 
 def test_a_recording_of_real_kafka_implies_what_its_readme_says() -> None:
-    observed = Observed((1, 2, 3))
+    observed = TraceState((1, 2, 3))
     for event in recorded("flapping"):
         observed(event)
     assert observed.counts.notifications == 2
     assert observed.counts.isr_changes == 38
-    assert 50 < observed.metadata.stale_us_max(observed.clock.now_us) / SECOND < 60
+    assert 50 < observed.staleness.longest_of_all_us / SECOND < 60
     assert observed.records.acknowledged["orders"] == 4894
-    assert min(observed.metadata.shown[TopicPartition("orders", 0)] - {0}) > 24
+    assert min(observed.propagation.versions_shown(TopicPartition("orders", 0)) - {0}) > 24

@@ -49,7 +49,7 @@ def test_it_is_whole_and_asks_the_network_for_nothing() -> None:
 def test_both_sides_lanes_stand_on_one_axis_under_their_names() -> None:
     _, data = parsed(page())
     assert [panel["facts"][0] for panel in data["panels"]] == ["zk", "rpc"]
-    assert [panel["to"] for panel in data["panels"]] == [7000.001, 7000.001]
+    assert [panel["to"] for panel in data["panels"]] == [7000.0, 7000.0]
 
 
 def test_figures_troubles_and_the_command_are_there_and_nothing_is_taken_for_markup() -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 from emulator.kafka.profiles.guards.base import guards as guards_by_name
 from emulator.trace import events as e
 from emulator.trace.reader import Header
-from emulator.trace.state.timeline import derive
+from emulator.trace.state.timeline import Timeline
 from emulator.trace.values import Lagging, LoggedOp, TopicPartition
 from emulator.view.telling import scene
 from emulator.view.why import (
@@ -32,7 +32,7 @@ from tests.unit.view.traces import HEADER, P0, Script
 
 
 def story_of(recording: str, version: int) -> Story:
-    return tell_why(derive(recorded(recording)), HEADER, P0, version)
+    return tell_why(Timeline(recorded(recording)), HEADER, P0, version)
 
 
 def told(story: Story) -> str:
@@ -65,7 +65,7 @@ def test_an_expand_asks_for_the_high_watermark_and_not_for_the_lag() -> None:
     script = Script().shrink_and_late_news()
     script.at(14000).add(e.FollowerStateUpdated, 1, P0, 2, 118, 118, 14000)
     script.changes((1, 3), (1, 3, 2), 2)
-    text = told(tell_why(derive(script.events), HEADER, P0, 2))
+    text = told(tell_why(Timeline(script.events), HEADER, P0, 2))
     assert "leader saw: follower 2 at LEO 118 of 118, HW 60\n" in text
     assert "rule: LEO 118 ≥ HW 60 and ≥ the epoch's first offset: in sync" in text
     assert "joining does not ask for replica.lag.time.max.ms" in text
@@ -82,7 +82,7 @@ def older(*without: str, **defaults: str) -> Header:
 def rules(header: Header, behind: int) -> str:
     script = Script().shrink_and_late_news()
     script.at(20000).changes((1, 3), (1,), 2, Lagging(3, 118 - behind, 900))
-    return told(tell_why(derive(script.events), header, P0, 2))
+    return told(tell_why(Timeline(script.events), header, P0, 2))
 
 
 def test_before_0_9_a_follower_was_late_by_records_or_by_its_last_fetch() -> None:
@@ -106,7 +106,7 @@ def test_before_2_0_1_the_epochs_first_offset_did_not_matter() -> None:
     script = Script().shrink_and_late_news()
     script.at(14000).add(e.FollowerStateUpdated, 1, P0, 2, 118, 118, 14000)
     script.changes((1, 3), (1, 3, 2), 2)
-    text = told(tell_why(derive(script.events), older(EPOCH_START), P0, 2))
+    text = told(tell_why(Timeline(script.events), older(EPOCH_START), P0, 2))
     assert "rule: LEO 118 ≥ HW 60: in sync" in text
 
 
@@ -130,7 +130,7 @@ def test_the_first_state_is_the_controllers_own() -> None:
 
 
 def test_a_broker_that_never_heard_of_it() -> None:
-    story = tell_why(derive(Script().shrink_and_late_news().events), HEADER, P0, 1)
+    story = tell_why(Timeline(Script().shrink_and_late_news().events), HEADER, P0, 1)
     assert "broker 2: showed the old [1,2,3] v0 for 7,009 ms, and nothing newer" in told(story)
     assert "way: decision ─4 ms→ ZooKeeper ─6,996 ms→ notification ─8 ms→ controller" in told(story)
 
@@ -141,7 +141,7 @@ def test_refused_tries_before_it_are_counted() -> None:
         script.at(at).decides((1, 3), (1,), 0)
         script.add(e.IsrUpdateRejected, 1, P0, "shrink", 0)
     script.at(22000).changes((1, 3), (1,), 2)
-    assert tell_why(derive(script.events), HEADER, P0, 2).refused == 2
+    assert tell_why(Timeline(script.events), HEADER, P0, 2).refused == 2
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,9 @@ def test_refused_tries_before_it_are_counted() -> None:
 def test_what_does_not_exist_is_said_with_what_does(
     partition: str, version: int, message: str
 ) -> None:
-    derived = derive(recorded("shrink-expand"))
+    timeline = Timeline(recorded("shrink-expand"))
     with pytest.raises(NoSuchChange, match="^" + message):
-        tell_why(derived, HEADER, TopicPartition(partition, 0), version)
+        tell_why(timeline, HEADER, TopicPartition(partition, 0), version)
 
 
 def test_as_json_it_has_every_number() -> None:
@@ -201,7 +201,7 @@ def crash_and_election(*, asked: bool = False) -> Script:
 
 
 def test_an_election_is_told_from_its_first_cause() -> None:
-    text = told(tell_why(derive(crash_and_election().events), HEADER, P0, 1))
+    text = told(tell_why(Timeline(crash_and_election().events), HEADER, P0, 1))
     assert text.startswith("orders-0@v1  leader 1 → 2, ISR [1,2,3] → [2,3], by controller 3")
     assert "because: 5.000 s  broker 1 killed\n" in text
     assert ": 10.448 s  the ZooKeeper session of broker 1 ended\n" in text
@@ -216,7 +216,7 @@ def test_an_unclean_election_is_called_so() -> None:
     check = LoggedOp("check", "/controller_epoch", version=2)
     op = LoggedOp("setData", "/brokers/topics/orders/partitions/0/state", state, 2)
     script.add(e.ZkTransaction, 3, 92, "multi", None, None, None, False, (check, op))
-    text = told(tell_why(derive(script.events), HEADER, P0, 2))
+    text = told(tell_why(Timeline(script.events), HEADER, P0, 2))
     assert "unclean: 1 was not in the ISR [2,3]\n" in text
     assert "because" not in text
 
@@ -229,4 +229,4 @@ def test_a_session_that_ran_out_is_told_from_one_that_was_closed(asked: bool, sa
     event = next(one for one in script.events if getattr(one, "op", "") == "closeSession")
     if asked:
         event = script.events[event.seq + 1]
-    assert tell(event, scene(derive(script.events))).headline == said
+    assert tell(event, scene(Timeline(script.events))).headline == said

@@ -10,11 +10,30 @@ import msgspec
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.reader import Header
-from emulator.trace.values import Lagging, LoggedOp, Parameters, PartitionState, TopicPartition
+from emulator.trace.values import (
+    Lagging,
+    LoggedOp,
+    Parameters,
+    PartitionState,
+    ProcessState,
+    TopicPartition,
+)
 
 P0 = TopicPartition("orders", 0)
 STATE = "/brokers/topics/{}/partitions/{}/state"
 HEADER = Header(1, "by-hand", 7, "2.6", "simulated", {"replica.lag.time.max.ms": "2000"})
+
+PROCESS_STATES: dict[Any, ProcessState] = {
+    "pause": "paused",
+    "resume": "up",
+    "kill": "dead",
+    "crash": "dead",
+    "terminate": "stopping",
+    e.BrokerStarting: "starting",
+    e.BrokerStarted: "up",
+    e.BrokerExited: "dead",
+    e.BrokerHalted: "dead",
+}
 
 E = TypeVar("E")
 
@@ -39,6 +58,10 @@ class Script:
         event: Any = make(len(self.events), self.now, broker, thread, self.cause, *fields)
         self.cause = event.seq
         self.events.append(event)
+        state = PROCESS_STATES.get(getattr(event, "do", kind))
+        if broker and state is not None:
+            changed = len(self.events), self.now, broker, thread, event.seq, state
+            self.events.append(e.ProcessStateChanged(*changed))
         found: E = event
         return found
 
