@@ -21,7 +21,7 @@ from emulator.trace.values import (
 
 P0 = TopicPartition("orders", 0)
 STATE = "/brokers/topics/{}/partitions/{}/state"
-HEADER = Header(1, "by-hand", 7, "2.6", "simulated", {"replica.lag.time.max.ms": "2000"})
+HEADER = Header(2, "by-hand", 7, "2.6", "simulated", {"replica.lag.time.max.ms": "2000"})
 
 PROCESS_STATES: dict[Any, ProcessState] = {
     "pause": "paused",
