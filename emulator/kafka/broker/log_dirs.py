@@ -9,7 +9,7 @@ write with an error until it is repaired. Sources: log/LogManager.scala@2.6.3, l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from emulator.kafka.model.offset_log import OffsetLog
 from emulator.trace.values import TopicPartition
@@ -24,6 +24,8 @@ class LogDirectory:
     def __init__(self, number: int) -> None:
         self.number = number
         self.failed = False
+        self.on_failure: Callable[[LogDirectory], None] = lambda _: None
+        """Who hears of a write that failed, when it fails (LogDirFailureChannel)."""
         self.logs: dict[TopicPartition, OffsetLog] = {}
         self.checkpointed_high_watermarks: dict[TopicPartition, int] = {}
 

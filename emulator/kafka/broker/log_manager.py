@@ -38,6 +38,8 @@ class LogManager:
         self._offline = {d.number: None for d in disk.directories if d.failed}
         self.failures: Queue[LogDirectory] = Queue(context.kernel)
         self._reported: dict[int, None] = dict(self._offline)
+        for directory in disk.directories:
+            directory.on_failure = self._report
 
     # -- directories -------------------------------------------------------------------------------
 
@@ -87,11 +89,7 @@ class LogManager:
         self.check(directory)
         known = partition in directory.logs
         await self._context.kernel.checkpoint("open_log" if known else "create_log")
-        try:
-            log = directory.open_log(partition)
-        except KafkaError:
-            self._report(directory)
-            raise
+        log = directory.open_log(partition)
         hw = directory.checkpointed_high_watermarks.get(partition, 0)
         log.high_watermark = min(max(hw, log.log_start_offset), log.log_end_offset)
         log.flush_interval_messages = self._flush_interval(partition.topic)

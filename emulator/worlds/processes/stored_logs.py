@@ -3,8 +3,9 @@
 What a broker's process finds again after a SIGKILL: every write goes to the operating system before
 anything follows from it, checkpoints are written aside and renamed. Half a batch at the end of a
 segment is cut off, and what follows it; a directory with a checkpoint that cannot be read has
-failed. Indices are not written. Sources: Log.scala, LogSegment.scala, CheckpointFile.scala,
-OffsetCheckpointFile.scala, LeaderEpochCheckpointFile.scala@2.6.3.
+failed. A write is whole or the directory has failed, until the broker's next process. Indices are
+not written. Sources: Log.scala, LogSegment.scala, CheckpointFile.scala,
+OffsetCheckpointFile.scala, LeaderEpochCheckpointFile.scala, LogDirFailureChannel.scala@2.6.3.
 """
 
 from __future__ import annotations
@@ -43,29 +44,26 @@ class BadCheckpoint(Exception):
 
 def stored_disk(folder: Path, config: KafkaConfig, log: Callable[[str], None]) -> Disk:
     """The disk of a broker whose log directories are in `folder` (more than one: `log-N` each).
-    `log` is told why one has failed from the beginning (LogManager.scala@2.6.3 loadLogs)."""
+    `log` is told when one fails, and why."""
     disk = Disk(config.log_directories)
     several = config.log_directories > 1
     places = [folder / f"log-{d.number}" if several else folder for d in disk.directories]
     try:
-        disk.directories = [StoredDirectory(n, place) for n, place in enumerate(places)]
+        disk.directories = [StoredDirectory(n, at, log=log) for n, at in enumerate(places)]
     except OSError as error:
         raise UserError(f"--data {folder}: {error.strerror}") from None
-    for directory in disk.directories:
-        if isinstance(directory, StoredDirectory) and directory.why:
-            log(f"log directory {directory.folder} is offline: {directory.why}")
     return disk
 
 
 def claim(folder: Path, broker: int) -> None:
     """meta.properties: a folder belongs to one broker. UserError."""
     meta = folder / META
-    mine = f"version=0\nbroker.id={broker}\n"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if meta.exists() and f"broker.id={broker}\n" not in meta.read_text():
+        if not meta.exists():
+            _replace(meta, f"version=0\nbroker.id={broker}\n")
+        elif f"broker.id={broker}\n" not in meta.read_text():
             raise UserError(f"--data {folder}: belongs to another broker ({META})")
-        meta.write_text(mine)
     except OSError as error:
         raise UserError(f"--data {folder}: {error.strerror}") from None
 
@@ -73,15 +71,24 @@ def claim(folder: Path, broker: int) -> None:
 class StoredDirectory(LogDirectory):
     """One of `log.dirs`, in a folder."""
 
-    def __init__(self, number: int, folder: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(
+        self,
+        number: int,
+        folder: Path,
+        segment_bytes: int = SEGMENT_BYTES,
+        log: Callable[[str], None] = lambda _: None,
+    ) -> None:
         super().__init__(number)
-        self.folder, self._segment_bytes = folder, segment_bytes
+        self.folder, self._segment_bytes, self._log = folder, segment_bytes, log
         self.why = ""
         folder.mkdir(parents=True, exist_ok=True)
         try:
             self._load()
-        except BadCheckpoint as error:
-            self.failed, self.why = True, str(error)
+        except (BadCheckpoint, OSError) as error:  # LogManager.scala@2.6.3 loadLogs
+            self.fail(str(error))
+        except KafkaError:
+            pass  # an epoch checkpoint could not be written, and this has failed
+        if self.failed:
             self.logs.clear()
 
     def _load(self) -> None:
@@ -95,6 +102,16 @@ class StoredDirectory(LogDirectory):
             TopicPartition(topic, int(number)): int(offset) for topic, number, offset in marks
         }
 
+    def fail(self, why: str) -> KafkaError:
+        """It is offline for as long as the process lives, also when there is space again; said once
+        (LogDirFailureChannel.scala@2.6.3 maybeAddOfflineLogDir). What is to be raised."""
+        if not self.failed:
+            self.failed, self.why = True, why
+            follows = "nothing in it is served until the broker starts again"
+            self._log(f"log directory {self.folder} is offline: {why}; {follows}")
+            self.on_failure(self)
+        return KafkaError(Errors.KAFKA_STORAGE_ERROR, why)
+
     def _place(self, partition: TopicPartition) -> Path:
         return self.folder / f"{partition.topic}-{partition.partition}"
 
@@ -105,8 +122,7 @@ class StoredDirectory(LogDirectory):
             try:
                 log = StoredLog(self, self._place(partition), self._segment_bytes)
             except OSError as error:
-                self.failed = True
-                raise KafkaError(Errors.KAFKA_STORAGE_ERROR, error.strerror or str(error)) from None
+                raise self.fail(str(error)) from None
             self.logs[partition] = log
         return log
 
@@ -127,22 +143,26 @@ class StoredDirectory(LogDirectory):
 
     def checkpoint(self, marks: dict[TopicPartition, int]) -> None:
         """See LogDirectory."""
-        super().checkpoint(marks)
         lines = [f"{p.topic} {p.partition} {offset}" for p, offset in marks.items()]
+        path = self.folder / REPLICATION_OFFSETS
         try:
-            _write_lines(self.folder / REPLICATION_OFFSETS, lines)
-        except OSError:
-            self.failed = True  # who writes to it next is told
+            _write_lines(path, lines)
+        except OSError as error:
+            self.fail(f"{path}: {error.strerror}")
+        else:
+            super().checkpoint(marks)
 
 
 class StoredEpochs(EpochCache):
     """An epoch cache whose file is written with each entry."""
 
-    __slots__ = ("_path",)
+    __slots__ = ("_directory", "_path")
 
-    def __init__(self, path: Path, entries: Iterable[EpochEntry] = ()) -> None:
+    def __init__(
+        self, directory: StoredDirectory, path: Path, entries: Iterable[EpochEntry] = ()
+    ) -> None:
         super().__init__(tuple(entries))
-        self._path = path
+        self._directory, self._path = directory, path
 
     def assign(self, epoch: int, start_offset: int) -> None:
         before = self.entries[-1:]
@@ -157,7 +177,11 @@ class StoredEpochs(EpochCache):
             self.write()
 
     def write(self) -> None:
-        _write_lines(self._path, [f"{e.epoch} {e.start_offset}" for e in self.entries])
+        """KafkaError: the directory has failed."""
+        try:
+            _write_lines(self._path, [f"{e.epoch} {e.start_offset}" for e in self.entries])
+        except OSError as error:
+            raise self._directory.fail(f"{self._path}: {error.strerror}") from None
 
 
 class StoredLog(OffsetLog):
@@ -165,7 +189,7 @@ class StoredLog(OffsetLog):
 
     __slots__ = ("_directory", "_ends", "_file", "_folder", "_segment_bytes", "_segments")
 
-    def __init__(self, directory: LogDirectory, folder: Path, segment_bytes: int) -> None:
+    def __init__(self, directory: StoredDirectory, folder: Path, segment_bytes: int) -> None:
         super().__init__()
         self._directory, self._folder, self._segment_bytes = directory, folder, segment_bytes
         folder.mkdir(parents=True, exist_ok=True)
@@ -175,7 +199,7 @@ class StoredLog(OffsetLog):
         entries = [
             EpochEntry(int(e), int(o)) for e, o in _read_lines(folder / LEADER_EPOCHS, _EPOCH)
         ]
-        self.epochs = StoredEpochs(folder / LEADER_EPOCHS, entries)
+        self.epochs = StoredEpochs(directory, folder / LEADER_EPOCHS, entries)
         self._recover()
 
     # -- at start ----------------------------------------------------------------------------------
@@ -214,6 +238,8 @@ class StoredLog(OffsetLog):
 
     def _append(self, batch: Batch) -> None:
         data = written(batch)
+        # Before the records, as in Log.scala@2.6.3 append: once they are in the file nothing fails.
+        self.epochs.assign(batch.leader_epoch, batch.base_offset)
         try:
             segment, end = self._write(batch.base_offset, data)
         except OSError as error:
@@ -222,7 +248,7 @@ class StoredLog(OffsetLog):
         self._ends.append((segment, end))
 
     def _write(self, base_offset: int, data: bytes) -> tuple[int, int]:
-        """Behind what is there, or into a new segment."""
+        """Behind what is there, or into a new segment: all of it, or OSError and nothing."""
         last = len(self._segments) - 1
         at = self._ends[-1][1] if self._ends and self._ends[-1][0] == last else 0
         if last < 0 or (at and at + len(data) > self._segment_bytes):
@@ -231,16 +257,22 @@ class StoredLog(OffsetLog):
             last, at = last + 1, 0
         if self._file is None:
             self._file = self._path(self._segments[-1]).open("ab", buffering=0)
-        self._file.write(data)
+        try:
+            done = self._file.write(data)
+            while done < len(data):  # a full disk takes a part, and only then refuses
+                done += self._file.write(data[done:])
+        except OSError:
+            with suppress(OSError):  # otherwise the next start cuts it off
+                self._file.truncate(at)
+            raise
         return last, at + len(data)
 
     def _path(self, base_offset: int) -> Path:
         return self._folder / f"{base_offset:020d}.log"
 
     def _failed(self, error: OSError) -> KafkaError:
-        """The directory is one that failed, from now on (LogDirFailureChannel)."""
-        self._directory.failed = True
-        return KafkaError(Errors.KAFKA_STORAGE_ERROR, error.strerror or str(error))
+        """The directory has failed, from now on (Log.scala@2.6.3 maybeHandleIOException)."""
+        return self._directory.fail(f"{self._folder}: {error.strerror}")
 
     def truncate_to(self, offset: int) -> bool:
         if not super().truncate_to(offset):
@@ -250,22 +282,28 @@ class StoredLog(OffsetLog):
         del self._ends[len(self.batches) :]
         self.close()
         segment, end = self._ends[-1] if self._ends else (0, 0)
-        for base in self._segments[segment + 1 :]:
-            self._path(base).unlink()
-        del self._segments[segment + 1 :]
-        if self._segments:
-            os.truncate(self._path(self._segments[segment]), end)
+        try:
+            for base in reversed(self._segments[segment + 1 :]):  # what is left has no hole
+                self._path(base).unlink()
+            del self._segments[segment + 1 :]
+            if self._segments:
+                os.truncate(self._path(self._segments[segment]), end)
+        except OSError as error:
+            raise self._failed(error) from None
         return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         super().truncate_fully_and_start_at(offset)
         self.close()
-        for base in self._segments:
-            self._path(base).unlink()
-        self._ends.clear()
-        self._segments = [offset]
-        self._path(offset).touch()
-        self.epochs = StoredEpochs(self._folder / LEADER_EPOCHS)
+        try:
+            for base in self._segments:
+                self._path(base).unlink()
+            self._ends.clear()
+            self._segments = [offset]
+            self._path(offset).touch()
+        except OSError as error:
+            raise self._failed(error) from None
+        self.epochs = StoredEpochs(self._directory, self._folder / LEADER_EPOCHS)
         self.epochs.write()
 
     def close(self) -> None:
@@ -294,10 +332,14 @@ def _read_lines(path: Path, form: re.Pattern[str]) -> list[list[str]]:
 
 
 def _write_lines(path: Path, lines: list[str]) -> None:
+    _replace(path, "\n".join(["0", str(len(lines)), *lines]) + "\n")
+
+
+def _replace(path: Path, text: str) -> None:
     """Written aside and renamed (CheckpointFile.scala write)."""
     aside = path.with_name(path.name + ".tmp")
     with aside.open("w") as file:
-        file.write("\n".join(["0", str(len(lines)), *lines]) + "\n")
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
     aside.replace(path)

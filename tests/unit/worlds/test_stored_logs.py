@@ -1,6 +1,13 @@
 """Logs in files: what was written is found again, whatever was done before, in Kafka's formats."""
 
+import errno
+import io
+import itertools
+import os
+import resource
+import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -196,7 +203,7 @@ def test_a_broker_is_told_which_directory_is_offline_and_why(tmp_path: Path) -> 
     assert [one.failed for one in disk.directories] == [False, True]
     (line,) = told
     assert line.startswith(f"log directory {tmp_path / 'log-1'} is offline: ")
-    assert line.endswith("replication-offset-checkpoint: line 2: there are 1 entries")
+    assert "replication-offset-checkpoint: line 2: there are 1 entries; " in line
 
 
 def test_what_is_deleted_is_gone(tmp_path: Path, opened: Opened) -> None:
@@ -227,6 +234,182 @@ def test_a_log_that_cannot_be_made_takes_its_directory_with_it(
         directory.open_log(ORDERS)
     assert directory.failed
     assert not directory.logs
+
+
+# -- disks that are full ---------------------------------------------------------------------------
+
+
+class Room:
+    """So many bytes are left on a disk, and `at_most` are taken at once; a file can be cut, or it
+    cannot."""
+
+    def __init__(self, left: int, at_most: int = 1 << 30, *, cuts: bool = True) -> None:
+        self.left, self.at_most, self.cuts = left, at_most, cuts
+
+    def take(self, wanted: int) -> int:
+        if not self.left:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        taken = min(wanted, self.left, self.at_most)
+        self.left -= taken
+        return taken
+
+
+class FileOn(io.FileIO):
+    """A file on a disk that has this room."""
+
+    def __init__(self, room: Room, path: Path, mode: str) -> None:
+        super().__init__(path, mode)
+        self.room = room
+
+    def write(self, data: bytes) -> int:
+        return super().write(data[: self.room.take(len(data))])
+
+    def truncate(self, size: int | None = None) -> int:
+        if not self.room.cuts:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().truncate(size)
+
+
+@contextmanager
+def room_on_disk(room: Room) -> Iterator[None]:
+    """Whatever is opened to be written meanwhile has this room."""
+    really_open = Path.open
+
+    def open_(path: Path, mode: str = "r", buffering: int = -1, **more: str | None) -> object:
+        if mode.startswith("r"):
+            return really_open(path, mode, buffering, **more)
+        file = FileOn(room, path, mode)
+        return file if buffering == 0 else io.TextIOWrapper(io.BufferedWriter(file))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "open", open_)
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
+@contextmanager
+def files_end_at(size: int) -> Iterator[None]:
+    """The kernel takes what fits, and then refuses with EFBIG."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_short_write_is_continued_until_it_is_whole(tmp_path: Path, opened: Opened) -> None:
+    with room_on_disk(Room(1 << 20, at_most=7)):
+        directory = opened(tmp_path)
+        log = directory.open_log(ORDERS)
+        log.append_as_leader(2, len(DATA[2]), 3, DATA[2])
+        log.append_as_leader(1, len(DATA[1]), 5, DATA[1])
+        directory.checkpoint({ORDERS: 2})
+    assert not directory.failed
+    found = opened(tmp_path)
+    assert shape(found.logs[ORDERS]) == shape(log)
+    assert found.checkpointed_high_watermarks == {ORDERS: 2}
+
+
+@pytest.mark.parametrize("fits", [0, 1, 100, len(DATA[1]) - 1])
+def test_a_batch_that_does_not_fit_is_not_there_and_takes_its_directory_offline(
+    fits: int, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    failures: list[object] = []
+    directory = StoredDirectory(0, tmp_path, log=told.append)
+    directory.on_failure = failures.append
+    log = directory.open_log(ORDERS)
+    log.append_as_leader(2, len(DATA[2]), 0, DATA[2])
+    with files_end_at(len(DATA[2]) + fits), pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
+        log.append_as_leader(1, len(DATA[1]), 0, DATA[1])
+    assert log.log_end_offset == 2
+    assert (tmp_path / "orders-0" / f"{0:020}.log").stat().st_size == len(DATA[2])
+    assert directory.failed
+    assert failures == [directory]
+    (line,) = told
+    assert line.startswith(f"log directory {tmp_path} is offline: ")
+    assert "orders-0: File too large; nothing in it is served until" in line
+    directory.close()
+
+
+FILLING = [
+    *[("append", 1), ("checkpoint", 1), ("append", 1), ("epoch", 2), ("append", 1)],
+    *[("append", 1), ("checkpoint", 2), ("truncate", 3), ("epoch", 1), ("append", 1)],
+]
+
+
+def fill(directory: StoredDirectory) -> list[object]:
+    """As far as it goes, and as the broker does it: nothing after a failure. The batches that the
+    next process may find: where a truncation fails they are there, or gone."""
+    log, plain, epoch = directory.open_log(ORDERS), OffsetLog(), 0
+    for step in FILLING:
+        before = shape(plain)[0]  # type: ignore[index]
+        try:
+            if step[0] == "checkpoint":
+                directory.checkpoint({ORDERS: log.log_end_offset})
+            now = take(log, step, epoch)
+        except KafkaError:
+            if step[0] == "truncate":
+                take(plain, step, epoch)
+            break
+        take(plain, step, epoch)
+        before, epoch = shape(plain)[0], now  # type: ignore[index]
+        if directory.failed:
+            break
+    after = shape(plain)[0]  # type: ignore[index]
+    assert shape(log)[0] == after  # type: ignore[index]
+    assert log.high_watermark <= log.log_end_offset
+    return [before, after]
+
+
+@pytest.mark.parametrize("cuts", [True, False])
+def test_wherever_a_disk_is_full_what_was_acknowledged_is_found_again_and_nothing_else(
+    cuts: bool, tmp_path: Path
+) -> None:
+    """With room for no byte, for one, and so on until there is room for all; half a batch that
+    cannot be cut off is cut off by the next process. There is space again: the log goes on."""
+    for left in itertools.count():
+        told: list[str] = []
+        folder = tmp_path / "data"
+        with room_on_disk(Room(left, cuts=cuts)):
+            directory = StoredDirectory(0, folder, 450, told.append)
+            possible = fill(directory)
+        directory.close()
+        assert len(told) == directory.failed
+        with room_on_disk(Room(1 << 20)):
+            found = StoredDirectory(0, folder, 450)
+            again = found.open_log(ORDERS)
+            assert shape(again)[0] in possible  # type: ignore[index]
+            assert found.checkpointed_high_watermarks == directory.checkpointed_high_watermarks
+            again.append_as_leader(3, len(DATA[3]), 9, DATA[3])
+            found.close()
+            third = StoredDirectory(0, folder, 450)
+            assert shape(third.logs[ORDERS]) == shape(again)
+        shutil.rmtree(folder)
+        if not directory.failed:
+            break
+    assert left > sum(len(DATA[1]) for step in FILLING if step[0] == "append")
+
+
+def test_a_folder_is_not_claimed_by_half(tmp_path: Path) -> None:
+    """What a full disk took of meta.properties does not keep its broker out later."""
+    with room_on_disk(Room(9)), pytest.raises(UserError, match="No space left on device"):
+        claim(tmp_path, 1)
+    claim(tmp_path, 1)
+    with room_on_disk(Room(0)):
+        claim(tmp_path, 1)
+    assert (tmp_path / "meta.properties").read_text() == "version=0\nbroker.id=1\n"
+
+
+def test_a_directory_that_cannot_be_read_at_start_is_offline_alone(tmp_path: Path) -> None:
+    config = KafkaConfig.of(profiles()["2.6"].values, {"log.dirs": "a,b"})
+    stored_disk(tmp_path, config, print)
+    (tmp_path / "log-1" / "orders-0" / "leader-epoch-checkpoint").mkdir(parents=True)
+    told: list[str] = []
+    disk = stored_disk(tmp_path, config, told.append)
+    assert [one.failed for one in disk.directories] == [False, True]
+    assert "Is a directory" in told[0]
 
 
 def test_a_folder_belongs_to_one_broker(tmp_path: Path) -> None:
