@@ -62,12 +62,18 @@ class Hosting(Playbook):
     """A broker that hosts replicas; it knows all three brokers. Where its version propagates by
     AlterIsr it asks controller 2."""
 
-    def __init__(self, *partitions: PartitionState, records: int = 0, **settings: object) -> None:
+    def __init__(
+        self,
+        *partitions: PartitionState,
+        records: int = 0,
+        disk: Disk | None = None,
+        **settings: object,
+    ) -> None:
         """The partitions' LeaderAndIsr was obeyed; each log holds `records` records of 100 bytes,
         all of them with followers that are caught up where this broker leads."""
         super().__init__(**settings)
         self.zookeeper.presets["/config/topics/orders"] = Reply(Code.NO_NODE)
-        self.disk = Disk()
+        self.disk = disk or Disk()
         self.leader_quota = ReplicationQuotaManager(11, 1000)
         self.follower_quota = ReplicationQuotaManager(11, 1000)
         self.logs = LogManager(self.context, self.zk, self.disk, self._halts)
@@ -221,12 +227,13 @@ def produce(
     acks: int = -1,
     timeout_ms: int = 30_000,
     partition: TopicPartition = ORDERS_0,
+    data: bytes = b"",
     name: str = "produce",
 ) -> Incoming:
-    """A producer's records, 100 bytes each."""
-    request = ProduceRequest(
-        acks, timeout_ms, (ProducePartition(partition, records, records * 100),)
-    )
+    """A producer's records, 100 bytes each where there is no `data`."""
+    size = len(data) or records * 100
+    wanted = ProducePartition(partition, records, size, data)
+    request = ProduceRequest(acks, timeout_ms, (wanted,))
 
     async def handle(play: Hosting, say: Callable[[Any], None]) -> None:
         def respond(produced: tuple[ProducedPartition, ...]) -> None:

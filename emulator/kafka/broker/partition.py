@@ -423,6 +423,7 @@ class Partition:
         log = self.log
         assert log is not None
         before = log.log_end_offset
+        self._check_writable()
         log.truncate_fully_and_start_at(offset)
         if offset < before:
             self._context.emit(events.LogTruncated, self.partition, before, offset)

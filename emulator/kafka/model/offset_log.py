@@ -192,9 +192,9 @@ class OffsetLog:
                 self.batches[keep - 1] = msgspec.structs.replace(cut, next_offset=offset)
         del self.batches[keep:], self._bases[keep:]
         self.log_end_offset = max(offset, self.log_start_offset)
-        self.epochs.truncate_from_end(self.log_end_offset)
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
+        self.epochs.truncate_from_end(self.log_end_offset)
         return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
