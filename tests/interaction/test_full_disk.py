@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from emulator.broker.log_dirs import Disk
-from emulator.model.errors import KafkaError
-from emulator.protocol.wire.records import filled
-from emulator.runtime.stored_logs import StoredDirectory
+from emulator.kafka.broker.log_dirs import Disk
+from emulator.kafka.model.errors import KafkaError
+from emulator.worlds.processes.stored_logs import StoredDirectory
+from emulator.worlds.wire.records import filled
 from tests.interaction.hosting import ORDERS_0, Hosting, leader_and_isr, produce, state_of
 
 DATA = filled(1, 200, 0)

@@ -127,8 +127,12 @@ def is_there(name: str) -> bool:
 
 
 def test_each_of_the_twenty_questions_has_its_answer_in_the_file_it_names() -> None:
-    rows = re.findall(r"^\| .+ \| `([\w/.]+\.py)` \| `(\w+)` \|$", texts()["CONTRIBUTING.md"], re.M)
+    rows = re.findall(
+        r"^\| .+ \| `([\w/.]+\.py)` \| `(\w+)` \|$", texts()["CONTRIBUTING.md"], re.MULTILINE
+    )
     assert len(rows) == 20
     for file, name in rows:
         text = texts()[file]
-        assert re.search(rf"^\s*(async def|def|class) {name}\b|^{name} ?[:=]", text, re.M), name
+        assert re.search(
+            rf"^\s*(async def|def|class) {name}\b|^{name} ?[:=]", text, re.MULTILINE
+        ), name

@@ -13,10 +13,10 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 
-from emulator.protocol.messages import ProducePartition, ProduceRequest, ProduceResponse
-from emulator.protocol.wire.records import filled
-from emulator.runtime.plain_client import Unreachable, ask
+from emulator.kafka.protocol.messages import ProducePartition, ProduceRequest, ProduceResponse
 from emulator.trace.values import TopicPartition
+from emulator.worlds.clients.blocking_client import Unreachable, ask
+from emulator.worlds.wire.records import filled
 from tests.live.processes.cluster import Brokers, three_brokers
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
