@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from zk.ops import Reply, Request, SessionState, Transaction, WatchedEvent
 
@@ -29,6 +29,20 @@ class Way(Enum):
 
     TO_SERVER = auto()
     TO_CLIENT = auto()
+
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+def labelled(label: str) -> Callable[[Call], Call]:
+    """Declare what a call-back on a lane is called where what happens next is chosen. Schedules
+    keep the label in their files, so it stays when the function is renamed."""
+
+    def declare(call: Call) -> Call:
+        call.label = label  # type: ignore[attr-defined]
+        return call
+
+    return declare
 
 
 class Timer(Protocol):

@@ -13,6 +13,7 @@ from functools import partial
 from emulator.kernel.places import At, Place
 from emulator.kernel.scheduler import SUSPEND, Action, HeldHere, Kernel, Runnable, Task
 from emulator.trace import events
+from zk.wire import labelled
 
 __all__ = ["At", "Hold", "Holds", "Passage", "Place"]
 
@@ -122,6 +123,7 @@ class Passage:
             self._hold.behind(partial(self._goes_on, pass_on))
         return self._hold is not None
 
+    @labelled("goes_on")
     def _goes_on(self, pass_on: Callable[[], None]) -> None:
         self._hold = None
         pass_on()

@@ -15,8 +15,11 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from emulator.kernel.scheduler import SUSPEND, Kernel, Task
+from zk.wire import labelled
 
 T = TypeVar("T")
+
+_timeout = labelled("timeout")
 
 
 class _Done:
@@ -45,6 +48,7 @@ class Queue(Generic[T]):
     def __len__(self) -> int:
         return len(self._items)
 
+    @labelled("put")
     def put(self, item: T) -> None:
         self._items.append((self._kernel.cause, item))
         if self._takers:
@@ -176,6 +180,7 @@ class RwLock:
         else:
             self._grant()
 
+    @labelled("unparked")
     def _unparked(self) -> None:
         self._unparking = False
         self._grant()
@@ -317,7 +322,7 @@ class Condition:
         signalled: Promise[None] = Promise(self._kernel)
         self._waiting.append(signalled)
         lane = task.process.lane(task.thread)
-        timer = lane.call_later(timeout_us, lambda: signalled.resolve(None))
+        timer = lane.call_later(timeout_us, _timeout(lambda: signalled.resolve(None)))
         self._monitor.leave()
         await signalled.wait()
         timer.cancel()

@@ -31,6 +31,7 @@ from emulator.worlds.gc_tuning import rare_collections
 from emulator.worlds.latency import Latencies
 from emulator.worlds.live import LiveWorld
 from emulator.worlds.simulated import SimulatedWorld
+from zk.wire import labelled
 
 if TYPE_CHECKING:
     from emulator.worlds.processes.world import ProcessWorld
@@ -276,6 +277,7 @@ def _tick(world: SimulatedWorld, on_progress: Callable[[int], None]) -> None:
     lane = world.kernel.process("progress").lane("progress")
     reported = time.monotonic()
 
+    @labelled("tick")
     def tick() -> None:
         nonlocal reported
         now = time.monotonic()

@@ -51,7 +51,7 @@ from emulator.worlds.clients.producer import Producer, ProducerSettings
 from emulator.worlds.clients.znode_commands import CommandZnodes
 from emulator.worlds.network.links import Stream, Way
 from emulator.worlds.network.memory import Break, Listener, MemoryNetwork
-from zk.wire import Service, When
+from zk.wire import Service, When, labelled
 from zk.wire import Way as ZkWay
 
 HOST = "127.0.0.1"
@@ -141,7 +141,9 @@ class Cluster:
         self._disks: dict[int, Disk] = {}
         self._clients: list[Producer] = []
         self._consumers = 0
-        self.on_start: Callable[[int, int | None], object] = lambda broker, _: self.start(broker)
+        self.on_start: Callable[[int, int | None], object] = labelled("on_start")(
+            lambda broker, _: self.start(broker)
+        )
         ids = [boot.broker for boot in scenario.boots]
         live = [LiveBroker(b, HOST, FIRST_PORT + b) for b in ids]
         self.reach_through(network, live)
@@ -154,6 +156,7 @@ class Cluster:
 
     # -- brokers ----------------------------------------------------------------------------------
 
+    @labelled("start")
     def start(self, broker: int, not_before_us: Mapping[str, int] | None = None) -> Broker:
         """Launch a broker's process; `not_before_us` holds steps of its boot back."""
         process = self.kernel.process(f"broker-{broker}")
@@ -195,6 +198,7 @@ class Cluster:
 
     # -- stimuli ----------------------------------------------------------------------------------
 
+    @labelled("apply")
     def apply(self, stimulus: Stimulus) -> None:
         """Note a stimulus on the trace, and carry it out."""
         self.kernel.current, self.kernel.cause = None, -1

@@ -19,7 +19,7 @@ from emulator.worlds.network.memory import MemoryNetwork
 from emulator.worlds.recorder_load import Cores
 from emulator.worlds.zk_observer import TracingObserver
 from zk.model.ensemble import Ensemble
-from zk.wire import Service, Timer, Way, When
+from zk.wire import Service, Timer, Way, When, labelled
 
 RESUME_ECHO_US = 50_000
 EPOCH_MS = 1_600_000_000_000
@@ -109,10 +109,12 @@ class SimulatedWorld:
         lane = self._zookeeper.lane("main")
         self._booting = lane.call_later(self.latencies(purpose, "zookeeper"), then)
 
+    @labelled("load")
     def _load(self) -> None:
         self.ensemble.load()
         self._boot("zk_load", self._serve)
 
+    @labelled("serve")
     def _serve(self) -> None:
         self._booting = None
         self.ensemble.start()

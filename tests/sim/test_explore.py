@@ -15,6 +15,7 @@ from emulator.scenario.errors import UserError
 from emulator.scenario.load import loads
 from emulator.scenario.version import Chosen
 from emulator.search.schedules.coverage_goals import SOMETIMES, never
+from emulator.search.schedules.labels import UNDECLARED
 from emulator.search.schedules.schedule import Choice, Schedule, Strike, schedule_of
 from emulator.search.schedules.search import Asked, Tally, as_schedule, search
 from emulator.search.schedules.shrink import Shrinking
@@ -84,6 +85,14 @@ def test_what_was_drawn_is_repeated_from_its_choices_to_the_last_event(
     assert drawn.faults
     again = AsWritten(20, drawn.choices, drawn.faults, exactly=True)
     assert played(stage, again, digest=True) == drawn
+
+
+def test_every_call_back_that_can_be_next_declares_its_label(stage: Stage) -> None:
+    """One that does not would be found again under no name, and two of them be taken for one."""
+    strategy = AtRandom(10**9, Stream(7), (), 0)
+    options = {each for step in played(stage, strategy, states=True).options for each in step}
+    assert len(options) > 30
+    assert {each for each in options if f": {UNDECLARED}" in each} == set()
 
 
 def test_a_schedule_of_another_program_is_told_where_it_departs(stage: Stage) -> None:

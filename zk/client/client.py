@@ -25,9 +25,11 @@ from zk.ops import (
     SessionState,
     WatchedEvent,
 )
-from zk.wire import Lane, Service, Session
+from zk.wire import Lane, Service, Session, labelled
 
 RETRY_BACKOFF_MS = 1000
+
+_timeout = labelled("timeout")
 
 
 class Promise(Protocol):
@@ -188,6 +190,7 @@ class ZooKeeperClient:
             return []
         done, missing = self._threads.promise(), len(requests)
 
+        @labelled("answered")
         def answered(at: int, request: Request, sent_us: int, reply: Reply) -> None:
             nonlocal missing
             if self._standing is not None:
@@ -254,6 +257,7 @@ class ZooKeeperClient:
         timer = None
         expired = False
 
+        @labelled("timeout")
         def time_out() -> None:
             nonlocal expired
             expired = True
@@ -277,7 +281,9 @@ class ZooKeeperClient:
     async def sleep_session_timeout(self) -> None:
         """As long as a session lasts that is not heard of any more (zkSessionTimeout)."""
         over = self._threads.promise()
-        self._event_lane.call_later(self._session_timeout_ms * 1000, lambda: over.resolve(None))
+        self._event_lane.call_later(
+            self._session_timeout_ms * 1000, _timeout(lambda: over.resolve(None))
+        )
         await over.wait()
 
     def _wake_waiting(self) -> None:
@@ -321,6 +327,7 @@ class ZooKeeperClient:
     def register_state_handler(self, handler: StateChangeHandler) -> None:
         self._state_handlers.append(handler)
 
+    @labelled("on_watch")
     def on_watch(self, event: WatchedEvent) -> None:
         """A watch fired: tell the path's handler, if there still is one
         (ZooKeeperClientWatcher.process)."""
@@ -347,6 +354,7 @@ class ZooKeeperClient:
         else:
             handler.handle_data_change()
 
+    @labelled("goes_on_with")
     def _goes_on_with(self, event: WatchedEvent) -> None:
         self._standing = None
         self.on_watch(event)
@@ -361,6 +369,7 @@ class ZooKeeperClient:
             self._name, self._session_timeout_ms, self._event_lane, listener
         )
 
+    @labelled("on_state")
     def on_state(self, state: SessionState) -> None:
         """The session's state changed; after expiry a thread of its own sees to a new one."""
         if self._standing is not None:
@@ -379,6 +388,7 @@ class ZooKeeperClient:
         if self._reinitializes_alive:
             self._event_lane.call_later(RETRY_BACKOFF_MS * 1000, self._begin_anew)
 
+    @labelled("begin_anew")
     def _begin_anew(self) -> None:
         if not self._closed:
             self._threads.spawn("zk-session-expiry-handler0", self._reinitialize())

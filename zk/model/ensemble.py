@@ -31,7 +31,7 @@ from zk.model.session_tracker import SessionTracker
 from zk.model.tree import Tree
 from zk.model.watches import Fired
 from zk.ops import Exists, GetChildren, GetData, Reply, Request, name_of
-from zk.wire import Lane, Listener, Observer, Way, When
+from zk.wire import Lane, Listener, Observer, Way, When, labelled
 
 _READS = (Exists, GetData, GetChildren)
 _NAMES = {Connect: "connect", SetWatches: "setWatches", CloseSession: "closeSession"}
@@ -375,6 +375,7 @@ class Ensemble:
                 connection.to_client.send(reply, "zk_reply")
             self._break(connection)
 
+    @labelled("expire_client")
     def _expire_client(self, client: str) -> None:
         """In the way in which it can be had of a real server (zk.real.expiry): the connection ends
         first, so that the session does not hear what its end fires."""
@@ -384,6 +385,7 @@ class Ensemble:
                     self._break(session.connection)
                 self._close_session(session)
 
+    @labelled("forget_client")
     def _forget_client(self, client: str) -> None:
         for session in list(self._sessions.values()):
             if session.client == client:
@@ -392,6 +394,7 @@ class Ensemble:
                 del self._sessions[session.session_id]
                 self._forgotten.setdefault(client, []).append(session)
 
+    @labelled("end_forgotten")
     def _end_forgotten(self, client: str) -> None:
         for session in self._forgotten.pop(client, []):
             self._close_session(session)

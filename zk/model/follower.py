@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from zk.model.tree import Tree
 from zk.model.watches import Fired
-from zk.wire import Lane
+from zk.wire import Lane, labelled
 
 Commit = Callable[[Tree], Fired]
 
@@ -38,6 +38,7 @@ class Follower:
         self._backlog.append((commit, then))
         self._lane.call_later(self.lag_us, self._apply_next)
 
+    @labelled("apply_next")
     def _apply_next(self) -> None:
         commit, then = self._backlog.popleft()
         fired = commit(self.tree)

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-from zk.wire import Lane, Way
+from zk.wire import Lane, Way, labelled
 
 P = TypeVar("P")
 
@@ -145,6 +145,13 @@ class Pipe(Generic[P]):
         self._packets.append((due, packet))
         self._lane.call_later(due - now, self._arrive)
 
+    @property
+    def on_behalf_of(self) -> str:
+        """Which packet is next, and whose connection it is."""
+        client = self._link.client
+        return f"{type(self._packets[0][1]).__name__} {client}" if self._packets else client
+
+    @labelled("arrive")
     def arrive(self) -> None:
         """One packet for each call that falls due; a call whose packet was held finds none."""
         packets = self._packets

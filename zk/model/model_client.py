@@ -37,7 +37,7 @@ from zk.ops import (
     SessionState,
     WatchedEvent,
 )
-from zk.wire import Lane, Listener, OnReply, Timer, Way
+from zk.wire import Lane, Listener, OnReply, Timer, Way, labelled
 
 SPIN_DELAY_US = 1_000_000
 """StaticHostProvider.next: the sleep before a server is tried again that was tried last."""
@@ -202,12 +202,14 @@ class ModelSession:
         code = Code.SESSION_EXPIRED if closed else Code.CONNECTION_LOSS
         self._lane.post(partial(self._answer, on_reply, Reply(code)))
 
+    @labelled("answer")
     def _answer(self, on_reply: OnReply, reply: Reply) -> None:
         if self._phase is not Phase.DEAD:
             on_reply(reply)
 
     # connecting
 
+    @labelled("connect")
     def _connect(self) -> None:
         if self._phase is not Phase.SLEEPING or self._closing:
             return
@@ -276,6 +278,7 @@ class ModelSession:
         self._phase = Phase.CLEANING
         self._lane.call_later(CLEANUP_US, self._clean_up)
 
+    @labelled("clean_up")
     def _clean_up(self) -> None:
         if self._phase is not Phase.CLEANING:
             return
@@ -298,6 +301,7 @@ class ModelSession:
             return SPIN_DELAY_US
         return SPIN_DELAY_US + self._link.latency("zk_reconnect", self._link.client)
 
+    @labelled("fail")
     def _fail(self, requests: deque[tuple[Sent, OnReply]], code: Code) -> None:
         reply = Reply(code)
         for packet, on_reply in requests:
@@ -307,6 +311,7 @@ class ModelSession:
     def _on_closed(self, reply: Reply) -> None:
         self._end()
 
+    @labelled("end")
     def _end(self) -> None:
         if self._phase in _OVER:
             return
@@ -364,6 +369,7 @@ class ModelSession:
             due = self._last_heard_us + self._connect_timeout_us
         self._timer = self._lane.call_later(max(due - now, 0), self._wake)
 
+    @labelled("wake")
     def _wake(self) -> None:
         """The send thread's loop looks at the clock."""
         self._timer = None

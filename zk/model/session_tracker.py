@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-from zk.wire import Lane
+from zk.wire import Lane, labelled
 
 NEVER_US = 1 << 62
 
@@ -57,6 +57,7 @@ class SessionTracker(Generic[S]):
             self._lane.call_later(max(bucket_us - self._now_us(), 0), self.on_tick)
         self._buckets[bucket_us].append(session)
 
+    @labelled("on_tick")
     def on_tick(self) -> None:
         """Sessions of one tick go together. After a stall all ticks that were missed come at once,
         in a race with the threads that read packets: of 72 sessions that had sent or reconnected

@@ -16,7 +16,7 @@ from emulator.kafka.broker.partition import Partition
 from emulator.kafka.node import Broker
 from emulator.kernel.choices import ChoosingKernel
 from emulator.kernel.scheduler import Task
-from emulator.search.schedules.labels import words_of
+from emulator.search.schedules.labels import label_of
 from emulator.worlds.simulated import SimulatedWorld
 
 
@@ -87,4 +87,4 @@ def await_chain(task: Task) -> Iterator[tuple[str, int]]:
 def _on_its_way(kernel: ChoosingKernel) -> Iterator[object]:
     for _, item in kernel.pending():
         if not item.is_cancelled():
-            yield words_of(item)
+            yield label_of(item)

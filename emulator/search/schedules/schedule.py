@@ -153,7 +153,16 @@ def read_schedule(file: Path) -> Schedule:
         raise UserError(f"{file}: {error}") from None
     if schedule.schedule != FORMAT:
         raise UserError(f"{file}: schedule: format {schedule.schedule}, this is {FORMAT}")
-    return schedule
+    # Timeouts were written as the `lambda` that they were before labels were declared.
+    choices = tuple(
+        msgspec.structs.replace(
+            one,
+            what=one.what.replace(": lambda", ": timeout"),
+            over=one.over.replace(": lambda", ": timeout"),
+        )
+        for one in schedule.choices
+    )
+    return msgspec.structs.replace(schedule, choices=choices)
 
 
 def _block(value: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from emulator.kernel.choices import LOOK_AGAIN
 from emulator.kernel.rng import Stream
 from emulator.kernel.scheduler import Runnable
 from emulator.scenario.errors import UserError
-from emulator.search.schedules.labels import words_of
+from emulator.search.schedules.labels import label_of
 from emulator.search.schedules.schedule import Choice, Strike
 
 Do = Callable[[Strike], None]
@@ -67,7 +67,7 @@ class AsItComes:
     @property
     def late(self) -> tuple[str, ...]:
         """What was passed over and waits, in words: the longest first."""
-        return tuple(words_of(one) for one in self._late)
+        return tuple(label_of(one) for one in self._late)
 
     def _in_order(self, options: Sequence[Runnable]) -> Sequence[Runnable]:
         """As they would be next: what was passed over comes last."""
@@ -77,8 +77,8 @@ class AsItComes:
         return [*(one for one in options if one not in self._late), *self._late]
 
     def _pass_over(self, order: Sequence[Runnable], taken: int) -> None:
-        passed, words = order[:taken], words_of(order[taken])
-        over = [words_of(one) for one in passed if one not in self._late]
+        passed, words = order[:taken], label_of(order[taken])
+        over = [label_of(one) for one in passed if one not in self._late]
         self.choices.append(Choice(self.step, taken, len(order), words, "; ".join(over)))
         self._late = [*(one for one in self._late if one not in passed), *passed]
 
@@ -105,7 +105,7 @@ class AsWritten(AsItComes):
             return 0
         if self._exactly:
             return _exactly(wanted, options)
-        words = [words_of(option) for option in options]
+        words = [label_of(option) for option in options]
         return words.index(wanted.what) if wanted.what in words else 0
 
 
@@ -176,7 +176,7 @@ def _who(option: Runnable) -> tuple[str, str]:
 
 
 def _exactly(wanted: Choice, options: Sequence[Runnable]) -> int:
-    found = words_of(options[wanted.take]) if wanted.take < len(options) else "nothing"
+    found = label_of(options[wanted.take]) if wanted.take < len(options) else "nothing"
     if found != wanted.what and wanted.what:
         raise UserError(
             f"step {wanted.step}: the schedule has {wanted.what!r}, here it is {found!r}: "

@@ -25,7 +25,7 @@ from emulator.scenario.typed import cluster_of, read_typed
 from emulator.scenario.units import BadDuration, duration_us
 from emulator.search.schedules.coverage_goals import seen_in
 from emulator.search.schedules.fingerprint import state_of
-from emulator.search.schedules.labels import words_of
+from emulator.search.schedules.labels import label_of
 from emulator.search.schedules.schedule import Choice, Schedule, Strike, microseconds
 from emulator.search.schedules.strategies import AsItComes, AsWritten
 from emulator.trace.difference import digest_of
@@ -129,7 +129,7 @@ class Stage:
 
         def note(options: Sequence[Runnable]) -> None:
             seen.append(state_of(self.world, strategy.late))
-            found.append(tuple(words_of(one) for one in options))
+            found.append(tuple(label_of(one) for one in options))
 
         if states:
             strategy.on_step = note

@@ -38,6 +38,7 @@ from emulator.worlds.clients.clients import (
     ClusterView,
 )
 from emulator.worlds.network.sending import BROKEN
+from zk.wire import labelled
 
 BATCH_OVERHEAD = 61
 RECORD_OVERHEAD = 9
@@ -234,6 +235,7 @@ class Producer:
         if not self._queries:
             self._query_leaders()
 
+    @labelled("query_leaders")
     def _query_leaders(self) -> None:
         """rd_kafka_metadata_leader_query_tmr_cb: at once, and again after a back-off until what
         was told is not old, with a leader for every partition."""
@@ -248,6 +250,7 @@ class Producer:
         )
         self._lane.call_later(backoff_us, self._query_leaders)
 
+    @labelled("wake")
     def _wake(self) -> None:
         """Let the threads of the brokers look that lead a partition with something to send."""
         if not self._waiting:
@@ -259,6 +262,7 @@ class Producer:
                     self._threads[leader.broker] = _BrokerThread(self, leader)
                 self._threads[leader.broker].wake()
 
+    @labelled("scan_leaderless")
     def _scan_leaderless(self) -> None:
         """rd_kafka_topic_scan_all: partitions that no broker's thread looks after."""
         self._lane.call_later(SCAN_US, self._scan_leaderless)
@@ -526,10 +530,12 @@ class _BrokerThread:
 
     # -- once a second -----------------------------------------------------------------------------
 
+    @labelled("look_at_queue")
     def _look_at_queue(self) -> None:
         self._lane.call_later(SCAN_US, self._look_at_queue)
         self._producer.expire(self._broker.broker)
 
+    @labelled("look_at_requests")
     def _look_at_requests(self) -> None:
         """rd_kafka_broker_timeout_scan; with socket.max.fails 1 the first takes all down."""
         self._lane.call_later(SCAN_US, self._look_at_requests)

@@ -22,7 +22,9 @@ from emulator.kernel.scheduler import Kernel, Lane, Process
 from emulator.kernel.sync import Promise
 from emulator.worlds.network.links import Way
 from emulator.worlds.network.sending import BROKEN, send
-from zk.wire import When
+from zk.wire import When, labelled
+
+_timeout = labelled("timeout")
 
 
 class Break(msgspec.Struct, frozen=True):
@@ -123,7 +125,7 @@ class MemoryNetwork:
         healed: Promise[bool] = Promise(self.kernel)
         way.held.append(lambda: healed.resolve(True))
         thread = self.kernel.this_task().thread
-        timer = process.lane(thread).call_at(until_us, lambda: healed.resolve(False))
+        timer = process.lane(thread).call_at(until_us, _timeout(lambda: healed.resolve(False)))
         passed = await healed.wait()
         timer.cancel()
         if not passed:
@@ -276,6 +278,12 @@ class MemoryConnection:
         if network.kernel.holds is None or not self._way_there.stops(kind_of(request), pass_on):
             pass_on()
 
+    @property
+    def on_behalf_of(self) -> str:
+        """The client whose connection it is."""
+        return self.client
+
+    @labelled("pass_on")
     def _pass_on(self, request: Request) -> None:
         if self._there.cut:
             self._there.held.append(partial(self._to_server, request))
@@ -314,6 +322,7 @@ class MemoryConnection:
             self._network.closed(self)
             self._client_lane.post(self._fail_all)
 
+    @labelled("fail_all")
     def _fail_all(self) -> None:
         waiting, self._answer_to = self._answer_to, deque()
         for on_answer in waiting:
@@ -330,6 +339,7 @@ class MemoryConnection:
         self._arrives_us = at
         self._lane.call_at(at, partial(self._arrived, request))
 
+    @labelled("arrived")
     def _arrived(self, request: Request) -> None:
         """The broker's network thread has read it; the next is read when this one is answered."""
         if self._served is not None:
@@ -347,7 +357,7 @@ class MemoryConnection:
             return
         process = self.listener.process
         if process.sluggish_until > self._network.kernel.now:
-            self._lane.post(lambda: self._write(response))
+            self._lane.post(labelled("write")(lambda: self._write(response)))
         else:
             self._write(response)
 
@@ -395,6 +405,7 @@ class MemoryConnection:
         self._returns_us = at
         self._client_lane.call_at(at, partial(self._answered, response))
 
+    @labelled("answered")
     def _answered(self, response: Any) -> None:
         if self._answer_to:
             self._answer_to.popleft()(None if response is _HUNG_UP else response)

@@ -13,6 +13,7 @@ from emulator.kafka.protocol.messages import Request
 from emulator.kafka.protocol.transport import Disconnected
 from emulator.kernel.scheduler import Kernel, Lane
 from emulator.kernel.sync import Promise
+from zk.wire import labelled
 
 BROKEN = object()
 """The answer to what was in flight when its connection broke."""
@@ -40,6 +41,7 @@ async def send(
     return value
 
 
+@labelled("timed_out")
 def _timed_out(connection: Submitting, answer: Promise[Any]) -> None:
     if not answer.done:
         answer.resolve(BROKEN)

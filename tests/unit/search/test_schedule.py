@@ -67,6 +67,17 @@ def test_version_and_guards_come_from_the_schedule() -> None:
     assert [step.stimulus.name for step in scenario.steps if step.fault] == ["pause", "resume"]
 
 
+def test_timeouts_of_schedules_kept_before_have_their_label(tmp_path: Path) -> None:
+    was = Choice(
+        7, 1, 2, "broker-1 main-EventThread: lambda", "broker-2 main: lambda; broker-3 a: b"
+    )
+    fields = {name: getattr(bare(), name) for name in bare().__struct_fields__}
+    (tmp_path / "kept.yaml").write_text(written(Schedule(**fields | {"choices": (was,)})))
+    (now,) = read_schedule(tmp_path / "kept.yaml").choices
+    assert now.what == "broker-1 main-EventThread: timeout"
+    assert now.over == "broker-2 main: timeout; broker-3 a: b"
+
+
 def test_it_reads_as_people_write() -> None:
     strikes = (Strike(4, "pause 3", "8s"),)
     choices = (Choice(7, 1, 2, "broker-1 main-EventThread: wake"),)

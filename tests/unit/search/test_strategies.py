@@ -17,7 +17,7 @@ from emulator.search.schedules.strategies import AsWritten
 def options_are_words() -> Any:
     """The letter is what can happen, and what is said of it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("emulator.search.schedules.strategies.words_of", str)
+        patch.setattr("emulator.search.schedules.strategies.label_of", str)
         yield
 
 
