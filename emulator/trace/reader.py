@@ -150,7 +150,7 @@ def with_process_states(events: Iterable[AnyEvent]) -> Iterator[AnyEvent]:
         was = states.get(broker)
         if not broker or state is None or state == was:
             continue
-        if was == "dead" and state != "starting":
+        if was == "dead" and isinstance(event, Stimulus) and event.do != "registered":
             continue
         if state == "paused":
             before_pause[broker] = was or "up"
@@ -183,4 +183,6 @@ _STRUCK: dict[str, ProcessState] = {
     "exited": "dead",
     "terminate": "stopping",
     "pause": "paused",
+    "registered": "up",
 }
+"""A recording's `registered` is where a process begins that has no other beginning there."""

@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
-from emulator.trace.state.snapshot import DOWN, FOLLOWER, LEADER, Fetcher, Member, Snapshot, State
-from emulator.trace.values import TopicPartition
+from emulator.trace.state.processes import DEAD
+from emulator.trace.state.snapshot import FOLLOWER, LEADER, Fetcher, Member, Snapshot, State
+from emulator.trace.values import ProcessState, TopicPartition
 
 COMPARED = ("leader", "leader_epoch", "controller_epoch", "zk_version", "replicas", "isr", "osr")
 
@@ -42,7 +43,7 @@ class Replica(msgspec.Struct):
     leader has otherwise."""
 
     broker: int
-    process: str
+    process: ProcessState | None
     role: str
     leader: int | None
     leader_epoch: int | None
@@ -75,7 +76,7 @@ class DescribedBroker(msgspec.Struct):
     registered."""
 
     broker: int
-    process: str
+    process: ProcessState | None
     broker_epoch: int | None
     controller_epoch: int | None
     live_brokers: tuple[int, ...]
@@ -182,7 +183,7 @@ def _views(name: TopicPartition, found: Snapshot, members: list[Member]) -> Iter
             yield _view("controller", member.broker, member.cache[name])
     for member in members:
         hosted = member.hosted.get(name)
-        if hosted is not None and hosted.role == LEADER and member.process != DOWN:
+        if hosted is not None and hosted.role == LEADER and member.process != DEAD:
             view = _view("leader", member.broker, hosted.state)
             view.proposed = hosted.proposed
             yield view
@@ -228,7 +229,7 @@ def _replicas(
 
 def _replica(broker: int, member: Member | None, name: TopicPartition) -> Replica:
     hosted = member.hosted.get(name) if member is not None else None
-    process = member.process if member is not None else DOWN
+    process = member.process if member is not None else None
     if hosted is None:
         return Replica(broker, process, "none", None, None, None, None, None, None)
     epoch = hosted.state.leader_epoch
@@ -268,7 +269,7 @@ def _waiting(member: Member) -> list[TopicPartition]:
     return [
         name
         for name, hosted in sorted(member.hosted.items())
-        if hosted.role == FOLLOWER and name not in asked and member.process != DOWN
+        if hosted.role == FOLLOWER and name not in asked and member.process != DEAD
     ]
 
 

@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from emulator.trace.state.processes import DEAD, UP
 from emulator.trace.values import TopicPartition
 from emulator.view.describe import (
     DescribedBroker,
@@ -53,10 +54,10 @@ def _headline(found: Description) -> Text:
 
 
 def _broker(one: DescribedBroker) -> str:
-    notes = [one.process] if one.process != "running" else []
-    if one.process != "down" and one.broker_epoch is None:
+    notes: list[str] = [one.process] if one.process not in (None, UP) else []
+    if one.process != DEAD and one.broker_epoch is None:
         notes.append("not registered")
-    if one.process == "down" and one.broker_epoch is not None:
+    if one.process == DEAD and one.broker_epoch is not None:
         notes.append("still registered")
     return f"{one.broker} ({', '.join(notes)})" if notes else str(one.broker)
 
@@ -189,7 +190,7 @@ def _replica_table(replicas: list[Replica]) -> Table:
 def _role(one: Replica) -> str:
     role = one.role if one.role != "follower" else f"follows {one.leader}"
     role = "hosts none" if one.role == "none" else f"{role}, epoch {one.leader_epoch}"
-    return role if one.process == "running" else f"{role} ({one.process})"
+    return role if one.process in (None, UP) else f"{role} ({one.process})"
 
 
 def _theirs(one: Replica, field: str, value: int | None) -> Text:

@@ -142,6 +142,7 @@ class Story(msgspec.Struct, kw_only=True):
     legs: list[Leg] = []
     shown: list[Shown] = []
     never_shown: bool = False
+    is_over: bool = True
     reason: str = ""
 
 
@@ -170,6 +171,7 @@ def tell_why(timeline: Timeline, header: Header, partition: TopicPartition, vers
         _decision(story, timeline, header, attempt)
     else:
         story.because = because(timeline, write)
+    story.is_over = timeline.is_over
     story.stays_at_log_end = _has(header, LOG_END)
     story.past_epoch_start = _has(header, EPOCH_START)
     story.notifies = _has(header, NOTIFICATIONS)
@@ -285,13 +287,17 @@ def _leo(timeline: Timeline, started: e.IsrUpdateStarted, replica: int) -> int:
 def _circumstances(
     story: Story, timeline: Timeline, started: e.IsrUpdateStarted
 ) -> list[Circumstance]:
-    """Faults that struck those who left, or from which those who joined had just recovered."""
-    who = {str(follower.replica) for follower in story.followers}
-    since = started.t - 1000 * (story.lag_ms_max or 1000)
+    """Faults that struck those who left, or from which those who joined had just recovered.
+
+    A fault that had ended when the follower was last caught up is not why it left."""
+    since = {
+        str(one.replica): started.t - 1000 * (one.behind_ms if one.behind_ms >= 0 else 1000)
+        for one in story.followers
+    }
     return [
         Circumstance(f.lane, f.text, _ms(timeline, f.from_us), _ms(timeline, f.to_us))
         for f in faults(timeline.events, timeline.end_us)
-        if f.lane in who and f.from_us <= started.t and f.to_us >= since
+        if f.lane in since and f.from_us <= started.t and f.to_us > since[f.lane]
     ]
 
 
@@ -323,7 +329,9 @@ def _propagation(story: Story, timeline: Timeline, write: State, attempt: Attemp
         if shown.at_ms is not None:
             at_us = timeline.origin_us + round(shown.at_ms * 1000)
             story.legs.append(_leg(timeline, f"broker {shown.broker}", at_us, last_us))
-    story.never_shown = bool(story.shown) and all(s.version != write.version for s in story.shown)
+    versions = {shown.version for shown in story.shown}
+    is_awaited = None in versions and not timeline.is_over
+    story.never_shown = bool(versions) and write.version not in versions and not is_awaited
 
 
 def _leg(timeline: Timeline, to: str, at_us: int, since_us: int) -> Leg:

@@ -179,7 +179,10 @@ def _reached(story: Story) -> Iterator[tuple[str, str]]:
         yield "told", "by the controller: UpdateMetadata was queued before the leader was answered"
     elif story.expected_version is not None and not story.by_controller:
         ends = "the trace ends, or the leader did, before it told the controller"
-        yield "told", f"never: {ends if story.notifies else 'this version tells nobody'}"
+        if not story.notifies:
+            yield "told", "never: this version tells nobody"
+        else:
+            yield "told", f"never: {ends}" if story.is_over else "not yet"
     for shown in story.shown:
         yield f"broker {shown.broker}", _shown(story, shown)
     if story.never_shown:
@@ -202,7 +205,8 @@ def _shown(story: Story, shown: Shown) -> str:
         stale = f"{ids(shown.old_isr)} v{shown.old_version}"
         old = f"showed the old {stale} for {_span(shown.old_ms)}"
     if shown.version is None or shown.at_ms is None:
-        return f"{old}, and nothing newer" if old else "showed nothing"
+        yet = "" if story.is_over else " yet"
+        return f"{old}, and nothing newer{yet}" if old else f"showed nothing{yet}"
     new = f"v{shown.version} at {_seconds(shown.at_ms)}"
     never = "" if shown.version == story.version else f" (v{story.version} never)"
     return f"{old}, then {new}{never}" if old else f"showed {new}{never}"

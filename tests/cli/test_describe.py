@@ -97,19 +97,19 @@ def test_json_has_every_view_and_what_differs(isr: Isr, run: Path) -> None:
 def test_without_a_time_it_is_the_end_and_the_dead_are_named(isr: Isr, run: Path) -> None:
     found = described(isr, run)
     states = {one["broker"]: one for one in found["brokers"]}
-    assert states[2]["process"] == "down"
+    assert states[2]["process"] == "dead"
     assert states[2]["broker_epoch"] is not None
     assert found["at_ms"] == 13_000
     _, out, _ = isr("describe", run)
-    assert "brokers 1, 2 (down, still registered), 3" in out
-    assert "(down)" in " ".join(row(out, "2    "))
+    assert "brokers 1, 2 (dead, still registered), 3" in out
+    assert "(dead)" in " ".join(row(out, "2    "))
     assert not any(line.strip().startswith("metadata 2") for line in out.splitlines())
 
 
 def test_before_anything_is_there_it_says_so(isr: Isr, run: Path) -> None:
     code, out, _ = isr("describe", run, "--at", "-0.1s")
     assert code == 0
-    assert "brokers 1, 2, 3" in out
+    assert "brokers 1, 2 (starting), 3" in out
     assert "Topic:" not in out
 
 

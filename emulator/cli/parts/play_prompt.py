@@ -43,7 +43,7 @@ class Prompt:
         """`brokers 1, 2 paused, 3   controller 3   orders-0 [1,3] v1   …`"""
         found = snapshot(self._table.hand.events, NEVER)
         brokers = ", ".join(
-            str(one.broker) if one.process == "running" else f"{one.broker} {one.process}"
+            str(one.broker) if one.process in (None, "up") else f"{one.broker} {one.process}"
             for one in (found.members[broker] for broker in sorted(found.members))
         )
         states = [

@@ -185,7 +185,7 @@ class Table:
 
     def _describe(self, words: list[str]) -> None:
         """`describe`, `describe orders-0`, `describe fetchers`."""
-        timeline = Timeline(self.hand.events)
+        timeline = Timeline(self.hand.events, is_over=False)
         fetchers = "fetchers" in words
         names = [word for word in words if word != "fetchers"]
         only = self._asked(asked.partition, names[0], timeline) if names else None
@@ -195,7 +195,7 @@ class Table:
 
     def _why(self, words: list[str]) -> None:
         """`why` (the last change), `why orders-0@v1`."""
-        timeline = Timeline(self.hand.events)
+        timeline = Timeline(self.hand.events, is_over=False)
         if words:
             partition, version = self._asked(asked.change, words[0], timeline)
         else:
@@ -213,7 +213,11 @@ class Table:
 
     def _show(self, words: list[str]) -> None:
         """All lanes, or those of a partition."""
-        only = self._asked(asked.partition, words[0], Timeline(self.hand.events)) if words else None
+        only = (
+            self._asked(asked.partition, words[0], Timeline(self.hand.events, is_over=False))
+            if words
+            else None
+        )
         self.console.print(render_lanes(self.hand.events, partition=only))
 
     def _asked(self, read: Callable[[str, Timeline], Any], text: str, timeline: Timeline) -> Any:

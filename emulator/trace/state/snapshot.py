@@ -17,17 +17,15 @@ import msgspec
 from emulator.trace import events as e
 from emulator.trace.events import ROLLED_BACK, AnyEvent
 from emulator.trace.handlers import Dispatch
-from emulator.trace.state import actions as stimuli
 from emulator.trace.state.partitions import applied_ops, state_partition
-from emulator.trace.values import LoggedOp, PartitionState, TopicPartition
+from emulator.trace.state.processes import DEAD, STARTING
+from emulator.trace.values import LoggedOp, PartitionState, ProcessState, TopicPartition
 
-RUNNING, PAUSED, DOWN = "running", "paused", "down"
 LEADER, FOLLOWER, OFFLINE = "leader", "follower", "offline"
 _TOPIC = re.compile(r"/brokers/topics/([^/]+)")
 _CONFIG = re.compile(r"/config/topics/([^/]+)")
 _BROKER = re.compile(r"/brokers/ids/(\d+)")
 _FETCHER = re.compile(r"ReplicaFetcherThread-(\d+)-(\d+)")
-_DEATHS = frozenset({"kill", "crash"})
 
 Replicas = tuple[int, ...]
 
@@ -82,11 +80,11 @@ class Stopped(msgspec.Struct):
 
 
 class Member(msgspec.Struct):
-    """One broker: its process and what it has in memory. `terms`: the controller epoch in which it
-    thinks itself controller, and the cache that goes with it."""
+    """One broker: its process (None: unknown) and what it has in memory. `controller_epoch`: in
+    which it thinks itself controller, with the `cache` that goes with it."""
 
     broker: int
-    process: str = RUNNING
+    process: ProcessState | None = None
     controller_epoch: int | None = None
     live_brokers: Replicas = ()
     metadata: dict[TopicPartition, State] = {}
@@ -139,37 +137,21 @@ class Snapshot:
 
     # -- processes ---------------------------------------------------------------------------------
 
-    def on_stimulus(self, event: e.Stimulus) -> None:
-        lane = stimuli.lane_of(event)
-        if not lane.isdigit():
-            return
-        if event.do in _DEATHS:
-            self._down(int(lane))
-        elif event.do in ("pause", "resume"):
-            member = self.member(int(lane))
-            if member.process != DOWN:
-                member.process = PAUSED if event.do == "pause" else RUNNING
+    def on_process_state_changed(self, event: e.ProcessStateChanged) -> None:
+        member = self.member(event.broker)
+        member.process = event.state
+        if event.state in (DEAD, STARTING):
+            self._lose(member)
+        if event.state == STARTING:
+            member.hosted.clear()
 
-    def _down(self, broker: int) -> None:
+    def _lose(self, member: Member) -> None:
         """A process that has ended has no memory; what its disk has is what it last had."""
-        member = self.member(broker)
-        member.process, member.controller_epoch, member.live_brokers = DOWN, None, ()
+        member.controller_epoch, member.live_brokers = None, ()
         for memory in (member.metadata, member.cache, member.fetchers, member.told):
             memory.clear()
         for hosted in member.hosted.values():
             hosted.sees.clear()
-
-    def on_broker_exited(self, event: e.BrokerExited) -> None:
-        self._down(event.broker)
-
-    def on_broker_halted(self, event: e.BrokerHalted) -> None:
-        self._down(event.broker)
-
-    def on_broker_starting(self, event: e.BrokerStarting) -> None:
-        self._down(event.broker)
-        member = self.member(event.broker)
-        member.process = RUNNING
-        member.hosted.clear()
 
     # -- ZooKeeper ---------------------------------------------------------------------------------
 
