@@ -7,10 +7,16 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tools.pages.transcripts import filled, output_of
+from tools.pages.transcripts import filled, output_of, write_files
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = (DOCS / "misconceptions.md", DOCS / "hazards-told.md")
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = (
+    ROOT / "README.md",
+    DOCS / "misconceptions.md",
+    DOCS / "hazards-told.md",
+    DOCS / "explore.md",
+)
 
 
 def main(chosen: list[str]) -> int:
@@ -19,6 +25,7 @@ def main(chosen: list[str]) -> int:
         if not chosen or page.stem in chosen:
             text = page.read_text(encoding="utf-8")
             with TemporaryDirectory(prefix="isr-pages-") as directory:
+                write_files(text, Path(directory))
                 page.write_text(filled(text, partial(output_of, directory=Path(directory))))
     return 0
 
