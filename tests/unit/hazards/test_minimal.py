@@ -44,6 +44,7 @@ def test_a_search_that_may_not_try_all_says_so(with_a_step_too_many: Entry) -> N
     assert (found.entries, found.tried, found.ended) == (2, 2, False)
 
 
+@pytest.mark.slow
 def test_an_expectation_that_its_cure_does_not_mend_is_not_the_hazard() -> None:
     """Where nothing is done an ISR does not shrink either, with the cure or without."""
     told = [entry for entry in catalogue().values() if not entry.violates]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # each starts pytest in a process of its own
+
 DOCUMENT = Path(__file__).parents[3] / "docs" / "races.md"
 
 
@@ -47,7 +49,6 @@ sys.exit(code)
 """
 
 
-@pytest.mark.slow
 def test_the_documented_example_holds_with_the_installed_package(tmp_path: Path) -> None:
     """A wheel of this project, in another one's folder: pytest finds the plug-in by itself."""
     site, folder = tmp_path / "site", tmp_path / "other"
