@@ -6,7 +6,7 @@ Owns the transitions and what each writes to ZooKeeper; who is elected is decide
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from emulator.kafka.controller import leader_selection
@@ -58,17 +58,17 @@ class PartitionStateMachine:
 
     async def startup(self) -> None:
         """Take states from what was read, then bring online what is not."""
-        for partition in self._context.assignments:
-            self._context.partition_states[partition] = self._initial_state(partition)
+        context = self._context
+        for partition in context.assignments:
+            state = context.leadership.get(partition)
+            if state is None:
+                initial = PartitionState.NEW
+            elif context.is_replica_online(state.leader_and_isr.leader, partition):
+                initial = PartitionState.ONLINE
+            else:
+                initial = PartitionState.OFFLINE
+            context.partition_states[partition] = initial
         await self.trigger_online_partition_state_change()
-
-    def _initial_state(self, partition: TopicPartition) -> PartitionState:
-        state = self._context.leadership.get(partition)
-        if state is None:
-            return PartitionState.NEW
-        if self._context.is_replica_online(state.leader_and_isr.leader, partition):
-            return PartitionState.ONLINE
-        return PartitionState.OFFLINE
 
     async def trigger_online_partition_state_change(self, topic: str | None = None) -> None:
         """Elect for every partition (of the topic) that is Offline or New."""
@@ -93,6 +93,7 @@ class PartitionStateMachine:
         if not partitions:
             return []
         try:
+            # Raises what the last transition has left; nothing is moved then, nor later.
             self._batch.new_batch()
             elections = await self._do_handle_state_changes(partitions, target, strategy)
             await self._batch.send(self._context.epoch)
@@ -110,29 +111,33 @@ class PartitionStateMachine:
         valid = [
             p for p in partitions if self._context.partition_state(p) in VALID_PREVIOUS[target]
         ]
+        profile = self._host.profile
         if target is not PartitionState.ONLINE:
             for partition in valid:
-                if target is PartitionState.NEW:
-                    await self._read_assignment_again(partition)
+                if target is PartitionState.NEW and profile.new_partitions == "read-again":
+                    # assignReplicasToPartitions (0.8).
+                    topic = [partition.topic]
+                    assignments = await self._zk_client.get_full_replica_assignment_for_topics(
+                        topic
+                    )
+                    if partition in assignments:
+                        self._context.assignments[partition] = assignments[partition]
                 self._move(partition, target)
             return []
         fresh = [p for p in valid if self._context.partition_state(p) is PartitionState.NEW]
         elect = [p for p in valid if self._context.partition_state(p) is not PartitionState.NEW]
         for partition in await self._initialize_leader_and_isr(fresh):
             self._move(partition, PartitionState.ONLINE)
-        elections = await self._elect(elect, strategy or self.offline_strategy)
+        # electLeaderForPartitions: a write that met another version is tried again at once, with
+        # what is there now.
+        elections: list[Election] = []
+        while elect:
+            finished, elect = await self._do_elect(elect, strategy or self.offline_strategy)
+            elections += finished
         for election in elections:
             if election.state is not None:
                 self._move(election.partition, PartitionState.ONLINE)
         return elections
-
-    async def _read_assignment_again(self, partition: TopicPartition) -> None:
-        """assignReplicasToPartitions (0.8)."""
-        if self._host.profile.new_partitions == "read-again":
-            zk_client, topic = self._zk_client, partition.topic
-            found = await zk_client.get_full_replica_assignment_for_topics([topic])
-            if partition in found:
-                self._context.assignments[partition] = found[partition]
 
     def _move(self, partition: TopicPartition, target: PartitionState) -> None:
         before = self._context.partition_state(partition)
@@ -245,11 +250,12 @@ class PartitionStateMachine:
     ) -> tuple[Elected | None, tuple[int, ...]]:
         """Away from brokers that shut down."""
         assignment = self._context.replicas(partition)
-        there = tuple(b for b in assignment if self._context.is_there(b, partition))
+        # Those that shut down are still live, and get the LeaderAndIsr too.
+        live = tuple(b for b in assignment if self._context.is_there(b, partition))
         elected = leader_selection.controlled_shutdown(
-            assignment, state.isr, there, self._context.shutting_down
+            assignment, state.isr, live, self._context.shutting_down
         )
-        return elected, there
+        return elected, live
 
     def reassign_strategy(
         self, partition: TopicPartition, state: LeaderAndIsr
@@ -258,18 +264,6 @@ class PartitionStateMachine:
         target = self._context.assignment(partition).target_replicas
         live = [b for b in target if self._context.is_replica_online(b, partition)]
         return leader_selection.reassign(target, state.isr, live), target
-
-    async def _elect(
-        self, partitions: Sequence[TopicPartition], strategy: Strategy
-    ) -> list[Election]:
-        """Elect for each; a write that met another version is tried again at once with what is
-        there now."""
-        done: list[Election] = []
-        left = list(partitions)
-        while left:
-            finished, left = await self._do_elect(left, strategy)
-            done += finished
-        return done
 
     async def _do_elect(
         self, partitions: Sequence[TopicPartition], strategy: Strategy
@@ -300,17 +294,29 @@ class PartitionStateMachine:
         )
         await self._host.kernel.checkpoint("leaders_elected")
         for partition, result in written.finished.items():
-            finished.append(self._finish(partition, result, recipients[partition]))
+            if isinstance(result, ZooKeeperError):
+                finished.append(Election(partition, None, result))
+                continue
+            state = LeaderIsrAndControllerEpoch(result, self._context.epoch)
+            self.cache(partition, state, "elected")
+            self._batch.add_leader_and_isr(
+                recipients[partition],
+                partition,
+                state,
+                self._context.assignment(partition),
+                is_new=False,
+            )
+            finished.append(Election(partition, state))
         return finished, written.to_retry
 
     async def _collect_unclean_election_state(
-        self, found: Mapping[TopicPartition, LeaderAndIsr]
+        self, states: Mapping[TopicPartition, LeaderAndIsr]
     ) -> None:
         """Where no ISR member is live, the topic's configuration says if any replica will do; a
         configuration that cannot be read forbids the election."""
         online = self._context.is_replica_online
-        asked = [p.topic for p, s in found.items() if not any(online(b, p) for b in s.isr)]
-        configs = await self._zk_client.get_topic_configs(list(dict.fromkeys(asked)))
+        topics = [p.topic for p, s in states.items() if not any(online(b, p) for b in s.isr)]
+        configs = await self._zk_client.get_topic_configs(list(dict.fromkeys(topics)))
         default = self._host.config.unclean_leader_election_enable
         self._unclean_topics = {
             topic: config
@@ -318,18 +324,3 @@ class PartitionStateMachine:
             else unclean_election(config, default=default)
             for topic, config in configs.items()
         }
-
-    def _finish(
-        self,
-        partition: TopicPartition,
-        result: LeaderAndIsr | ZooKeeperError,
-        recipients: Iterable[int],
-    ) -> Election:
-        if isinstance(result, ZooKeeperError):
-            return Election(partition, None, result)
-        state = LeaderIsrAndControllerEpoch(result, self._context.epoch)
-        self.cache(partition, state, "elected")
-        self._batch.add_leader_and_isr(
-            recipients, partition, state, self._context.assignment(partition), is_new=False
-        )
-        return Election(partition, state)

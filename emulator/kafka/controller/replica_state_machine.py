@@ -119,20 +119,14 @@ class ReplicaStateMachine:
         elif target is _S.OFFLINE:
             await self._to_offline(broker, valid)
         else:
-            self._through_deletion(valid, target)
-
-    def _through_deletion(
-        self, replicas: Sequence[PartitionAndReplica], target: ReplicaState
-    ) -> None:
-        """The states of a replica that is being deleted; the last one takes it out of the
-        assignment."""
-        for replica in replicas:
-            if target is _S.DELETION_STARTED:
-                self._batch.add_stop_replica([replica.replica], replica.partition, delete=True)
-            elif target is _S.NON_EXISTENT:
-                now = self._context.assignment(replica.partition)
-                self._context.assignments[replica.partition] = without(now, replica.replica)
-            self._move(replica, target)
+            for replica in valid:
+                if target is _S.DELETION_STARTED:
+                    self._batch.add_stop_replica([replica.replica], replica.partition, delete=True)
+                elif target is _S.NON_EXISTENT:
+                    # Deleted: it leaves the assignment.
+                    now = self._context.assignment(replica.partition)
+                    self._context.assignments[replica.partition] = without(now, replica.replica)
+                self._move(replica, target)
 
     def _move(self, replica: PartitionAndReplica, target: ReplicaState) -> None:
         before = self._context.replica_state(replica)
@@ -159,10 +153,10 @@ class ReplicaStateMachine:
             if state is not None:
                 if state.leader_and_isr.leader == replica.replica:
                     continue
-                self._tell([replica.replica], replica.partition, state, is_new=True)
+                self._add_leader_and_isr([replica.replica], replica.partition, state, is_new=True)
             self._move(replica, _S.NEW)
 
-    def _tell(
+    def _add_leader_and_isr(
         self,
         brokers: Sequence[int],
         partition: TopicPartition,
@@ -188,19 +182,23 @@ class ReplicaStateMachine:
             else:
                 state = self._context.leadership.get(partition)
                 if state is not None:
-                    self._tell([replica.replica], partition, state, is_new=False)
+                    self._add_leader_and_isr([replica.replica], partition, state, is_new=False)
             self._move(replica, _S.ONLINE)
 
     async def _to_offline(self, broker: int, replicas: Sequence[PartitionAndReplica]) -> None:
         """Stop it, take it out of the ISR, tell the others."""
         for replica in replicas:
             self._batch.add_stop_replica([broker], replica.partition, delete=False)
-        led = [r for r in replicas if r.partition in self._context.leadership]
-        updated = await self._remove_replicas_from_isr(broker, [r.partition for r in led])
+        # removeReplicasFromIsr: a write that met another version is tried again at once.
+        updated: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
+        left = [r.partition for r in replicas if r.partition in self._context.leadership]
+        while left:
+            finished, left = await self._do_remove_replicas_from_isr(broker, left)
+            updated.update(finished)
         for partition, state in updated.items():
             if partition.topic not in self._context.topics_to_be_deleted:
                 others = [b for b in self._context.replicas(partition) if b != broker]
-                self._tell(others, partition, state, is_new=False)
+                self._add_leader_and_isr(others, partition, state, is_new=False)
             self._move(PartitionAndReplica(partition, broker), _S.OFFLINE)
         for replica in replicas:
             if replica.partition not in self._context.leadership:
@@ -208,17 +206,6 @@ class ReplicaStateMachine:
                     self._context.live_or_shutting_down, [replica.partition]
                 )
                 self._move(replica, _S.OFFLINE)
-
-    async def _remove_replicas_from_isr(
-        self, broker: int, partitions: Sequence[TopicPartition]
-    ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch]:
-        """What is left of each ISR; a write that met another version is tried again at once."""
-        done: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
-        left = list(partitions)
-        while left:
-            finished, left = await self._do_remove_replicas_from_isr(broker, left)
-            done.update(finished)
-        return done
 
     async def _do_remove_replicas_from_isr(
         self, broker: int, partitions: Sequence[TopicPartition]

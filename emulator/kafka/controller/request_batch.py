@@ -25,7 +25,6 @@ from emulator.kafka.profiles.guards.controller import (
 from emulator.kafka.protocol.messages import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
-    LiveBroker,
     StopReplicaPartition,
     StopReplicaRequest,
     StopReplicaResponse,
@@ -146,71 +145,58 @@ class ControllerBrokerRequestBatch:
 
     async def send(self, controller_epoch: int) -> None:
         """To brokers registered now; others are dropped (sendRequestsToBrokers)."""
+        context, sender = self._context, self._host.broker
+        brokers = [where for where, _ in context.live_brokers.values()]
         try:
-            await self._send_leader_and_isr(controller_epoch)
-            await self._send_update_metadata(controller_epoch)
-            await self._send_stop_replica(controller_epoch)
-        finally:
-            self.clear()
-
-    async def _send_leader_and_isr(self, controller_epoch: int) -> None:
-        for broker, entries in list(self._leader_and_isr.items()):
-            told = self._context.live_brokers if self._tells_shutting_down else self._context.live
-            if broker not in told:
-                continue
-            leaders = frozenset(s.leader for s in entries.values())
-            request = LeaderAndIsrRequest(
-                self._host.broker,
-                controller_epoch,
-                self._context.live_brokers[broker][1],
-                tuple(entries.values()),
-                tuple(b for b in self._live_brokers() if b.broker in leaders),
-            )
-            await self._channels.send_request(
-                broker, request, partial(self._on_leader_and_isr_response, broker)
-            )
-
-    def _live_brokers(self) -> list[LiveBroker]:
-        return [where for where, _ in self._context.live_brokers.values()]
-
-    async def _send_update_metadata(self, controller_epoch: int) -> None:
-        states = tuple(self._update_metadata.values())
-        live = tuple(self._live_brokers())
-        for broker in sorted(self._update_metadata_brokers):
-            if broker in self._context.live_brokers:
-                request = UpdateMetadataRequest(
-                    self._host.broker,
+            for broker, entries in list(self._leader_and_isr.items()):
+                if broker not in (
+                    context.live_brokers if self._tells_shutting_down else context.live
+                ):
+                    continue
+                leaders = frozenset(s.leader for s in entries.values())
+                roles = LeaderAndIsrRequest(
+                    sender,
                     controller_epoch,
-                    self._context.live_brokers[broker][1],
-                    states,
-                    live,
+                    context.live_brokers[broker][1],
+                    tuple(entries.values()),
+                    tuple(b for b in brokers if b.broker in leaders),
                 )
                 await self._channels.send_request(
-                    broker, request, partial(self._on_update_metadata_response, broker)
+                    broker, roles, partial(self._on_leader_and_isr_response, broker)
                 )
-
-    async def _send_stop_replica(self, controller_epoch: int) -> None:
-        for broker, entries in list(self._stop_replica.items()):
-            if broker in self._context.live_brokers:
-                request = StopReplicaRequest(
-                    self._host.broker,
-                    controller_epoch,
-                    self._context.live_brokers[broker][1],
-                    tuple(entries.values()),
-                )
-                answered = partial(self._stop_replica_answered, broker, request.partitions)
-                await self._channels.send_request(broker, request, answered)
+            states, live = tuple(self._update_metadata.values()), tuple(brokers)
+            for broker in sorted(self._update_metadata_brokers):
+                if broker in context.live_brokers:
+                    update = UpdateMetadataRequest(
+                        sender, controller_epoch, context.live_brokers[broker][1], states, live
+                    )
+                    await self._channels.send_request(
+                        broker, update, partial(self._on_update_metadata_response, broker)
+                    )
+            for broker, stops in list(self._stop_replica.items()):
+                if broker in context.live_brokers:
+                    stop = StopReplicaRequest(
+                        sender,
+                        controller_epoch,
+                        context.live_brokers[broker][1],
+                        tuple(stops.values()),
+                    )
+                    answered = partial(self._stop_replica_answered, broker, stop.partitions)
+                    await self._channels.send_request(broker, stop, answered)
+        finally:
+            # Also when a send fails; what a failed transition leaves was never sent (KAFKA-12315).
+            self.clear()
 
     def _stop_replica_answered(
         self,
         broker: int,
-        asked: tuple[StopReplicaPartition, ...],
+        stopped: tuple[StopReplicaPartition, ...],
         response: StopReplicaResponse,
     ) -> None:
         """Only what was to be deleted, of topics whose deletion has begun, is of interest."""
         deleting = {
             p.partition
-            for p in asked
+            for p in stopped
             if p.delete and p.partition.topic in self._context.topics_with_deletion_started
         }
         answers = tuple((p, e) for p, e in response.partitions if p in deleting)
