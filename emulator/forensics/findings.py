@@ -116,8 +116,10 @@ class _TimeLine:
     def on_broker_starting(self, event: e.BrokerStarting) -> None:
         self._tell(event.t, "broker", event.broker, f"broker {event.broker} starts", event.seq)
 
-    def on_broker_exited(self, event: e.BrokerExited) -> None:
-        self._tell(event.t, "broker", event.broker, f"broker {event.broker} has ended", event.seq)
+    def on_process_state_changed(self, event: e.ProcessStateChanged) -> None:
+        if event.state == "dead":
+            text = f"broker {event.broker} has ended"
+            self._tell(event.t, "broker", event.broker, text, event.seq)
 
     def on_broker_change(self, event: e.BrokerChange) -> None:
         for broker in event.deleted:

@@ -24,12 +24,17 @@ class AcksFollowTheIsr(Invariant):
         self._known: dict[tuple[TopicPartition, int], dict[int, int]] = {}
         self._hw: dict[tuple[TopicPartition, int], int] = {}
         self._waits: dict[tuple[TopicPartition, int], tuple[int, int, int]] = {}
-        self._stood_still: dict[int, int] = {}
+        self._paused: dict[int, None] = {}
+        self._paused_us: dict[int, int] = {}
 
-    def on_stimulus(self, event: e.Stimulus) -> None:
-        """Who stands still does nothing at once."""
-        if event.do in ("pause", "resume"):
-            self._stood_still[event.broker] = event.t
+    def on_process_state_changed(self, event: e.ProcessStateChanged) -> None:
+        """Who is paused does nothing at once."""
+        if event.state == "paused" or event.broker in self._paused:
+            self._paused_us[event.broker] = event.t
+        if event.state == "paused":
+            self._paused[event.broker] = None
+        else:
+            self._paused.pop(event.broker, None)
 
     def on_becomes_leader(self, event: e.BecomesLeader) -> None:
         key = event.partition, event.broker
@@ -71,7 +76,7 @@ class AcksFollowTheIsr(Invariant):
             return
         self._hw[key] = event.hw
         due, since, seq = self._waits.pop(key, (0, 0, -1))
-        paused = self._stood_still.get(event.broker, -1) >= since
+        paused = self._paused_us.get(event.broker, -1) >= since
         if due and event.t - since > AT_ONCE_US and not paused:
             facts, late_s = (seq, event.seq), (event.t - since) / 1e6
             self.violated(

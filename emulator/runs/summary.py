@@ -17,6 +17,7 @@ from emulator.scenario.schema import Expectation
 from emulator.trace.state import TraceState
 
 VERDICTS = {True: "held", False: "not held", None: "unknown"}
+_PERHAPS_UNKNOWN = frozenset({"conflicts", "lost", "lost_acks_1"})
 _SERVER = "kafka.server:type=ReplicaManager,name="
 _FETCHERS = "kafka.server:type=ReplicaFetcherManager,clientId=Replica,name="
 _CONTROLLER = "kafka.controller:type=KafkaController,name="
@@ -68,7 +69,8 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of `summary.json`. Times in milliseconds."""
+    """The content of `summary.json`. Times in milliseconds. What the trace does not tell (None) is
+    left out of the JSON."""
 
     scenario: str
     seed: int
@@ -84,7 +86,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     isr_shrinks: int
     isr_expands: int
     failed_isr_updates: int
-    conflicts: int
+    conflicts: int | None
     notifications: int
     notifications_per_change: float | None
     propagation_ms: Spread
@@ -96,8 +98,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     acknowledged: int
     refused: int
     refused_by_error: dict[str, int]
-    lost: int
-    lost_acks_1: int
+    lost: int | None
+    lost_acks_1: int | None
     controller_elections: int
     leader_elections: int
     unclean_elections: int
@@ -137,7 +139,7 @@ def summarize(
         isr_shrinks=counts.shrinks.total(),
         isr_expands=counts.expands.total(),
         failed_isr_updates=counts.failed.total(),
-        conflicts=counts.conflicts,
+        conflicts=None if counts.is_logged_only else counts.conflicts,
         notifications=counts.notifications,
         notifications_per_change=round(counts.notifications / changes, 4) if changes else None,
         propagation_ms=spread(written_us),
@@ -149,8 +151,8 @@ def summarize(
         acknowledged=records.acknowledged.total(),
         refused=records.refused.total(),
         refused_by_error=_by_error(state),
-        lost=records.lost(),
-        lost_acks_1=records.lost(acks="1"),
+        lost=None if records.unseen else records.lost(),
+        lost_acks_1=None if records.unseen else records.lost(acks="1"),
         controller_elections=counts.controller_elections,
         leader_elections=counts.leader_elections,
         unclean_elections=counts.unclean_elections,
@@ -213,6 +215,12 @@ def kafka_metrics(state: TraceState) -> dict[str, dict[str, float]]:
     second of the run), gauges with the Value at the end and, where it matters, the Max."""
     counts, times, end_us = state.counts, state.gauges, state.clock.now_us
     lags = state.fetches.lag.values()
+    fetchers: dict[str, dict[str, float]] = {}
+    if not state.records.unseen:
+        max_lag: dict[str, float] = {"Value": max(lags, default=0), "Max": state.fetches.lag_max}
+        fetchers[f"{_FETCHERS}MaxLag"] = max_lag
+        min_rate = round(state.fetches.min_rate(end_us), 3)
+        fetchers[f"{_FETCHERS}MinFetchRate"] = {"Value": min_rate}
     return {
         f"{_SERVER}IsrShrinksPerSec": _meter(counts.shrinks.total(), end_us),
         f"{_SERVER}IsrExpandsPerSec": _meter(counts.expands.total(), end_us),
@@ -229,8 +237,7 @@ def kafka_metrics(state: TraceState) -> dict[str, dict[str, float]]:
             "Max": times.under_min_isr_max,
         },
         f"{_SERVER}AtMinIsrPartitionCount": {"Value": times.at_min_isr},
-        f"{_FETCHERS}MaxLag": {"Value": max(lags, default=0), "Max": state.fetches.lag_max},
-        f"{_FETCHERS}MinFetchRate": {"Value": round(state.fetches.min_rate(end_us), 3)},
+        **fetchers,
         f"{_CONTROLLER}OfflinePartitionsCount": {"Value": times.offline},
     }
 
@@ -271,4 +278,4 @@ class Progress(msgspec.Struct, frozen=True):
 def as_json(summary: Summary) -> dict[str, Any]:
     """Plain values, as `summary.json` has them."""
     found: dict[str, Any] = msgspec.to_builtins(summary)
-    return found
+    return {k: v for k, v in found.items() if v is not None or k not in _PERHAPS_UNKNOWN}

@@ -61,7 +61,7 @@ def _about_isr(s: Summary) -> list[tuple[str, str]]:
             (
                 f"{s.isr_changes}: IsrShrinksPerSec {s.isr_shrinks}, IsrExpandsPerSec "
                 f"{s.isr_expands}, FailedIsrUpdatesPerSec {s.failed_isr_updates}; "
-                f"conflicts {s.conflicts}"
+                f"conflicts {'?' if s.conflicts is None else s.conflicts}"
             ),
         ),
         (
@@ -77,6 +77,8 @@ def _about_isr(s: Summary) -> list[tuple[str, str]]:
             (
                 f"MaxLag {_now_and_max(kafka['MaxLag'])} records, "
                 f"MinFetchRate {kafka['MinFetchRate']['Value']} per s"
+                if "MaxLag" in kafka
+                else "MaxLag ?, MinFetchRate ?"
             ),
         ),
         ("notifications", f"{s.notifications} for {s.isr_changes} changes{ratio}"),
@@ -93,7 +95,9 @@ def _about_isr(s: Summary) -> list[tuple[str, str]]:
 
 def _about_records(s: Summary) -> list[tuple[str, str]]:
     errors = ", ".join(f"{name} {count}" for name, count in s.refused_by_error.items())
-    lost = f"{s.lost} lost" + (f", with acks=1 {s.lost_acks_1}" if s.lost_acks_1 else "")
+    lost = f"{'?' if s.lost is None else s.lost} lost" + (
+        f", with acks=1 {s.lost_acks_1}" if s.lost_acks_1 else ""
+    )
     refused = f"{s.refused} refused" + (f" ({errors})" if errors else "")
     truncated = f", {s.records_truncated} truncated" if s.records_truncated else ""
     return [("records", f"{s.acknowledged} acknowledged, {refused}, {lost}{truncated}")]

@@ -55,9 +55,9 @@ def _ended(broker: int, decided: int, past: Sequence[AnyEvent]) -> bool:
 def _ends(event: AnyEvent) -> bool:
     """Its process ends, or its session does."""
     match event:
-        case e.Stimulus(do="kill" | "crash" | "terminate" | "expire_session" | "pause"):
+        case e.ProcessStateChanged(state="paused" | "stopping" | "dead"):
             return True
-        case e.BrokerExited() | e.BrokerHalted():
+        case e.Stimulus(do="expire_session"):
             return True
         case e.ZkTransaction(op="closeSession"):
             return True

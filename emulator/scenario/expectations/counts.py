@@ -46,14 +46,12 @@ class Counts(Check):
         low, high = self.amount
         if self.what == "records lost" and self.state.records.unseen:
             return Finding(None, UNSEEN)
-        if self.what in ("conflicts", "notifications deleted unread") and self._only_logged:
+        if (
+            self.what in ("conflicts", "notifications deleted unread")
+            and self.state.counts.is_logged_only
+        ):
             return Finding(None, "brokers' logs do not tell")
         held = low <= count and (high is None or count <= high)
         if held and low == 0 and not self.state.counts.isr_changes:
             return Finding(None, f"{count}, and no ISR ever changed")
         return Finding(held, str(count))
-
-    @property
-    def _only_logged(self) -> bool:
-        counts = self.state.counts
-        return bool(counts.controller_elections) and not counts.controller_events

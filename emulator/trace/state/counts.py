@@ -46,6 +46,12 @@ class Counts:
         self.failed_threads = 0
 
     @property
+    def is_logged_only(self) -> bool:
+        """Real Kafka: its logs do not tell how ZooKeeper answered, nor what a controller did with
+        a notification."""
+        return bool(self.controller_elections) and not self.controller_events
+
+    @property
     def isr_changes(self) -> int:
         return self.shrinks.total() + self.expands.total()
 

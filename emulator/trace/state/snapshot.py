@@ -275,7 +275,9 @@ class Snapshot:
         if told is not None and told.leader_epoch == event.leader_epoch:
             state = _of_request(told)
             state.leader = leader
-        hosted = Hosted(role, state, event.leo, event.hw, sees)
+        is_known = event.leo >= 0
+        leo, hw = (event.leo, event.hw) if is_known else (None, None)
+        hosted = Hosted(role, state, leo, hw, sees)
         member.hosted[event.partition] = hosted
         return hosted
 
