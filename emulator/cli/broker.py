@@ -16,7 +16,7 @@ from emulator.kafka.profiles.base import Profile
 from emulator.scenario.errors import UserError
 from emulator.scenario.settings import overrides
 from emulator.scenario.version import read_version
-from emulator.worlds.processes.broker_process import BrokerOptions, BrokerProcess, check_profile
+from emulator.worlds.processes.broker_process import BrokerOptions, StandaloneBroker, check_profile
 from emulator.worlds.processes.stored_logs import claim
 from zk.real.server import parse_address
 
@@ -103,7 +103,7 @@ def command(
         page=None if page is None else host_and_port("--page", page),
         through=dict(route(pair) for pair in through or ()),
     )
-    if not BrokerProcess(options).run():
+    if not StandaloneBroker(options).run():
         raise typer.Exit(1)
 
 

@@ -19,9 +19,9 @@ from emulator.scenario import shipped
 from emulator.scenario.load import LoadedScenario, load
 from emulator.scenario.units import show_us
 from emulator.scenario.version import Chosen
-from emulator.worlds.real_kafka.cluster import RealCluster
-from emulator.worlds.real_kafka.possible import check_possible
+from emulator.worlds.real_kafka.capabilities import check_supported
 from emulator.worlds.real_kafka.release import check_version, find_release
+from emulator.worlds.real_kafka.world import RealKafkaWorld
 from zk.real.server import find_java
 
 
@@ -65,7 +65,7 @@ def command(
         release = find_release(kafka, kafka_home)
         if release.version != kafka:
             loaded = _loaded(scenario, release.version, sets or [])
-        check_possible(loaded, release.numbers)
+        check_supported(loaded, release.numbers)
         if not quiet:
             took = show_us(loaded.duration_us)
             console.print(f"{loaded.name}, {took}, on real Kafka {release.version}")
@@ -81,7 +81,7 @@ def command(
         whole_us = loaded.duration_us
         with ProgressLine(total=whole_us, shown=not quiet) as line:
 
-            def on_progress(at_us: int, cluster: RealCluster) -> None:
+            def on_progress(at_us: int, cluster: RealKafkaWorld) -> None:
                 line.update(lambda: _progress(at_us, whole_us, cluster), at_us)
 
             performed = performing(lambda: record(request, release, on_progress))
@@ -105,9 +105,9 @@ def _repeat(scenario: str, kafka: str | None, home: Path | None, sets: list[str]
     return shlex.join(words)
 
 
-def _progress(at_us: int, whole_us: int, cluster: RealCluster) -> str:
-    up = [str(b) for b, broker in sorted(cluster.brokers.items()) if broker.runs]
+def _progress(at_us: int, whole_us: int, world: RealKafkaWorld) -> str:
+    up = [str(b) for b, host in sorted(world.cluster.hosts.items()) if host.real.runs]
     return (
         f"{at_us / 1e6:7.1f} s of {show_us(whole_us)}  brokers {', '.join(up) or 'none'}"
-        f"  {len(cluster.notes.asked)} ZooKeeper requests  {len(cluster.notes.produced)} records"
+        f"  {len(world.notes.requests)} ZooKeeper requests  {len(world.notes.produced)} records"
     )

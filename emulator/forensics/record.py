@@ -33,13 +33,14 @@ from emulator.scenario.schema import Scenario
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.values import TopicPartition
-from emulator.worlds.real_kafka.cluster import Noted, Notes, RealCluster
+from emulator.worlds.real_kafka.notes import ActionRecord, RunNotes
 from emulator.worlds.real_kafka.release import Release, numbers_of
+from emulator.worlds.real_kafka.world import RealKafkaWorld
 from emulator.worlds.zk_observer import TracingObserver
 from zk.ops import Multi
 from zk.real.txnlog import read_log
 
-OnProgress = Callable[[int, RealCluster], object]
+OnProgress = Callable[[int, RealKafkaWorld], object]
 _BROKER_FILES = ("data", "broker.out")
 
 
@@ -56,7 +57,7 @@ def record(request: Request, release: Release, on_progress: OnProgress) -> Playe
     until then is kept. Exceptions come as PlayFailed."""
     with WrittenRun(request) as written:
         folder = written.directory.path
-        cluster = RealCluster(request.scenario, release, folder)
+        cluster = RealKafkaWorld(request.scenario, release, folder)
         began_s = time.monotonic()
         interrupted = False
         try:
@@ -114,7 +115,7 @@ def settings_of(scenario: Scenario, release: Release) -> Fact:
 # -- the trace -------------------------------------------------------------------------------------
 
 
-def trace_of(cluster: RealCluster) -> list[AnyEvent]:
+def trace_of(cluster: RealKafkaWorld) -> list[AnyEvent]:
     """All that is known of a cluster that is down by now."""
     notes = cluster.notes
     logs = read_folder(cluster.folder) if any(cluster.folder.glob("broker-*/logs/*.log")) else None
@@ -134,11 +135,11 @@ def trace_of(cluster: RealCluster) -> list[AnyEvent]:
     return assemble(sources, began_us)
 
 
-def _done(notes: Notes, profile: str) -> Source:
+def _done(notes: RunNotes, profile: str) -> Source:
     maker = Maker()
-    for noted in sorted(notes.stimuli, key=lambda it: _when(notes, it)):
-        maker.at_us = _when(notes, noted)
-        maker.emit(e.Stimulus, noted.broker, noted.do, noted.parameters)
+    for action in sorted(notes.actions, key=lambda it: _when(notes, it)):
+        maker.at_us = _when(notes, action)
+        maker.emit(e.Stimulus, action.broker, action.do, action.parameters)
     for process in notes.processes:
         maker.at_us = process.at_us
         if process.state == "starting":
@@ -150,15 +151,15 @@ def _done(notes: Notes, profile: str) -> Source:
     return Source(DONE, maker.events)
 
 
-def _when(notes: Notes, noted: Noted) -> int:
+def _when(notes: RunNotes, action: ActionRecord) -> int:
     """What went through a client was done when it caused its first request to ZooKeeper."""
-    if not noted.returned_us:
-        return noted.at_us
-    topic = noted.parameters.topic
-    for asked in notes.asked:
-        if noted.at_us <= asked.at_us <= noted.returned_us and _is_about(asked.request, topic):
+    if not action.returned_us:
+        return action.at_us
+    topic = action.parameters.topic
+    for asked in notes.requests:
+        if action.at_us <= asked.at_us <= action.returned_us and _is_about(asked.request, topic):
             return asked.at_us
-    return noted.at_us
+    return action.at_us
 
 
 def _is_about(request: Any, topic: str) -> bool:
@@ -172,10 +173,10 @@ def _path_of(request: Any) -> str:
     return str(getattr(request, "path", ""))
 
 
-def _asked(notes: Notes) -> Source:
+def _asked(notes: RunNotes) -> Source:
     maker = Maker()
     observer = TracingObserver(maker, lambda _: "")
-    for asked in notes.asked:
+    for asked in notes.requests:
         maker.at_us = asked.at_us
         observer.on_request(asked.at_us, asked.client, asked.request)
     return Source(ASKED, maker.events)
@@ -198,7 +199,7 @@ def _said(logs: Reading | None) -> Iterable[Source]:
         yield Source(SAID, events)
 
 
-def _registered(notes: Notes, transactions: Source) -> Source:
+def _registered(notes: RunNotes, transactions: Source) -> Source:
     """The first registration of each process: the moment from which the cluster sees it."""
     maker = Maker()
     launched = sorted((it.at_us, it.broker) for it in notes.processes if it.state == "starting")
@@ -217,7 +218,7 @@ def _registered(notes: Notes, transactions: Source) -> Source:
     return Source(SAID, maker.events)
 
 
-def _told(notes: Notes) -> Source:
+def _told(notes: RunNotes) -> Source:
     maker = Maker()
     for one in sorted(notes.produced, key=lambda it: it.told_us):
         maker.at_us = one.told_us

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -82,7 +82,7 @@ class Run:
     def __init__(self, world: World) -> None:
         self.world, self.scenario = world, world.scenario
         self.kernel: Kernel = world.kernel
-        self.cluster: Cluster = world.cluster
+        self.cluster: Cluster[Any] = world.cluster
         self.up_us = 0
         self.limit_us = BRING_UP_LIMIT_US
         self.stretch = 0

@@ -1,11 +1,15 @@
-"""What a target can be given: asked of every stimulus before anything starts.
+"""What the parts of a cluster can be given: asked of every action before anything starts.
 
-A target says it with a world that does nothing: what stands there can be done, the rest cannot, and
-a method may say why. Knows the port of stimuli (`emulator.scenario.actions.base.World`), no target.
+Each part (a kind of host, ZooKeeper, clients) declares it in a class of the same methods as its
+port in `scenario.actions.base`: a method that is there is supported, all others are not, and one
+that looks at its parameters may refuse them. Here is the one place that asks; it knows no target.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from emulator.scenario.actions.base import Stimulus
@@ -14,47 +18,108 @@ from emulator.scenario.schema import Scenario
 from emulator.scenario.units import show_us
 
 
-class CannotBeGiven(Exception):
-    """Why a target cannot be given a stimulus."""
+class Unsupported(Exception):
+    """Why a part of a cluster cannot be given an action."""
 
 
-class Possible:
-    """The port of stimuli, for asking. Heirs name what can be done; the rest cannot."""
+class Capabilities:
+    """Of one part. Heirs name what it supports."""
 
     whom = "this target"
 
-    def fine(self, *_: object, **__: object) -> None:
+    def supported(self, *_: object, **__: object) -> None:
         """It can be done, whatever its parameters."""
 
-    def consider(self, stimulus: Stimulus) -> None:
-        """A look at all of its parameters, before it is tried."""
+    def __getattr__(self, name: str) -> Any:
+        raise Unsupported(f"{self.whom} cannot be told to {name.replace('_', ' ')}")
 
-    def runs(self, broker: int) -> bool:
-        return False
+
+class HostCapabilities(Capabilities):
+    """Of a kind of broker host: its process, and what can be done to its links with others."""
+
+    is_running = False
+    links = Capabilities()
+
+    def start_again(self, registered_ms: int | None) -> None:
+        """It can be started again; at a moment that is given only in the emulator's own time."""
+        if registered_ms is not None:
+            raise Unsupported("nobody can say when a process registers")
+
+
+class _Links:
+    """A link is between two: both must support what is done to it."""
+
+    def __init__(self, hosts: Mapping[int, HostCapabilities]) -> None:
+        self._hosts = hosts
 
     def __getattr__(self, name: str) -> Any:
-        raise CannotBeGiven(f"{self.whom} cannot be told to {name.replace('_', ' ')}")
+        return partial(self._ask, name)
+
+    def _ask(self, name: str, broker: int, peer: object = None, *rest: object) -> None:
+        ends = [broker, peer] if isinstance(peer, int) and name not in _OF_ONE_BROKER else [broker]
+        for end in ends:
+            getattr(self._hosts[end].links, name)(broker, peer, *rest)
 
 
-def is_possible(stimulus: Stimulus, world: Possible) -> bool:
-    """Whether a target can be given it."""
-    return not _refusal(stimulus, world)
+_OF_ONE_BROKER = ("limit_bandwidth", "unplug", "plug_in")
 
 
-def _refusal(stimulus: Stimulus, world: Possible) -> str:
-    """Why not; empty: it can."""
-    try:
-        world.consider(stimulus)
-        stimulus.apply(world)
-    except CannotBeGiven as why:
-        return str(why)
-    return ""
+class ClusterCapabilities:
+    """A cluster that does nothing (`scenario.actions.base.World`): an action that is applied to it
+    raises Unsupported where a part cannot be given it."""
+
+    def __init__(
+        self,
+        hosts: Mapping[int, HostCapabilities],
+        zookeeper: Capabilities,
+        clients: Capabilities,
+        places: Capabilities,
+    ) -> None:
+        """`places`: where something can be held."""
+        self.hosts, self.zookeeper, self.clients = hosts, zookeeper, clients
+        self.links = _Links(hosts)
+        self._places = places
+
+    @classmethod
+    def of_one_kind(
+        cls,
+        host: HostCapabilities,
+        zookeeper: Capabilities,
+        clients: Capabilities,
+        places: Capabilities | None = None,
+    ) -> ClusterCapabilities:
+        """Every broker on the same kind of host."""
+        return cls(defaultdict(lambda: host), zookeeper, clients, places or _NO_PLACES)
+
+    def start_again(self, broker: int, registered_ms: int | None) -> None:
+        self.hosts[broker].start_again(registered_ms)
+
+    def hold(self, place: object) -> None:
+        self._places.hold(place)
+
+    def release(self, place: object) -> None:
+        self._places.release(place)
+
+    def refusal(self, action: Stimulus) -> str:
+        """Why it cannot be given; empty: it can."""
+        try:
+            action.apply(self)
+        except Unsupported as why:
+            return str(why)
+        return ""
 
 
-def check_steps(scenario: Scenario, world: Possible, to: str) -> None:
-    """Raises UserError for the first stimulus that `to` cannot be given."""
+class _NoPlaces(Capabilities):
+    whom = "processes"
+
+
+_NO_PLACES = _NoPlaces()
+
+
+def check_steps(scenario: Scenario, capabilities: ClusterCapabilities, to: str) -> None:
+    """Raises UserError for the first action that `to` cannot be given."""
     for step in scenario.steps:
-        if why := _refusal(step.stimulus, world):
+        if why := capabilities.refusal(step.stimulus):
             raise UserError(
                 f"{scenario.source}: {step.stimulus.name} at {show_us(step.at_us)} cannot be given"
                 f" to {to}: {why}"

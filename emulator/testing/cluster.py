@@ -34,6 +34,7 @@ from emulator.scenario.typed import cluster_of, read_typed
 from emulator.trace import events
 from emulator.trace.events import AnyEvent
 from emulator.trace.values import TopicPartition
+from emulator.worlds.emulated_host import nodes_of
 from zk import paths
 from zk.client import codec
 from zk.client.codec import LeaderIsrAndControllerEpoch
@@ -282,7 +283,7 @@ class Cluster:
         return [e.isr for e in self.seen(events.IsrUpdated, partition=partition)]
 
     def node(self, broker: int) -> Broker:
-        return self.world.cluster.brokers[broker]
+        return nodes_of(self.world.cluster)[broker]
 
     def hosted(self, broker: int, partition: TopicPartition = FIRST) -> Partition:
         manager = self.node(broker).replica_manager

@@ -14,20 +14,21 @@ from pathlib import Path
 from emulator.kafka.model.errors import Errors
 from emulator.kernel.rng import Chance, Stream
 from emulator.kernel.scheduler import Process
+from emulator.scenario.capabilities import Capabilities
 from emulator.scenario.schema import Scenario
 from emulator.trace.events import AnyEvent, Stimulus, StimulusReturned, ThreadFailed
 from emulator.trace.sink import Sink
 from emulator.worlds.clients.producer import FIXED
-from emulator.worlds.cluster import Cluster
+from emulator.worlds.emulated_host import emulated_cluster
 from emulator.worlds.jvm_session import JvmListener, JvmSession
 from emulator.worlds.latency import BROKERS, Latencies
 from emulator.worlds.live_causality import CLOSE, CONNECT, LiveCauses
 from emulator.worlds.live_clock import LiveClock, LiveKernel
 from emulator.worlds.network.memory import MemoryNetwork
-from emulator.worlds.real_sessions import RealSessions
 from emulator.worlds.recorder_load import Cores
 from emulator.worlds.zk_observer import TracingObserver
 from emulator.worlds.zk_server_log import ReplyLog, ServerLog
+from emulator.worlds.zookeeper import ForeignServer, OwnServer, TappedZooKeeper, strike
 from zk.client.client_times import ClientTimes
 from zk.errors import Code
 from zk.ops import Reply, Request, SessionState, WatchedEvent
@@ -45,14 +46,14 @@ from zk.real.server import (
 from zk.real.server_container import ContainerServer
 from zk.real.session_wrapper import SessionAround
 from zk.real.tap import Tap, Taps
-from zk.wire import Lane, Listener, OnReply, Service, Session, Way, When
+from zk.wire import Lane, Listener, OnReply, Service, Session
 
 EMBEDDED, DOCKER = "embedded", "docker"
 SERVER_LOOK_US = 1_000_000
 _THERE = Errors.TOPIC_ALREADY_EXISTS.name
 
 
-class LiveWorld(RealSessions):
+class LiveWorld:
     """One run on the wall clock. Use as a context manager: it starts and ends the server."""
 
     def __init__(
@@ -93,7 +94,19 @@ class LiveWorld(RealSessions):
             self._take_the_time_of_brokers()
         self._coming_up = True
         sink.listen(self._watch_the_start)
-        self.cluster = Cluster(scenario, self.kernel, self.network, self)
+        self.cluster = emulated_cluster(
+            scenario,
+            self.kernel,
+            self.network,
+            TappedZooKeeper(
+                lambda broker: self._tap_of[f"broker-{broker}"],
+                lambda _, what: strike(self.server, what),
+                self._expire_session,
+            ),
+            server_capabilities(zookeeper),
+            self,
+            self._one_stream,
+        )
 
     def _catch_up_with_the_wire(self) -> None:
         """What the taps have passed on is on the trace: their thread tells it right after."""
@@ -196,7 +209,7 @@ class LiveWorld(RealSessions):
             self.server.close()
         self.kernel.close()
 
-    # -- emulator.worlds.cluster.Surroundings ----------------------------------------------------
+    # -- emulator.worlds.services.WorldServices ----------------------------------------------------
 
     def service_for(self, client: str) -> Service:
         """For a new process. Its link is that of the one before, cut or slow as that was left; but
@@ -244,49 +257,14 @@ class LiveWorld(RealSessions):
         self._service.gate(process.name).resume()
         process.resume()
 
-    @property
-    def _own_server(self) -> EmbeddedServer | ContainerServer:
-        assert self.server is not None, "this needs a server of our own"
-        return self.server
-
-    def pause_zookeeper(self) -> None:
-        if self._own_server.is_there:
-            self._own_server.pause()
-
-    def resume_zookeeper(self) -> None:
-        if self._own_server.is_there:
-            self._own_server.resume()
-
-    def stop_zookeeper(self) -> None:
-        self._own_server.stop()
-
-    def start_zookeeper(self) -> None:
-        if not self._own_server.is_there:
-            self._own_server.launch()
-
-    def expire_session(self, client: str) -> None:
-        self.causes.expiring(client)
-        self._service.expire(client)
-
-    def drop_connection(self, client: str, when: When, op: str | None, count: int) -> None:
-        self._tap_of[client].drop_connection(when, op, count)
-
-    def cut_zookeeper(self, client: str, ways: tuple[Way, ...]) -> None:
-        self._tap_of[client].cut(*ways)
-
-    def heal_zookeeper(self, client: str) -> None:
-        self._tap_of[client].heal()
-
-    def delay_zookeeper(self, client: str, delay_ms: int) -> None:
-        self._tap_of[client].delay(delay_ms * 1000)
-
-    def disturb_zookeeper(self, client: str, drawn_us: Callable[[Way], int]) -> None:
-        self._tap_of[client].disturb(drawn_us)
-
-    def chance_of(self, purpose: str, actor: str) -> Callable[[], Stream]:
+    def _one_stream(self, purpose: str, actor: str) -> Callable[[], Stream]:
         """One stream for the whole run: the taps' thread draws from its own."""
         stream = self.chance.stream(purpose, actor)
         return lambda: stream
+
+    def _expire_session(self, broker: int) -> None:
+        self.causes.expiring(f"broker-{broker}")
+        self._service.expire(f"broker-{broker}")
 
     def client_start_us(self, client: str) -> int:
         return self.latencies("client_start", client) if self._as_recorded else 0
@@ -301,6 +279,11 @@ class LiveWorld(RealSessions):
 
     def client_draw(self, purpose: str, actor: str) -> int:
         return self.latencies(purpose, actor) if self._as_recorded else FIXED[purpose]
+
+
+def server_capabilities(zookeeper: str) -> Capabilities:
+    """Of what `--zookeeper` names: a server of our own, or one at an address."""
+    return OwnServer() if zookeeper in (EMBEDDED, DOCKER) else ForeignServer()
 
 
 def server_times(scenario: Scenario, scale: int) -> tuple[int, int, int]:

@@ -6,20 +6,21 @@ Puts kernel, network, ensemble and cluster together. Everything that may be chos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
-from emulator.kernel.rng import Chance, Choice, Stream
+from emulator.kernel.rng import Chance, Choice
 from emulator.kernel.scheduler import Kernel, Process
 from emulator.scenario.schema import Scenario
 from emulator.trace.sink import Sink
-from emulator.worlds.cluster import Cluster
+from emulator.worlds.emulated_host import emulated_cluster
 from emulator.worlds.latency import BROKERS, Latencies
 from emulator.worlds.network.memory import MemoryNetwork
 from emulator.worlds.recorder_load import Cores
 from emulator.worlds.zk_observer import TracingObserver
+from emulator.worlds.zookeeper import ModelledServer, ModelledZooKeeper
 from zk.model.ensemble import Ensemble
-from zk.wire import Service, Timer, Way, When, labelled
+from zk.wire import Service
 
 RESUME_ECHO_US = 50_000
 EPOCH_MS = 1_600_000_000_000
@@ -43,7 +44,6 @@ class SimulatedWorld:
         self.cores = Cores(self.kernel, self.latencies)
         self.network = MemoryNetwork(self.kernel, self._network_latency_us)
         self._zookeeper = self.kernel.process("zookeeper")
-        self._booting: Timer | None = None
         settings = scenario.zookeeper
         self.ensemble: Ensemble = Ensemble(
             server=self._zookeeper.lane("SyncThread"),
@@ -59,7 +59,15 @@ class SimulatedWorld:
         )
         for name in BROKERS:
             self.kernel.checkpoints[name] = partial(self.latencies.charge, name)
-        self.cluster = Cluster(scenario, self.kernel, self.network, self)
+        self.cluster = emulated_cluster(
+            scenario,
+            self.kernel,
+            self.network,
+            ModelledZooKeeper(self.ensemble, self._zookeeper, self.latencies),
+            ModelledServer(),
+            self,
+            lambda purpose, actor: partial(self.chance.stream, purpose, actor),
+        )
 
     def prepare(self, stimulus: str, at_us: int) -> None:
         """See `Cores`."""
@@ -72,7 +80,7 @@ class SimulatedWorld:
     def _client_of(self, session_id: int) -> str:
         return self.ensemble.client_of(session_id)
 
-    # -- emulator.worlds.cluster.Surroundings ----------------------------------------------------
+    # -- emulator.worlds.services.WorldServices ----------------------------------------------------
 
     def service_for(self, client: str) -> Service:
         return self.ensemble
@@ -85,70 +93,6 @@ class SimulatedWorld:
 
     def resume_process(self, process: Process) -> None:
         process.resume()
-
-    def pause_zookeeper(self) -> None:
-        if self._zookeeper_is_there:
-            self._zookeeper.pause()
-
-    def resume_zookeeper(self) -> None:
-        self._zookeeper.resume()
-
-    def stop_zookeeper(self) -> None:
-        """A process that stood still is gone too; the next one runs."""
-        if self._booting is not None:
-            self._booting.cancel()
-            self._booting = None
-        self.ensemble.stop()
-        self._zookeeper.resume()
-
-    def start_zookeeper(self) -> None:
-        if not self._zookeeper_is_there:
-            self._boot("zk_start", self._load)
-
-    def _boot(self, purpose: str, then: Callable[[], None]) -> None:
-        lane = self._zookeeper.lane("main")
-        self._booting = lane.call_later(self.latencies(purpose, "zookeeper"), then)
-
-    @labelled("load")
-    def _load(self) -> None:
-        self.ensemble.load()
-        self._boot("zk_load", self._serve)
-
-    @labelled("serve")
-    def _serve(self) -> None:
-        self._booting = None
-        self.ensemble.start()
-
-    @property
-    def _zookeeper_is_there(self) -> bool:
-        return self.ensemble.is_up or self._booting is not None
-
-    def expire_session(self, client: str) -> None:
-        self.ensemble.expire(client)
-
-    def forget_session(self, client: str) -> None:
-        self.ensemble.forget(client)
-
-    def end_session(self, client: str) -> None:
-        self.ensemble.end_forgotten(client)
-
-    def drop_connection(self, client: str, when: When, op: str | None, count: int) -> None:
-        self.ensemble.drop_connection(client, when, op, count)
-
-    def cut_zookeeper(self, client: str, ways: tuple[Way, ...]) -> None:
-        self.ensemble.cut(client, *ways)
-
-    def heal_zookeeper(self, client: str) -> None:
-        self.ensemble.heal(client)
-
-    def delay_zookeeper(self, client: str, delay_ms: int) -> None:
-        self.ensemble.delay(client, delay_ms * 1000)
-
-    def disturb_zookeeper(self, client: str, drawn_us: Callable[[Way], int]) -> None:
-        self.ensemble.disturb(client, drawn_us)
-
-    def chance_of(self, purpose: str, actor: str) -> Callable[[], Stream]:
-        return partial(self.chance.stream, purpose, actor)
 
     def client_start_us(self, client: str) -> int:
         return self.latencies("client_start", client)

@@ -14,7 +14,7 @@ from emulator.cli.parts.options import check_playable
 from emulator.scenario.actions.base import stimuli
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario, load
-from emulator.worlds.real_kafka.possible import check_possible
+from emulator.worlds.real_kafka.capabilities import check_supported
 from tests.command import Isr
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -104,7 +104,7 @@ def refused(scenario: LoadedScenario, target: str) -> str:
             case ("--zookeeper", address):
                 check_playable(scenario, address, 1)
             case _:
-                check_possible(scenario, (2, 6, 3))
+                check_supported(scenario, (2, 6, 3))
     except UserError as why:
         return str(why)
     return ""

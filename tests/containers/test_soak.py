@@ -16,11 +16,10 @@ import pytest
 
 from emulator.kafka.profiles.base import profiles
 from emulator.kafka.profiles.guards.base import guards
-from emulator.scenario.capabilities import is_possible
 from emulator.search.fuzz.long_world import draw_long_world
-from emulator.worlds.processes.cluster import HarmlessToDisks
 from tests.command import Isr
 from tests.containers.conftest import left_by
+from tests.harmless import is_harmless
 
 pytestmark = pytest.mark.containers
 
@@ -50,7 +49,7 @@ def test_random_faults(isr: Isr, tmp_path: Path, seconds: int, cured: bool) -> N
         SEED,
         seconds,
         SERVERS,
-        lambda stimulus: is_possible(stimulus, HarmlessToDisks()),
+        is_harmless,
         cures() if cured else (),
     )
     (tmp_path / "soak.yaml").write_text(text)

@@ -16,7 +16,7 @@ from emulator.kafka.protocol.transport import Disconnected, ServerConnection
 from emulator.kernel.rng import Stream
 from emulator.kernel.scheduler import Kernel, TaskFailed
 from emulator.trace.sink import Sink
-from emulator.worlds.network.links import Manners
+from emulator.worlds.network.links import LinkConditions
 from emulator.worlds.network.memory import Break, Listener, MemoryConnection, MemoryNetwork
 from tests.interaction.hosting import ORDERS_0
 
@@ -322,16 +322,16 @@ def test_over_a_link_that_is_cut_one_way_no_connection_is_made() -> None:
 # -- chance ----------------------------------------------------------------------------------------
 
 
-def disturbed(ends: TwoEnds, manners: Manners, seed: int = 1) -> None:
+def disturbed(ends: TwoEnds, conditions: LinkConditions, seed: int = 1) -> None:
     """The way from the client to the broker behaves like this."""
     stream = Stream(seed)
-    ends.network.way("client", "broker").behave(manners, lambda: stream)
+    ends.network.way("client", "broker").behave(conditions, lambda: stream)
 
 
 def test_what_is_lost_comes_later_and_what_is_behind_it_waits() -> None:
     """Sent again after 200 ms, 400 ms more, 800 ms more; nothing is lost, doubled or disordered."""
     with TwoEnds() as ends:
-        disturbed(ends, Manners(loss=0.5))
+        disturbed(ends, LinkConditions(loss=0.5))
         for number in range(20):
             ends.ask(f"{number:02}", timeout_ms=10_000_000)
         heard = [line.split() for line in ends.run_ms(1_000_000) if "read" in line]
@@ -345,7 +345,7 @@ def test_what_is_lost_comes_later_and_what_is_behind_it_waits() -> None:
 def test_messages_of_two_connections_overtake_each_other() -> None:
     with TwoEnds() as ends:
         connections = [ends.connection, ends.connect()]
-        disturbed(ends, Manners(1000, 20_000, 100_000))
+        disturbed(ends, LinkConditions(1000, 20_000, 100_000))
         orders = set()
         for _ in range(20):
             for name, connection in zip(("first", "then"), connections, strict=True):
@@ -358,9 +358,9 @@ def test_messages_of_two_connections_overtake_each_other() -> None:
 
 @given(st.integers(0, 50_000), st.integers(0, 50_000), st.integers(1, 50_000), st.integers(0))
 def test_drawn_times_keep_to_their_bounds(low: int, more: int, most: int, seed: int) -> None:
-    manners = Manners(low, low + more, low + more + most)
+    conditions = LinkConditions(low, low + more, low + more + most)
     stream = Stream(seed)
-    drawn = sorted(manners.drawn_us(stream) for _ in range(200))
+    drawn = sorted(conditions.drawn_us(stream) for _ in range(200))
     assert low <= drawn[0]
     assert drawn[-1] <= low + more + most
     below = sum(us < low + more for us in drawn)

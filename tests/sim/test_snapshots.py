@@ -19,6 +19,7 @@ from emulator.scenario.schema import Scenario
 from emulator.trace.sink import Sink
 from emulator.trace.state.snapshot import LEADER, OFFLINE, Member, Snapshot, State, snapshot
 from emulator.trace.values import PartitionState, TopicPartition
+from emulator.worlds.emulated_host import nodes_of
 from emulator.worlds.simulated import SimulatedWorld
 from tests.sim.shipped_runs import scenario
 from zk import paths as zk_paths
@@ -68,7 +69,7 @@ def test_after_every_stimulus_it_is_what_the_brokers_have_in_memory(name: str) -
             run.next_stretch()
             found = snapshot(sink.events, world.kernel.now)
             assert_znodes(found, world)
-            for broker, node in world.cluster.brokers.items():
+            for broker, node in nodes_of(world.cluster).items():
                 assert_broker(found.members[broker], node)
                 looked += 1
     assert looked >= 9

@@ -94,7 +94,7 @@ def test_6_4_a_bounce_that_the_controller_did_not_see_is_a_failure_and_a_start()
 def test_3_5_a_kill_leaves_the_log_and_the_high_watermark_of_the_last_checkpoint() -> None:
     with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
         cluster.topic("orders", (2,)).send(3).run_ms(6000).send(4).run_ms(200)
-        disk = cluster.world.cluster._disks[2]
+        disk = cluster.world.cluster.hosts[2].disk
         cluster.do(Kill(2))
         assert disk.logs[ORDERS_0].log_end_offset == 7
         assert disk.checkpointed_high_watermarks[ORDERS_0] == 3
@@ -114,7 +114,7 @@ def test_a_machine_that_crashes_loses_what_was_never_flushed() -> None:
     settings = {"zookeeper_session_timeout_ms": SESSION_MS, "log_flush_interval_messages": 3}
     with Emulated(1, 2, 3, **settings) as cluster:
         cluster.topic("orders", (2, 3)).send(3).run_ms(500).send(1).run_ms(5500).now_on()
-        disk = cluster.world.cluster._disks[2]
+        disk = cluster.world.cluster.hosts[2].disk
         cluster.do(Crash(2, "unflushed"))
         assert disk.logs[ORDERS_0].log_end_offset == 3
         cluster.run_ms(9000).do(Start(2)).run_ms(6000)
@@ -125,13 +125,13 @@ def test_a_stop_in_good_order_flushes() -> None:
     with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
         cluster.topic("orders", (2, 3)).send(4).run_ms(500).do(Terminate(2)).run_ms(4000)
         cluster.do(Crash(2, "unflushed"))
-        assert cluster.world.cluster._disks[2].logs[ORDERS_0].log_end_offset == 4
+        assert cluster.world.cluster.hosts[2].disk.logs[ORDERS_0].log_end_offset == 4
 
 
 def test_a_new_disk_is_filled_from_the_leader() -> None:
     with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
         cluster.topic("orders", (2, 3)).send(4).run_ms(500).do(Crash(2, "disk")).run_ms(9000)
-        assert cluster.world.cluster._disks[2].logs == {}
+        assert cluster.world.cluster.hosts[2].disk.logs == {}
         cluster.do(Start(2)).run_ms(6000)
         assert cluster.offsets(2) == (4, 4)
 
@@ -141,7 +141,7 @@ def test_5_4_without_an_epoch_a_follower_falls_back_to_its_high_watermark() -> N
     settings = {"zookeeper_session_timeout_ms": SESSION_MS, "log_flush_interval_messages": 1}
     with Emulated(1, 2, 3, **settings) as cluster:
         cluster.topic("orders", (3, 2)).send(2).run_ms(6000)
-        log = cluster.world.cluster._disks[2].logs[ORDERS_0]
+        log = cluster.world.cluster.hosts[2].disk.logs[ORDERS_0]
         cluster.do(Kill(2))
         log.epochs.entries.clear()
         cluster.run_ms(9000).now_on().do(Start(2)).run_ms(6000)

@@ -100,7 +100,7 @@ def test_5_3_a_follower_truncates_what_the_new_leader_never_had_and_then_fetches
         cluster.topic("orders", (1, 3)).send(3).run_ms(2000)
         cluster.do(Pause(3)).run_ms(600).send(4).run_ms(300)
         assert cluster.offsets(1) == (7, 3)
-        disk = cluster.world.cluster._disks[1]
+        disk = cluster.world.cluster.hosts[1].disk
         cluster.do(Kill(1)).run_ms(200).do(Resume(3)).run_ms(9000)
         assert cluster.state().leader_and_isr.leader == 3
         cluster.now_on().send(2).run_ms(1500)

@@ -193,7 +193,7 @@ def test_6_13_a_partition_moves_and_what_it_left_is_deleted(through: str) -> Non
         cluster.do(Reassign("orders", 0, (3, 2), through)).run_ms(5000)
         it = cluster.state().leader_and_isr
         assert (it.leader, set(it.isr)) == (3, {2, 3})
-        assert ORDERS_0 not in cluster.world.cluster._disks[1].logs
+        assert ORDERS_0 not in cluster.world.cluster.hosts[1].disk.logs
         assert returned(cluster) == ["NONE"]
         command = znodes(cluster, "/admin/reassign_partitions")
         assert command == (["create", "delete"] if through == "znode" else [])
@@ -242,7 +242,7 @@ def test_4_4_the_replica_of_a_cancelled_reassignment_stays_behind() -> None:
         cluster.do(Reassign("orders", 0, None)).run_ms(1000).do(Resume(3)).run_ms(3000)
         ignored = cluster.seen(events.StopReplicaIgnored, broker=3, delete=True)
         assert [e.error for e in ignored] == ["FENCED_LEADER_EPOCH"]
-        assert ORDERS_0 in cluster.world.cluster._disks[3].logs
+        assert ORDERS_0 in cluster.world.cluster.hosts[3].disk.logs
 
 
 def test_6_13_a_new_target_replaces_the_old_one_and_its_replicas() -> None:
@@ -330,7 +330,7 @@ def test_6_14_a_deletion_goes_on_under_the_next_controller() -> None:
         cluster.run_ms(1000).do(Kill(1)).run_ms(12_000)
         assert znodes(cluster, "/brokers/topics/orders") == ["delete"]
         for broker in (2, 3):
-            assert ORDERS_0 not in cluster.world.cluster._disks[broker].logs
+            assert ORDERS_0 not in cluster.world.cluster.hosts[broker].disk.logs
 
 
 def test_6_14_a_topic_with_a_dead_replica_waits_for_it() -> None:
@@ -340,7 +340,7 @@ def test_6_14_a_topic_with_a_dead_replica_waits_for_it() -> None:
         assert znodes(cluster, "/brokers/topics/orders") == []
         cluster.do(Start(3)).run_ms(8000)
         assert znodes(cluster, "/brokers/topics/orders") == ["delete"]
-        assert ORDERS_0 not in cluster.world.cluster._disks[3].logs
+        assert ORDERS_0 not in cluster.world.cluster.hosts[3].disk.logs
 
 
 def test_6_14_a_deletion_whose_broker_dies_meanwhile_is_begun_again_when_it_is_back() -> None:

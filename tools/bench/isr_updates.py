@@ -15,6 +15,7 @@ from emulator.kafka.broker.partition import Partition
 from emulator.scenario.actions.clients import Send
 from emulator.scenario.actions.pause import Pause, Resume
 from emulator.trace.events import IsrUpdated, IsrUpdateStarted
+from emulator.worlds.emulated_host import nodes_of
 from tools.bench.figures import Figure
 from tools.bench.live_cluster import LiveCluster, live_cluster, plain_kazoo
 
@@ -90,7 +91,7 @@ def _rate_of_updates(cluster: LiveCluster, updates: int) -> float:
     or has just fetched from the end of the log."""
     partitions = cluster.led_by(1)
     left = len(partitions)
-    context = cluster.world.cluster.brokers[1].context
+    context = nodes_of(cluster.world.cluster)[1].context
 
     async def change_again_and_again(partition: Partition) -> None:
         nonlocal left

@@ -23,6 +23,7 @@ from emulator.scenario.actions.clients import Send
 from emulator.scenario.actions.pause import Pause, Resume
 from emulator.trace.events import IsrUpdated, MetadataCacheUpdated
 from emulator.trace.sink import Sink
+from emulator.worlds.emulated_host import nodes_of
 from emulator.worlds.gc_tuning import rare_collections
 from emulator.worlds.simulated import SimulatedWorld
 from tools.bench.figures import Figure
@@ -77,7 +78,7 @@ class Large:
         self.pass_us(10_000_000)
 
     def _with_a_role(self) -> int:
-        managers = [node.replica_manager for node in self.cluster.brokers.values()]
+        managers = [node.replica_manager for node in nodes_of(self.cluster).values()]
         hosted = (p for m in managers if m is not None for p in m.partitions.values())
         return sum(p.leader_replica_id is not None for p in hosted)
 

@@ -16,6 +16,7 @@ from emulator.runs.play import Run
 from emulator.scenario.load import loads
 from emulator.scenario.schema import Scenario
 from emulator.trace.sink import Sink
+from emulator.worlds.emulated_host import nodes_of
 from emulator.worlds.live import LiveWorld
 
 PATIENCE_US = 60_000_000
@@ -52,7 +53,7 @@ class LiveCluster:
             self.world.cluster.apply(step.stimulus)
 
     def led_by(self, broker: int) -> list[Partition]:
-        manager = self.world.cluster.brokers[broker].replica_manager
+        manager = nodes_of(self.world.cluster)[broker].replica_manager
         assert manager is not None
         return [one for one in manager.partitions.values() if one.is_leader]
 

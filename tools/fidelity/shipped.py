@@ -26,7 +26,7 @@ from emulator.conformance.recording import Recording, read_recording
 from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import load
-from emulator.worlds.real_kafka.possible import check_possible
+from emulator.worlds.real_kafka.capabilities import check_supported
 from emulator.worlds.real_kafka.release import numbers_of
 from tests.unit.forensics.strangers import Stranger, as_a_strangers
 from tools.fidelity.shipped_table import Delay, Held, Without, with_section
@@ -73,7 +73,7 @@ def can_be_given(name: str, version: str) -> bool:
 def why_not(name: str, version: str) -> str:
     """What a real cluster cannot be given of it."""
     try:
-        check_possible(load(shipped.find(name)), numbers_of(version))
+        check_supported(load(shipped.find(name)), numbers_of(version))
     except UserError as error:
         return str(error).rpartition(": ")[2]
     return ""

@@ -19,7 +19,6 @@ from emulator.cli.parts.target import (
     EMBEDDED,
     OF_PROCESSES,
     SIMULATED,
-    check_one_server,
     check_processes,
 )
 from emulator.runs.session import PlayFailed
@@ -106,10 +105,10 @@ def check_playable(
     """Whether this scenario can be played there at all. Raises UserError."""
     if target in OF_PROCESSES:
         check_processes(loaded, zookeeper, time_scale, target)
-    else:
-        check_one_server(loaded)
     _check_address(zookeeper)
-    _check_server(loaded, zookeeper)
+    from emulator.worlds.targets import check_supported
+
+    check_supported(loaded, target, zookeeper)
     _check_time_scale(loaded, zookeeper, time_scale)
 
 
@@ -119,22 +118,6 @@ def _check_address(zookeeper: str) -> None:
         raise UserError(f"--zookeeper {zookeeper}: {EMBEDDED}, {DOCKER}, {SIMULATED} or HOST:PORT")
     if ":" in zookeeper:
         parse_address(zookeeper)
-
-
-def _check_server(loaded: LoadedScenario, zookeeper: str) -> None:
-    """What is done to the server itself takes one that is in our hands."""
-    for step in loaded.steps:
-        if step.stimulus.only_modelled and zookeeper != SIMULATED:
-            raise UserError(
-                f"{loaded.source}: {step.stimulus.name} at {show_us(step.at_us)} is what no real"
-                f" ZooKeeper server can be told to do: --zookeeper {SIMULATED}, not {zookeeper}"
-            )
-    for step in loaded.steps if ":" in zookeeper else ():
-        if step.stimulus.needs_own_server:
-            raise UserError(
-                f"{loaded.source}: {step.stimulus.name} at {show_us(step.at_us)} strikes the"
-                f" ZooKeeper server: --zookeeper {EMBEDDED} or {SIMULATED}, not {zookeeper}"
-            )
 
 
 def _check_time_scale(loaded: LoadedScenario, zookeeper: str, time_scale: int) -> None:

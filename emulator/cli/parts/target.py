@@ -11,7 +11,6 @@ import typer
 
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario
-from emulator.scenario.units import show_us
 
 EMBEDDED, DOCKER, SIMULATED = "embedded", "docker", "simulated"
 LIVE, PROCESSES = "live", "processes"
@@ -52,20 +51,9 @@ def target_words(target: str) -> list[str]:
     return ["--target", target] if target in OF_PROCESSES else []
 
 
-def check_one_server(loaded: LoadedScenario) -> None:
-    """UserError for what is done to one of several servers, where there is one."""
-    for step in loaded.steps:
-        if step.stimulus.one_server:
-            raise UserError(
-                f"{loaded.source}: {step.stimulus.name} at {show_us(step.at_us)} is about one of"
-                f" several ZooKeeper servers: --target {' or '.join(IN_CONTAINERS)}"
-            )
-
-
 def check_processes(loaded: LoadedScenario, zookeeper: str, time_scale: int, target: str) -> None:
     """Whether it can be played with brokers as processes. Raises UserError."""
     from emulator.worlds.processes.broker_process import check_profile
-    from emulator.worlds.processes.world import check_possible
 
     if zookeeper != EMBEDDED:
         raise UserError(f"--target {target}: it has a ZooKeeper of its own, not {zookeeper}")
@@ -73,4 +61,3 @@ def check_processes(loaded: LoadedScenario, zookeeper: str, time_scale: int, tar
         raise UserError(f"--target {target}: time goes as it does (no --time-scale)")
     for boot in loaded.boots:
         check_profile(loaded.running(boot.broker))
-    check_possible(loaded, target)

@@ -33,7 +33,7 @@ class CreateTopic(Stimulus, frozen=True, tag="create_topic"):
         return cls(topic, tuple(draw.topics[topic]))
 
     def apply(self, world: World) -> None:
-        world.admin(self)
+        world.clients.admin(self)
 
     def wrong(self) -> str | None:
         if self.assignment and max(self.num_partitions, self.replication_factor) > 0:
@@ -65,7 +65,7 @@ class AddPartitions(Stimulus, frozen=True, tag="add_partitions"):
         return cls(topic, tuple(added))
 
     def apply(self, world: World) -> None:
-        world.admin(self)
+        world.clients.admin(self)
 
     def wrong(self) -> str | None:
         if bool(self.assignment) == (self.count > 0):
@@ -93,7 +93,7 @@ class DeleteTopic(Stimulus, frozen=True, tag="delete_topic"):
         return cls(topic)
 
     def apply(self, world: World) -> None:
-        world.admin(self)
+        world.clients.admin(self)
 
 
 class Reassign(Stimulus, frozen=True, tag="reassign"):
@@ -119,7 +119,7 @@ class Reassign(Stimulus, frozen=True, tag="reassign"):
         return cls(topic, partition, replicas, "znode" if draw.chance(30) else "api")
 
     def apply(self, world: World) -> None:
-        world.admin(self)
+        world.clients.admin(self)
 
     def wrong(self) -> str | None:
         if self.replicas is None and self.through == "znode":
@@ -143,7 +143,7 @@ class PreferredElection(Stimulus, frozen=True, tag="preferred_election"):
         return cls(through=through)
 
     def apply(self, world: World) -> None:
-        world.admin(self)
+        world.clients.admin(self)
 
 
 class UncleanElection(Stimulus, frozen=True, tag="unclean_election"):
@@ -161,7 +161,7 @@ class UncleanElection(Stimulus, frozen=True, tag="unclean_election"):
         return None if topic is None else cls(((topic, draw.below(len(draw.topics[topic]))),))
 
     def apply(self, world: World) -> None:
-        world.admin(self)
+        world.clients.admin(self)
 
 
 class TopicConfig(Stimulus, frozen=True, tag="topic_config"):
@@ -184,7 +184,7 @@ class TopicConfig(Stimulus, frozen=True, tag="topic_config"):
         return cls(topic, {"min.insync.replicas": str(draw.between(1, 2))})
 
     def apply(self, world: World) -> None:
-        world.admin(self)
+        world.clients.admin(self)
 
 
 class BrokerConfig(Stimulus, frozen=True, tag="broker_config"):
@@ -212,4 +212,4 @@ class BrokerConfig(Stimulus, frozen=True, tag="broker_config"):
         return None
 
     def apply(self, world: World) -> None:
-        world.admin(self)
+        world.clients.admin(self)

@@ -8,6 +8,7 @@ knows which world it is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import ClassVar, Literal, Protocol
 
@@ -33,56 +34,69 @@ def names_of(servers: int) -> tuple[str, ...]:
     return (ZOOKEEPER, *(f"{ZOOKEEPER}-{n + 1}" for n in range(servers if servers > 1 else 0)))
 
 
-class World(Protocol):
-    """What a world can be asked to do. Brokers are ids; `zookeeper` names the server. Times in
-    milliseconds."""
+class BrokerHost(Protocol):
+    """One broker, wherever it runs. Times in milliseconds."""
 
-    def pause(self, target: int | str) -> None:
-        """Stop a process as SIGSTOP does: a broker id, or `zookeeper`."""
+    @property
+    def is_running(self) -> bool:
+        """It has a process that is not about to end."""
         ...
 
-    def resume(self, target: int | str) -> None: ...
-
-    def kill(self, broker: int) -> None:
-        """End a process as SIGKILL does."""
+    def pause(self) -> None:
+        """Stop the process as SIGSTOP does."""
         ...
 
-    def lose_from_disk(self, broker: int, what: str) -> None:
-        """A broker that has just been killed loses this of its disk: `nothing`, `unflushed`,
+    def resume(self) -> None: ...
+
+    def kill(self) -> None:
+        """End the process as SIGKILL does."""
+        ...
+
+    def terminate(self) -> None:
+        """Ask the process to end in an orderly way, as SIGTERM does."""
+        ...
+
+    def lose_from_disk(self, what: str) -> None:
+        """The process has just been killed: this of the disk is gone: `nothing`, `unflushed`,
         `disk`."""
         ...
 
-    def fail_log_dir(self, broker: int, directory: int) -> None:
-        """Writes to a log directory of `broker` are errors."""
+    def fail_log_dir(self, directory: int) -> None:
+        """Writes to a log directory are errors."""
         ...
 
-    def repair_log_dir(self, broker: int, directory: int) -> None: ...
+    def repair_log_dir(self, directory: int) -> None: ...
 
-    def terminate(self, broker: int) -> None:
-        """Ask a process to end in an orderly way, as SIGTERM does."""
+    def slow_disk(self, ms_per_append: int) -> None:
+        """Every append to a log takes this long; 0: as usual."""
         ...
 
-    def install(self, broker: int, profile: str, propagation: str) -> None:
-        """From its next process on the broker runs this version (empty: the one it has)."""
+    def install(self, profile: str, propagation: str) -> None:
+        """From its next process on it runs this version (empty: the one it has)."""
         ...
 
-    def start_again(self, broker: int, registered_ms: int | None) -> None:
-        """A new process of a broker whose last one ended, or is about to."""
+    def fail_authentication(self) -> None:
+        """Tell its ZooKeeper client that it could not authenticate."""
         ...
 
-    def runs(self, broker: int) -> bool:
-        """Whether a process of the broker is there that is not about to end."""
+
+class ZooKeeperControl(Protocol):
+    """ZooKeeper's servers (`zookeeper`: all of them) and the sessions that brokers have there."""
+
+    def pause(self, server: str) -> None: ...
+
+    def resume(self, server: str) -> None: ...
+
+    def stop(self, server: str) -> None:
+        """End the server's process as SIGKILL does; nothing if there is none."""
         ...
 
-    def cut(self, broker: int, peer: int | str, ways: Ways = "both") -> None:
-        """Stop the bytes between a broker and a peer (broker id or `zookeeper`); connections stay,
-        none is made."""
+    def start(self, server: str) -> None:
+        """A new process of the server, on its data; nothing if there is one."""
         ...
-
-    def heal(self, broker: int, peer: int | str) -> None: ...
 
     def expire_session(self, broker: int) -> None:
-        """Have ZooKeeper's server end the session of `broker`, if the server can be reached."""
+        """Have the server end the session of `broker`, if the server can be reached."""
         ...
 
     def forget_session(self, broker: int) -> None:
@@ -93,32 +107,20 @@ class World(Protocol):
         """What a session held that was forgotten goes."""
         ...
 
-    def fail_authentication(self, broker: int) -> None:
-        """Tell the ZooKeeper client of `broker` that it could not authenticate."""
-        ...
-
-    def stop_zookeeper(self) -> None:
-        """End the server's process as SIGKILL does; nothing if there is none."""
-        ...
-
-    def start_zookeeper(self) -> None:
-        """A new process of the server, on its data; nothing if there is one."""
-        ...
-
-    def strike_server(self, server: str, what: str) -> None:
-        """`pause`, `resume`, `stop` or `launch` one server of an ensemble."""
-        ...
-
-    def unplug(self, broker: int) -> None:
-        """Take the network away from a broker."""
-        ...
-
-    def plug_in(self, broker: int) -> None: ...
-
     def drop_connection(self, broker: int, when: When, op: str | None, count: int) -> None:
-        """Break the connection of `broker` to ZooKeeper at its next `count` requests of this kind
-        (None: any), before or after each is applied; 0: at no more."""
+        """Break the connection of `broker` at its next `count` requests of this kind (None: any),
+        before or after each is applied; 0: at no more."""
         ...
+
+
+class Links(Protocol):
+    """The links of brokers; a peer is a broker or `zookeeper`. Times in milliseconds."""
+
+    def cut(self, broker: int, peer: int | str, ways: Ways = "both") -> None:
+        """Stop the bytes between the two; connections stay, none is made."""
+        ...
+
+    def heal(self, broker: int, peer: int | str) -> None: ...
 
     def delay(self, broker: int, peer: int | str, delay_ms: int) -> None:
         """Add `delay_ms` to every message between the two, each way; 0 takes it away."""
@@ -148,17 +150,15 @@ class World(Protocol):
         """Let records reach `broker` no faster than this; 0: no limit."""
         ...
 
-    def slow_disk(self, broker: int, ms_per_append: int) -> None:
-        """Every append to a log of `broker` takes this long; 0: as usual."""
+    def unplug(self, broker: int) -> None:
+        """Take the network away from a broker."""
         ...
 
-    def hold(self, place: Place) -> None:
-        """Let the next that comes to this place stand there."""
-        ...
+    def plug_in(self, broker: int) -> None: ...
 
-    def release(self, place: Place) -> None:
-        """Let go of what was held there."""
-        ...
+
+class Clients(Protocol):
+    """Everybody who uses the cluster: administrators, producers, consumers."""
 
     def admin(self, request: Stimulus) -> None:
         """Have a client send what `request` asks for (CreateTopics, AlterConfigs ...) to the
@@ -178,15 +178,40 @@ class World(Protocol):
         ...
 
 
+class World(Protocol):
+    """What actions reach: a cluster in its parts."""
+
+    @property
+    def hosts(self) -> Mapping[int, BrokerHost]: ...
+
+    @property
+    def zookeeper(self) -> ZooKeeperControl: ...
+
+    @property
+    def links(self) -> Links: ...
+
+    @property
+    def clients(self) -> Clients: ...
+
+    def start_again(self, broker: int, registered_ms: int | None) -> None:
+        """A new process of a broker whose last one ended, or is about to."""
+        ...
+
+    def hold(self, place: Place) -> None:
+        """Let the next that comes to this place stand there."""
+        ...
+
+    def release(self, place: Place) -> None:
+        """Let go of what was held there."""
+        ...
+
+
 class Stimulus(
     msgspec.Struct, frozen=True, tag_field="do", forbid_unknown_fields=True, omit_defaults=True
 ):
     """Something done to the cluster from outside. `makes_topic`: its topic is not there before."""
 
     makes_topic: ClassVar[bool] = False
-
-    only_modelled: ClassVar[bool] = False
-    """Whether only a modelled ZooKeeper can be made to do it."""
 
     means_all: ClassVar[bool] = False
     """Whether it may be said alone: for all that there is."""
@@ -226,16 +251,6 @@ class Stimulus(
         """What it has in its hands until it is healed: nothing else that holds the same is done
         meanwhile."""
         return (self.name,)
-
-    @property
-    def one_server(self) -> bool:
-        """It is about one server of an ensemble."""
-        return getattr(self, "server", None) not in (None, ZOOKEEPER)
-
-    @property
-    def needs_own_server(self) -> bool:
-        """Only a run that has ZooKeeper's server in its hands can do it."""
-        return False
 
     @property
     def parameters(self) -> Parameters:

@@ -50,7 +50,7 @@ class BreakConnection(Stimulus, frozen=True, tag="break_connection"):
         return (self.name, *link_between(self.broker, self.peer))
 
     def apply(self, world: World) -> None:
-        world.break_connection(
+        world.links.break_connection(
             self.broker, self.peer, self.when, self.request, self.late_ms, self.count
         )
 

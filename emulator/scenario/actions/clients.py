@@ -23,7 +23,7 @@ class Produce(Stimulus, frozen=True, tag="produce"):
     client: dict[str, int | str] = {}
 
     def apply(self, world: World) -> None:
-        world.produce(self)
+        world.clients.produce(self)
 
 
 class Send(Stimulus, frozen=True, tag="send"):
@@ -37,7 +37,7 @@ class Send(Stimulus, frozen=True, tag="send"):
     client: dict[str, int | str] = {}
 
     def apply(self, world: World) -> None:
-        world.produce(self)
+        world.clients.produce(self)
 
 
 class ProduceStop(Stimulus, frozen=True, tag="produce_stop"):
@@ -48,7 +48,7 @@ class ProduceStop(Stimulus, frozen=True, tag="produce_stop"):
     acks: str | None = None
 
     def apply(self, world: World) -> None:
-        world.stop_clients(self.topic, self.acks)
+        world.clients.stop_clients(self.topic, self.acks)
 
 
 class Consume(Stimulus, frozen=True, tag="consume"):
@@ -58,4 +58,4 @@ class Consume(Stimulus, frozen=True, tag="consume"):
     partitions: tuple[int, ...]
 
     def apply(self, world: World) -> None:
-        world.consume(self)
+        world.clients.consume(self)

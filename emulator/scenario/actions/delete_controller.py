@@ -17,4 +17,4 @@ class DeleteController(Stimulus, frozen=True, tag="delete_controller"):
         return cls()
 
     def apply(self, world: World) -> None:
-        world.admin(self)
+        world.clients.admin(self)

@@ -44,7 +44,7 @@ class DropConnection(Stimulus, frozen=True, tag="drop_connection"):
         return (self.name, self.broker)
 
     def apply(self, world: World) -> None:
-        world.drop_connection(self.broker, self.when, self.op, self.count)
+        world.zookeeper.drop_connection(self.broker, self.when, self.op, self.count)
 
     def healed(self) -> Stimulus:
         return DropConnection(self.broker, self.when, self.op, 0)

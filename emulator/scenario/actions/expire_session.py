@@ -19,4 +19,4 @@ class ExpireSession(Stimulus, frozen=True, tag="expire_session"):
         return cls(draw.broker)
 
     def apply(self, world: World) -> None:
-        world.expire_session(self.broker)
+        world.zookeeper.expire_session(self.broker)

@@ -13,4 +13,4 @@ class FailAuthentication(Stimulus, frozen=True, tag="fail_authentication"):
     broker: int
 
     def apply(self, world: World) -> None:
-        world.fail_authentication(self.broker)
+        world.hosts[self.broker].fail_authentication()

@@ -9,10 +9,9 @@ class EndSession(Stimulus, frozen=True, tag="end_session"):
     """The server has ended the sessions of `broker` that it had forgotten: their ephemerals go."""
 
     broker: int
-    only_modelled = True
 
     def apply(self, world: World) -> None:
-        world.end_session(self.broker)
+        world.zookeeper.end_session(self.broker)
 
 
 class ForgetSession(Stimulus, frozen=True, tag="forget_session"):
@@ -21,10 +20,9 @@ class ForgetSession(Stimulus, frozen=True, tag="forget_session"):
     server alone can do that."""
 
     broker: int
-    only_modelled = True
 
     def apply(self, world: World) -> None:
-        world.forget_session(self.broker)
+        world.zookeeper.forget_session(self.broker)
 
     def healed(self) -> Stimulus:
         return EndSession(self.broker)

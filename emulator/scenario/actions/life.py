@@ -33,7 +33,7 @@ class Kill(EndsProcess, frozen=True, tag="kill"):
     weight = 4
 
     def apply(self, world: World) -> None:
-        world.kill(self.broker)
+        world.hosts[self.broker].kill()
 
 
 class Crash(EndsProcess, frozen=True, tag="crash"):
@@ -49,8 +49,8 @@ class Crash(EndsProcess, frozen=True, tag="crash"):
         return cls(draw.broker, draw.one_of(("unflushed", "disk")))
 
     def apply(self, world: World) -> None:
-        world.kill(self.broker)
-        world.lose_from_disk(self.broker, self.lose)
+        world.hosts[self.broker].kill()
+        world.hosts[self.broker].lose_from_disk(self.lose)
 
 
 class Terminate(EndsProcess, frozen=True, tag="terminate"):
@@ -59,7 +59,7 @@ class Terminate(EndsProcess, frozen=True, tag="terminate"):
     weight = 4
 
     def apply(self, world: World) -> None:
-        world.terminate(self.broker)
+        world.hosts[self.broker].terminate()
 
 
 class Start(Stimulus, frozen=True, tag="start"):
@@ -76,8 +76,8 @@ class Start(Stimulus, frozen=True, tag="start"):
     propagation: Literal["", "zk", "rpc"] = ""
 
     def apply(self, world: World) -> None:
-        if self.if_down and world.runs(self.broker):
+        if self.if_down and world.hosts[self.broker].is_running:
             return
         if self.profile or self.propagation:
-            world.install(self.broker, self.profile, self.propagation)
+            world.hosts[self.broker].install(self.profile, self.propagation)
         world.start_again(self.broker, self.registered_ms)

@@ -27,7 +27,7 @@ class CutLink(Stimulus, frozen=True, tag="cut_link"):
         return link_between(self.broker, self.peer)
 
     def apply(self, world: World) -> None:
-        world.cut(self.broker, self.peer, self.ways)
+        world.links.cut(self.broker, self.peer, self.ways)
 
     def healed(self) -> Stimulus:
         return HealLink(self.broker, self.peer)
@@ -40,7 +40,7 @@ class HealLink(Stimulus, frozen=True, tag="heal_link"):
     peer: int | str
 
     def apply(self, world: World) -> None:
-        world.heal(self.broker, self.peer)
+        world.links.heal(self.broker, self.peer)
 
 
 class DelayLink(Stimulus, frozen=True, tag="delay_link"):
@@ -62,7 +62,7 @@ class DelayLink(Stimulus, frozen=True, tag="delay_link"):
         return link_between(self.broker, self.peer)
 
     def apply(self, world: World) -> None:
-        world.delay(self.broker, self.peer, self.delay_ms)
+        world.links.delay(self.broker, self.peer, self.delay_ms)
 
     def healed(self) -> Stimulus:
         return DelayLink(self.broker, self.peer, 0)
@@ -83,7 +83,7 @@ class CutZookeeperLink(Stimulus, frozen=True, tag="cut_zookeeper_link"):
         return link_between(self.broker, "zookeeper")
 
     def apply(self, world: World) -> None:
-        world.cut(self.broker, "zookeeper")
+        world.links.cut(self.broker, "zookeeper")
 
     def healed(self) -> Stimulus:
         return HealZookeeperLink(self.broker)
@@ -95,4 +95,4 @@ class HealZookeeperLink(Stimulus, frozen=True, tag="heal_zookeeper_link"):
     broker: int
 
     def apply(self, world: World) -> None:
-        world.heal(self.broker, "zookeeper")
+        world.links.heal(self.broker, "zookeeper")

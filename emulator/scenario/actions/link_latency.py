@@ -43,7 +43,7 @@ class LinkLatency(Stimulus, frozen=True, tag="link_latency"):
 
     def apply(self, world: World) -> None:
         times = self.low_ms, self.typical_ms, self.high_ms
-        world.link_latency(self.broker, self.peer, self.ways, times)
+        world.links.link_latency(self.broker, self.peer, self.ways, times)
 
     def healed(self) -> Stimulus:
         return LinkLatency(self.broker, self.peer, 0, 0, 0, self.ways)

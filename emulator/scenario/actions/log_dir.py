@@ -28,7 +28,7 @@ class FailLogDir(Stimulus, frozen=True, tag="fail_log_dir"):
         return (self.name, self.broker)
 
     def apply(self, world: World) -> None:
-        world.fail_log_dir(self.broker, self.directory)
+        world.hosts[self.broker].fail_log_dir(self.directory)
 
     def healed(self) -> Stimulus:
         return RepairLogDir(self.broker, self.directory)
@@ -42,4 +42,4 @@ class RepairLogDir(Stimulus, frozen=True, tag="repair_log_dir"):
     directory: int = 0
 
     def apply(self, world: World) -> None:
-        world.repair_log_dir(self.broker, self.directory)
+        world.hosts[self.broker].repair_log_dir(self.directory)

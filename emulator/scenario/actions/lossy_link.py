@@ -29,7 +29,7 @@ class LossyLink(Stimulus, frozen=True, tag="lossy_link"):
         return (self.name, *link_between(self.broker, self.peer))
 
     def apply(self, world: World) -> None:
-        world.lose(self.broker, self.peer, self.ways, self.loss)
+        world.links.lose(self.broker, self.peer, self.ways, self.loss)
 
     def healed(self) -> Stimulus:
         return LossyLink(self.broker, self.peer, 0.0, self.ways)

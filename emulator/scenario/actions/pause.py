@@ -27,17 +27,13 @@ class Pause(Stimulus, frozen=True, tag="pause"):
         return self.server if self.broker is None else self.broker  # type: ignore[return-value]
 
     def apply(self, world: World) -> None:
-        if self.one_server:
-            world.strike_server(str(self.server), "pause")
-        else:
-            world.pause(self.target)
+        if self.server is not None:
+            world.zookeeper.pause(self.server)
+        elif self.broker is not None:
+            world.hosts[self.broker].pause()
 
     def healed(self) -> Stimulus:
         return Resume(self.broker, self.server)
-
-    @property
-    def needs_own_server(self) -> bool:
-        return self.server is not None
 
 
 class Resume(Stimulus, frozen=True, tag="resume"):
@@ -47,11 +43,7 @@ class Resume(Stimulus, frozen=True, tag="resume"):
     server: str | None = None
 
     def apply(self, world: World) -> None:
-        if self.one_server:
-            world.strike_server(str(self.server), "resume")
-        else:
-            world.resume(Pause(self.broker, self.server).target)
-
-    @property
-    def needs_own_server(self) -> bool:
-        return self.server is not None
+        if self.server is not None:
+            world.zookeeper.resume(self.server)
+        elif self.broker is not None:
+            world.hosts[self.broker].resume()

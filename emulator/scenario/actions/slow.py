@@ -23,7 +23,7 @@ class SlowFollower(Stimulus, frozen=True, tag="slow_follower"):
         return (self.name, self.broker)
 
     def apply(self, world: World) -> None:
-        world.limit_bandwidth(self.broker, self.bytes_per_s)
+        world.links.limit_bandwidth(self.broker, self.bytes_per_s)
 
     def healed(self) -> Stimulus:
         return SlowFollower(self.broker, 0)
@@ -46,7 +46,7 @@ class SlowDisk(Stimulus, frozen=True, tag="slow_disk"):
         return (self.name, self.broker)
 
     def apply(self, world: World) -> None:
-        world.slow_disk(self.broker, self.ms_per_append)
+        world.hosts[self.broker].slow_disk(self.ms_per_append)
 
     def healed(self) -> Stimulus:
         return SlowDisk(self.broker, 0)

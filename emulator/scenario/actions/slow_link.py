@@ -29,7 +29,7 @@ class SlowLink(Stimulus, frozen=True, tag="slow_link"):
         return (self.name, *link_between(self.broker, self.peer))
 
     def apply(self, world: World) -> None:
-        world.narrow(self.broker, self.peer, self.ways, self.bytes_per_s)
+        world.links.narrow(self.broker, self.peer, self.ways, self.bytes_per_s)
 
     def healed(self) -> Stimulus:
         return SlowLink(self.broker, self.peer, 0, self.ways)

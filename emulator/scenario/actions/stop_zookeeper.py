@@ -23,17 +23,10 @@ class StopZookeeper(Stimulus, frozen=True, tag="stop_zookeeper"):
         return ("process", self.server)
 
     def apply(self, world: World) -> None:
-        if self.one_server:
-            world.strike_server(self.server, "stop")
-        else:
-            world.stop_zookeeper()
+        world.zookeeper.stop(self.server)
 
     def healed(self) -> Stimulus:
         return StartZookeeper(self.server)
-
-    @property
-    def needs_own_server(self) -> bool:
-        return True
 
 
 class StartZookeeper(Stimulus, frozen=True, tag="start_zookeeper"):
@@ -44,11 +37,4 @@ class StartZookeeper(Stimulus, frozen=True, tag="start_zookeeper"):
     server: str = ZOOKEEPER
 
     def apply(self, world: World) -> None:
-        if self.one_server:
-            world.strike_server(self.server, "launch")
-        else:
-            world.start_zookeeper()
-
-    @property
-    def needs_own_server(self) -> bool:
-        return True
+        world.zookeeper.start(self.server)

@@ -15,7 +15,7 @@ class Unplug(Stimulus, frozen=True, tag="unplug"):
         return ("network", self.broker)
 
     def apply(self, world: World) -> None:
-        world.unplug(self.broker)
+        world.links.unplug(self.broker)
 
     def healed(self) -> Stimulus:
         return PlugIn(self.broker)
@@ -27,4 +27,4 @@ class PlugIn(Stimulus, frozen=True, tag="plug_in"):
     broker: int
 
     def apply(self, world: World) -> None:
-        world.plug_in(self.broker)
+        world.links.plug_in(self.broker)

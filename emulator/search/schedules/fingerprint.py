@@ -17,6 +17,7 @@ from emulator.kafka.node import Broker
 from emulator.kernel.choices import ChoosingKernel
 from emulator.kernel.scheduler import Task
 from emulator.search.schedules.labels import label_of
+from emulator.worlds.emulated_host import nodes_of
 from emulator.worlds.simulated import SimulatedWorld
 
 
@@ -41,7 +42,7 @@ def _zookeeper(world: SimulatedWorld) -> Iterator[object]:
 
 
 def _brokers(world: SimulatedWorld) -> Iterator[object]:
-    for number, broker in sorted(world.cluster.brokers.items()):
+    for number, broker in sorted(nodes_of(world.cluster).items()):
         yield number, world.kernel.processes[f"broker-{number}"].state, broker.broker_epoch
         yield from _broker(broker)
 

@@ -32,7 +32,7 @@ class Stream(Protocol):
     def below(self, n: int) -> int: ...
 
 
-class Manners(msgspec.Struct, frozen=True):
+class LinkConditions(msgspec.Struct, frozen=True):
     """What a way adds to each message, by chance: half of all take between `low_us` and
     `typical_us`, half up to `high_us`; with probability `loss` it is lost, each time it is sent."""
 
@@ -65,30 +65,30 @@ class Manners(msgspec.Struct, frozen=True):
         return rto_us * ((1 << lost) - 1)
 
 
-class Way:
+class LinkDirection:
     """From one process to another: what is held back, and by how much."""
 
     __slots__ = (
         "_free_at_us",
         "_stream",
         "bytes_per_s",
+        "conditions",
         "cut",
         "delay_us",
         "disturbed",
         "held",
-        "manners",
     )
 
     def __init__(self) -> None:
         self.cut = self.disturbed = False
         self.delay_us = self.bytes_per_s = self._free_at_us = 0
-        self.manners = Manners()
+        self.conditions = LinkConditions()
         self.held: list[Callable[[], None]] = []
         self._stream: Callable[[], Stream]
 
-    def behave(self, manners: Manners, stream: Callable[[], Stream]) -> None:
+    def behave(self, conditions: LinkConditions, stream: Callable[[], Stream]) -> None:
         """From now on; `stream` is where its chance comes from."""
-        self.manners, self._stream = manners, stream
+        self.conditions, self._stream = conditions, stream
         self._look()
 
     def narrow(self, bytes_per_s: int) -> None:
@@ -97,7 +97,7 @@ class Way:
         self._look()
 
     def _look(self) -> None:
-        self.disturbed = bool(self.bytes_per_s) or self.manners != Manners()
+        self.disturbed = bool(self.bytes_per_s) or self.conditions != LinkConditions()
 
     def disturbance_us(self, message: Any, now_us: int) -> int:
         """What a disturbed way adds to a message that is put on it now."""
@@ -110,11 +110,17 @@ class Way:
 
     def drawn_us(self) -> int:
         """The part of it that chance decides."""
-        return self.manners.drawn_us(self._stream()) if self.manners != Manners() else 0
+        return (
+            self.conditions.drawn_us(self._stream()) if self.conditions != LinkConditions() else 0
+        )
 
     def handshake_us(self) -> int:
         """What it adds to the making of a connection."""
-        return self.manners.handshake_us(self._stream()) if self.manners != Manners() else 0
+        return (
+            self.conditions.handshake_us(self._stream())
+            if self.conditions != LinkConditions()
+            else 0
+        )
 
     def heal(self) -> None:
         """What a cut held back passes, in order."""

@@ -20,7 +20,7 @@ from emulator.kafka.protocol.transport import Connection, Disconnected, ServerCo
 from emulator.kernel.holds import Passage
 from emulator.kernel.scheduler import Kernel, Lane, Process
 from emulator.kernel.sync import Promise
-from emulator.worlds.network.links import Way
+from emulator.worlds.network.links import LinkDirection
 from emulator.worlds.network.sending import BROKEN, send
 from zk.wire import When, labelled
 
@@ -73,7 +73,7 @@ class MemoryNetwork:
     def __init__(self, kernel: Kernel, latency: Latency) -> None:
         self.kernel, self.latency = kernel, latency
         self._listeners: dict[int, Listener] = {}
-        self._ways: dict[tuple[str, str], Way] = {}
+        self._ways: dict[tuple[str, str], LinkDirection] = {}
         self.breaks: dict[tuple[str, str], list[Break]] = {}
         self._bytes_per_s: dict[str, int] = {}
         self._free_at_us: dict[str, int] = {}
@@ -110,7 +110,9 @@ class MemoryNetwork:
                 raise Disconnected(f"connection to port {port} refused")
         return MemoryConnection(self, process, client, listener, there, back)
 
-    async def _shake_hands(self, process: Process, there: Way, back: Way, timeout_ms: int) -> None:
+    async def _shake_hands(
+        self, process: Process, there: LinkDirection, back: LinkDirection, timeout_ms: int
+    ) -> None:
         """A connection is made when both ways let its first packets pass."""
         kernel = self.kernel
         until_us = kernel.now + timeout_ms * 1000
@@ -121,7 +123,7 @@ class MemoryNetwork:
         if passed_us > until_us:
             raise Disconnected("the connection was not answered in time")
 
-    async def _wait_for_heal(self, process: Process, way: Way, until_us: int) -> None:
+    async def _wait_for_heal(self, process: Process, way: LinkDirection, until_us: int) -> None:
         healed: Promise[bool] = Promise(self.kernel)
         way.held.append(lambda: healed.resolve(True))
         thread = self.kernel.this_task().thread
@@ -133,11 +135,11 @@ class MemoryNetwork:
 
     # -- faults -----------------------------------------------------------------------------------
 
-    def way(self, a: str, b: str) -> Way:
+    def way(self, a: str, b: str) -> LinkDirection:
         """From one process to another, by name."""
         way = self._ways.get((a, b))
         if way is None:
-            way = self._ways[a, b] = Way()
+            way = self._ways[a, b] = LinkDirection()
         return way
 
     def cut(self, a: str, b: str) -> None:
@@ -237,8 +239,8 @@ class MemoryConnection:
         client_process: Process,
         client: str,
         listener: Listener,
-        there: Way,
-        back: Way,
+        there: LinkDirection,
+        back: LinkDirection,
     ) -> None:
         self._network, self.client_process, self.client = network, client_process, client
         self.listener, self._there, self._back = listener, there, back

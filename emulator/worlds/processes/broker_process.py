@@ -74,7 +74,7 @@ class BrokerOptions(msgspec.Struct, frozen=True, kw_only=True):
     through: dict[tuple[str, int], tuple[str, int]] = {}
 
 
-class BrokerProcess:
+class StandaloneBroker:
     """One run of one broker."""
 
     def __init__(self, options: BrokerOptions) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from emulator.scenario.schema import Scenario
 from emulator.worlds.live import server_times
-from emulator.worlds.processes.container_site import ContainerSite
+from emulator.worlds.processes.container_site import ContainerDeployment
 from zk.real.server import (
     HOST,
     Address,
@@ -41,11 +41,11 @@ class NoEnvironment(ServerError):
     """`docker compose up` was not, or it is not clear which."""
 
 
-class ComposeSite(ContainerSite):
+class ComposeDeployment(ContainerDeployment):
     """One run inside an environment that is there."""
 
     def __init__(self, scenario: Scenario, folder: Path) -> None:
-        """See ContainerSite."""
+        """See ContainerDeployment."""
         self._stood_by: list[Any] = []
         self._servers_found: list[FoundServer] = []
         super().__init__(scenario, folder)

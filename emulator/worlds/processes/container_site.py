@@ -37,8 +37,8 @@ class NoImage(ServerError):
     """The image of this project is not there."""
 
 
-class ContainerSite:
-    """One run's share of the engine (emulator.worlds.processes.local_site.Site)."""
+class ContainerDeployment:
+    """One run's share of the engine (emulator.worlds.processes.local_site.Deployment)."""
 
     def __init__(self, scenario: Scenario, folder: Path) -> None:
         """`folder` takes traces and logs when the run is over. Raises ServerError; then nothing is
@@ -76,7 +76,7 @@ class ContainerSite:
     def start(self) -> None:
         self._own.start()
 
-    def child(self, broker: int) -> ContainerBroker:
+    def process(self, broker: int) -> ContainerBroker:
         log = self._folder / f"broker-{broker}.log"
         made = ContainerBroker(broker, lambda words: self._make(broker, words), log)
         self._brokers[broker] = made
@@ -126,7 +126,7 @@ class ContainerSite:
         assert self._struck is not None
         self._struck.strike(server, what)
 
-    def plug(self, broker: int, *, connected: bool) -> bool:
+    def plug(self, broker: int, /, *, connected: bool) -> bool:
         network = self.engine.networks.get(self.network)
         alias, _ = self.told(broker)
 

@@ -1,25 +1,25 @@
 """Where brokers run as processes of this machine: ports of loopback, a folder each, a JVM with
 ZooKeeper beside them.
 
-What a `ProcessWorld` needs to know of a place (`Site`); `container_site` has others.
+What a `ProcessWorld` needs to know of a place (`Deployment`); `container_site` has others.
 """
 
 from __future__ import annotations
 
 import shutil
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from emulator.scenario.schema import Scenario
 from emulator.worlds.live import embedded_server
 from emulator.worlds.processes.local_brokers import LocalBroker
+from emulator.worlds.zookeeper import strike
 from zk.real.server import HOST, Address, EmbeddedServer, reserve
 from zk.real.txnlog import Entry, read_log
 
 
-class Child(Protocol):
+class BrokerProcess(Protocol):
     """A broker that is a process, wherever it runs."""
 
     @property
@@ -44,7 +44,7 @@ class Child(Protocol):
     def join(self) -> None: ...
 
 
-class Site(Protocol):
+class Deployment(Protocol):
     """A place for brokers. Addresses are known from the start; nobody answers there before
     `start`."""
 
@@ -62,7 +62,7 @@ class Site(Protocol):
         """Everything but brokers. Raises ServerError."""
         ...
 
-    def child(self, broker: int) -> Child:
+    def process(self, broker: int) -> BrokerProcess:
         """A broker that has no process yet."""
         ...
 
@@ -86,7 +86,7 @@ class Site(Protocol):
         """`pause`, `resume`, `stop` or `launch` a ZooKeeper server, or all."""
         ...
 
-    def plug(self, broker: int, *, connected: bool) -> bool:
+    def plug(self, broker: int, /, *, connected: bool) -> bool:
         """Take the network away from a broker, or give it back; False: that cannot be done here,
         its links are cut one by one."""
         ...
@@ -100,7 +100,7 @@ class Site(Protocol):
         ...
 
 
-class LocalSite:
+class LocalDeployment:
     """This machine, for one run. Ports are kept for the brokers, who are not always there: any
     connection that somebody makes would take one of them."""
 
@@ -120,7 +120,7 @@ class LocalSite:
     def zookeeper(self) -> Address:
         return self.server.address
 
-    def child(self, broker: int) -> LocalBroker:
+    def process(self, broker: int) -> LocalBroker:
         return LocalBroker(broker, [], self._folder / f"broker-{broker}.log")
 
     def words(self, broker: int) -> list[str]:
@@ -140,17 +140,9 @@ class LocalSite:
         return self._folder / f"data-{broker}"
 
     def strike(self, server: str, what: str) -> None:
-        orders: dict[str, tuple[bool, Callable[[], None]]] = {
-            "pause": (True, self.server.pause),
-            "resume": (True, self.server.resume),
-            "stop": (True, self.server.stop),
-            "launch": (False, self.server.launch),
-        }
-        when_there, order = orders[what]
-        if self.server.is_there == when_there:
-            order()
+        strike(self.server, what)
 
-    def plug(self, broker: int, *, connected: bool) -> bool:
+    def plug(self, broker: int, /, *, connected: bool) -> bool:
         return False
 
     def gather(self) -> list[Entry]:

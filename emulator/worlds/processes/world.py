@@ -1,7 +1,7 @@
 """A scenario's cluster as processes: signals for faults, one trace at the end.
 
 The same scenario, clients and order of steps as in the other worlds (`play.Run`); each broker is
-`isr broker` at some `Site` (this machine, containers), with a proxy on every link.
+`isr broker` at some `Deployment` (this machine, containers), with a proxy on every link.
 Owns the run's folder and what is told when all is over; what is done to brokers is
 `process_cluster`'s, the order of their events `merged_trace`'s.
 """
@@ -10,64 +10,59 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+from emulator.kafka.protocol.messages import LiveBroker
 from emulator.kernel.rng import Chance, Stream
 from emulator.kernel.scheduler import Process
-from emulator.scenario.capabilities import check_steps
 from emulator.scenario.schema import Scenario
 from emulator.trace.sink import Sink
+from emulator.worlds.clients.emulated import EmulatedClients
 from emulator.worlds.clients.producer import FIXED
-from emulator.worlds.cluster import ZOOKEEPER
+from emulator.worlds.cluster import Cluster, on_the_trace
 from emulator.worlds.latency import Latencies
+from emulator.worlds.links import ProxiedLinks
 from emulator.worlds.live_clock import LiveClock, LiveKernel
 from emulator.worlds.network.cause_links import CauseLinks
 from emulator.worlds.network.tcp import TcpNetwork
-from emulator.worlds.processes.cluster import (
-    WHOM,
-    PossibleForContainers,
-    PossibleForProcesses,
-    ProcessCluster,
-)
+from emulator.worlds.processes.host import ProcessHost, process_capabilities
 from emulator.worlds.processes.linked_sessions import LinkedService
-from emulator.worlds.processes.local_site import LocalSite, Site
-from emulator.worlds.processes.proxies import ProcessLinks
+from emulator.worlds.processes.local_site import Deployment, LocalDeployment
+from emulator.worlds.processes.proxies import ProcessProxies
 from emulator.worlds.processes.trace_files import RUNNER, Ran, merged_run
-from emulator.worlds.real_sessions import RealSessions
+from emulator.worlds.zookeeper import TappedZooKeeper
 from zk.client.client_times import ClientTimes
 from zk.real.kazoo_service import KazooService
 from zk.real.server import Address, wait_until_ready
 from zk.real.txnlog import Entry
-from zk.wire import Service, Way, When
-
-
-def check_possible(scenario: Scenario, target: str) -> None:
-    """UserError for what a process cannot be done from outside."""
-    possible = PossibleForProcesses() if target == LOCAL else PossibleForContainers()
-    check_steps(scenario, possible, f"brokers that are {WHOM}")
-
+from zk.wire import Service
 
 LOCAL, COMPOSE = "processes", "compose"
 
 
-def make_site(target: str, scenario: Scenario, data_dir: Path, folder: Path) -> Site:
+def make_site(target: str, scenario: Scenario, data_dir: Path, folder: Path) -> Deployment:
     """The place that a target means. Raises ServerError."""
     if target == LOCAL:
-        return LocalSite(scenario, data_dir, folder)
-    from emulator.worlds.processes.compose_site import ComposeSite
-    from emulator.worlds.processes.container_site import ContainerSite
+        return LocalDeployment(scenario, data_dir, folder)
+    from emulator.worlds.processes.compose_site import ComposeDeployment
+    from emulator.worlds.processes.container_site import ContainerDeployment
 
-    return ComposeSite(scenario, folder) if target == COMPOSE else ContainerSite(scenario, folder)
+    return (
+        ComposeDeployment(scenario, folder)
+        if target == COMPOSE
+        else ContainerDeployment(scenario, folder)
+    )
 
 
-class ProcessWorld(RealSessions):
+class ProcessWorld:
     """One run. Use as a context manager; what happened is told when it is left."""
 
     def __init__(
         self, scenario: Scenario, seed: int, sink: Sink, data_dir: Path, target: str = LOCAL
     ) -> None:
         """Raises ServerError."""
-        self.scenario, self._told = scenario, sink
+        self.scenario, self._told, self._target = scenario, sink, target
         self.chance = Chance(seed)
         self.latencies = Latencies(self.chance)
         self.clock = LiveClock()
@@ -75,7 +70,7 @@ class ProcessWorld(RealSessions):
         self.kernel = LiveKernel(self.sink, self.clock)
         self.folder = data_dir.parent / "processes"
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.site: Site = make_site(target, scenario, data_dir, self.folder)
+        self.site: Deployment = make_site(target, scenario, data_dir, self.folder)
         ids = [boot.broker for boot in scenario.boots]
         reached = {broker: self.site.reached(broker) for broker in ids}
         routes = {self.site.told(broker): where for broker, where in reached.items()}
@@ -84,18 +79,51 @@ class ProcessWorld(RealSessions):
             self.kernel, self.clock, scenario.running(), self._notes, lambda _: None, routes
         )
         self._service = KazooService(self.site.zookeeper, ClientTimes(), self.kernel.soon)
-        self.links = ProcessLinks(
+        self.links = ProcessProxies(
             self.clock.now_us,
             self.site.zookeeper,
             {broker: Address((where,)) for broker, where in reached.items()},
             self.site.here,
         )
-        self.cluster = ProcessCluster(self, self.kernel)
+        self.cluster = self._make_cluster(ids)
 
-    @property
-    def began_ns(self) -> int:
-        """See Processes."""
-        return self.clock.began_ns
+    def _make_cluster(self, brokers: list[int]) -> Cluster[ProcessHost]:
+        scenario, site, proxies = self.scenario, self.site, self.links
+        addresses = [LiveBroker(b, *site.told(b)) for b in brokers]
+        zookeeper = TappedZooKeeper(proxies.tap_of, site.strike, proxies.expire_session)
+        return Cluster(
+            {
+                b: ProcessHost(b, site, self.kernel, scenario.running(b).name, self._arguments)
+                for b in brokers
+            },
+            zookeeper,
+            ProxiedLinks(brokers, zookeeper, self._one_stream, proxies.between, site.plug),
+            EmulatedClients(scenario, self.kernel, self.network, addresses, self),
+            process_capabilities(ensemble=self._target != LOCAL),
+            partial(on_the_trace, self.kernel),
+        )
+
+    def _one_stream(self, purpose: str, actor: str) -> Callable[[], Stream]:
+        """One stream for the whole run: the proxies' thread draws from its own."""
+        stream = self.chance.stream(purpose, actor)
+        return lambda: stream
+
+    def _arguments(self, broker: int, profile: str, propagation: str) -> list[str]:
+        """What follows `isr broker`."""
+        scenario, site, proxies = self.scenario, self.site, self.links
+        address = str(proxies.tap_of(broker).address)
+        words = ["--id", str(broker), "--zookeeper", address, *site.words(broker)]
+        for peer, proxy in proxies.routes_of(broker).items():
+            words += ["--through", "{}:{}={}".format(*site.told(peer), proxy)]
+        words += ["--began-ns", str(self.clock.began_ns), "--profile", profile]
+        for name, on in scenario.guards.items():
+            words += ["--guard", f"{name}={'on' if on else 'off'}"]
+        if propagation or scenario.propagation:
+            words += ["--propagation", propagation or scenario.propagation]
+        settings = {**scenario.settings, **scenario.broker_settings.get(broker, {})}
+        for key, value in settings.items():
+            words += ["--set", f"{key}={value}"]
+        return words
 
     def __enter__(self) -> ProcessWorld:
         try:
@@ -136,7 +164,7 @@ class ProcessWorld(RealSessions):
         """What all processes and the server's log say, in one order, up to the end of the run."""
         ran = Ran(
             folder=self.folder,
-            brokers=list(self.cluster.children),
+            brokers=list(self.cluster.hosts),
             own=self.sink.events,
             entries=entries,
             began_ms=time.time() * 1000 - self.clock.now_us() / 1000,
@@ -149,7 +177,7 @@ class ProcessWorld(RealSessions):
     def prepare(self, stimulus: str, at_us: int) -> None:
         """The machine itself is what is busy."""
 
-    # -- emulator.worlds.cluster.Surroundings -----------------------------------------------------
+    # -- emulator.worlds.services.WorldServices --------------------------------------------------
 
     def service_for(self, client: str) -> Service:
         """For tools; brokers have their own."""
@@ -163,41 +191,6 @@ class ProcessWorld(RealSessions):
 
     def resume_process(self, process: Process) -> None:
         raise AssertionError(f"{process.name} is none of ours")
-
-    def pause_zookeeper(self) -> None:
-        self.site.strike(ZOOKEEPER, "pause")
-
-    def resume_zookeeper(self) -> None:
-        self.site.strike(ZOOKEEPER, "resume")
-
-    def stop_zookeeper(self) -> None:
-        self.site.strike(ZOOKEEPER, "stop")
-
-    def start_zookeeper(self) -> None:
-        self.site.strike(ZOOKEEPER, "launch")
-
-    def expire_session(self, client: str) -> None:
-        self.links.expire_session(client)
-
-    def drop_connection(self, client: str, when: When, op: str | None, count: int) -> None:
-        self.links.taps[client].drop_connection(when, op, count)
-
-    def cut_zookeeper(self, client: str, ways: tuple[Way, ...]) -> None:
-        self.links.taps[client].cut(*ways)
-
-    def heal_zookeeper(self, client: str) -> None:
-        self.links.taps[client].heal()
-
-    def delay_zookeeper(self, client: str, delay_ms: int) -> None:
-        self.links.taps[client].delay(delay_ms * 1000)
-
-    def disturb_zookeeper(self, client: str, drawn_us: Callable[[Way], int]) -> None:
-        self.links.taps[client].disturb(drawn_us)
-
-    def chance_of(self, purpose: str, actor: str) -> Callable[[], Stream]:
-        """One stream for the whole run: the proxies' thread draws from its own."""
-        stream = self.chance.stream(purpose, actor)
-        return lambda: stream
 
     def client_start_us(self, client: str) -> int:
         return 0

@@ -62,14 +62,14 @@ class RealBroker:
         folder: Path,
         release: Release,
         settings: Mapping[str, str],
-        door: Callable[[Address], Address] | None = None,
+        open_listener: Callable[[Address], Address] | None = None,
     ) -> None:
-        """`door`: opens a way for other brokers to the address that is given; None: they come in
-        where everybody does."""
+        """`open_listener`: opens a proxy for other brokers in front of the address that is given;
+        None: they come in where everybody does."""
         self.id, self.folder, self._release = broker, folder, release
         self._reservations = [reserve(0)]
         self.port: int = self._reservations[0].getsockname()[1]
-        self._door = door
+        self._open_listener = open_listener
         self._child: Child | None = None
         self._read = 0
         for name in ("logs", "data"):
@@ -90,14 +90,14 @@ class RealBroker:
         if self._release.numbers < (0, 9):
             return {"port": str(self.port), "host.name": HOST, "advertised.host.name": HOST}
         listens = f"PLAINTEXT://{HOST}:{self.port}"
-        if self._door is None:
+        if self._open_listener is None:
             return {"listeners": listens}
         self._reservations.append(reserve(0))
         inside: int = self._reservations[-1].getsockname()[1]
-        door = self._door(Address(((HOST, inside),)))
+        proxy = self._open_listener(Address(((HOST, inside),)))
         return {
             "listeners": f"{listens},BETWEEN://{HOST}:{inside}",
-            "advertised.listeners": f"{listens},BETWEEN://{door}",
+            "advertised.listeners": f"{listens},BETWEEN://{proxy}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BETWEEN:PLAINTEXT",
             "inter.broker.listener.name": "BETWEEN",
         }

@@ -257,7 +257,7 @@ _CALLS: dict[type, Callable[[Any, Any], Any]] = {
         client, kafka_admin.ResourceType.BROKER, str(it.broker), it.config
     ),
 }
-ASKED = frozenset({*_CALLS, *_ELECTIONS, admin.Reassign})
+REQUESTS = frozenset({*_CALLS, *_ELECTIONS, admin.Reassign})
 """What an administrator can be asked for."""
 
 

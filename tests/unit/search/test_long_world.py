@@ -6,28 +6,25 @@ from itertools import pairwise
 
 import pytest
 
-from emulator.scenario.actions.base import Stimulus, names_of
+from emulator.scenario.actions.base import names_of
 from emulator.scenario.actions.life import Crash, Start
-from emulator.scenario.capabilities import check_steps, is_possible
+from emulator.scenario.capabilities import check_steps
 from emulator.scenario.load import LoadedScenario, loads
 from emulator.search.fuzz.long_world import SETTLE_MS, draw_long_world
-from emulator.worlds.processes.cluster import HarmlessToDisks, PossibleForContainers
+from emulator.worlds.processes.host import process_capabilities
+from tests.harmless import is_harmless
 
 SECONDS = 600
 
 
-def suitable(stimulus: Stimulus) -> bool:
-    return is_possible(stimulus, HarmlessToDisks())
-
-
 def drawn(seed: int, servers: int = 3) -> LoadedScenario:
-    return loads(draw_long_world(seed, SECONDS, servers, suitable), f"seed {seed}")
+    return loads(draw_long_world(seed, SECONDS, servers, is_harmless), f"seed {seed}")
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_containers_can_be_given_all_of_it_and_no_disk_is_lost(seed: int) -> None:
     world = drawn(seed)
-    check_steps(world, PossibleForContainers(), "containers")
+    check_steps(world, process_capabilities(ensemble=True), "containers")
     struck = [step.stimulus for step in world.steps if step.fault]
     assert not [one for one in struck if isinstance(one, Crash) and one.lose != "nothing"]
     assert world.settings["min.insync.replicas"] == "2"
@@ -51,7 +48,7 @@ def test_when_it_is_over_everything_is_healed_and_there_is_time_to_settle() -> N
 
 
 def test_one_seed_one_text_and_guards_are_written_into_it() -> None:
-    assert draw_long_world(3, 60, 1, suitable) == draw_long_world(3, 60, 1, suitable)
-    assert draw_long_world(3, 60, 1, suitable) != draw_long_world(4, 60, 1, suitable)
-    guarded = loads(draw_long_world(3, 60, 1, suitable, ("every-death-is-told",)), "guarded")
+    assert draw_long_world(3, 60, 1, is_harmless) == draw_long_world(3, 60, 1, is_harmless)
+    assert draw_long_world(3, 60, 1, is_harmless) != draw_long_world(4, 60, 1, is_harmless)
+    guarded = loads(draw_long_world(3, 60, 1, is_harmless, ("every-death-is-told",)), "guarded")
     assert guarded.guards == {"every-death-is-told": True}

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from emulator.worlds.processes.local_site import LocalSite
+from emulator.worlds.processes.local_site import LocalDeployment
 from tests.sim.shipped_runs import scenario
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[LocalSite]:
-    made = LocalSite(scenario("shrink-and-expand"), tmp_path / "zookeeper", tmp_path)
+def site(tmp_path: Path) -> Iterator[LocalDeployment]:
+    made = LocalDeployment(scenario("shrink-and-expand"), tmp_path / "zookeeper", tmp_path)
     yield made
     made.close()
 
 
-def test_a_brokers_port_is_its_own_and_nobody_elses(site: LocalSite) -> None:
+def test_a_brokers_port_is_its_own_and_nobody_elses(site: LocalDeployment) -> None:
     """Also while it is not there: who asks for any port, or for this one, does not get it."""
     where = site.told(1)
     with socket.create_server(where), socket.create_connection(where):
@@ -30,6 +30,6 @@ def test_a_brokers_port_is_its_own_and_nobody_elses(site: LocalSite) -> None:
         socket.create_connection(where)
 
 
-def test_each_broker_has_another_one(site: LocalSite) -> None:
+def test_each_broker_has_another_one(site: LocalDeployment) -> None:
     assert len({site.told(broker) for broker in (1, 2, 3)}) == 3
     assert all(site.reached(broker) == site.told(broker) for broker in (1, 2, 3))

@@ -9,8 +9,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from emulator.worlds.network.links import Manners, Way
-from emulator.worlds.processes.proxies import ProcessLinks
+from emulator.worlds.links import ProxiedLinks
+from emulator.worlds.network.links import Stream
+from emulator.worlds.processes.proxies import ProcessProxies
+from emulator.worlds.zookeeper import TappedZooKeeper
 from zk.real.server import Address
 
 PATIENCE_S = 10.0
@@ -25,12 +27,15 @@ class Peers:
         self.servers = {n: stack.enter_context(socket.create_server(("127.0.0.1", 0))) for n in IDS}
         where = {n: Address((one.getsockname()[:2],)) for n, one in self.servers.items()}
         nobody = Address((("127.0.0.1", 1),))
-        self.links = ProcessLinks(lambda: time.monotonic_ns() // 1000, nobody, where)
-        stack.callback(self.links.close)
+        self.proxies = ProcessProxies(lambda: time.monotonic_ns() // 1000, nobody, where)
+        stack.callback(self.proxies.close)
+        tap_of, expire = self.proxies.tap_of, self.proxies.expire_session
+        zookeeper = TappedZooKeeper(tap_of, lambda _server, _what: None, expire)
+        self.links = ProxiedLinks(IDS, zookeeper, lambda *_: Always, self.proxies.between)
 
     def connected(self, a: int, b: int) -> tuple[socket.socket, socket.socket]:
         """The end of `a`, who connects, and that of `b`."""
-        host, port = self.links.routes_of(a)[b].split(":")
+        host, port = self.proxies.routes_of(a)[b].split(":")
         out = self._stack.enter_context(socket.create_connection((host, int(port)), PATIENCE_S))
         inward, _ = self.servers[b].accept()
         inward.settimeout(PATIENCE_S)
@@ -38,6 +43,16 @@ class Peers:
 
 
 IDS = (1, 2, 3)
+
+
+class Always(Stream):
+    """The most of what can be drawn."""
+
+    def bits(self) -> int:
+        return 1
+
+    def below(self, n: int) -> int:
+        return n - 1
 
 
 @pytest.fixture
@@ -62,7 +77,7 @@ def test_a_cut_stops_both_connections_of_a_link_one_way_and_no_others(peers: Pee
     a_to_b, b_from_a = peers.connected(1, 2)
     b_to_a, a_from_b = peers.connected(2, 1)
     a_to_c, c_from_a = peers.connected(1, 3)
-    peers.links.cut(1, 2)
+    peers.links.cut(1, 2, "to_peer")
     assert not passes(a_to_b, b_from_a)
     assert not passes(a_from_b, b_to_a)
     assert passes(b_from_a, a_to_b)
@@ -75,7 +90,7 @@ def test_a_cut_stops_both_connections_of_a_link_one_way_and_no_others(peers: Pee
 
 def test_a_delay_is_added_each_way(peers: Peers) -> None:
     a, b = peers.connected(1, 2)
-    peers.links.delay(1, 2, 200_000)
+    peers.links.delay(1, 2, 200)
     for source, sink in ((a, b), (b, a)):
         began = time.monotonic()
         source.sendall(b"x")
@@ -88,17 +103,7 @@ def test_a_delay_is_added_each_way(peers: Peers) -> None:
 
 def test_what_is_drawn_for_a_way_is_added_on_that_way(peers: Peers) -> None:
     a, b = peers.connected(1, 2)
-    slow, quick = Way(), Way()
-
-    class Always:
-        def bits(self) -> int:
-            return 1
-
-        def below(self, n: int) -> int:
-            return n - 1
-
-    slow.behave(Manners(100_000, 150_000, 200_000), Always)
-    peers.links.disturb(1, 2, slow, quick)
+    peers.links.link_latency(1, 2, "to_peer", (100, 150, 200))
     began = time.monotonic()
     a.sendall(b"x")
     assert b.recv(1) == b"x"
@@ -110,7 +115,7 @@ def test_a_narrow_follower_gets_few_bytes_of_what_it_asks_for(peers: Peers) -> N
     """What it is asked for itself is not its records."""
     fetches, serves = peers.connected(2, 1)
     asks, is_asked = peers.connected(1, 2)
-    peers.links.narrow_answers(2, 10_000)
+    peers.links.limit_bandwidth(2, 10_000)
     began = time.monotonic()
     serves.sendall(bytes(3_000))
     got = 0
@@ -122,4 +127,4 @@ def test_a_narrow_follower_gets_few_bytes_of_what_it_asks_for(peers: Peers) -> N
 
 
 def test_a_session_that_nobody_has_is_not_ended(peers: Peers) -> None:
-    peers.links.expire_session("broker-1")
+    peers.proxies.expire_session(1)

@@ -10,7 +10,7 @@ from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import load, loads
 from emulator.worlds.real_kafka.broker import RealBroker
-from emulator.worlds.real_kafka.possible import check_possible
+from emulator.worlds.real_kafka.capabilities import check_supported
 from emulator.worlds.real_kafka.release import Release, check_version, find_release
 
 SCENARIO = """\
@@ -54,13 +54,13 @@ REFUSED = {
 
 @pytest.mark.parametrize("fault", POSSIBLE)
 def test_what_signals_proxies_and_clients_can_do_is_taken(fault: str) -> None:
-    check_possible(loads(SCENARIO.format(fault=fault), "tried"), (2, 6, 3))
+    check_supported(loads(SCENARIO.format(fault=fault), "tried"), (2, 6, 3))
 
 
 @pytest.mark.parametrize(("fault", "why"), REFUSED.items())
 def test_what_a_real_cluster_cannot_be_given_is_refused_with_its_time(fault: str, why: str) -> None:
     with pytest.raises(UserError) as refused:
-        check_possible(loads(SCENARIO.format(fault=fault), "tried"), (2, 6, 3))
+        check_supported(loads(SCENARIO.format(fault=fault), "tried"), (2, 6, 3))
     text = str(refused.value)
     assert why in text
     assert "at 2 s cannot be given to a real cluster" in text
@@ -69,7 +69,7 @@ def test_what_a_real_cluster_cannot_be_given_is_refused_with_its_time(fault: str
 def test_of_the_shipped_scenarios_most_can_be_recorded() -> None:
     def is_possible(path: Path) -> bool:
         try:
-            check_possible(load(path), (2, 6, 3))
+            check_supported(load(path), (2, 6, 3))
         except UserError:
             return False
         return True
@@ -81,7 +81,7 @@ def test_one_version_and_one_set_of_settings_is_recorded() -> None:
     for cluster in ("broker_profile: {2: '2.4'}", "broker_config: {2: {num.io.threads: 2}}"):
         text = f"cluster:\n  {cluster}\n" + SCENARIO.format(fault="{at: 2s, kill: 2}")
         with pytest.raises(UserError, match=cluster.partition(":")[0]):
-            check_possible(loads(text, "tried"), (2, 6, 3))
+            check_supported(loads(text, "tried"), (2, 6, 3))
 
 
 BY_VERSION = [
@@ -97,14 +97,14 @@ def test_what_one_version_can_be_given_another_cannot(
     numbers: tuple[int, ...], fault: str, why: str
 ) -> None:
     scenario = loads(SCENARIO.format(fault=fault), "tried")
-    check_possible(scenario, (2, 6, 3))
+    check_supported(scenario, (2, 6, 3))
     with pytest.raises(UserError, match=why):
-        check_possible(scenario, numbers)
+        check_supported(scenario, numbers)
 
 
 @pytest.mark.parametrize("numbers", [(0, 10, 2, 2), (1, 1, 1), (2, 6, 3), (3, 9, 1)])
 def test_a_crash_can_be_recorded_on_every_version(numbers: tuple[int, ...]) -> None:
-    check_possible(load(shipped.find("leader-crash")), numbers)
+    check_supported(load(shipped.find("leader-crash")), numbers)
 
 
 # -- where Kafka comes from ------------------------------------------------------------------------

@@ -7,15 +7,19 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.kernel.rng import Chance
-from emulator.worlds.real_kafka.between import NOBODY, Between, sender_of
+from emulator.worlds.links import ProxiedLinks
+from emulator.worlds.real_kafka.inter_broker_proxies import NOBODY, InterBrokerProxies, sender_of
+from emulator.worlds.zookeeper import TappedZooKeeper
 from zk.real.proxy import Proxies
 from zk.real.server import HOST, Address
+from zk.real.tap import Tap
 
 CLIENTS = {
     "1": 1,
@@ -54,7 +58,17 @@ class Cluster:
 
     def __init__(self, proxies: Proxies) -> None:
         chance = Chance(7)
-        self.between = Between(proxies, lambda actor: chance.stream("link", actor))
+        self.between = InterBrokerProxies(proxies)
+        no_taps: dict[int, Tap] = {}
+        zookeeper = TappedZooKeeper(
+            no_taps.__getitem__, lambda _server, _what: None, lambda _broker: None
+        )
+        self.links = ProxiedLinks(
+            (1, 2, 3),
+            zookeeper,
+            lambda purpose, actor: partial(chance.stream, purpose, actor),
+            self.between.links,
+        )
         self.servers: dict[int, socket.socket] = {}
         self.doors: dict[int, Address] = {}
         self._open: list[socket.socket] = []
@@ -107,11 +121,11 @@ def test_a_link_is_cut_for_the_two_brokers_that_it_joins_and_for_nobody_else(
     fetcher = cluster.connect("broker-2-fetcher-0", 1)
     controller = cluster.connect("1", 2)
     others = [cluster.connect("3", 1), cluster.connect("rdkafka", 1), cluster.connect("3", 2)]
-    cluster.between.cut(2, 1, "both")
+    cluster.links.cut(2, 1, "both")
     assert not any(passes(a, b, next(numbers)) for a, b in (fetcher, controller))
     assert not any(passes(b, a, next(numbers)) for a, b in (fetcher, controller))
     assert all(passes(a, b, next(numbers)) for a, b in others)
-    cluster.between.heal(1, 2)
+    cluster.links.heal(1, 2)
     assert all(passes(a, b, next(numbers)) for a, b in (fetcher, controller))
 
 
@@ -124,7 +138,7 @@ def test_a_link_that_is_cut_one_way_carries_the_other_on_everybodys_connections(
     for _ in range(2):
         assert passes(fetcher, leader, 0)
         assert passes(asker, answerer, 0)
-    cluster.between.cut(2, 1, "to_peer")
+    cluster.links.cut(2, 1, "to_peer")
     assert not passes(fetcher, leader, 1)
     assert not passes(answerer, asker, 1)
     assert passes(leader, fetcher, 2)
@@ -132,12 +146,12 @@ def test_a_link_that_is_cut_one_way_carries_the_other_on_everybodys_connections(
 
 
 def test_who_connects_to_a_link_that_is_cut_waits_until_it_is_healed(cluster: Cluster) -> None:
-    cluster.between.cut(2, 1, "both")
+    cluster.links.cut(2, 1, "both")
     _, leader = cluster.connect("broker-2-fetcher-0", 1)
     leader.settimeout(0.1)
     with pytest.raises(TimeoutError):
         leader.recv(1)
-    cluster.between.heal(2, 1)
+    cluster.links.heal(2, 1)
     leader.settimeout(5.0)
     assert leader.recv(4096) == first_request("broker-2-fetcher-0")
 
@@ -145,7 +159,7 @@ def test_who_connects_to_a_link_that_is_cut_waits_until_it_is_healed(cluster: Cl
 def test_a_delayed_link_takes_its_time_each_way(cluster: Cluster) -> None:
     fetcher, leader = cluster.connect("broker-2-fetcher-0", 1)
     assert passes(fetcher, leader, 0)
-    cluster.between.delay(1, 2, 150)
+    cluster.links.delay(1, 2, 150)
     began = time.monotonic()
     assert not passes(leader, fetcher, 1)
     fetcher.settimeout(5.0)
@@ -156,7 +170,6 @@ def test_a_delayed_link_takes_its_time_each_way(cluster: Cluster) -> None:
 def test_latencies_are_drawn_as_in_the_worlds_of_the_emulator(cluster: Cluster) -> None:
     fetcher, leader = cluster.connect("broker-2-fetcher-0", 1)
     assert passes(fetcher, leader, 0)
-    times = {"low_us": 150_000, "typical_us": 150_000, "high_us": 160_000}
-    cluster.between.disturb(1, 2, "to_peer", times)
+    cluster.links.link_latency(1, 2, "to_peer", (150, 150, 160))
     assert not passes(leader, fetcher, 1)
     assert passes(fetcher, leader, 1)

@@ -1,0 +1,181 @@
+"""Clients of an emulated cluster, as actions start and stop them (scenario.actions.base.Clients).
+
+Requests go to the controller or to a broker; where the cluster's version has no request for
+something, it is done as Kafka's tools did it then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from emulator.kafka.protocol.messages import (
+    AlterConfigsRequest,
+    AlterPartitionReassignmentsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ElectionType,
+    ElectLeadersRequest,
+    LiveBroker,
+)
+from emulator.kernel.scheduler import Kernel
+from emulator.scenario.actions.admin import (
+    AddPartitions,
+    BrokerConfig,
+    CreateTopic,
+    DeleteTopic,
+    PreferredElection,
+    Reassign,
+    TopicConfig,
+    UncleanElection,
+)
+from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.clients import Consume, Produce, Send
+from emulator.scenario.actions.delete_controller import DeleteController
+from emulator.scenario.capabilities import Capabilities
+from emulator.scenario.schema import Scenario
+from emulator.trace import events
+from emulator.trace.values import TopicPartition
+from emulator.worlds.clients.clients import Administrator, Bootstrap, ClientNetwork, Consumer
+from emulator.worlds.clients.producer import Producer, ProducerSettings
+from emulator.worlds.clients.znode_commands import CommandZnodes
+from emulator.worlds.services import WorldServices
+
+
+class AnyClient(Capabilities):
+    """Every client, with everything that it can ask for."""
+
+    admin = produce = consume = stop_clients = Capabilities.supported
+
+
+class EmulatedClients:
+    """All of one run, on its kernel."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        kernel: Kernel,
+        network: ClientNetwork,
+        brokers: Sequence[LiveBroker],
+        services: WorldServices,
+    ) -> None:
+        """`brokers`: whom clients ask first."""
+        self._scenario, self._kernel, self._services = scenario, kernel, services
+        self._bootstrap = Bootstrap(kernel, network, list(brokers))
+        self._administrator = Administrator(self._bootstrap, kernel.process("admin"))
+        self._commands = CommandZnodes(kernel, scenario.running(), services)
+        self._producers: list[Producer] = []
+        self._consumers = 0
+
+    def admin(self, request: Stimulus) -> None:
+        done = self._returned(self._kernel.cause)
+        if not self._through_a_tool(request, done):
+            self._ask(request, done)
+
+    def _through_a_tool(self, request: Stimulus, done: Callable[[str], object]) -> bool:
+        """Where the cluster's version has no request for it, as tools did it then; False: it has
+        one."""
+        knows = self._scenario.running().request_versions
+        match request:
+            case CreateTopic() if "CreateTopics" not in knows:
+                self._commands.create_topic(request, done)
+            case AddPartitions() if "CreatePartitions" not in knows:
+                self._commands.add_partitions(request, done)
+            case DeleteTopic(topic) if "DeleteTopics" not in knows:
+                self._commands.delete_topic(topic, done)
+            case TopicConfig(topic, config) if "AlterConfigs" not in knows:
+                self._commands.alter_config("topics", topic, config, done)
+            case BrokerConfig(broker, config) if "AlterConfigs" not in knows:
+                self._commands.alter_config("brokers", str(broker), config, done)
+            case Reassign(topic, partition, replicas) if (
+                "AlterPartitionReassignments" not in knows or request.through == "znode"
+            ):
+                self._commands.reassign(TopicPartition(topic, partition), replicas, done)
+            case PreferredElection(partitions) if (
+                "ElectLeaders" not in knows or request.through == "znode"
+            ):
+                self._commands.elect_preferred(_named(partitions), done)
+            case DeleteController():
+                self._commands.delete_controller(done)
+            case _:
+                return False
+        return True
+
+    def _ask(self, request: Stimulus, done: Callable[[str], object]) -> None:
+        """A client's request to the controller, or to one broker."""
+        match request:
+            case CreateTopic(topic, assignment, config, partitions, factor):
+                create = CreateTopicsRequest(
+                    topic,
+                    assignment,
+                    tuple(config.items()),
+                    num_partitions=partitions,
+                    replication_factor=factor,
+                )
+                self._administrator.ask_controller(create, done)
+            case TopicConfig(topic, config):
+                alter = AlterConfigsRequest("topics", topic, tuple(config.items()))
+                self._administrator.alter_configs(alter, None, done)
+            case BrokerConfig(broker, config):
+                alter = AlterConfigsRequest("brokers", str(broker), tuple(config.items()))
+                self._administrator.alter_configs(alter, broker, done)
+            case AddPartitions(topic, assignment, count):
+                more = CreatePartitionsRequest(topic, assignment, count=count)
+                self._administrator.ask_controller(more, done)
+            case DeleteTopic(topic):
+                self._administrator.ask_controller(DeleteTopicsRequest(topic), done)
+            case Reassign(topic, partition, replicas):
+                targets = ((TopicPartition(topic, partition), replicas),)
+                self._administrator.ask_controller(
+                    AlterPartitionReassignmentsRequest(targets), done
+                )
+            case PreferredElection(partitions):
+                elect = ElectLeadersRequest(_named(partitions))
+                self._administrator.ask_controller(elect, done)
+            case UncleanElection(partitions):
+                elect = ElectLeadersRequest(_named(partitions), ElectionType.UNCLEAN)
+                self._administrator.ask_controller(elect, done)
+            case _:
+                raise AssertionError(f"no client can send {request.name}")
+
+    def _returned(self, of: int) -> Callable[[str], object]:
+        return lambda result: self._kernel.emit(events.StimulusReturned, 0, of, result)
+
+    def produce(self, request: Stimulus) -> None:
+        assert isinstance(request, Produce | Send)
+        name = f"producer-{len(self._producers) + 1}"
+        producer = Producer(
+            name,
+            self._bootstrap,
+            self._kernel.process(name),
+            [TopicPartition(request.topic, n) for n in request.partitions],
+            ProducerSettings(request.acks, request.record_bytes, request.client),
+            self._services.client_start_us(name),
+            self._services.client_draw,
+        )
+        self._producers.append(producer)
+        if isinstance(request, Produce):
+            jitter = self._services.handover_jitter_us
+            producer.start(request.rate, request.batch, lambda: jitter(name))
+        else:
+            for _ in range(request.records):
+                producer.hand_over(1)
+
+    def consume(self, request: Stimulus) -> None:
+        assert isinstance(request, Consume)
+        for partition in request.partitions:
+            self._consumers += 1
+            name = f"consumer-{self._consumers}"
+            process = self._kernel.process(name)
+            Consumer(name, self._bootstrap, process, TopicPartition(request.topic, partition))
+
+    def stop_clients(self, topic: str, acks: str | None) -> None:
+        for producer in self._producers:
+            if producer.partitions[0].topic == topic and acks in (None, producer.settings.acks):
+                producer.stop()
+
+
+def _named(
+    partitions: tuple[tuple[str, int], ...] | None,
+) -> tuple[TopicPartition, ...] | None:
+    return None if partitions is None else tuple(TopicPartition(t, n) for t, n in partitions)

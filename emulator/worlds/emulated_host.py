@@ -1,0 +1,214 @@
+"""A broker host in this process: Kafka's broker on our kernel, its disk in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any, Protocol
+
+from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.broker.log_dirs import Disk
+from emulator.kafka.model.config import KafkaConfig
+from emulator.kafka.node import Broker
+from emulator.kafka.protocol.messages import LiveBroker
+from emulator.kernel.scheduler import Kernel, Process
+from emulator.scenario.actions.base import ZooKeeperControl
+from emulator.scenario.capabilities import Capabilities, ClusterCapabilities, HostCapabilities
+from emulator.scenario.schema import Scenario
+from emulator.worlds.clients.emulated import AnyClient, EmulatedClients
+from emulator.worlds.cluster import Cluster, KernelPlaces, on_the_trace
+from emulator.worlds.links import ChanceOf, MemoryLinks, ZooKeeperLinks
+from emulator.worlds.network.memory import Listener, MemoryNetwork
+from emulator.worlds.services import WorldServices
+
+
+class ZooKeeperOfHosts(ZooKeeperControl, ZooKeeperLinks, Protocol):
+    """Its servers and sessions, and the links to it."""
+
+
+HOST = "127.0.0.1"
+FIRST_PORT = 19000
+
+
+class EveryLink(Capabilities):
+    """All that a link in memory can be given."""
+
+    cut = heal = delay = link_latency = lose = narrow = Capabilities.supported
+    break_connection = limit_bandwidth = unplug = plug_in = Capabilities.supported
+
+
+class EveryPlace(Capabilities):
+    """Whatever happens on our kernel can be held."""
+
+    hold = release = Capabilities.supported
+
+
+class InThisProcess(HostCapabilities):
+    """Everything: process, disk and clock are ours."""
+
+    whom = "a broker in this process"
+    links = EveryLink()
+
+    pause = resume = kill = terminate = install = Capabilities.supported
+    lose_from_disk = fail_log_dir = repair_log_dir = slow_disk = Capabilities.supported
+    fail_authentication = start_again = Capabilities.supported
+
+
+class EmulatedHost:
+    """One broker: its disk, the version that it runs, and its process while there is one."""
+
+    def __init__(
+        self,
+        broker: int,
+        scenario: Scenario,
+        kernel: Kernel,
+        network: MemoryNetwork,
+        services: WorldServices,
+    ) -> None:
+        self.broker, self._scenario, self._kernel = broker, scenario, kernel
+        self._network, self._services = network, services
+        self._profile = scenario.running(broker)
+        self.node: Broker | None = None
+        self.disk = Disk(self._config().log_directories)
+
+    def _config(self) -> KafkaConfig:
+        settings = self._scenario.settings, self._scenario.broker_settings.get(self.broker, {})
+        return KafkaConfig.of(self._profile.values, {**settings[0], **settings[1]})
+
+    def boot(self, not_before_us: Mapping[str, int] | None = None) -> None:
+        """A new process; `not_before_us` holds steps of its boot back."""
+        kernel, services, port = self._kernel, self._services, FIRST_PORT + self.broker
+        process = kernel.process(f"broker-{self.broker}")
+        process.on_death = self._network.process_died
+        config = self._config()
+        node = self.node = Broker(
+            BrokerContext(self.broker, kernel, process, config, self._profile),
+            services.service_for(process.name),
+            self._network,
+            self.disk,
+            host=HOST,
+            port=port,
+            wall_ms=services.wall_ms,
+            draw=services.draw_assignment,
+            not_before_us=not_before_us,
+        )
+        self._network.listen(port, Listener(process, config.num_network_threads, node.receive))
+        node.start()
+
+    @property
+    def _broker(self) -> Broker:
+        assert self.node is not None, f"broker {self.broker} has not been started"
+        return self.node
+
+    @property
+    def _process(self) -> Process:
+        return self._broker.context.process
+
+    @property
+    def started(self) -> bool:
+        return self.node is not None and self.node.started
+
+    @property
+    def is_running(self) -> bool:
+        node = self._broker
+        return node.context.process.state != "dead" and not node.shutting_down
+
+    def knows(self, brokers: Collection[int]) -> bool:
+        node = self.node
+        return (
+            node is not None
+            and node.started
+            and all(node.metadata_cache.alive_broker(b) for b in brokers)
+        )
+
+    def when_dead(self, then: Callable[[], object]) -> None:
+        if self._process.state == "dead":
+            then()
+        else:
+            self._process.on_death = partial(self._died, then)
+
+    def _died(self, then: Callable[[], object], process: Process) -> None:
+        self._network.process_died(process)
+        self._kernel.world.lane("world").post(then)
+
+    def end(self) -> None:
+        """Its session is closed."""
+        if self.node is not None and self._process.state != "dead":
+            self.node.close()
+
+    def join(self) -> None:
+        """Nothing else runs any more: the kernel is not run again."""
+
+    # -- what is done to it ------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        was = self._process.state
+        self._services.pause_process(self._process)
+        if self._process.state == "paused" != was:
+            self._broker.note_pause()
+
+    def resume(self) -> None:
+        if self._process.state == "paused":
+            self._broker.note_resume()
+        self._services.resume_process(self._process)
+
+    def kill(self) -> None:
+        self._broker.crash()
+
+    def terminate(self) -> None:
+        self._broker.terminate()
+
+    def lose_from_disk(self, what: str) -> None:
+        self.disk.lose(what)
+
+    def fail_log_dir(self, directory: int) -> None:
+        self.disk.directories[directory].failed = True
+
+    def repair_log_dir(self, directory: int) -> None:
+        self.disk.directories[directory].failed = False
+
+    def slow_disk(self, ms_per_append: int) -> None:
+        self.disk.ms_per_append = ms_per_append
+
+    def install(self, profile: str, propagation: str) -> None:
+        runs = self._scenario.running(self.broker, profile or self._profile.name)
+        self._profile = runs.altered({}, propagation) if propagation else runs
+
+    def fail_authentication(self) -> None:
+        client = self._broker.zk
+        if client is not None and self.is_running:
+            client.fail_authentication()
+
+
+def emulated_cluster(
+    scenario: Scenario,
+    kernel: Kernel,
+    network: MemoryNetwork,
+    zookeeper: ZooKeeperOfHosts,
+    zookeeper_capabilities: Capabilities,
+    services: WorldServices,
+    chance_of: ChanceOf,
+) -> Cluster[EmulatedHost]:
+    """A cluster whose brokers are all in this process."""
+    brokers = [boot.broker for boot in scenario.boots]
+    addresses = [LiveBroker(broker, HOST, FIRST_PORT + broker) for broker in brokers]
+    return Cluster(
+        {b: EmulatedHost(b, scenario, kernel, network, services) for b in brokers},
+        zookeeper,
+        MemoryLinks(brokers, zookeeper, chance_of, network),
+        EmulatedClients(scenario, kernel, network, addresses, services),
+        emulated_capabilities(zookeeper_capabilities),
+        partial(on_the_trace, kernel),
+        KernelPlaces(kernel),
+    )
+
+
+def emulated_capabilities(zookeeper: Capabilities) -> ClusterCapabilities:
+    """Of brokers in this process at such a ZooKeeper."""
+    return ClusterCapabilities.of_one_kind(InThisProcess(), zookeeper, AnyClient(), EveryPlace())
+
+
+def nodes_of(cluster: Cluster[Any]) -> dict[int, Broker]:
+    """The brokers in this process that have been booted, in the order of the cluster's hosts."""
+    hosts = ((broker, getattr(host, "node", None)) for broker, host in cluster.hosts.items())
+    return {broker: node for broker, node in hosts if node is not None}

@@ -1,0 +1,253 @@
+"""The links of a cluster's brokers, and what faults make of them (scenario.actions.base.Links).
+
+A link is two directions between two brokers, or between a broker and ZooKeeper. In memory messages
+ask the direction that they go; between processes a proxy stands on each connection's way. What both
+have in common is here once; brokers and ZooKeeper themselves are not.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from emulator.scenario.actions.base import ZOOKEEPER, Ways
+from emulator.worlds.network.links import LinkDirection, Stream
+from emulator.worlds.network.memory import Break, MemoryNetwork
+from zk.real.proxy import Proxy
+from zk.wire import Way, When
+
+ChanceOf = Callable[[str, str], Callable[[], Stream]]
+"""(purpose, actor): where its draws come from."""
+
+
+class Plug(Protocol):
+    """Takes the network away from a broker, or gives it back; False: that cannot be done here."""
+
+    def __call__(self, broker: int, /, *, connected: bool) -> bool: ...
+
+
+_ZOOKEEPER_WAYS: dict[str, tuple[Way, ...]] = {
+    "both": (Way.TO_SERVER, Way.TO_CLIENT),
+    "to_peer": (Way.TO_SERVER,),
+    "from_peer": (Way.TO_CLIENT,),
+}
+
+
+class ZooKeeperLinks(Protocol):
+    """The link of each broker to ZooKeeper."""
+
+    def cut(self, broker: int, ways: tuple[Way, ...]) -> None: ...
+
+    def heal(self, broker: int) -> None: ...
+
+    def delay(self, broker: int, delay_ms: int) -> None: ...
+
+    def disturb(self, broker: int, drawn_us: Callable[[Way], int]) -> None:
+        """What passes takes longer by what is drawn for it."""
+        ...
+
+
+class BrokerLinks(ABC):
+    """What all kinds of links have in common. Heirs do it to a link between two brokers."""
+
+    def __init__(
+        self, brokers: Sequence[int], zookeeper: ZooKeeperLinks, chance_of: ChanceOf
+    ) -> None:
+        self._brokers, self._zookeeper, self._chance_of = brokers, zookeeper, chance_of
+        self._directions: dict[tuple[str, str], LinkDirection] = {}
+
+    def cut(self, broker: int, peer: int | str, ways: Ways = "both") -> None:
+        if isinstance(peer, str):
+            self._zookeeper.cut(broker, _ZOOKEEPER_WAYS[ways])
+        else:
+            for a, b in _directions(broker, peer, ways):
+                self._cut(a, b)
+
+    def heal(self, broker: int, peer: int | str) -> None:
+        if isinstance(peer, str):
+            self._zookeeper.heal(broker)
+        else:
+            self._heal(broker, peer)
+
+    def delay(self, broker: int, peer: int | str, delay_ms: int) -> None:
+        if isinstance(peer, str):
+            self._zookeeper.delay(broker, delay_ms)
+        else:
+            self._delay(broker, peer, delay_ms * 1000)
+
+    def link_latency(
+        self, broker: int, peer: int | str, ways: Ways, times_ms: tuple[int, int, int]
+    ) -> None:
+        low, typical, high = (ms * 1000 for ms in times_ms)
+        self._disturb(broker, peer, ways, {"low_us": low, "typical_us": typical, "high_us": high})
+
+    def lose(self, broker: int, peer: int | str, ways: Ways, loss: float) -> None:
+        self._disturb(broker, peer, ways, {"loss": loss})
+
+    def narrow(self, broker: int, peer: int, ways: Ways, bytes_per_s: int) -> None:
+        for a, b in _directions(broker, peer, ways):
+            self._narrow(a, b, bytes_per_s)
+
+    def unplug(self, broker: int) -> None:
+        for peer in self._peers(broker):
+            self.cut(broker, peer)
+
+    def plug_in(self, broker: int) -> None:
+        for peer in self._peers(broker):
+            self.heal(broker, peer)
+
+    def _peers(self, broker: int) -> list[int | str]:
+        return [*(other for other in self._brokers if other != broker), ZOOKEEPER]
+
+    def _disturb(
+        self, broker: int, peer: int | str, ways: Ways, changes: Mapping[str, float]
+    ) -> None:
+        for a, b in _directions(broker, peer, ways):
+            direction = self._direction(a, b)
+            conditions = msgspec.structs.replace(direction.conditions, **changes)
+            name = f"{_name(a)}>{_name(b)}"
+            direction.behave(conditions, self._chance_of("link", name))
+        there, back = self._direction(broker, peer), self._direction(peer, broker)
+        if isinstance(peer, str):
+            by_way = {Way.TO_SERVER: there.drawn_us, Way.TO_CLIENT: back.drawn_us}
+            self._zookeeper.disturb(broker, lambda way: by_way[way]())
+        else:
+            self._disturbed(broker, peer, there, back)
+
+    def _direction(self, a: int | str, b: int | str) -> LinkDirection:
+        return self._directions.setdefault((_name(a), _name(b)), LinkDirection())
+
+    # -- between two brokers ----------------------------------------------------------------------
+
+    @abstractmethod
+    def _cut(self, a: int, b: int) -> None: ...
+
+    @abstractmethod
+    def _heal(self, a: int, b: int) -> None: ...
+
+    @abstractmethod
+    def _delay(self, a: int, b: int, extra_us: int) -> None: ...
+
+    @abstractmethod
+    def _narrow(self, a: int, b: int, bytes_per_s: int) -> None: ...
+
+    @abstractmethod
+    def _disturbed(self, a: int, b: int, there: LinkDirection, back: LinkDirection) -> None:
+        """What is drawn for each direction has changed."""
+
+
+class MemoryLinks(BrokerLinks):
+    """Between brokers on one kernel: messages ask the direction that they go."""
+
+    def __init__(
+        self,
+        brokers: Sequence[int],
+        zookeeper: ZooKeeperLinks,
+        chance_of: ChanceOf,
+        network: MemoryNetwork,
+    ) -> None:
+        super().__init__(brokers, zookeeper, chance_of)
+        self._network = network
+
+    def break_connection(
+        self, broker: int, peer: int, when: When, request: str | None, late_ms: int, count: int
+    ) -> None:
+        how = Break(when, request, late_ms * 1000)
+        self._network.break_connections(_name(broker), _name(peer), how, count)
+
+    def limit_bandwidth(self, broker: int, bytes_per_s: int) -> None:
+        self._network.limit_bandwidth(_name(broker), bytes_per_s)
+
+    def _direction(self, a: int | str, b: int | str) -> LinkDirection:
+        return self._network.way(_name(a), _name(b))
+
+    def _cut(self, a: int, b: int) -> None:
+        self._network.cut(_name(a), _name(b))
+
+    def _heal(self, a: int, b: int) -> None:
+        self._network.heal(_name(a), _name(b))
+
+    def _delay(self, a: int, b: int, extra_us: int) -> None:
+        self._network.delay(_name(a), _name(b), extra_us)
+
+    def _narrow(self, a: int, b: int, bytes_per_s: int) -> None:
+        self._direction(a, b).narrow(bytes_per_s)
+
+    def _disturbed(self, a: int, b: int, there: LinkDirection, back: LinkDirection) -> None:
+        """Messages ask the direction itself."""
+
+
+class ProxiedLinks(BrokerLinks):
+    """Between processes: a proxy on the connections that one of two brokers opens to the other. It
+    sees bytes: what is drawn is drawn for a piece of them, not for a message."""
+
+    def __init__(
+        self,
+        brokers: Sequence[int],
+        zookeeper: ZooKeeperLinks,
+        chance_of: ChanceOf,
+        proxies: Mapping[tuple[int, int], Proxy],
+        plug: Plug = lambda _broker, connected: False,
+    ) -> None:
+        """`proxies`: by who connects to whom. `plug` takes a broker's network away or gives it
+        back; False: that cannot be done here, and its links are cut one by one."""
+        super().__init__(brokers, zookeeper, chance_of)
+        self._proxies, self._plug = proxies, plug
+
+    def unplug(self, broker: int) -> None:
+        if not self._plug(broker, connected=False):
+            super().unplug(broker)
+
+    def plug_in(self, broker: int) -> None:
+        if not self._plug(broker, connected=True):
+            super().plug_in(broker)
+
+    def break_connection(self, *_: Any) -> None:
+        raise AssertionError("a proxy between brokers does not read requests: Capabilities say so")
+
+    def limit_bandwidth(self, broker: int, bytes_per_s: int) -> None:
+        """What comes back on connections that it has opened: the records that it fetches."""
+        for (client, _), proxy in self._proxies.items():
+            if client == broker:
+                proxy.throttle(bytes_per_s, Way.TO_CLIENT)
+
+    def _between(self, a: int, b: int) -> Iterable[tuple[Proxy, Way, Way]]:
+        """The proxies that carry bytes between the two; for each, which way is from `a` to `b`, and
+        which is back."""
+        yield self._proxies[a, b], Way.TO_SERVER, Way.TO_CLIENT
+        yield self._proxies[b, a], Way.TO_CLIENT, Way.TO_SERVER
+
+    def _cut(self, a: int, b: int) -> None:
+        for proxy, there, _ in self._between(a, b):
+            proxy.cut(there)
+
+    def _heal(self, a: int, b: int) -> None:
+        for proxy, _, _ in self._between(a, b):
+            proxy.heal()
+
+    def _delay(self, a: int, b: int, extra_us: int) -> None:
+        for proxy, _, _ in self._between(a, b):
+            proxy.delay(extra_us)
+
+    def _narrow(self, a: int, b: int, bytes_per_s: int) -> None:
+        """Of each connection no more passes from `a` to `b`."""
+        for proxy, there, _ in self._between(a, b):
+            proxy.throttle(bytes_per_s, there)
+
+    def _disturbed(self, a: int, b: int, there: LinkDirection, back: LinkDirection) -> None:
+        for proxy, forth, home in self._between(a, b):
+            by_way = {forth: there.drawn_us, home: back.drawn_us}
+            proxy.disturb(lambda way, by_way=by_way: by_way[way]())  # type: ignore[misc]
+
+
+def _name(end: int | str) -> str:
+    return end if isinstance(end, str) else f"broker-{end}"
+
+
+def _directions(broker: int, peer: int | str, ways: Ways) -> list[tuple[Any, Any]]:
+    """From whom to whom."""
+    by_ways = {"to_peer": (broker, peer), "from_peer": (peer, broker)}
+    return list(by_ways.values()) if ways == "both" else [by_ways[ways]]

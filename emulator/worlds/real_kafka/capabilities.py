@@ -1,0 +1,114 @@
+"""What real Kafka of a version can be given: signals, proxies, a real client and its own tools."""
+
+from __future__ import annotations
+
+from emulator.scenario.actions.base import ZOOKEEPER, Stimulus
+from emulator.scenario.actions.clients import Consume, Produce, Send
+from emulator.scenario.capabilities import (
+    Capabilities,
+    ClusterCapabilities,
+    HostCapabilities,
+    Unsupported,
+    check_steps,
+)
+from emulator.scenario.errors import UserError
+from emulator.scenario.load import LoadedScenario
+from emulator.scenario.schema import Scenario
+from emulator.worlds.real_kafka.clients import REQUESTS, SPOKEN_FROM
+from emulator.worlds.real_kafka.tools import is_by_tool, why_not
+from emulator.worlds.zookeeper import OwnServer
+
+LINKS_FROM = (0, 10, 2)
+"""From here on a broker can have a listener of its own for other brokers (KIP-103)."""
+WHOM = "real processes"
+Version = tuple[int, ...]
+
+
+class LinksOfKafka(Capabilities):
+    """What proxies can do between brokers, and on the way to ZooKeeper."""
+
+    whom = WHOM
+
+    def __init__(self, version: Version) -> None:
+        self._version = version
+
+    def delay(self, broker: int, peer: int | str, *_: object) -> None:
+        if isinstance(peer, int) and self._version < LINKS_FROM:
+            raise Unsupported("before 0.10.2 brokers have no listener of their own")
+
+    heal = link_latency = lose = narrow = delay
+
+    def cut(self, broker: int, peer: int | str, ways: str = "both") -> None:
+        if peer == ZOOKEEPER and ways != "both":
+            raise Unsupported("the proxy in front of ZooKeeper cuts both ways")
+        self.delay(broker, peer)
+
+
+class HostOfKafka(HostCapabilities):
+    """What signals can do to a JVM."""
+
+    whom = WHOM
+
+    pause = resume = kill = terminate = Capabilities.supported
+
+    def __init__(self, version: Version) -> None:
+        self.links = LinksOfKafka(version)
+
+    def lose_from_disk(self, what: str) -> None:
+        if what == "unflushed":
+            raise Unsupported("what the operating system was given, no signal takes back")
+
+
+class ServerOfKafka(Capabilities):
+    """A server whose sessions are real brokers'."""
+
+    whom = WHOM
+
+    pause = resume = stop = start = OwnServer.pause
+    drop_connection = Capabilities.supported
+
+
+class ClientsOfKafka(Capabilities):
+    """What librdkafka and the version's own tools can ask for."""
+
+    whom = WHOM
+
+    stop_clients = Capabilities.supported
+
+    def __init__(self, version: Version) -> None:
+        self._version = version
+
+    def admin(self, request: Stimulus) -> None:
+        if is_by_tool(request, self._version):
+            why = why_not(request, self._version)
+            if why is not None:
+                raise Unsupported(why)
+        elif type(request) not in REQUESTS:
+            raise Unsupported("the client that is used has no such request")
+
+    def produce(self, request: Produce | Send | Consume) -> None:
+        if self._version < SPOKEN_FROM:
+            raise Unsupported("the client library speaks to no broker before 0.10")
+
+    consume = produce
+
+
+def capabilities_of_kafka(version: Version) -> ClusterCapabilities:
+    """Of a cluster of one version."""
+    return ClusterCapabilities.of_one_kind(
+        HostOfKafka(version), ServerOfKafka(), ClientsOfKafka(version)
+    )
+
+
+def has_links(scenario: LoadedScenario | Scenario) -> bool:
+    """It does something to links between two brokers."""
+    return any(isinstance(getattr(s.stimulus, "peer", ZOOKEEPER), int) for s in scenario.steps)
+
+
+def check_supported(scenario: LoadedScenario, version: Version) -> None:
+    """Raises UserError for the first action that a real cluster cannot be given."""
+    if scenario.broker_profiles:
+        raise UserError(f"{scenario.source}: broker_profile: one version of Kafka is recorded")
+    if scenario.broker_settings:
+        raise UserError(f"{scenario.source}: broker_config: a recording has one set of settings")
+    check_steps(scenario, capabilities_of_kafka(version), "a real cluster")

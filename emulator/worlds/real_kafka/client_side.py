@@ -1,0 +1,71 @@
+"""Clients of a real cluster, as actions start and stop them (scenario.actions.base.Clients)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.clients import Consume, Produce, Send
+from emulator.worlds.real_kafka.clients import Administrator, ClientSettings, Driver, wall_us
+from emulator.worlds.real_kafka.consumer import Reader
+from emulator.worlds.real_kafka.notes import RunNotes
+from emulator.worlds.real_kafka.tools import Tools, is_by_tool
+
+
+class RealClients:
+    """Producers, consumers, one administrator and Kafka's own tools."""
+
+    def __init__(
+        self, version: tuple[int, ...], reach: Callable[[], ClientSettings], notes: RunNotes
+    ) -> None:
+        """`reach`: how clients reach the brokers."""
+        self._version, self._reach, self._notes = version, reach, notes
+        self.administrator: Administrator | None = None
+        self.tools: Tools | None = None
+        self._drivers: list[Driver] = []
+        self._readers: list[Reader] = []
+        self._asking = ThreadPoolExecutor(1, "administrator")
+        self._answers: list[Future[None]] = []
+
+    def admin(self, request: Stimulus) -> None:
+        """One after the other, beside the time line: an answer may take its time."""
+        record = self._notes.actions[-1]
+        assert self.administrator is not None
+        assert self.tools is not None
+        by_tool = is_by_tool(request, self._version)
+        do = self.tools.do if by_tool else self.administrator.ask
+
+        def ask() -> None:
+            record.result = do(request)
+            record.returned_us = wall_us()
+
+        self._answers.append(self._asking.submit(ask))
+
+    def produce(self, request: Stimulus) -> None:
+        assert isinstance(request, Produce | Send)
+        name = f"producer-{len(self._drivers) + 1}"
+        self._drivers.append(Driver(name, request, self._reach(), self._notes.produced.append))
+
+    def consume(self, request: Stimulus) -> None:
+        assert isinstance(request, Consume)
+        name = f"consumer-{len(self._readers) + 1}"
+        consumed = self._notes.consumed.append
+        self._readers.append(Reader(name, request, self._reach(), wall_us, consumed))
+
+    def stop_clients(self, topic: str, acks: str | None) -> None:
+        for driver in self._drivers:
+            if driver.request.topic == topic and acks in (None, driver.request.acks):
+                driver.stop()
+
+    def stop(self) -> None:
+        """No driver hands anything over any more."""
+        for driver in self._drivers:
+            driver.stop()
+
+    def close(self) -> None:
+        for driver in self._drivers:
+            driver.close(0.0)
+        for reader in self._readers:
+            reader.close(5.0)
+        self._asking.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,60 @@
+"""What is known of a run of real Kafka before any log is read; wall clock in microseconds."""
+
+from __future__ import annotations
+
+import msgspec
+
+from emulator.scenario.actions.base import Stimulus
+from emulator.trace.values import Parameters, ProcessState
+from emulator.worlds.real_kafka.clients import Produced, wall_us
+from emulator.worlds.real_kafka.consumer import Consumed
+from zk.ops import Request
+
+
+class ActionRecord(msgspec.Struct):
+    """Something that was done to the cluster; `returned_us`: when its client had the answer."""
+
+    at_us: int
+    do: str
+    broker: int
+    parameters: Parameters
+    returned_us: int = 0
+    result: str = ""
+
+
+class PassedRequest(msgspec.Struct, frozen=True):
+    """A request as it passed a broker's tap."""
+
+    at_us: int
+    client: str
+    request: Request | str
+
+
+class ProcessEvent(msgspec.Struct, frozen=True):
+    """A broker's process is in another state from here on; `orderly`: it ended as it was asked to
+    (SIGTERM)."""
+
+    at_us: int
+    broker: int
+    state: ProcessState
+    orderly: bool = False
+
+
+class RunNotes(msgspec.Struct):
+    """All of it. `sessions`: who each ZooKeeper session is of."""
+
+    began_us: int
+    up_us: int = 0
+    ended_us: int = 0
+    late_us_max: int = 0
+    actions: list[ActionRecord] = []
+    requests: list[PassedRequest] = []
+    processes: list[ProcessEvent] = []
+    produced: list[Produced] = []
+    consumed: list[Consumed] = []
+    sessions: dict[int, str] = {}
+
+    def record(self, action: Stimulus) -> None:
+        """An action that is carried out now."""
+        broker = getattr(action, "broker", None) or 0
+        self.actions.append(ActionRecord(wall_us(), action.name, broker, action.parameters))

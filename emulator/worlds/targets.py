@@ -1,0 +1,34 @@
+"""What each target (`--target`, `--zookeeper`) can be given: a whole scenario is checked before
+anything of it starts.
+"""
+
+from __future__ import annotations
+
+from emulator.scenario.capabilities import ClusterCapabilities, check_steps
+from emulator.scenario.schema import Scenario
+from emulator.worlds.emulated_host import emulated_capabilities
+from emulator.worlds.live import DOCKER, EMBEDDED
+from emulator.worlds.zookeeper import ForeignServer, ModelledServer, OwnServer
+
+SIMULATED, PROCESSES = "simulated", "processes"
+OF_PROCESSES = (PROCESSES, "containers", "compose")
+"""Targets whose brokers are processes of their own."""
+
+
+def check_supported(scenario: Scenario, target: str, zookeeper: str) -> None:
+    """Raises UserError for the first action of a scenario that cannot be given there."""
+    capabilities, to = capabilities_of(target, zookeeper)
+    check_steps(scenario, capabilities, to)
+
+
+def capabilities_of(target: str, zookeeper: str) -> tuple[ClusterCapabilities, str]:
+    """Of a target, with its name in a sentence."""
+    if target in OF_PROCESSES:
+        from emulator.worlds.processes.host import process_capabilities
+
+        own = process_capabilities(ensemble=target != PROCESSES)
+        return own, "brokers that are processes of their own"
+    if zookeeper == SIMULATED:
+        return emulated_capabilities(ModelledServer()), "a cluster in virtual time"
+    server = OwnServer() if zookeeper in (EMBEDDED, DOCKER) else ForeignServer()
+    return emulated_capabilities(server), f"a cluster at --zookeeper {zookeeper}"

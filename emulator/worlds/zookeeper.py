@@ -1,0 +1,208 @@
+"""ZooKeeper as actions reach it (scenario.actions.base.ZooKeeperControl), and the brokers' links to
+it: the model on our kernel, or a real server with a tap in front of each broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from emulator.kernel.scheduler import Process
+from emulator.scenario.actions.base import ZOOKEEPER
+from emulator.scenario.capabilities import Capabilities, Unsupported
+from zk.model.ensemble import Ensemble
+from zk.real.tap import Tap
+from zk.wire import Timer, Way, When, labelled
+
+
+class ModelledServer(Capabilities):
+    """What the model can be told."""
+
+    whom = "the modelled ZooKeeper"
+
+    expire_session = forget_session = end_session = drop_connection = Capabilities.supported
+
+    def pause(self, server: str) -> None:
+        if server != ZOOKEEPER:
+            raise Unsupported(ONE_SERVER)
+
+    resume = stop = start = pause
+
+
+class OwnServer(Capabilities):
+    """A real server that the run has started."""
+
+    whom = "a real ZooKeeper server"
+
+    expire_session = drop_connection = Capabilities.supported
+    pause = resume = stop = start = ModelledServer.pause
+
+    def forget_session(self, broker: int) -> None:
+        raise Unsupported("no real ZooKeeper server can be told to do that (--target simulated)")
+
+    end_session = forget_session
+
+
+class OwnEnsemble(OwnServer):
+    """Servers that can be struck one by one."""
+
+    pause = resume = stop = start = Capabilities.supported
+
+
+class ForeignServer(OwnServer):
+    """A server that was there before us."""
+
+    def pause(self, server: str) -> None:
+        if server != ZOOKEEPER:
+            raise Unsupported(ONE_SERVER)
+        raise Unsupported("the ZooKeeper server is not ours (--zookeeper embedded or simulated)")
+
+    resume = stop = start = pause
+
+
+ONE_SERVER = "there is one ZooKeeper server: --target containers or compose has several"
+
+
+class ModelledZooKeeper:
+    """The ensemble on our kernel, whose process boots and loads in drawn times."""
+
+    def __init__(
+        self, ensemble: Ensemble, process: Process, latency: Callable[[str, str], int]
+    ) -> None:
+        self._ensemble, self._process, self._latency = ensemble, process, latency
+        self._booting: Timer | None = None
+
+    @property
+    def _is_there(self) -> bool:
+        return self._ensemble.is_up or self._booting is not None
+
+    def pause(self, server: str) -> None:
+        if self._is_there:
+            self._process.pause()
+
+    def resume(self, server: str) -> None:
+        self._process.resume()
+
+    def stop(self, server: str) -> None:
+        """A process that was paused is gone too; the next one runs."""
+        if self._booting is not None:
+            self._booting.cancel()
+            self._booting = None
+        self._ensemble.stop()
+        self._process.resume()
+
+    def start(self, server: str) -> None:
+        if not self._is_there:
+            self._boot("zk_start", self._load)
+
+    def _boot(self, purpose: str, then: Callable[[], None]) -> None:
+        lane = self._process.lane("main")
+        self._booting = lane.call_later(self._latency(purpose, "zookeeper"), then)
+
+    @labelled("load")
+    def _load(self) -> None:
+        self._ensemble.load()
+        self._boot("zk_load", self._serve)
+
+    @labelled("serve")
+    def _serve(self) -> None:
+        self._booting = None
+        self._ensemble.start()
+
+    # -- sessions and links -----------------------------------------------------------------------
+
+    def expire_session(self, broker: int) -> None:
+        self._ensemble.expire(f"broker-{broker}")
+
+    def forget_session(self, broker: int) -> None:
+        self._ensemble.forget(f"broker-{broker}")
+
+    def end_session(self, broker: int) -> None:
+        self._ensemble.end_forgotten(f"broker-{broker}")
+
+    def drop_connection(self, broker: int, when: When, op: str | None, count: int) -> None:
+        self._ensemble.drop_connection(f"broker-{broker}", when, op, count)
+
+    def cut(self, broker: int, ways: tuple[Way, ...]) -> None:
+        self._ensemble.cut(f"broker-{broker}", *ways)
+
+    def heal(self, broker: int) -> None:
+        self._ensemble.heal(f"broker-{broker}")
+
+    def delay(self, broker: int, delay_ms: int) -> None:
+        self._ensemble.delay(f"broker-{broker}", delay_ms * 1000)
+
+    def disturb(self, broker: int, drawn_us: Callable[[Way], int]) -> None:
+        self._ensemble.disturb(f"broker-{broker}", drawn_us)
+
+
+class ServerProcess(Protocol):
+    """A server that is a process, on this machine or in a container."""
+
+    @property
+    def is_there(self) -> bool: ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def launch(self) -> None: ...
+
+
+def strike(server: ServerProcess | None, what: str) -> None:
+    """`pause`, `resume`, `stop` or `launch` it, where that changes anything."""
+    assert server is not None, "this needs a server of our own: Capabilities say so"
+    if server.is_there != (what == "launch"):
+        getattr(server, what)()
+
+
+class TappedZooKeeper:
+    """Real servers, which each broker reaches through a tap of its own."""
+
+    def __init__(
+        self,
+        tap_of: Callable[[int], Tap],
+        strike_server: Callable[[str, str], None],
+        expire: Callable[[int], None],
+    ) -> None:
+        """`strike_server`: (server, what), see `strike`; `expire`: has the server end the session
+        of a broker."""
+        self._tap_of, self._strike, self._expire = tap_of, strike_server, expire
+
+    def pause(self, server: str) -> None:
+        self._strike(server, "pause")
+
+    def resume(self, server: str) -> None:
+        self._strike(server, "resume")
+
+    def stop(self, server: str) -> None:
+        self._strike(server, "stop")
+
+    def start(self, server: str) -> None:
+        self._strike(server, "launch")
+
+    def expire_session(self, broker: int) -> None:
+        self._expire(broker)
+
+    def forget_session(self, broker: int) -> None:
+        raise AssertionError("a real server ends a session with all it holds: Capabilities say so")
+
+    def end_session(self, broker: int) -> None:
+        raise AssertionError("a real server forgets no session by halves: Capabilities say so")
+
+    def drop_connection(self, broker: int, when: When, op: str | None, count: int) -> None:
+        self._tap_of(broker).drop_connection(when, op, count)
+
+    def cut(self, broker: int, ways: tuple[Way, ...]) -> None:
+        self._tap_of(broker).cut(*ways)
+
+    def heal(self, broker: int) -> None:
+        self._tap_of(broker).heal()
+
+    def delay(self, broker: int, delay_ms: int) -> None:
+        self._tap_of(broker).delay(delay_ms * 1000)
+
+    def disturb(self, broker: int, drawn_us: Callable[[Way], int]) -> None:
+        self._tap_of(broker).disturb(drawn_us)

@@ -1,0 +1,26 @@
+"""What containers can be given without losing a record by the fault itself, and that is no request:
+for long worlds whose records must all be there at the end."""
+
+from __future__ import annotations
+
+from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.capabilities import Capabilities, ClusterCapabilities, Unsupported
+from emulator.worlds.processes.host import OfItsOwn
+from emulator.worlds.zookeeper import OwnEnsemble
+
+
+class KeepsItsDisk(OfItsOwn):
+    def lose_from_disk(self, what: str) -> None:
+        if what != "nothing":
+            raise Unsupported("records would be gone")
+
+
+class NoClients(Capabilities):
+    whom = "clients, which are no fault,"
+
+
+_HARMLESS = ClusterCapabilities.of_one_kind(KeepsItsDisk(), OwnEnsemble(), NoClients())
+
+
+def is_harmless(action: Stimulus) -> bool:
+    return not _HARMLESS.refusal(action)
