@@ -86,17 +86,17 @@ class Brokers:
         came with the event; before 0.11 new ones of these are read, then all of them."""
         zk_client, cached = self._machinery.zk_client, self._context.live_brokers
         if listed is None or self._reads_again:
-            found = await zk_client.get_all_broker_and_epochs()
+            registered = await zk_client.get_all_broker_and_epochs()
         else:
             ids = sorted(map(int, listed))
             await zk_client.get_brokers_and_epochs([b for b in ids if b not in cached])
-            found = await zk_client.get_brokers_and_epochs(ids)
-        new = sorted(b for b in found if b not in cached)
-        dead = sorted(b for b in cached if b not in found)
-        live = self._live(found)
+            registered = await zk_client.get_brokers_and_epochs(ids)
+        new = sorted(b for b in registered if b not in cached)
+        dead = sorted(b for b in cached if b not in registered)
+        live = self._live(registered)
         bounced = sorted(b for b in live if b in cached and live[b][1] > cached[b][1])
         self._machinery.host.emit(
-            events.BrokerChange, tuple(new), tuple(dead), tuple(bounced), tuple(sorted(found))
+            events.BrokerChange, tuple(new), tuple(dead), tuple(bounced), tuple(sorted(registered))
         )
         channels = self._machinery.channels
         for broker in new:
@@ -106,20 +106,11 @@ class Brokers:
             await channels.add_broker(live[broker][0])
         for broker in dead:
             await channels.remove_broker(broker)
-        await self._apply(live, new, bounced, dead)
-
-    async def _apply(
-        self,
-        live: dict[int, tuple[LiveBroker, int]],
-        new: Sequence[int],
-        bounced: Sequence[int],
-        dead: Sequence[int],
-    ) -> None:
-        cached = self._context.live_brokers
         if new:
             cached.update({b: live[b] for b in new})
             await self._on_startup(new)
         if bounced:
+            # Dead for a moment: what was told to the process before is void.
             for broker in bounced:
                 cached.pop(broker)
             await self._on_failure(bounced)

@@ -91,24 +91,28 @@ class Elections:
                 errors[partition] = Errors.UNKNOWN_TOPIC_OR_PARTITION
             elif partition.topic in self._context.topics_to_be_deleted:
                 errors[partition] = Errors.INVALID_TOPIC_EXCEPTION
-            elif self._needs_election(partition, election_type):
-                elect.append(partition)
-            else:
+            elif (
+                self._leader(partition) == self._context.replicas(partition)[0]
+                if election_type is ElectionType.PREFERRED
+                else self._leader(partition) in self._context.live
+            ):
                 errors[partition] = Errors.ELECTION_NOT_NEEDED
+            else:
+                elect.append(partition)
         strategy = _STRATEGIES[election_type, trigger](self._partitions)
         leaders = {}
         for election in await self._on_replica_election(elect, strategy, trigger):
             if election.state is None:
-                errors[election.partition] = _error(election, election_type)
+                if not isinstance(election.error, StateChangeFailed):
+                    error = Errors.UNKNOWN_SERVER_ERROR
+                elif election_type is ElectionType.PREFERRED:
+                    error = Errors.PREFERRED_LEADER_NOT_AVAILABLE
+                else:
+                    error = Errors.ELIGIBLE_LEADERS_NOT_AVAILABLE
+                errors[election.partition] = error
             else:
                 leaders[election.partition] = election.state.leader_and_isr.leader
         return ElectionResults(leaders, errors)
-
-    def _needs_election(self, partition: TopicPartition, election_type: ElectionType) -> bool:
-        leader = self._leader(partition)
-        if election_type is ElectionType.PREFERRED:
-            return leader != self._context.replicas(partition)[0]
-        return leader not in self._context.live
 
     def _leader(self, partition: TopicPartition) -> int:
         """As cached; where there is none Kafka's look-up throws, and the event ends."""
@@ -145,14 +149,6 @@ _STRATEGIES: dict[tuple[ElectionType, Trigger], Callable[..., Strategy]] = {
     (ElectionType.PREFERRED, Trigger.ADMIN_CLIENT): lambda machine: machine.preferred_strategy,
     (ElectionType.UNCLEAN, Trigger.ADMIN_CLIENT): lambda machine: machine.unclean_strategy,
 }
-
-
-def _error(election: Election, election_type: ElectionType) -> Errors:
-    if not isinstance(election.error, StateChangeFailed):
-        return Errors.UNKNOWN_SERVER_ERROR
-    if election_type is ElectionType.PREFERRED:
-        return Errors.PREFERRED_LEADER_NOT_AVAILABLE
-    return Errors.ELIGIBLE_LEADERS_NOT_AVAILABLE
 
 
 async def completing(

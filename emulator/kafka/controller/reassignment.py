@@ -104,11 +104,12 @@ class Reassignments:
 
     def under_way(self, partitions: Sequence[TopicPartition] | None) -> tuple[Reassignment, ...]:
         """What moves now (processListPartitionReassignments)."""
-        wanted = self._context.being_reassigned if partitions is None else partitions
-        moving = [p for p in wanted if self._context.assignment(p).is_being_reassigned]
-        found = ((p, self._context.assignment(p)) for p in moving)
+        listed = self._context.being_reassigned if partitions is None else partitions
+        assignments = ((p, self._context.assignment(p)) for p in listed)
         return tuple(
-            Reassignment(p, a.replicas, a.adding_replicas, a.removing_replicas) for p, a in found
+            Reassignment(p, a.replicas, a.adding_replicas, a.removing_replicas)
+            for p, a in assignments
+            if a.is_being_reassigned
         )
 
     async def by_command(self) -> list[TopicPartition]:
@@ -158,12 +159,13 @@ class Reassignments:
         controller last, unless it is where it was to be (KAFKA-5310)."""
         begun = await (self.by_command() if commanded is None else self._begin(commanded))
         left_over, self._left_over = self._left_over, {}
-        again = {p: to for p, to in left_over.items() if p not in begun and self._is_not_at(p, to)}
+        again = {
+            p: to
+            for p, to in left_over.items()
+            if p not in begun and self._context.replicas(p) not in ((), to)
+        }
         begun += await self._begin(again) if again else []
         await self.resume(lambda p: p not in begun)
-
-    def _is_not_at(self, partition: TopicPartition, target: tuple[int, ...]) -> bool:
-        return self._context.replicas(partition) not in ((), target)
 
     def resign(self) -> None:
         """Watches go; before 0.11 what moves is remembered."""
@@ -174,10 +176,10 @@ class Reassignments:
             if not self._forgets:
                 self._left_over[partition] = context.assignment(partition).target_replicas
 
-    async def resume(self, wanted: Callable[[TopicPartition], bool]) -> None:
-        """Look again at those under way that `wanted` picks (maybeResumeReassignments)."""
+    async def resume(self, selects: Callable[[TopicPartition], bool]) -> None:
+        """Look again at those under way that `selects` picks (maybeResumeReassignments)."""
         for partition in list(self._context.being_reassigned):
-            if wanted(partition):
+            if selects(partition):
                 now = self._context.assignment(partition)
                 await self._on_partition_reassignment(partition, now)
 
@@ -203,7 +205,10 @@ class Reassignments:
         if await self._is_complete(partition, assignment):
             await self._complete(partition, assignment)
         else:
-            await self._grow(partition, assignment)
+            # Phase A: every replica hears of the larger assignment, new replicas start.
+            await self._bump_leader_epoch(partition, assignment)
+            new = [PartitionAndReplica(partition, b) for b in assignment.adding_replicas]
+            await self._replicas.handle_state_changes(new, _S.NEW)
 
     async def _update_current_reassignment(
         self, partition: TopicPartition, assignment: ReplicaAssignment
@@ -241,17 +246,11 @@ class Reassignments:
         """Whether all target replicas are in the ISR, as ZooKeeper has it now."""
         if not assignment.is_being_reassigned:
             return True
-        found = await self._zk_client.get_topic_partition_states([partition])
-        state = found.get(partition)
+        states = await self._zk_client.get_topic_partition_states([partition])
+        state = states.get(partition)
         return state is not None and all(
             b in state.leader_and_isr.isr for b in assignment.target_replicas
         )
-
-    async def _grow(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
-        """Phase A: everybody hears of the larger assignment, new replicas start."""
-        await self._bump_leader_epoch(partition, assignment)
-        new = [PartitionAndReplica(partition, b) for b in assignment.adding_replicas]
-        await self._replicas.handle_state_changes(new, _S.NEW)
 
     async def _bump_leader_epoch(
         self, partition: TopicPartition, assignment: ReplicaAssignment
@@ -264,10 +263,10 @@ class Reassignments:
         if BUMPED_EPOCH_REMEMBERED in self._machinery.host.guards:
             self._partitions.cache(partition, new, "epoch bump")
         bumped, added = new, assignment.adding_replicas if self._added_are_new else ()
-        told = [broker for broker in assignment.replicas if broker not in added]
+        existing = [broker for broker in assignment.replicas if broker not in added]
 
         def fill(batch: ControllerBrokerRequestBatch) -> None:
-            batch.add_leader_and_isr(told, partition, bumped, assignment, is_new=False)
+            batch.add_leader_and_isr(existing, partition, bumped, assignment, is_new=False)
             if added:
                 batch.add_leader_and_isr(added, partition, bumped, assignment, is_new=True)
 
@@ -276,8 +275,8 @@ class Reassignments:
     async def _try_to_bump(self, partition: TopicPartition) -> LeaderIsrAndControllerEpoch | None:
         """One conditional write; None: somebody else wrote meanwhile (updateLeaderEpoch)."""
         epoch = self._context.epoch
-        found = await self._zk_client.get_topic_partition_states([partition])
-        state = found.get(partition)
+        states = await self._zk_client.get_topic_partition_states([partition])
+        state = states.get(partition)
         if state is None:
             raise IllegalState(f"{partition} has no state whose leader epoch could be raised")
         if state.controller_epoch > epoch:
@@ -300,7 +299,17 @@ class Reassignments:
         await self._replicas.handle_state_changes(online, _S.ONLINE)
         done = ReplicaAssignment(assignment.target_replicas)
         self._context.assignments[partition] = done
-        await self._move_leader_if_required(partition, done)
+        # moveReassignedPartitionLeaderIfRequired
+        state = self._context.leadership.get(partition)
+        if state is None:
+            raise IllegalState(f"nothing is known of the leader of {partition}")
+        leader = state.leader_and_isr.leader
+        if leader in done.replicas and self._context.is_replica_online(leader, partition):
+            await self._bump_leader_epoch(partition, done)
+        else:
+            await self._partitions.handle_state_changes(
+                [partition], PartitionState.ONLINE, self._partitions.reassign_strategy
+            )
         await self._stop_removed(partition, assignment.removing_replicas)
         await self._write_topic(partition, done)
         await self._forget(partition, done)
@@ -308,29 +317,15 @@ class Reassignments:
         await self._machinery.send_update_metadata(everybody, [partition])
         await self._deletions.resume_for([partition.topic])
 
-    async def _move_leader_if_required(
-        self, partition: TopicPartition, assignment: ReplicaAssignment
-    ) -> None:
-        state = self._context.leadership.get(partition)
-        if state is None:
-            raise IllegalState(f"nothing is known of the leader of {partition}")
-        leader = state.leader_and_isr.leader
-        if leader in assignment.replicas and self._context.is_replica_online(leader, partition):
-            await self._bump_leader_epoch(partition, assignment)
-            return
-        await self._partitions.handle_state_changes(
-            [partition], PartitionState.ONLINE, self._partitions.reassign_strategy
-        )
-
     async def _stop_removed(self, partition: TopicPartition, removed: Sequence[int]) -> None:
-        gone = [PartitionAndReplica(partition, b) for b in removed]
+        replicas = [PartitionAndReplica(partition, b) for b in removed]
         for state in (
             _S.OFFLINE,
             _S.DELETION_STARTED,
             _S.DELETION_SUCCESSFUL,
             _S.NON_EXISTENT,
         ):
-            await self._replicas.handle_state_changes(gone, state)
+            await self._replicas.handle_state_changes(replicas, state)
 
     async def _forget(self, partition: TopicPartition, done: ReplicaAssignment) -> None:
         """It moves no more; a command that asked for just this is carried out

@@ -97,42 +97,36 @@ class TopicDeletionManager:
                 await self._complete(topic)
             elif not context.any_replica_in(topic, _S.DELETION_STARTED):
                 retry += context.replicas_in(topic, _S.DELETION_INELIGIBLE)
-            if self._is_eligible(topic):
+            # A deletion is under way as long as a broker has not answered: one that failed is
+            # begun again.
+            if (
+                topic in context.topics_to_be_deleted
+                and not context.any_replica_in(topic, _S.DELETION_STARTED)
+                and topic not in context.topics_ineligible_for_deletion
+            ):
                 eligible.append(topic)
         await self._replicas.handle_state_changes(retry, _S.OFFLINE)
         if eligible:
             await self._delete(eligible)
 
-    def _is_eligible(self, topic: str) -> bool:
-        """Queued, not under way, and nothing in the way. A deletion is under way as long as a
-        broker has not answered: one that failed is begun again."""
-        context = self._context
-        return (
-            topic in context.topics_to_be_deleted
-            and not context.any_replica_in(topic, _S.DELETION_STARTED)
-            and topic not in context.topics_ineligible_for_deletion
-        )
-
     async def _delete(self, topics: Sequence[str]) -> None:
-        """onTopicDeletion: partitions go, everybody hears that there is no leader any more, the
-        replicas are stopped and then deleted."""
+        """onTopicDeletion, onPartitionDeletion: partitions go, every broker hears that there is no
+        leader any more, the replicas are stopped and then deleted."""
         context = self._context
         fresh = [t for t in topics if t not in context.topics_with_deletion_started]
         partitions = [p for p in context.assignments if p.topic in fresh]
         await self._partitions.handle_state_changes(partitions, PartitionState.OFFLINE)
         await self._partitions.handle_state_changes(partitions, PartitionState.NON_EXISTENT)
         context.topics_with_deletion_started.update(dict.fromkeys(fresh))
-        told = [p for p in context.assignments if p.topic in topics]
-        await self._machinery.send_update_metadata(context.live_or_shutting_down, told)
-        await self._delete_partitions(topics)
-
-    async def _delete_partitions(self, topics: Sequence[str]) -> None:
-        """onPartitionDeletion: dead replicas make a topic ineligible, the others start."""
-        context = self._context
+        # Leader -2 takes them out of the metadata caches: clients stop before the logs go.
+        await self._machinery.send_update_metadata(
+            context.live_or_shutting_down, [p for p in context.assignments if p.topic in topics]
+        )
         replicas = [r for t in topics for r in context.replicas_of_topic(t)]
         alive = [r for r in replicas if context.is_replica_online(r.replica, r.partition)]
         dead = [r for r in replicas if r not in alive]
         started = [r for r in alive if context.replica_state(r) is not _S.DELETION_SUCCESSFUL]
+        # One dead replica makes the whole topic ineligible; the others are deleted all the same.
         await self._replicas.handle_state_changes(dead, _S.DELETION_INELIGIBLE)
         await self._replicas.handle_state_changes(started, _S.OFFLINE)
         await self._replicas.handle_state_changes(started, _S.DELETION_STARTED)
@@ -142,8 +136,9 @@ class TopicDeletionManager:
         """Every replica is deleted: the znodes go (completeDeleteTopic)."""
         context, version = self._context, self._context.epoch_zk_version
         self._zk_client.client.unregister_change_handler(paths.topic(topic))
-        gone = context.replicas_in(topic, _S.DELETION_SUCCESSFUL)
-        await self._replicas.handle_state_changes(gone, _S.NON_EXISTENT)
+        deleted = context.replicas_in(topic, _S.DELETION_SUCCESSFUL)
+        await self._replicas.handle_state_changes(deleted, _S.NON_EXISTENT)
+        # The marker last: a controller that fails over meanwhile begins the deletion again.
         await self._zk_client.delete_recursive(paths.topic(topic), version)
         await self._zk_client.delete_path(paths.config_entity("topics", topic), version)
         await self._zk_client.delete_topic_deletion(topic, version)

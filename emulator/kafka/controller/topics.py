@@ -15,7 +15,6 @@ from emulator.kafka.controller.machinery import Machinery
 from emulator.kafka.controller.topic_deletion import TopicDeletionManager
 from emulator.trace.values import TopicPartition
 from zk import paths
-from zk.client.codec import ReplicaAssignment
 
 
 class Topics:
@@ -54,25 +53,20 @@ class Topics:
         if topics is None:
             topics = await self._zk_client.get_all_topics(register_watch=True)
         new = [t for t in topics if t not in self._context.all_topics]
-        gone = [t for t in self._context.all_topics if t not in topics]
+        removed = [t for t in self._context.all_topics if t not in topics]
         self._context.all_topics = dict.fromkeys(topics)
-        added = await self._assignments_of_new(new)
-        for topic in gone:
+        if not self._subscribes:
+            # The read sets the watch that the handler calls for.
+            self.watch(new)
+        added = await self._zk_client.get_full_replica_assignment_for_topics(new)
+        if self._subscribes:
+            # ZkClient reads first: partitions that are added in between come with no event.
+            await self.subscribe(new)
+        for topic in removed:
             self._context.remove_topic(topic)
         self._context.assignments.update(added)
         if added:
             await self._on_new_partition_creation(list(added))
-
-    async def _assignments_of_new(
-        self, topics: Sequence[str]
-    ) -> dict[TopicPartition, ReplicaAssignment]:
-        """Watched by the read, or (ZkClient) read and then watched."""
-        if self._subscribes:
-            found = await self._zk_client.get_full_replica_assignment_for_topics(topics)
-            await self.subscribe(topics)
-            return found
-        self.watch(topics)
-        return await self._zk_client.get_full_replica_assignment_for_topics(topics)
 
     async def subscribe(self, topics: Iterable[str]) -> None:
         """registerPartitionModificationsListener: each with an `exists`."""
@@ -83,25 +77,22 @@ class Topics:
     async def on_modification(self, topic: str) -> None:
         """A topic's znode changed: partitions that were not there before are created; those of a
         topic under deletion are taken back."""
-        found = await self._zk_client.get_full_replica_assignment_for_topics([topic])
-        added = {p: a for p, a in found.items() if not self._context.replicas(p)}
-        if topic in self._context.topics_to_be_deleted:
-            if added:
-                await self._restore_partition_replica_assignment(topic, found)
-        elif added:
-            self._context.assignments.update(added)
+        context, zk_client = self._context, self._zk_client
+        assignments = await zk_client.get_full_replica_assignment_for_topics([topic])
+        added = {p: a for p, a in assignments.items() if not context.replicas(p)}
+        if not added:
+            return
+        if topic not in context.topics_to_be_deleted:
+            context.assignments.update(added)
             await self._on_new_partition_creation(list(added))
-
-    async def _restore_partition_replica_assignment(
-        self, topic: str, found: Iterable[TopicPartition]
-    ) -> None:
-        """The topic's znode as it was before somebody added partitions while it is being deleted:
-        those whose znodes exist, as the cache has them."""
-        existing = await self._zk_client.get_children(paths.topic_partitions(topic))
+            return
+        # restorePartitionReplicaAssignment: the topic's znode as it was before somebody added
+        # partitions while it is being deleted: those whose znodes exist, as the cache has them.
+        existing = await zk_client.get_children(paths.topic_partitions(topic))
         kept = {
-            p.partition: self._context.assignment(p) for p in found if str(p.partition) in existing
+            p.partition: context.assignment(p) for p in assignments if str(p.partition) in existing
         }
-        await self._zk_client.set_topic_assignment(topic, kept, self._context.epoch_zk_version)
+        await zk_client.set_topic_assignment(topic, kept, context.epoch_zk_version)
 
     async def _on_new_partition_creation(self, partitions: Sequence[TopicPartition]) -> None:
         replicas = self._context.replicas_for_partitions(partitions)
