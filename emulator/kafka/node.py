@@ -126,7 +126,14 @@ class Broker:
     async def _startup(self) -> None:
         """A start-up that fails is undone, and the process exits (KafkaServerStartable)."""
         try:
-            await self._start_parts()
+            zk_client = self._zk_client = await self._connect()
+            await self._load(zk_client)
+            if not self._registers_last:
+                await self._step("list_ids")
+                await zk_client.get_all_broker_and_epochs()
+                await self._step("register")
+                await self._register()
+            await self._serve(zk_client)
         except _Halted:
             return
         except ZooKeeperError as error:
@@ -134,16 +141,6 @@ class Broker:
             self.shutting_down = True
             self._change_process_state("stopping")
             await self._shutdown_parts()
-
-    async def _start_parts(self) -> None:
-        zk_client = self._zk_client = await self._connect()
-        await self._load(zk_client)
-        if not self._registers_last:
-            await self._step("list_ids")
-            await zk_client.get_all_broker_and_epochs()
-            await self._step("register")
-            await self._register()
-        await self._serve(zk_client)
 
     @property
     def _registers_last(self) -> bool:
@@ -182,13 +179,21 @@ class Broker:
             self.halt("no log directory can be written")
             raise _Halted
         await self._step("replica_manager")
+        alter_isr = None
+        if self.context.profile.propagation == "rpc":
+            # ISR changes go through the controller, by a thread of this broker's own.
+            channel = BrokerToControllerChannelManager(
+                self.context, self._network, self.metadata_cache
+            )
+            channel.start()
+            alter_isr = RpcAlterIsrManager(self.context, channel, lambda: self.broker_epoch)
         self.replica_manager = ReplicaManager(
             self.context,
             zk_client,
             self._logs,
             self.metadata_cache,
             self._leader_quota,
-            self._alter_isr_manager(),
+            alter_isr,
         )
         self.replica_manager.fetchers = ReplicaFetcherManager(
             self.context,
@@ -202,15 +207,6 @@ class Broker:
         LogDirFailureHandler(
             self.context, zk_client, self._logs, self.replica_manager, self.halt
         ).start()
-
-    def _alter_isr_manager(self) -> RpcAlterIsrManager | None:
-        """Where ISR changes go through the controller: the thread that asks it, and what is to be
-        asked."""
-        if self.context.profile.propagation != "rpc":
-            return None
-        channel = BrokerToControllerChannelManager(self.context, self._network, self.metadata_cache)
-        channel.start()
-        return RpcAlterIsrManager(self.context, channel, lambda: self.broker_epoch)
 
     async def _register(self) -> None:
         """Create `/brokers/ids/<id>` under the present session; its czxid is the broker epoch."""
@@ -232,7 +228,15 @@ class Broker:
         await self._step(f"{early}controller")
         controller = KafkaController(self.context, zk_client, self._network, self._register)
         self.controller = controller
-        self._apis = self._apis_of(zk_client, controller)
+        assert self.replica_manager is not None
+        self._apis = KafkaApis(
+            self.context,
+            self.replica_manager,
+            self.metadata_cache,
+            AdminManager(self.context, zk_client, self.metadata_cache, self._draw),
+            lambda: self.broker_epoch,
+            controller.requests,
+        )
         self._answers_from("controller")
         controller.startup()
         transactions = ("__transaction_state",) if "transactions" in profile.reads_at_start else ()
@@ -241,9 +245,16 @@ class Broker:
             await zk_client.get_full_replica_assignment_for_topics([topic])
         self._answers_from("registration")
         await self._step(f"{early}config")
-        await DynamicConfigManager(
-            self.context, zk_client, self._config_handlers(controller)
-        ).startup()
+        quotas = (self._leader_quota, self._follower_quota)
+        handlers: dict[str, ConfigHandler] = {
+            "topics": TopicConfigHandler(
+                self.broker, self._logs, *quotas, controller.enable_topic_unclean_leader_election
+            ),
+            "brokers": BrokerConfigHandler(
+                self.context, *quotas, controller.enable_default_unclean_leader_election
+            ),
+        }
+        await DynamicConfigManager(self.context, zk_client, handlers).startup()
         if self._registers_last:
             zk_client.client.register_state_handler(HealthCheck(self._register))
             await self._step("register")
@@ -258,28 +269,6 @@ class Broker:
         """Where this version's handlers begin, and what waits in the sockets is taken up."""
         if self.context.profile.serves_from == here:
             self._pool.start()
-
-    def _apis_of(self, zk_client: KafkaZkClient, controller: KafkaController) -> KafkaApis:
-        assert self.replica_manager is not None
-        return KafkaApis(
-            self.context,
-            self.replica_manager,
-            self.metadata_cache,
-            AdminManager(self.context, zk_client, self.metadata_cache, self._draw),
-            lambda: self.broker_epoch,
-            controller.requests,
-        )
-
-    def _config_handlers(self, controller: KafkaController) -> dict[str, ConfigHandler]:
-        quotas = (self._leader_quota, self._follower_quota)
-        return {
-            "topics": TopicConfigHandler(
-                self.broker, self._logs, *quotas, controller.enable_topic_unclean_leader_election
-            ),
-            "brokers": BrokerConfigHandler(
-                self.context, *quotas, controller.enable_default_unclean_leader_election
-            ),
-        }
 
     # -- the end -----------------------------------------------------------------------------------
 
@@ -300,12 +289,15 @@ class Broker:
         goes wrong in one step does not keep the next from being done (CoreUtils.swallow)."""
         await self.context.kernel.checkpoint("shutdown.start")
         if self.replica_manager is not None:
+            # Before the controller is told: it will make this broker a follower, which must not
+            # fetch its way back into the ISR (spec §4.3).
             self.replica_manager.is_shutting_down = True
         if self.context.config.controlled_shutdown_enable:
+            assert self._zk_client is not None
             try:
                 await ControlledShutdown(
                     self.context,
-                    self._require_zk_client(),
+                    self._zk_client,
                     self._network,
                     lambda: self.broker_epoch,
                 ).run()
@@ -314,7 +306,14 @@ class Broker:
         await self._shutdown_parts()
 
     async def _shutdown_parts(self) -> None:
-        await self._stop_serving()
+        self.started = False
+        await self.context.kernel.checkpoint("shutdown.sockets")
+        # The sockets close before anything else does, so clients learn at once; then the handlers
+        # and the periodic tasks end (SocketServer.stopProcessingRequests). Fetchers go on until the
+        # ReplicaManager's turn comes, behind the coordinators' purgatories.
+        self._network.stop_listening(self._port)
+        await self._pool.shutdown()
+        await self.context.scheduler.shutdown()
         await self.context.kernel.checkpoint("shutdown.purgatories")
         if self.replica_manager is not None:
             await self.replica_manager.shutdown()
@@ -329,24 +328,10 @@ class Broker:
         self._change_process_state("dead")
         self.context.process.crash()
 
-    async def _stop_serving(self) -> None:
-        """The sockets close before anything else does, so clients learn at once; then the handlers
-        and the periodic tasks end (SocketServer.stopProcessingRequests). Fetchers go on until the
-        ReplicaManager's turn comes, behind the coordinators' purgatories."""
-        self.started = False
-        await self.context.kernel.checkpoint("shutdown.sockets")
-        self._network.stop_listening(self._port)
-        await self._pool.shutdown()
-        await self.context.scheduler.shutdown()
-
     def halt(self, reason: str) -> None:
         """Exit.halt: the process is gone where it stands."""
         self.context.emit(events.BrokerHalted, reason)
         self.crash()
-
-    def _require_zk_client(self) -> KafkaZkClient:
-        assert self._zk_client is not None
-        return self._zk_client
 
     def crash(self) -> None:
         """The process is gone between two instructions; its sockets close, its session runs out."""
