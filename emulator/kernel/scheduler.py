@@ -69,7 +69,9 @@ class Action(msgspec.Struct, eq=False):
 
 E = TypeVar("E")
 
+# Later than any time of a run; it fits 64 bits.
 NEVER = 1 << 62
+# A wall clock is far from 0, and Kafka's rules compare times with 0.
 BASE_MS = 1_000_000_000
 
 
@@ -228,6 +230,7 @@ class Process:
             return
         self.state, self.running = "dead", False
         self._held.clear()
+        # Kept alive: a coroutine that is collected would be closed, and run its `finally`.
         self.kernel.graveyard.extend(self.live_tasks)
         self.live_tasks.clear()
         if self.on_death is not None:
@@ -457,6 +460,7 @@ class Kernel:
         task = self.this_task()
         task.waiting_for = "sleep"
         self.call_at(at_us, task)
+        # A task may be made ready by others too (a stop): only time ends the sleep.
         while self.now < at_us:
             await SUSPEND
 
@@ -536,6 +540,7 @@ class Kernel:
             heappop(heap)
             if due > self.now:
                 self.now = due
+            # What time brings has no cause before it; tasks and actions carry their own.
             self.cause = -1
             now, process = self.now, item.process
             if process.ordered_until >= now and item.is_behind():

@@ -176,6 +176,7 @@ class RwLock:
         us = self._kernel.wake_up.unpark(first.process.name, first.thread)
         if us:
             self._unparking = True
+            # On the waiter's own thread: a paused process takes no lock.
             first.process.lane(first.thread).call_later(us, self._unparked)
         else:
             self._grant()
@@ -188,6 +189,8 @@ class RwLock:
     def _grant(self) -> None:
         """Give the lock, if it is free, to the first in the queue; readers in a row get it
         together."""
+        # Somebody may have taken it meanwhile: then the first stays first, and waits for the next
+        # release.
         while self._queue and self._writer is None:
             task, exclusive = self._queue[0]
             if exclusive and self._readers:

@@ -157,6 +157,7 @@ class KafkaApis:
             if request.acks != 0:
                 connection.respond(ProduceResponse(produced))
             elif any(one.error is not Errors.NONE for one in produced):
+                # The only sign that a producer with acks 0 can get.
                 connection.hang_up()
             else:
                 connection.respond(None)
@@ -216,6 +217,7 @@ class KafkaApis:
     def _is_stale(self, request: str, sender: int, sender_epoch: int, broker_epoch: int) -> bool:
         """Meant for an earlier incarnation of this broker (KIP-380); a greater epoch is
         accepted."""
+        # -1: the controller is older than 2.2, or knows no epochs.
         if broker_epoch < 0 or broker_epoch >= self._broker_epoch():
             return False
         self._context.emit(

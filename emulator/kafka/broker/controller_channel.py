@@ -90,6 +90,7 @@ class BrokerToControllerChannelManager:
                 self._forget_controller()
                 await self._context.kernel.sleep(RECONNECT_BACKOFF_MS * 1000)
                 continue
+            # Tried again at once and for ever; requests behind it wait.
             if not says_not_controller(response):
                 return response
             self._forget_controller()

@@ -49,6 +49,7 @@ class DelayedProduce(DelayedOperation):
         for status in statuses.values():
             status.acks_pending = status.error is Errors.NONE
             if status.acks_pending:
+                # The answer if the time runs out first.
                 status.error = Errors.REQUEST_TIMED_OUT
 
     async def try_complete(self) -> bool:

@@ -20,6 +20,7 @@ def fetcher_id(partition: TopicPartition, num_fetchers: int) -> int:
     """abs(31 x hash(topic) + partition) mod the number of fetchers, in wrapping 32-bit arithmetic;
     the absolute value of the smallest integer is 0 (Utils.abs)."""
     h = (31 * java_hash(partition.topic) + partition.partition) & 0xFFFFFFFF
+    # Java's int: the sum wraps around, and decides which thread fetches.
     signed = h - (1 << 32) if h >= 1 << 31 else h
     return 0 if signed == -(1 << 31) else abs(signed) % num_fetchers
 

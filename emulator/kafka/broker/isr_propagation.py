@@ -15,6 +15,7 @@ from emulator.trace.values import TopicPartition
 from zk.client.kafka_zk_client import KafkaZkClient
 from zk.errors import ZooKeeperError
 
+# Constants in Kafka, too: no setting changes them.
 ISR_CHANGE_PROPAGATION_BLACK_OUT_MS = 5000
 ISR_CHANGE_PROPAGATION_INTERVAL_MS = 60000
 ISR_CHANGE_PROPAGATION_PERIOD_MS = 2500
@@ -36,6 +37,8 @@ class IsrPropagation:
         self._context, self._zk_client = context, zk_client
         self.monitor = Monitor(context.kernel, "isrChangeSet")
         self._changed: dict[TopicPartition, None] = {}
+        # Both clocks start with the process. On a broker that has propagated nothing for a minute
+        # the first change goes out with the next run, without the quiet 5 s.
         self._last_change_ms = context.now_ms()
         self._last_propagation_ms = context.now_ms()
 
@@ -67,6 +70,8 @@ class IsrPropagation:
                 self._context.emit(events.IsrChangeHeld, changed, quiet_ms, since_propagation_ms)
                 return
             try:
+                # With the monitor held: leaders that record a change meanwhile wait here, with the
+                # write lock of their partition (spec §4.2).
                 path = await self._zk_client.propagate_isr_changes(changed)
             except ZooKeeperError as error:
                 # The set and both clocks stay as they are: the next run tries again.

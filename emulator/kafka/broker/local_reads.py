@@ -131,6 +131,7 @@ class LocalReads:
         (KAFKA-5758)."""
         now_ms, answers = self._context.now_ms(), reads.answers
         if context.session is not None:
+            # For all idle fetches of the session at once.
             context.session.fetched_ms = now_ms
         for i, fetch in enumerate(reads.fetches):
             answer, hosted = answers[i], self._partitions.get(fetch.partition)
@@ -148,6 +149,8 @@ class LocalReads:
             if hosted is None or not await hosted.update_follower_fetch_state(
                 follower, fetch.fetch_offset, fetch.log_start_offset, now_ms, leader_leo
             ):
+                # A broker that is none of the replicas: its fetch is answered, and nothing
+                # recorded.
                 answers[i] = msgspec.structs.replace(answer, batches=())
 
     def idle(self, follower: int, without_records: Iterable[CachedPartition]) -> None:

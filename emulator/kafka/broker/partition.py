@@ -96,6 +96,7 @@ class Partition:
             log = await self._create_log_if_not_exists(is_new=state.is_new)
             # An exception of the log, above or below, leaves the assignment changed and the role
             # as it was: Kafka assigns in this order too.
+            # Each makeLeader sets it, also that of a leader whose epoch moves (spec §3.1).
             self.leader_epoch_start_offset = log.log_end_offset
             self.leader_epoch = state.leader_epoch
             self.zk_version = state.zk_version
@@ -114,6 +115,8 @@ class Partition:
             if is_new_leader:
                 self.leader_replica_id = context.broker
                 for replica in self.remotes.values():
+                    # All at -1: the high watermark cannot move until every ISR member has fetched
+                    # (spec §3.5).
                     replica.forget_offsets()
             context.emit(
                 events.BecomesLeader,
@@ -137,6 +140,7 @@ class Partition:
         async with self.writing():
             old_leader_epoch = self.leader_epoch
             self.controller_epoch = state.controller_epoch
+            # On a follower the ISR is always empty: only a leader knows it (spec §3.1).
             self._update_assignment_and_isr(state, ())
             log = await self._create_log_if_not_exists(is_new=state.is_new)
             self.leader_epoch = state.leader_epoch
@@ -170,6 +174,7 @@ class Partition:
                     # Before KAFKA-4485 a follower counts as caught up when its object is made.
                     replica.last_caught_up_time_ms = self._context.now_ms()
         if ONLY_THE_ASSIGNED_JOIN in self._context.guards:
+            # Without a Replica object a broker can neither be recorded nor join (KAFKA-5758).
             for broker in [b for b in self.remotes if b not in followers]:
                 del self.remotes[broker]
         self.replicas, self.isr_state = state.replicas, CommittedIsr(isr)
@@ -379,8 +384,10 @@ class Partition:
             followers = [self.remotes[b] for b in self.isr if b in self.remotes]
             acks = 1 + sum(replica.log_end_offset >= required_offset for replica in followers)
             return Errors.NONE if acks >= required_acks else None
+        # Decided by the high watermark alone, never by counting who has the record (spec §3.6).
         if log.high_watermark < required_offset:
             return None
+        # The ISR as it is now: it may have shrunk since the append.
         if len(self.maximal_isr) < self.min_insync_replicas:
             return Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return Errors.NONE
@@ -452,6 +459,7 @@ class Partition:
         if replica >= 0:
             return log.log_end_offset
         start = self.leader_epoch_start_offset
+        # The leader may not know yet what its predecessor has committed.
         if start is not None and start > log.high_watermark:
             return Errors.OFFSET_NOT_AVAILABLE
         return log.high_watermark

@@ -50,6 +50,7 @@ class DelayedOperation:
 
     async def maybe_try_complete(self) -> bool:
         """Try, unless another thread is at it: that one will then try again (maybeTryComplete)."""
+        # Java's tryLock: who finds the operation busy leaves it a note, and does not wait.
         if self._trying:
             self._try_again = True
             return False
@@ -91,6 +92,7 @@ class Purgatory:
         operation.number = self._parked
         for key in keys:
             self.watch(operation, key)
+        # Between the first try and the watch the condition may have come true unseen.
         if keys and await operation.maybe_try_complete():
             return True
         if not operation.completed:
@@ -128,6 +130,7 @@ class Purgatory:
             return 0
         completed = 0
         waiting = [operation for operation in watching if not operation.completed]
+        # A fetch that was woken watches again behind younger ones: the order is that of parking.
         for operation in sorted(waiting, key=_NUMBER):
             operation.touched(key)
             if not operation.completed and await operation.maybe_try_complete():

@@ -81,9 +81,12 @@ class Replica:
         """A fetch from `fetch_offset` arrived at `now_ms`; the leader's LEO was `leader_end_offset`
         before the read. Caught up at time t: some fetch offset reached the LEO that the leader had
         at t (KAFKA-4485). In 0.8 every fetch counts (logEndOffsetUpdateTimeMs)."""
+        # The LEO before the read: records that are appended during the read do not count against
+        # the follower.
         if fetch_offset >= leader_end_offset or rules.lag_messages_max is not None:
             if now_ms > self.last_caught_up_time_ms:
                 self.last_caught_up_time_ms = now_ms
+        # A busy follower that always trails a little is caught up as of its previous fetch.
         elif (
             rules.caught_up_by_last_fetch and fetch_offset >= self.last_fetch_leader_log_end_offset
         ):
@@ -141,6 +144,7 @@ def is_follower_out_of_sync(
     """Whether an ISR member has to leave: it lacks records, and was last caught up more than
     `max_lag_ms` ago. One that has the leader's LEO stays whatever its fetches look like
     (KAFKA-7152). In 0.8 also one that is too many messages behind."""
+    # Strictly: at the limit itself a replica stays, and still holds the high watermark back.
     late = now_ms - replica.last_caught_up_time_ms > max_lag_ms
     if rules.lag_messages_max is not None and replica.log_end_offset >= 0:
         late = late or leader_end_offset - replica.log_end_offset > rules.lag_messages_max

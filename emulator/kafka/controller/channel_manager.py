@@ -75,6 +75,8 @@ class RequestSendThread:
                 return await self._send(request, attempt)
             except Disconnected:
                 self._close()
+                # For ever, the same request: everything behind it waits until the broker's
+                # registration goes.
                 await self._host.kernel.sleep(backoff_us)
         return None
 
@@ -103,6 +105,7 @@ class RequestSendThread:
     def shutdown(self) -> None:
         """The queue is dropped; a request in flight may still reach its broker."""
         self._running = False
+        # What was queued for a broker that bounced is not sent to its next process.
         self.queue.clear()
         self._task.stop()
         self._close()

@@ -267,6 +267,7 @@ class KafkaController:
                 return
         try:
             version = self.context.epoch_zk_version if self._fenced else NO_FENCING
+            # The version is read before the resignation forgets it.
             self.active_controller_id = NO_CONTROLLER
             await self._on_controller_resignation()
             await self._zk_client.delete_controller(version)
@@ -407,6 +408,7 @@ class KafkaController:
             self.active_controller_id = NO_CONTROLLER
             await self._on_controller_resignation()
 
+        # clearAndPut: the event that is at work ends first; nothing queued runs in the new session.
         for dropped in self.events.clear_and_put(ControllerEvent("Expire", expire)):
             if dropped.preempted is not None:
                 dropped.preempted()

@@ -105,6 +105,8 @@ class ControllerBrokerRequestBatch:
         """The leader epoch is that of the cache now, or -2 for a topic that is to be deleted (none
         before 2.6); the delete flag is sticky."""
         cached = self._context.leadership.get(partition)
+        # The epoch of now, not that of the transition: a broker obeys only a greater one than its
+        # own, unless the replica is deleted (spec §4.4).
         epoch = cached.leader_and_isr.leader_epoch if cached else UNKNOWN_LEADER_EPOCH
         if partition.topic in self._context.topics_to_be_deleted:
             epoch = EPOCH_DURING_DELETE

@@ -79,6 +79,7 @@ class EpochCache:
             return EpochEntry(UNDEFINED_EPOCH, UNDEFINED_OFFSET)
         if epoch == entries[-1].epoch:
             return EpochEntry(epoch, log_end_offset)
+        # The largest epoch that is not above the one asked for ends where the next one begins.
         later = next(i for i, e in enumerate(entries) if e.epoch > epoch)
         if later == 0:
             return EpochEntry(epoch, entries[0].start_offset)
@@ -134,6 +135,7 @@ class OffsetLog:
         """Append what was fetched, offsets as they are. UnexpectedAppendOffset: a leader that lost
         its log and wrote another one of the same epoch has batches of other lengths."""
         for batch in batches:
+            # Kafka checks the same in appendAsFollower (UnexpectedAppendOffsetException).
             if batch.base_offset < self.log_end_offset:
                 raise UnexpectedAppendOffset(batch.base_offset, self.log_end_offset)
             assert batch.base_offset == self.log_end_offset, (
@@ -192,8 +194,12 @@ class OffsetLog:
                 self.batches[keep - 1] = msgspec.structs.replace(cut, next_offset=offset)
         del self.batches[keep:], self._bases[keep:]
         self.log_end_offset = max(offset, self.log_start_offset)
+        # With the log: what was committed may be lost here (KIP-101).
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
+        # Last: it writes to the disk where there is one, and a write that fails must not leave a
+        # high watermark beyond the log. An epoch without records is forgotten, so that the next
+        # query is for one that has some.
         self.epochs.truncate_from_end(self.log_end_offset)
         return True
 
