@@ -51,7 +51,7 @@ from emulator.search.guided.choices import (
     write_choices,
 )
 from emulator.search.guided.guided import Guided, guided, judge_choices, names_of
-from emulator.search.guided.preselection import AT_ONCE, REHEARSALS, are_enough, nearest_first
+from emulator.search.guided.preselection import AT_ONCE, PRESELECTED_MAX, are_enough, nearest_first
 from emulator.search.guided.restarts import Budget, Progress
 
 MATCHED, NOT_MATCHED = 0, 1
@@ -281,7 +281,7 @@ def _search(name: str, progress: Progress) -> str:
     agree = f", {progress.agreeing} agree, {progress.missing} parts missing"
     return (
         f"{name}: {progress.seconds:.0f} s, search {progress.searches}, segment reached"
-        f" {progress.stretch} of {progress.stretches}, {progress.total} candidates,"
+        f" {progress.segment} of {progress.segments}, {progress.total} candidates,"
         f" {progress.draws_per_second:.0f} per second{agree if progress.agreeing else ''}"
     )
 
@@ -291,7 +291,7 @@ def _search(name: str, progress: Progress) -> str:
 
 def _blind(case: Case, asked: Asked) -> Verdict:
     if asked.zookeeper != SIMULATED:
-        return _live(case, _rehearse(case, asked), asked)
+        return _live(case, _preselect(case, asked), asked)
     seeds = asked.only or range(1, asked.seeds + 1)
     examined: dict[int, Examined] = {}
     with ProgressLine(total=len(seeds)) as line:
@@ -302,25 +302,25 @@ def _blind(case: Case, asked: Asked) -> Verdict:
     return conclude(case.reference, [examined[seed] for seed in seeds])
 
 
-def _rehearse(case: Case, asked: Asked) -> list[int]:
+def _preselect(case: Case, asked: Asked) -> list[int]:
     """The seeds of the live plays, chosen by simulated ones."""
-    at_most = max(REHEARSALS, asked.seeds)
+    at_most = max(PRESELECTED_MAX, asked.seeds)
     apart = case.reference.delays_apart
-    rehearsed: dict[int, Examined] = {}
+    preselected: dict[int, Examined] = {}
 
     def look(_: int, run: Recording) -> Examined:
         return case.reference.examine(run)
 
     name = f"{case.name}, preselection in virtual time"
     with ProgressLine(total=at_most) as line:
-        while len(rehearsed) < at_most and not are_enough(rehearsed, asked.seeds, apart):
-            first = len(rehearsed) + 1
+        while len(preselected) < at_most and not are_enough(preselected, asked.seeds, apart):
+            first = len(preselected) + 1
             numbers = range(first, min(first + AT_ONCE, at_most + 1))
             for seed, seen in player.blind_plays(case.script, numbers, look, asked.jobs):
-                rehearsed[seed] = seen
-                agree = sum(run.agrees for run in rehearsed.values())
-                line.update(_plays(name, len(rehearsed), at_most, agree), len(rehearsed))
-    return nearest_first(rehearsed, asked.seeds, apart)
+                preselected[seed] = seen
+                agree = sum(run.agrees for run in preselected.values())
+                line.update(_plays(name, len(preselected), at_most, agree), len(preselected))
+    return nearest_first(preselected, asked.seeds, apart)
 
 
 def _live(case: Case, seeds: Sequence[int], asked: Asked) -> Verdict:

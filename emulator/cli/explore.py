@@ -23,11 +23,11 @@ from emulator.scenario.errors import UserError, instead_of
 from emulator.scenario.load import load
 from emulator.scenario.shipped import find
 from emulator.scenario.units import BadDuration, duration_us
-from emulator.search.schedules.coverage_goals import SOMETIMES, never
+from emulator.search.schedules.coverage_goals import COVERAGE_GOALS, never
 from emulator.search.schedules.schedule import Schedule, schedule_of
-from emulator.search.schedules.search import Asked, Tally, as_schedule, search
+from emulator.search.schedules.search import ExploreTally, SearchOptions, as_schedule, search
 from emulator.search.schedules.shrink import Shrinking
-from emulator.search.schedules.warm_cluster import FOREVER_US, Stage, read_strike
+from emulator.search.schedules.warm_cluster import FOREVER_US, WarmCluster, read_injection
 
 CLEAN, FOUND, UNKNOWN = 0, 1, 2
 OUT = Path("runs/explore")
@@ -118,30 +118,30 @@ def command(
         steps=steps,
         liveness=converged,
     )
-    asked = Asked(
+    options = SearchOptions(
         how=strategy,
         schedules=schedules,
         seconds=_us("--time", for_time) / 1e6 if for_time else None,
-        menu=tuple(read_strike(one, schedule) for one in fault or ()),
+        menu=tuple(read_injection(one, schedule) for one in fault or ()),
         faults_max=faults,
         then_us=FOREVER_US if then is None else _us("--then", then),
         jobs=jobs,
         keep_going=keep_going,
     )
     wanted = _known(sometimes or [])
-    raise typer.Exit(_explore(schedule, asked, wanted, out, small=small, as_json=as_json))
+    raise typer.Exit(_explore(schedule, options, wanted, out, small=small, as_json=as_json))
 
 
 def _known(sometimes: list[str]) -> tuple[str, ...]:
     for name in sometimes:
-        if name not in SOMETIMES:
-            raise UserError(f"--sometimes {name}: {instead_of(name, SOMETIMES)}")
+        if name not in COVERAGE_GOALS:
+            raise UserError(f"--sometimes {name}: {instead_of(name, COVERAGE_GOALS)}")
     return tuple(sometimes)
 
 
 def _explore(
     schedule: Schedule,
-    asked: Asked,
+    options: SearchOptions,
     wanted: tuple[str, ...],
     out: Path,
     *,
@@ -149,14 +149,14 @@ def _explore(
     as_json: bool,
 ) -> int:
     """Search, tell, keep what fails; the exit code."""
-    tally, stage, broken_off = Tally(), _stage(schedule, as_json=as_json), False
+    tally, warm, broken_off = ExploreTally(), _warm_cluster(schedule, as_json=as_json), False
     try:
         with orderly_end(), ProgressLine() as line:
-            for _ in search(stage, asked, tally):
-                line.update(lambda: _progress(tally, asked.schedules))
+            for _ in search(warm, options, tally):
+                line.update(lambda: _progress(tally, options.schedules))
     except KeyboardInterrupt:
         broken_off = True
-    kept = _kept(stage, tally, out, small=small) if tally.failing else None
+    kept = _kept(warm, tally, out, small=small) if tally.failing else None
     code = verdict(tally, wanted, broken_off=broken_off)
     if as_json:
         typer.echo(msgspec.json.encode(_json(schedule, tally, kept, code)))
@@ -165,14 +165,14 @@ def _explore(
     return code
 
 
-def _stage(schedule: Schedule, *, as_json: bool) -> Stage:
+def _warm_cluster(schedule: Schedule, *, as_json: bool) -> WarmCluster:
     typer.echo(said(schedule), err=as_json)
     for name in ("begins", "window"):
         _us(f"--{'from' if name == 'begins' else name}", getattr(schedule, name))
-    return Stage(schedule)
+    return WarmCluster(schedule)
 
 
-def verdict(tally: Tally, wanted: tuple[str, ...], *, broken_off: bool) -> int:
+def verdict(tally: ExploreTally, wanted: tuple[str, ...], *, broken_off: bool) -> int:
     """Found; or nothing found, which says something only where a race was run."""
     if tally.failing:
         return FOUND
@@ -187,8 +187,10 @@ def _us(option: str, text: str) -> int:
         raise UserError(f"{option} {text}: {error}") from None
 
 
-def _kept(stage: Stage, tally: Tally, out: Path, *, small: bool) -> tuple[Path, Schedule]:
-    schedule = as_schedule(stage, tally.failing[0])
+def _kept(
+    warm: WarmCluster, tally: ExploreTally, out: Path, *, small: bool
+) -> tuple[Path, Schedule]:
+    schedule = as_schedule(warm, tally.failing[0])
     if small:
         schedule = Shrinking(schedule).smallest()
     file = out / f"{schedule.name}-{schedule.seed:#x}.yaml"
@@ -196,7 +198,7 @@ def _kept(stage: Stage, tally: Tally, out: Path, *, small: bool) -> tuple[Path, 
     return file, schedule
 
 
-def _progress(tally: Tally, of: int) -> str:
+def _progress(tally: ExploreTally, of: int) -> str:
     return (
         f"{tally.schedules} schedules of at most {of}, "
         f"{tally.schedules / tally.seconds:.1f} per second, {len(tally.failing)} failing"
@@ -204,13 +206,13 @@ def _progress(tally: Tally, of: int) -> str:
 
 
 def _report(
-    tally: Tally, wanted: tuple[str, ...], kept: tuple[Path, Schedule] | None, code: int
+    tally: ExploreTally, wanted: tuple[str, ...], kept: tuple[Path, Schedule] | None, code: int
 ) -> None:
     typer.echo(
         f"schedules  {tally.schedules:,} ({tally.schedules / tally.seconds:.1f} per second), "
         f"{tally.steps:,} steps{_whole(tally)}"
     )
-    for name in SOMETIMES:
+    for name in COVERAGE_GOALS:
         if tally.seen[name] or name in wanted:
             typer.echo(f"seen       {tally.seen[name]:>6,} × {name}")
     typer.echo(f"never      {', '.join(never(tally.seen)) or 'nothing'}")
@@ -227,14 +229,14 @@ def _report(
     typer.echo(f"repeat it  isr replay {file}")
 
 
-def _whole(tally: Tally) -> str:
+def _whole(tally: ExploreTally) -> str:
     if tally.complete is None:
         return ""
     return f", {len(tally.states):,} states, {'complete' if tally.complete else 'not complete'}"
 
 
 def _json(
-    schedule: Schedule, tally: Tally, kept: tuple[Path, Schedule] | None, code: int
+    schedule: Schedule, tally: ExploreTally, kept: tuple[Path, Schedule] | None, code: int
 ) -> dict[str, Any]:
     """`seed`, `scenario`, `schedules`, `per_second`, `steps`, `states`, `complete` (null where
     chance chooses), `seen` (name to count), `never`, `failing`, `verdict` (0, 1, 2), `file` and

@@ -23,9 +23,9 @@ from emulator.runs.broken import Broken
 from emulator.scenario.errors import UserError
 from emulator.scenario.units import BadDuration, duration_us
 from emulator.scenario.version import Chosen, read_version
-from emulator.search.fuzz.fuzz import Tally, trials
+from emulator.search.fuzz.fuzz import FuzzTally, trials
 from emulator.search.fuzz.repro import keep, replay_command
-from emulator.search.fuzz.self_check import Canary, play_canaries
+from emulator.search.fuzz.self_check import SelfCheck, run_self_checks
 from emulator.search.fuzz.trial import Keep, Trial
 
 CLEAN, FAILED, UNKNOWN = 0, 1, 2
@@ -76,14 +76,14 @@ def command(
     first = seed_of(seed)
     chosen = chosen_version(profile, guard, propagation)
     read_version({}, chosen)
-    tally = Tally()
+    tally = FuzzTally()
     number = runs if runs is not None or for_time is not None else 100
     seconds, broken_off = _seconds(for_time), False
-    sung: tuple[Canary, ...] = ()
+    checks: tuple[SelfCheck, ...] = ()
     try:
         with orderly_end(), ProgressLine(total=runs) as line:
             print(f"seeds from {first:#x}", file=sys.stderr, flush=True)
-            sung = play_canaries()
+            checks = run_self_checks()
             for trial in trials(first, number, seconds, jobs, chosen, _keeping(parquet, chosen)):
                 tally.take(trial)
                 line.update(lambda: _progress(tally, runs), tally.trials)
@@ -93,17 +93,17 @@ def command(
         broken_off = True
     kept = keep(tally.failed[0], out, chosen, small=small) if tally.failed else None
     if as_json:
-        said = {**_json(tally, first, kept, broken_off=broken_off), "canaries": sung}
+        said = {**_json(tally, first, kept, broken_off=broken_off), "canaries": checks}
         typer.echo(msgspec.json.encode(said))
     else:
-        _tell_canaries(sung)
+        _print_self_checks(checks)
         _report(tally, kept, broken_off=broken_off)
-    blind = any(one.missed for one in sung)
+    blind = any(one.missed for one in checks)
     raise typer.Exit(FAILED if tally.failed or blind else UNKNOWN if broken_off else CLEAN)
 
 
-def _tell_canaries(sung: tuple[Canary, ...]) -> None:
-    for one in sung:
+def _print_self_checks(checks: tuple[SelfCheck, ...]) -> None:
+    for one in checks:
         if one.missed:
             typer.echo(f"canary {one.name} NOT NOTICED: {', '.join(one.missed)} held; the checkers")
             typer.echo("  are blind, and what follows means nothing")
@@ -128,7 +128,7 @@ def _seconds(text: str | None) -> float | None:
         raise UserError(f"--time {text}: {error}") from None
 
 
-def _progress(tally: Tally, runs: int | None) -> str:
+def _progress(tally: FuzzTally, runs: int | None) -> str:
     of = "" if runs is None else f" of {runs}"
     return (
         f"{tally.trials}{of} seeds, {tally.trials / tally.seconds:.1f} per second, "
@@ -137,7 +137,7 @@ def _progress(tally: Tally, runs: int | None) -> str:
     )
 
 
-def _report(tally: Tally, kept: Path | None, *, broken_off: bool) -> None:
+def _report(tally: FuzzTally, kept: Path | None, *, broken_off: bool) -> None:
     rate = tally.trials / tally.seconds
     said = ", broken off" if broken_off else ""
     typer.echo(
@@ -169,7 +169,7 @@ def _told(failure: Broken) -> str:
     return f"{failure.invariant}{f' ({where})' if where else ''}: {failure.text}"
 
 
-def _json(tally: Tally, first: int, kept: Path | None, *, broken_off: bool) -> dict[str, Any]:
+def _json(tally: FuzzTally, first: int, kept: Path | None, *, broken_off: bool) -> dict[str, Any]:
     """`first_seed`, `seeds`, `seconds`, `seeds_per_second`, `events`, `virtual_ms`, `hazards` (name
     to count), `failed` (each with its seed and failures), `broken_off`, `run_directory`,
     `repeat` (null without a failure); beside them `canaries` (each with what it breaks, and what of

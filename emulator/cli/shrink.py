@@ -21,7 +21,7 @@ from emulator.cli.parts.schedules import (
 from emulator.search.schedules.schedule import Schedule, read_schedule
 from emulator.search.schedules.search import broken_of
 from emulator.search.schedules.shrink import Shrinking
-from emulator.search.schedules.warm_cluster import Stage
+from emulator.search.schedules.warm_cluster import WarmCluster
 
 
 def command(
@@ -49,9 +49,9 @@ def command(
         told = {"file": str(target), "attempts": shrinking.attempts, "length_before": before.length}
         typer.echo(msgspec.json.encode({**told, "length": small.length, **schedule_json(small)}))
         return
-    stage = Stage(small)
-    played = stage.play_as_written()
-    tell_lanes(stage, played, width)
+    warm = WarmCluster(small)
+    played = warm.play_as_written()
+    tell_lanes(warm, played, width)
     tell_schedule(small)
     about = broken_of(small, played)
     tell_broken((about,) if about else ())

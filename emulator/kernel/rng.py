@@ -1,7 +1,7 @@
-"""Chance: named streams of draws, a seed for each stretch between two stimuli.
+"""Chance: named streams of draws, a seed for each segment between two stimuli.
 
-A draw depends on the stretch, the actor and the purpose, and on how many draws this very stream has
-made before; never on what other streams did. So a search can keep the stretches, actors or purposes
+A draw depends on the segment, the actor and the purpose, and on how many draws this very stream has
+made before; never on what other streams did. So a search can keep the segments, actors or purposes
 that it likes and redraw the rest. Nothing here knows what is drawn for. SplitMix64 (Steele, Lea,
 Flood 2014): a stream costs one integer, and the same draws come out on every platform and Python.
 """
@@ -19,7 +19,7 @@ _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 
 Choice = tuple[int, str, str]
-"""(stretch, actor, purpose); an empty actor or purpose means all of them."""
+"""(segment, actor, purpose); an empty actor or purpose means all of them."""
 
 
 def mix(z: int) -> int:
@@ -70,38 +70,38 @@ class Stream:
 
 
 class Chance:
-    """All streams of one run. `choices` overrides seeds: of a whole stretch, of an actor in it, or
+    """All streams of one run. `choices` overrides seeds: of a whole segment, of an actor in it, or
     of one stream."""
 
     def __init__(self, seed: int, choices: Mapping[Choice, int] | None = None) -> None:
         self.seed = seed & _MASK
         self.choices = dict(choices or {})
-        self.stretch = 0
+        self.segment = 0
         self.draws = 0
         self._streams: dict[tuple[str, str], Stream] = {}
 
-    def next_stretch(self) -> None:
-        """A stimulus came: every stream starts anew with this stretch's seed."""
+    def next_segment(self) -> None:
+        """A stimulus came: every stream starts anew with this segment's seed."""
         self.draws += len(self._streams)
-        self.stretch += 1
+        self.segment += 1
         self._streams.clear()
 
     def stream(self, purpose: str, actor: str) -> Stream:
-        """The stream of this stretch for one purpose of one actor."""
+        """The stream of this segment for one purpose of one actor."""
         key = (purpose, actor)
         stream = self._streams.get(key)
         if stream is None:
-            stream = self._streams[key] = Stream(self.seed_of(self.stretch, actor, purpose))
+            stream = self._streams[key] = Stream(self.seed_of(self.segment, actor, purpose))
         return stream
 
-    def seed_of(self, stretch: int, actor: str, purpose: str) -> int:
+    def seed_of(self, segment: int, actor: str, purpose: str) -> int:
         """The most particular seed that was chosen for this stream, else one derived from the
         run's."""
         choices = self.choices
-        base = choices.get((stretch, "", ""), mix(self.seed ^ mix(stretch + _GOLDEN)))
+        base = choices.get((segment, "", ""), mix(self.seed ^ mix(segment + _GOLDEN)))
         if choices:
-            base = choices.get((stretch, actor, ""), base)
-            exact = choices.get((stretch, actor, purpose))
+            base = choices.get((segment, actor, ""), base)
+            exact = choices.get((segment, actor, purpose))
             if exact is not None:
                 return exact
         return mix(base ^ _name_hash(actor)) ^ _name_hash(purpose)

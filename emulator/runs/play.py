@@ -1,7 +1,7 @@
-"""Plays a scenario in a world, stretch by stretch: bring the cluster up, then one stimulus after
+"""Plays a scenario in a world, segment by segment: bring the cluster up, then one stimulus after
 the other.
 
-The same steps in both worlds. `Run` can be driven by hand (a search forks between stretches);
+The same steps in both worlds. `Run` can be driven by hand (a search forks between segments);
 `play` does it all. Knows no scenario by name and no output.
 """
 
@@ -77,7 +77,7 @@ class Outcome(msgspec.Struct):
 
 
 class Run:
-    """One play, stretch by stretch."""
+    """One play, segment by segment."""
 
     def __init__(self, world: World) -> None:
         self.world, self.scenario = world, world.scenario
@@ -85,7 +85,7 @@ class Run:
         self.cluster: Cluster[Any] = world.cluster
         self.up_us = 0
         self.limit_us = BRING_UP_LIMIT_US
-        self.stretch = 0
+        self.segment = 0
         self._prepared = 0
         self.cluster.on_start = self.start_again
 
@@ -152,38 +152,38 @@ class Run:
                 raise DidNotComeUp(f"the cluster did not come up within {show_us(self.limit_us)}")
             self.kernel.run(self.kernel.now + _SLICE_US)
 
-    # -- stretches --------------------------------------------------------------------------------
+    # -- segments --------------------------------------------------------------------------------
 
     @property
     def over(self) -> bool:
         """All stimuli were applied."""
-        return self.stretch >= len(self.scenario.steps)
+        return self.segment >= len(self.scenario.steps)
 
     def next_stimulus(self) -> None:
         """Run until the next stimulus, and apply it."""
-        step = self.scenario.steps[self.stretch]
+        step = self.scenario.steps[self.segment]
         self._run_up_to(step)
-        self.stretch += 1
+        self.segment += 1
         self.apply(step.stimulus)
 
-    def next_stretch(self) -> None:
+    def next_segment(self) -> None:
         """Apply the next stimulus, and run until just before the one after it (or to the end)."""
         self.next_stimulus()
         if self.over:
             self.run_to(self.scenario.duration_us)
         else:
-            self._run_up_to(self.scenario.steps[self.stretch])
+            self._run_up_to(self.scenario.steps[self.segment])
 
     def _run_up_to(self, step: Step) -> None:
         """Until just before a stimulus; a recording's driver shares the cores with its cluster."""
-        if self._prepared <= self.stretch and self._is_recorded:
-            self._prepared = self.stretch + 1
+        if self._prepared <= self.segment and self._is_recorded:
+            self._prepared = self.segment + 1
             self.world.prepare(step.stimulus.name, self.up_us + step.at_us)
         self.run_to(step.at_us)
 
     def apply(self, stimulus: Stimulus) -> None:
         """Do something to the cluster now; from here on everything is drawn anew."""
-        self.world.chance.next_stretch()
+        self.world.chance.next_segment()
         self.cluster.apply(stimulus)
 
     def run_to(self, at_us: int) -> None:
@@ -194,7 +194,7 @@ class Run:
         """Everything, from boot to end."""
         self.bring_up()
         while not self.over:
-            self.next_stretch()
+            self.next_segment()
         self.run_to(self.scenario.duration_us)
 
 

@@ -14,14 +14,25 @@ from emulator.runs.play import Run
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import loads
 from emulator.scenario.version import Chosen
-from emulator.search.schedules.coverage_goals import SOMETIMES, never
+from emulator.search.schedules.coverage_goals import COVERAGE_GOALS, never
 from emulator.search.schedules.labels import UNDECLARED
-from emulator.search.schedules.schedule import Choice, Schedule, Strike, schedule_of
-from emulator.search.schedules.search import Asked, Tally, as_schedule, search
+from emulator.search.schedules.schedule import Choice, Injection, Schedule, schedule_of
+from emulator.search.schedules.search import ExploreTally, SearchOptions, as_schedule, search
 from emulator.search.schedules.shrink import Shrinking
-from emulator.search.schedules.strategies import AsItComes, AsWritten, AtRandom, ByPriority
-from emulator.search.schedules.warm_cluster import FOREVER_US, Played, Stage, digest_of, read_strike
-from emulator.search.schedules.warm_pool import Stages
+from emulator.search.schedules.strategies import (
+    DefaultOrder,
+    PriorityOrder,
+    RandomOrder,
+    WrittenOrder,
+)
+from emulator.search.schedules.warm_cluster import (
+    FOREVER_US,
+    ScheduleResult,
+    WarmCluster,
+    digest_of,
+    read_injection,
+)
+from emulator.search.schedules.warm_pool import WarmPool
 from emulator.trace.sink import Sink
 from emulator.worlds.simulated import SimulatedWorld
 
@@ -39,7 +50,7 @@ topics: {orders: {partitions: [[1, 2, 3]]}}
 workload: [{produce: orders, rate: 20, from: 2s, until: 3s}]
 run: 9s
 """
-STANDS = (Strike(0, "pause 2", "3s"), Strike(0, "pause 3", "10ms"))
+STANDS = (Injection(0, "pause 2", "3s"), Injection(0, "pause 3", "10ms"))
 
 
 def schedule(profile: str = "2.6", **more: Any) -> Schedule:
@@ -53,109 +64,112 @@ def idle(**more: Any) -> Schedule:
 
 
 @pytest.fixture(scope="module")
-def stage() -> Stage:
+def warm() -> WarmCluster:
     """Warm; whoever plays on it forks before."""
-    return Stage(schedule())
+    return WarmCluster(schedule())
 
 
-def played(stage: Stage, strategy: AsItComes, **how: Any) -> Played:
-    return in_child(lambda: stage.play(strategy, **how))
+def played(warm: WarmCluster, strategy: DefaultOrder, **how: Any) -> ScheduleResult:
+    return in_child(lambda: warm.play(strategy, **how))
 
 
-def test_where_nothing_is_chosen_every_event_is_as_in_a_plain_run(stage: Stage) -> None:
+def test_where_nothing_is_chosen_every_event_is_as_in_a_plain_run(warm: WarmCluster) -> None:
     sink = Sink()
-    world = SimulatedWorld(stage.scenario, 1, sink)
+    world = SimulatedWorld(warm.scenario, 1, sink)
     Run(world).play()
     plain = digest_of(sink.events)
     world.close()
-    forever = played(stage, AsItComes(10**9), digest=True)
+    forever = played(warm, DefaultOrder(10**9), digest=True)
     assert len(forever.offered) > 100
     assert max(forever.offered) > 2
     assert forever.trace == plain
-    assert played(stage, AsItComes(20), digest=True).trace == plain
+    assert played(warm, DefaultOrder(20), digest=True).trace == plain
 
 
-@pytest.mark.parametrize("kind", [AtRandom, ByPriority])
+@pytest.mark.parametrize("kind", [RandomOrder, PriorityOrder])
 def test_what_was_drawn_is_repeated_from_its_choices_to_the_last_event(
-    stage: Stage, kind: type[AtRandom | ByPriority]
+    warm: WarmCluster, kind: type[RandomOrder | PriorityOrder]
 ) -> None:
-    menu = (read_strike("pause 2 for 1s", stage.schedule),)
-    drawn = played(stage, kind(20, Stream(7), menu, 2), digest=True)
+    menu = (read_injection("pause 2 for 1s", warm.schedule),)
+    drawn = played(warm, kind(20, Stream(7), menu, 2), digest=True)
     assert drawn.choices
     assert drawn.faults
-    again = AsWritten(20, drawn.choices, drawn.faults, exactly=True)
-    assert played(stage, again, digest=True) == drawn
+    again = WrittenOrder(20, drawn.choices, drawn.faults, exactly=True)
+    assert played(warm, again, digest=True) == drawn
 
 
-def test_every_call_back_that_can_be_next_declares_its_label(stage: Stage) -> None:
+def test_every_call_back_that_can_be_next_declares_its_label(warm: WarmCluster) -> None:
     """One that does not would be found again under no name, and two of them be taken for one."""
-    strategy = AtRandom(10**9, Stream(7), (), 0)
-    options = {each for step in played(stage, strategy, states=True).options for each in step}
+    strategy = RandomOrder(10**9, Stream(7), (), 0)
+    options = {each for step in played(warm, strategy, states=True).options for each in step}
     assert len(options) > 30
     assert {each for each in options if f": {UNDECLARED}" in each} == set()
 
 
-def test_a_schedule_of_another_program_is_told_where_it_departs(stage: Stage) -> None:
+def test_a_schedule_of_another_program_is_told_where_it_departs(warm: WarmCluster) -> None:
     choices = (Choice(2, 1, 2, "broker-9 somebody: else"),)
     with pytest.raises(UserError, match="step 2: the schedule has 'broker-9 somebody: else'"):
-        played(stage, AsWritten(20, choices, (), exactly=True))
-    lenient = played(stage, AsWritten(20, choices, (), exactly=False))
+        played(warm, WrittenOrder(20, choices, (), exactly=True))
+    lenient = played(warm, WrittenOrder(20, choices, (), exactly=False))
     assert lenient.choices == ()
 
 
 def test_a_small_scope_is_searched_completely_and_states_met_before_are_not_gone_on_from(
-    stage: Stage,
+    warm: WarmCluster,
 ) -> None:
-    small = Stage(schedule(steps=4))
-    tally = Tally()
+    small = WarmCluster(schedule(steps=4))
+    tally = ExploreTally()
     lengths = [
-        p.length for p in search(small, Asked(how="exhaustive", schedules=400, then_us=0), tally)
+        p.length
+        for p in search(small, SearchOptions(how="exhaustive", schedules=400, then_us=0), tally)
     ]
     assert tally.complete
     assert lengths == sorted(lengths), "breadth first"
     assert lengths[0] == 0
     assert len(tally.states) > 4
     every = 1
-    for options in played(small, AsItComes(4), then_us=0).offered:
+    for options in played(small, DefaultOrder(4), then_us=0).offered:
         every *= options
     assert tally.schedules < every * 2
     assert tally.steps == 4 * tally.schedules
 
 
-def test_a_search_that_is_cut_short_says_so(stage: Stage) -> None:
-    tally = Tally()
-    for _ in search(stage, Asked(how="exhaustive", schedules=5, then_us=0), tally):
+def test_a_search_that_is_cut_short_says_so(warm: WarmCluster) -> None:
+    tally = ExploreTally()
+    for _ in search(warm, SearchOptions(how="exhaustive", schedules=5, then_us=0), tally):
         pass
     assert tally.complete is False
     assert tally.schedules == 5
 
 
 def test_the_shrunk_schedule_is_hardly_longer_than_the_shortest_there_is() -> None:
-    stage, least = Stage(idle()), Tally()
+    warm, least = WarmCluster(idle()), ExploreTally()
     for _ in search(
-        stage, Asked(how="exhaustive", schedules=400, menu=STANDS, faults_max=2), least
+        warm, SearchOptions(how="exhaustive", schedules=400, menu=STANDS, faults_max=2), least
     ):
         pass
-    drawn = Tally()
-    for _ in search(stage, Asked(schedules=20, menu=STANDS, faults_max=2, keep_going=True), drawn):
+    drawn = ExploreTally()
+    for _ in search(
+        warm, SearchOptions(schedules=20, menu=STANDS, faults_max=2, keep_going=True), drawn
+    ):
         pass
     failing = max(drawn.failing, key=lambda one: one.length)
-    small = Shrinking(as_schedule(stage, failing)).smallest()
+    small = Shrinking(as_schedule(warm, failing)).smallest()
     assert failing.length > 3 * least.failing[0].length
     assert small.length <= 1.5 * least.failing[0].length
 
 
 def test_what_is_made_small_fails_in_the_same_way_and_repeats_exactly() -> None:
-    stage, tally = Stage(idle()), Tally()
-    for _ in search(stage, Asked(schedules=20, menu=STANDS, faults_max=2), tally):
+    warm, tally = WarmCluster(idle()), ExploreTally()
+    for _ in search(warm, SearchOptions(schedules=20, menu=STANDS, faults_max=2), tally):
         pass
-    failing = as_schedule(stage, tally.failing[0])
+    failing = as_schedule(warm, tally.failing[0])
     small = Shrinking(failing).smallest()
     assert small.violation is not None
     assert failing.violation is not None
     assert small.violation.invariant == failing.violation.invariant
     assert [fault.do for fault in small.faults] == ["pause 2"]
-    again = in_child(lambda: Stage(small).play_as_written())
+    again = in_child(lambda: WarmCluster(small).play_as_written())
     assert (again.trace, again.events) == (small.trace, small.events)
 
 
@@ -164,16 +178,16 @@ def test_what_does_not_fail_cannot_be_made_smaller() -> None:
         Shrinking(idle(steps=0))
 
 
-def test_faults_strike_where_they_are_put_and_are_undone(stage: Stage) -> None:
-    strike = msgspec.structs.replace(read_strike("pause 2 for 700ms", stage.schedule), step=5)
+def test_faults_strike_where_they_are_put_and_are_undone(warm: WarmCluster) -> None:
+    injection = msgspec.structs.replace(read_injection("pause 2 for 700ms", warm.schedule), step=5)
     seen = list[tuple[str, int]]()
 
     def play() -> list[tuple[str, int]]:
-        result = stage.play(AsItComes(20, [strike]))
-        assert result.faults == (strike,)
+        result = warm.play(DefaultOrder(20, [injection]))
+        assert result.faults == (injection,)
         seen.extend(
             (event.do, event.t)
-            for event in stage.events
+            for event in warm.events
             if type(event).__name__ == "Stimulus" and event.broker == 2
         )
         return seen
@@ -183,12 +197,12 @@ def test_faults_strike_where_they_are_put_and_are_undone(stage: Stage) -> None:
     assert until_us - at_us == 700_000
 
 
-def test_what_is_seen_is_told_of_the_explored_part_alone(stage: Stage) -> None:
-    whole = played(stage, AsItComes(20))
-    nothing = played(stage, AsItComes(1), then_us=0)
+def test_what_is_seen_is_told_of_the_explored_part_alone(warm: WarmCluster) -> None:
+    whole = played(warm, DefaultOrder(20))
+    nothing = played(warm, DefaultOrder(1), then_us=0)
     assert "ISR changed" in whole.seen
     assert not nothing.seen
-    assert set(never(whole.seen)) == set(SOMETIMES) - whole.seen
+    assert set(never(whole.seen)) == set(COVERAGE_GOALS) - whole.seen
 
 
 @pytest.mark.parametrize(
@@ -200,48 +214,48 @@ def test_what_is_seen_is_told_of_the_explored_part_alone(stage: Stage) -> None:
         ("expire_session 2 for 2s", "nothing undoes expire_session"),
     ],
 )
-def test_a_fault_that_cannot_be_is_one_line(stage: Stage, text: str, said: str) -> None:
+def test_a_fault_that_cannot_be_is_one_line(warm: WarmCluster, text: str, said: str) -> None:
     with pytest.raises(UserError, match=said) as error:
-        read_strike(text, stage.schedule)
+        read_injection(text, warm.schedule)
     assert "\n" not in str(error.value)
 
 
-def test_two_plays_of_one_stage_are_alike(stage: Stage) -> None:
-    play = partial(played, stage, AtRandom(20, Stream(3), (), 0), states=True, digest=True)
+def test_two_plays_of_one_stage_are_alike(warm: WarmCluster) -> None:
+    play = partial(played, warm, RandomOrder(20, Stream(3), (), 0), states=True, digest=True)
     assert play() == play()
 
 
 def test_schedules_side_by_side_in_one_fork_come_out_as_each_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Where a fork is dear another stage is made after each child: 1 + 2 + 3 schedules."""
+    """Where a fork is dear another warm is made after each child: 1 + 2 + 3 schedules."""
     monkeypatch.setattr("emulator.search.schedules.warm_pool.FORK_S", 100)
-    stages, menu = Stages(Stage(schedule())), STANDS[:1]
+    pool, menu = WarmPool(WarmCluster(schedule())), STANDS[:1]
 
-    def play(stage: Stage, seed: int) -> Played:
-        return stage.play(AtRandom(20, Stream(seed), menu, 1), states=True, digest=True)
+    def play(warm: WarmCluster, seed: int) -> ScheduleResult:
+        return warm.play(RandomOrder(20, Stream(seed), menu, 1), states=True, digest=True)
 
-    together = dict(stages.play(range(6), play, 1))
-    assert len(stages.all) == 4
-    alone = [in_child(partial(play, stages.all[0], seed)) for seed in range(6)]
+    together = dict(pool.play(range(6), play, 1))
+    assert len(pool.all) == 4
+    alone = [in_child(partial(play, pool.all[0], seed)) for seed in range(6)]
     assert [together[seed] for seed in range(6)] == alone
     assert len({one.trace for one in alone}) == 6
 
 
-def test_another_stage_is_made_only_where_forks_have_cost_as_much(stage: Stage) -> None:
-    stages = Stages(stage)
-    for _ in stages.play(range(2), lambda one, _: one.play(AsItComes(1), then_us=0), 1):
+def test_another_stage_is_made_only_where_forks_have_cost_as_much(warm: WarmCluster) -> None:
+    pool = WarmPool(warm)
+    for _ in pool.play(range(2), lambda one, _: one.play(DefaultOrder(1), then_us=0), 1):
         pass
-    assert stages.all == [stage]
+    assert pool.all == [warm]
 
 
 def test_a_schedule_that_is_cut_behind_its_last_step_is_a_beginning_of_the_whole() -> None:
     """No stimulus comes early."""
-    stage = Stage(schedule(begins="4s", steps=10))
+    warm = WarmCluster(schedule(begins="4s", steps=10))
 
     def traced(then_us: int) -> list[str]:
-        stage.play(AtRandom(10, Stream(1), (), 0), then_us=then_us)
-        return [repr(event) for event in stage.events]
+        warm.play(RandomOrder(10, Stream(1), (), 0), then_us=then_us)
+        return [repr(event) for event in warm.events]
 
     whole = in_child(lambda: traced(FOREVER_US))
     for then_us in (0, 500_000, 3_000_000):

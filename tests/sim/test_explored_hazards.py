@@ -13,9 +13,9 @@ import pytest
 from emulator.scenario.load import loads
 from emulator.scenario.version import Chosen
 from emulator.search.schedules.schedule import Schedule, schedule_of
-from emulator.search.schedules.search import Asked, Tally, as_schedule, search
+from emulator.search.schedules.search import ExploreTally, SearchOptions, as_schedule, search
 from emulator.search.schedules.shrink import Shrinking
-from emulator.search.schedules.warm_cluster import Stage
+from emulator.search.schedules.warm_cluster import WarmCluster
 
 AFTER_US = 100_000
 
@@ -71,28 +71,28 @@ HAZARDS = [
 NAMES = [f"{one.cure}-{one.shortest}" for one in HAZARDS]
 
 
-def found(scope: Schedule, how: Asked) -> tuple[Stage, Tally]:
-    stage, tally = Stage(scope), Tally()
-    for _ in search(stage, how, tally):
+def found(scope: Schedule, how: SearchOptions) -> tuple[WarmCluster, ExploreTally]:
+    warm, tally = WarmCluster(scope), ExploreTally()
+    for _ in search(warm, how, tally):
         pass
-    return stage, tally
+    return warm, tally
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hazard", HAZARDS, ids=NAMES)
 def test_the_shrunk_schedule_is_at_most_half_longer_than_the_shortest(hazard: Hazard) -> None:
     """Breadth first ends with the first that fails, a shortest one; chance finds long ones."""
-    every = Asked(how="exhaustive", schedules=2_000, then_us=AFTER_US)
+    every = SearchOptions(how="exhaustive", schedules=2_000, then_us=AFTER_US)
     _, shortest = found(hazard.scope(), every)
     assert {one.found.invariant for one in shortest.failing[0].broken} == {hazard.breaks}
     least = shortest.failing[0].length
     assert least == hazard.shortest
-    drawn = Asked(how="pct", schedules=60, then_us=AFTER_US, keep_going=True)
-    stage, some = found(hazard.scope(), drawn)
+    drawn = SearchOptions(how="pct", schedules=60, then_us=AFTER_US, keep_going=True)
+    warm, some = found(hazard.scope(), drawn)
     failing = {one.length: one for one in some.failing}
     assert len(failing) >= 3
     for length in sorted(failing)[-3:]:
-        small = Shrinking(as_schedule(stage, failing[length])).smallest()
+        small = Shrinking(as_schedule(warm, failing[length])).smallest()
         assert length > small.length
         assert small.length <= 1.5 * least, (length, small.length, least)
 
@@ -100,7 +100,7 @@ def test_the_shrunk_schedule_is_at_most_half_longer_than_the_shortest(hazard: Ha
 @pytest.mark.slow
 @pytest.mark.parametrize("hazard", HAZARDS, ids=NAMES)
 def test_with_its_cure_no_choice_breaks_anything(hazard: Hazard) -> None:
-    drawn = Asked(how="pct", schedules=150, then_us=AFTER_US)
+    drawn = SearchOptions(how="pct", schedules=150, then_us=AFTER_US)
     _, some = found(hazard.scope("on"), drawn)
     assert some.failing == []
     assert some.schedules == 150

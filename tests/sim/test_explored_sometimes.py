@@ -8,8 +8,8 @@ import pytest
 from emulator.scenario.load import loads
 from emulator.scenario.version import Chosen
 from emulator.search.schedules.schedule import schedule_of
-from emulator.search.schedules.search import Asked, Tally, search
-from emulator.search.schedules.warm_cluster import Stage, read_strike
+from emulator.search.schedules.search import ExploreTally, SearchOptions, search
+from emulator.search.schedules.warm_cluster import WarmCluster, read_injection
 
 TWO_LEADERS = """\
 cluster:
@@ -54,10 +54,10 @@ def test_a_search_runs_each_of_these_races(name: str) -> None:
     profile, begins, menu, wanted = SEARCHES[name]
     scenario = loads(TWO_LEADERS, "two-leaders", chosen=Chosen(profile))
     schedule = schedule_of(scenario, 1, begins=begins, steps=60)
-    strikes = tuple(read_strike(one, schedule) for one in menu)
-    tally = Tally()
-    asked = Asked(schedules=24, menu=strikes, faults_max=2, keep_going=True)
-    for _ in search(Stage(schedule), asked, tally):
+    injections = tuple(read_injection(one, schedule) for one in menu)
+    tally = ExploreTally()
+    asked = SearchOptions(schedules=24, menu=injections, faults_max=2, keep_going=True)
+    for _ in search(WarmCluster(schedule), asked, tally):
         if wanted <= set(tally.seen):
             break
     assert wanted <= set(tally.seen)

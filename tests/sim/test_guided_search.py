@@ -18,7 +18,7 @@ from emulator.conformance.player import script_of
 from emulator.conformance.recording import Recording, read_recording
 from emulator.search.guided.choices import choices_of, chosen_run, replay, write_choices
 from emulator.search.guided.guided import Guided, guided, names_of
-from emulator.search.guided.restarts import Budget, Portfolio, Result
+from emulator.search.guided.restarts import Budget, Restarts, Result
 from emulator.search.guided.search import goal_of
 from emulator.worlds.latency import TABLE
 
@@ -38,7 +38,7 @@ RACED = [
 def searched(real: Recording) -> Result:
     reference = Reference(real)
     goal = goal_of(script_of(real), reference)
-    return Portfolio(goal, BUDGET, lambda _: None).run()
+    return Restarts(goal, BUDGET, lambda _: None).run()
 
 
 @cache
@@ -67,7 +67,7 @@ def test_it_finds_runs_that_are_a_match_and_none_that_is_not_needed() -> None:
         assert not conclude(reference, [one for one in examined if one is not run]).matched
 
 
-def test_how_many_draws_each_stretch_took_is_told() -> None:
+def test_how_many_draws_each_segment_took_is_told() -> None:
     draws = match().choices.draws
     assert next(iter(draws)) == "0"
     assert all(n >= 1 for n in draws.values())

@@ -66,7 +66,7 @@ def test_after_every_stimulus_it_is_what_the_brokers_have_in_memory(name: str) -
         run.bring_up()
         looked = 0
         while not run.over:
-            run.next_stretch()
+            run.next_segment()
             found = snapshot(sink.events, world.kernel.now)
             assert_znodes(found, world)
             for broker, node in nodes_of(world.cluster).items():

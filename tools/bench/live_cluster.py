@@ -48,8 +48,8 @@ class LiveCluster:
 
     def apply_due(self, number: int) -> None:
         """The scenario's next steps, whatever their time."""
-        for step in self.world.scenario.steps[self.run.stretch :][:number]:
-            self.run.stretch += 1
+        for step in self.world.scenario.steps[self.run.segment :][:number]:
+            self.run.segment += 1
             self.world.cluster.apply(step.stimulus)
 
     def led_by(self, broker: int) -> list[Partition]:

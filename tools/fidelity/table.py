@@ -109,7 +109,7 @@ def _reasons(row: Row) -> Iterator[str]:
         yield f"{len(outside)} of {len(verdict.timings)} delays outside, as {outside[0]}"
     if row.guided and not row.guided.found:
         progress = row.guided.progress
-        yield f"the search came to stretch {progress.stretch} of {progress.stretches}"
+        yield f"the search came to stretch {progress.segment} of {progress.segments}"
 
 
 def _scripts(scripts: Sequence[tuple[str, Near]]) -> Iterator[str]:

@@ -160,7 +160,7 @@ def guided_lines(result: Guided) -> Iterator[str]:
         yield f"  {name}, base seed {run.seed}"
         for chosen in run.chosen:
             which = " ".join(part for part in (chosen.actor, chosen.purpose) if part) or "all"
-            yield f"  choice  stretch {chosen.stretch:>3}  {which:<58}  seed {chosen.seed:#018x}"
+            yield f"  choice  stretch {chosen.segment:>3}  {which:<58}  seed {chosen.seed:#018x}"
 
 
 def chosen_line(choices: Choices, run: ChosenRun, played: Recording) -> str:

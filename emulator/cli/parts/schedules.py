@@ -21,7 +21,7 @@ from emulator.kernel.scheduler import TaskFailed
 from emulator.runs.broken import Broken
 from emulator.search.schedules.schedule import Choice, Schedule, read_schedule, written
 from emulator.search.schedules.search import broken_of
-from emulator.search.schedules.warm_cluster import Played, Stage
+from emulator.search.schedules.warm_cluster import ScheduleResult, WarmCluster
 from emulator.view.lanes import render_lanes
 
 BEFORE_US = 500_000
@@ -33,27 +33,27 @@ def replay_schedule(file: Path, width: int | None, *, stops: bool, as_json: bool
     code."""
     schedule = read_schedule(file)
     typer.echo(said(schedule), err=as_json)
-    stage = Stage(schedule, _break if stops else None)
+    warm = WarmCluster(schedule, _break if stops else None)
     try:
-        played = _played(stage)
+        played = _played(warm)
         differs = difference(schedule, played)
         if as_json:
             typer.echo(msgspec.json.encode(_replay_json(file, played, differs)))
         else:
-            tell_lanes(stage, played, width)
+            tell_lanes(warm, played, width)
             tell_schedule(schedule)
             tell_broken(played.broken)
             typer.echo(differs or f"the same: {played.events:,} events, all of them")
             typer.echo(f"repeat it  isr replay {file}")
     finally:
-        stage.close()
+        warm.close()
     return DIFFERS if differs else SAME
 
 
-def _played(stage: Stage) -> Played:
+def _played(warm: WarmCluster) -> ScheduleResult:
     """Whoever quits the debugger breaks it off."""
     try:
-        return stage.play_as_written()
+        return warm.play_as_written()
     except BdbQuit:
         raise KeyboardInterrupt from None
     except TaskFailed as failed:
@@ -62,7 +62,7 @@ def _played(stage: Stage) -> Played:
         raise
 
 
-def difference(schedule: Schedule, played: Played) -> str:
+def difference(schedule: Schedule, played: ScheduleResult) -> str:
     """What came out otherwise than the schedule says; empty where nothing did. A file written by
     hand may say no more than what it violates, or nothing."""
     broken = [one.invariant for one in played.broken]
@@ -75,7 +75,7 @@ def difference(schedule: Schedule, played: Played) -> str:
     return ""
 
 
-def _replay_json(file: Path, played: Played, differs: str) -> dict[str, Any]:
+def _replay_json(file: Path, played: ScheduleResult, differs: str) -> dict[str, Any]:
     """`file`, `same`, `difference` (empty where it is the same), `events`, `trace`, `violations`,
     `faults`, `choices`."""
     keys = ("invariant", "text", "hazard")
@@ -137,19 +137,19 @@ def tell_broken(broken: tuple[Broken, ...]) -> None:
         typer.echo(f"broken     {one.invariant}: {one.text}{hazard}")
 
 
-def tell_lanes(stage: Stage, played: Played, width: int | None) -> None:
+def tell_lanes(warm: WarmCluster, played: ScheduleResult, width: int | None) -> None:
     """From where the choosing begins to the violation, whose events are marked."""
     marked: dict[int, str] = {}
     to_us = played.virtual_us
-    broken = broken_of(stage.schedule, played)
+    broken = broken_of(warm.schedule, played)
     if broken is not None:
         marked = {seq: broken.invariant for seq in broken.facts if seq >= 0}
         last = max(broken.facts)
         if last >= 0:
-            to_us = stage.events[last].t - stage.up_us + BEFORE_US
+            to_us = warm.events[last].t - warm.up_us + BEFORE_US
     lanes = render_lanes(
-        stage.events,
-        from_us=max(0, stage.begins_us - BEFORE_US),
+        warm.events,
+        from_us=max(0, warm.begins_us - BEFORE_US),
         to_us=to_us,
         width=width,
         marked=marked,

@@ -20,7 +20,7 @@ from emulator.search.fuzz.worlds import AS_USUAL
 
 
 @dataclass
-class Tally:
+class FuzzTally:
     """What was seen so far."""
 
     began_s: float = field(default_factory=time.monotonic)

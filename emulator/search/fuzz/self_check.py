@@ -14,7 +14,7 @@ from emulator.hazards.entry import Entry, catalogue
 from emulator.search.fuzz.trial import try_world
 
 
-class Canary(msgspec.Struct, frozen=True):
+class SelfCheck(msgspec.Struct, frozen=True):
     """One that was played: the invariants that had to break, and those that nobody noticed."""
 
     name: str
@@ -22,18 +22,18 @@ class Canary(msgspec.Struct, frozen=True):
     missed: tuple[str, ...]
 
 
-def canaries() -> tuple[Entry, ...]:
-    """The hazards that are canaries."""
+def self_checks() -> tuple[Entry, ...]:
+    """The hazards whose files say that they are one."""
     return tuple(entry for entry in catalogue().values() if entry.canary)
 
 
-def play_canaries() -> tuple[Canary, ...]:
+def run_self_checks() -> tuple[SelfCheck, ...]:
     """Each, to its end."""
-    return tuple(_play(entry) for entry in canaries())
+    return tuple(_play(entry) for entry in self_checks())
 
 
-def _play(entry: Entry) -> Canary:
+def _play(entry: Entry) -> SelfCheck:
     scenario = entry.scenario()
     trial = try_world(scenario.text, entry.seed, healed_at_us=scenario.duration_us)
     seen = {failure.invariant for failure in trial.ours}
-    return Canary(entry.name, entry.violates, tuple(sorted(set(entry.violates) - seen)))
+    return SelfCheck(entry.name, entry.violates, tuple(sorted(set(entry.violates) - seen)))

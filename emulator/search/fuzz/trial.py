@@ -120,7 +120,7 @@ def _play(session: Session, healed_at_us: int) -> None:
     at_us = 0
     while at_us < end_us and not (at_us > healed_at_us and monitor.converged):
         at_us = min(at_us + SLICE_US, end_us)
-        while not run.over and run.scenario.steps[run.stretch].at_us <= at_us:
+        while not run.over and run.scenario.steps[run.segment].at_us <= at_us:
             run.next_stimulus()
         run.run_to(at_us)
 

@@ -1,12 +1,12 @@
-"""Which seeds to try next for one leg, and whom to blame: the policy of a guided search.
+"""Which seeds to try next for one group, and whom to blame: the policy of a guided search.
 
-A *draw* is the choices of one leg. Now and then everything is drawn anew; otherwise the best draw
-so far is kept but for the party whose partition disagrees (sometimes for the one that the stimulus
-was about, or any), and of that party mostly for some streams only: a race that was won once should
-not be lost again while the next one is tried. What a draw decides may show only legs later: the
-best draw is the one after which the run came furthest, and a leg that was tried in vain sends the
-search back to an earlier one. This module plays nothing; all that it knows of a contradiction is a
-score, what it was, and a party.
+A *candidate* is the choices of one group of segments. Now and then everything is drawn anew;
+otherwise the best candidate so far is kept but for the party whose partition disagrees (sometimes
+for the one that the stimulus was about, or any), and of that party mostly for some streams only: a
+race that was won once should not be lost again while the next one is tried. What a candidate
+decides may show only groups later: the best candidate is the one after which the run came furthest,
+and a group that was tried in vain sends the search back to an earlier one. This module plays
+nothing; all that it knows of a contradiction is a score, what it was, and a party.
 """
 
 from __future__ import annotations
@@ -17,39 +17,40 @@ from typing import TypeAlias
 
 from emulator.kernel.rng import Choice, Stream
 
-Draw: TypeAlias = Mapping[Choice, int]
+Candidate: TypeAlias = Mapping[Choice, int]
 Score: TypeAlias = tuple[int, int]
-"""How far a run came: the leg that it did not get through, and how much was right by then."""
+"""How far a run came: the group that it did not get through, and how much was right by then."""
 
 PATIENCE = 40
-"""So many draws of one leg that lead no further, then an earlier one is blamed."""
+"""So many draws of one group that lead no further, then an earlier one is blamed."""
 HASTE = 6
 """After so many already, where all of them go wrong in one way; after three times as many, where
-most do, or the leg went better after other legs before."""
+most do, or the group went better after other groups before."""
 ANEW_ONE_IN = 4
 NOWHERE: Score = (-1, 0)
 
 
 class Tried:
-    """What was tried in one leg, and what to try next."""
+    """What was tried in one group, and what to try next."""
 
     def __init__(
         self,
-        stretches: range,
-        fixed: Draw,
-        saved: Draw | None,
+        segments: range,
+        fixed: Candidate,
+        saved: Candidate | None,
         record: Score,
         suspects: Sequence[str] = (),
         patience: int = PATIENCE,
     ) -> None:
-        """`fixed` holds in every draw. After other legs than now, `saved` was the best draw, and
-        `record` is how far it came. `suspects`: whom the leg's stimuli are about."""
-        self._stretches, self._fixed, self._saved = stretches, fixed, saved
+        """`fixed` holds in every candidate. After other groups than now, `saved` was the best
+        candidate, and `record` is how far it came. `suspects`: whom the group's stimuli are
+        about."""
+        self._segments, self._fixed, self._saved = segments, fixed, saved
         self._record, self._suspects, self._patience = record, suspects, patience
         self.draws = 0
         self._vain = 0
         """Draws since one led further than all before, that one included."""
-        self.best: Draw | None = None
+        self.best: Candidate | None = None
         self.best_score = NOWHERE
         self._party = ""
         self._asked: list[Choice] = []
@@ -57,7 +58,7 @@ class Tried:
 
     @property
     def is_exhausted(self) -> bool:
-        if not self._stretches[0]:
+        if not self._segments[0]:
             return False  # There is nothing before the boot.
         if len(self._wrong) == 1 and self._vain >= HASTE:
             return True
@@ -66,10 +67,10 @@ class Tried:
 
     @property
     def _goes_wrong_in_one_way(self) -> bool:
-        """Mostly: whatever the leg decides itself, something before it decided this."""
+        """Mostly: whatever the group decides itself, something before it decided this."""
         return bool(self._wrong) and max(self._wrong.values()) * 5 >= self.draws * 4
 
-    def next_draw(self, stream: Stream) -> Draw:
+    def next_candidate(self, stream: Stream) -> Candidate:
         self.draws += 1
         if self.draws == 1 and self._saved is not None:
             return {**self._saved, **self._fixed}
@@ -77,11 +78,11 @@ class Tried:
             return {**self._anew(stream), **self._fixed}
         return {**self.best, **self._redrawn(stream), **self._fixed}
 
-    def _anew(self, stream: Stream) -> Draw:
-        return {(stretch, "", ""): stream.bits() for stretch in self._stretches}
+    def _anew(self, stream: Stream) -> Candidate:
+        return {(segment, "", ""): stream.bits() for segment in self._segments}
 
-    def _redrawn(self, stream: Stream) -> Draw:
-        """New seeds for a part of the best draw's streams."""
+    def _redrawn(self, stream: Stream) -> Candidate:
+        """New seeds for a part of the best candidate's streams."""
         parties = sorted({party_of(actor) for _, actor, _ in self._asked})
         if not parties:
             return self._anew(stream)
@@ -101,13 +102,18 @@ class Tried:
         return parties[stream.below(len(parties))]
 
     def learn(
-        self, draw: Draw, score: Score, wrong: Hashable, party: str, asked: Iterable[Choice]
+        self,
+        candidate: Candidate,
+        score: Score,
+        wrong: Hashable,
+        party: str,
+        asked: Iterable[Choice],
     ) -> None:
-        """How far the run came after this draw, what was wrong there, and whose it was."""
+        """How far the run came after this candidate, what was wrong there, and whose it was."""
         self._wrong[wrong] += 1
         self._vain = 1 if score > self.best_score else self._vain + 1
         if score >= self.best_score:
-            self.best, self.best_score, self._party = dict(draw), score, party
+            self.best, self.best_score, self._party = dict(candidate), score, party
             self._asked = list(asked)
 
 
@@ -131,9 +137,9 @@ def party_of(actor: str) -> str:
     return f"{'broker' if kind == 'controller' else kind}-{number}"
 
 
-def back_from(leg: int, stream: Stream, vain: int) -> int:
-    """Which earlier leg to blame: the last one first; the more often this one was left in vain, the
-    further back the cause may lie (how fast a broker is, or the phase of a task, is drawn in its
-    boot)."""
-    reach = min(leg, 1 << min(vain // 2, 16))
-    return leg - 1 - stream.below(reach) if leg else 0
+def back_from(group: int, stream: Stream, vain: int) -> int:
+    """Which earlier group to blame: the last one first; the more often this one was left in vain,
+    the further back the cause may lie (how fast a broker is, or the phase of a task, is drawn in
+    its boot)."""
+    reach = min(group, 1 << min(vain // 2, 16))
+    return group - 1 - stream.below(reach) if group else 0

@@ -45,9 +45,9 @@ class BadChoices(Exception):
 
 
 class ChosenStream(msgspec.Struct, frozen=True, array_like=True):
-    """One choice. An empty actor and purpose: all of the stretch that is not chosen otherwise."""
+    """One choice. An empty actor and purpose: all of the segment that is not chosen otherwise."""
 
-    stretch: int
+    segment: int
     actor: str
     purpose: str
     seed: int
@@ -61,11 +61,11 @@ class ChosenRun(msgspec.Struct, frozen=True):
 
     @property
     def by_stream(self) -> dict[Choice, int]:
-        return {(c.stretch, c.actor, c.purpose): c.seed for c in self.chosen}
+        return {(c.segment, c.actor, c.purpose): c.seed for c in self.chosen}
 
 
 class Choices(msgspec.Struct, frozen=True):
-    """All that a replay needs. `draws` (for each stretch, how many the search took) it does not."""
+    """All that a replay needs. `draws` (for each segment, how many the search took) it does not."""
 
     recording: str
     latencies: int

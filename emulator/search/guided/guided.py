@@ -25,7 +25,7 @@ from emulator.search.guided.choices import (
     replay,
     with_other_latencies,
 )
-from emulator.search.guided.restarts import Budget, OnProgress, Portfolio, Progress, Result
+from emulator.search.guided.restarts import Budget, OnProgress, Progress, Restarts, Result
 from emulator.search.guided.search import Ended, Found, Goal, goal_of
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ def guided(
         choices = choices_of(reference.real, map(_run_of, found), {})
         return judge_choices(reference, script, choices, examine, budget.jobs)[0].matched
 
-    result = Portfolio(goal, budget, on_progress, spans_delays).run()
+    result = Restarts(goal, budget, on_progress, spans_delays).run()
     choices = _chosen(reference.real, goal, result)
     reruns = RERUNS if result.matched else 0
     verdict, agreeing = judge_choices(reference, script, choices, look, budget.jobs, reruns)
@@ -104,8 +104,8 @@ def names_of(choices: Choices) -> list[str]:
 def _chosen(real: Recording, goal: Goal, result: Result) -> Choices:
     best = result.found or (result.nearest,)
     runs = [_run_of(one) if one else ChosenRun(1, ()) for one in best]
-    by_leg = sorted(result.progress.draws.items())
-    draws = {_stretches(goal.legs[leg].stretches): n for leg, n in by_leg}
+    by_group = sorted(result.progress.draws.items())
+    draws = {_segments(goal.groups[group].segments): n for group, n in by_group}
     return choices_of(real, runs, draws)
 
 
@@ -113,5 +113,5 @@ def _run_of(one: Found | Ended) -> ChosenRun:
     return chosen_run(one.seed, one.choices)
 
 
-def _stretches(group: range) -> str:
+def _segments(group: range) -> str:
     return f"{group[0]}" if len(group) == 1 else f"{group[0]}-{group[-1]}"

@@ -1,9 +1,9 @@
-"""One run under search: played leg by leg, held against the recording as it goes.
+"""One run under search: played group by group, held against the recording as it goes.
 
-A *leg* is what lies between two stimuli, or several of these stretches where stimuli follow each
+A *segment* lies between two actions; a *group* is one of them, or several where actions follow each
 other at once. Owns the moments at which a run that is still going is judged: 250 ms after the
-stimulus, when what the recording has next must have come, and at the end of the leg. The first
-contradiction ends it. A walk reads the recording; the run that it drives is given nothing but
+stimulus, when what the recording has next must have come, and at the end of the group. The first
+contradiction ends it. A guided run reads the recording; the run that it drives is given nothing but
 seeds, and the judging has no effect on it. This module must not know how seeds are chosen.
 """
 
@@ -35,10 +35,10 @@ _ASKED_ABOUT = ("up", "produce")
 
 
 @dataclass(frozen=True)
-class Leg:
-    """Stretches that are drawn and judged together."""
+class SegmentGroup:
+    """Segments that are drawn and judged together."""
 
-    stretches: range
+    segments: range
     moments: tuple[int, ...]
     """When it is judged, in milliseconds since `up`; the last one is its end."""
     about: tuple[int, ...] = ()
@@ -58,8 +58,8 @@ class _Contradicted(BaseException):
         self.contradiction = contradiction
 
 
-def legs_of(script: Script, real: RealSide) -> list[Leg]:
-    """All legs, from the boot (stretch 0) to the end."""
+def groups_of(script: Script, real: RealSide) -> list[SegmentGroup]:
+    """All groups, from the boot (segment 0) to the end."""
     steps = script.scenario.steps
     ends = [step.at_us // 1000 for step in steps]
     ends.append(script.scenario.duration_us // 1000)
@@ -69,32 +69,32 @@ def legs_of(script: Script, real: RealSide) -> list[Leg]:
     groups = list(_groups(ends, creates))
     about = [*(_about(script, group) for group in groups), ()]
     return [
-        Leg(group, _moments(group, ends, creates, due), about[number], about[number + 1])
+        SegmentGroup(group, _moments(group, ends, creates, due), about[number], about[number + 1])
         for number, group in enumerate(groups)
     ]
 
 
 def _about(script: Script, group: range) -> tuple[int, ...]:
-    steps = [script.scenario.steps[stretch - 1] for stretch in group if stretch]
+    steps = [script.scenario.steps[segment - 1] for segment in group if segment]
     brokers = [getattr(step.stimulus, "broker", None) for step in steps]
     return tuple(broker for broker in brokers if isinstance(broker, int))
 
 
 def _groups(ends: list[int], creates: list[bool]) -> Iterator[range]:
     first = 0
-    for stretch, end in enumerate(ends):
-        enough_ms = _CREATION_MS if creates[stretch] else GRACE_MS
-        is_short = 0 < stretch < len(ends) - 1 and end - ends[stretch - 1] < enough_ms
+    for segment, end in enumerate(ends):
+        enough_ms = _CREATION_MS if creates[segment] else GRACE_MS
+        is_short = 0 < segment < len(ends) - 1 and end - ends[segment - 1] < enough_ms
         if not is_short:
-            yield range(first, stretch + 1)
-            first = stretch + 1
+            yield range(first, segment + 1)
+            first = segment + 1
 
 
 def _moments(group: range, ends: list[int], creates: list[bool], due: list[int]) -> tuple[int, ...]:
     """Of a boot or a creation only the end: what cold brokers do is late or early by more than the
     grace."""
     end = ends[group[-1]]
-    if not group[0] or any(creates[stretch] for stretch in group):
+    if not group[0] or any(creates[segment] for segment in group):
         return (end,)
     start = ends[group[-1] - 1]
     inside = sorted({ms for ms in (start + GRACE_MS, *due) if start < ms < end})
@@ -112,34 +112,36 @@ def _writes_state(event: events.ZkTransaction) -> bool:
     return event.path is not None and event.path.endswith("/state")
 
 
-class Walk:
+class GuidedRun:
     """A run on its way through the recording."""
 
-    def __init__(self, script: Script, real: RealSide, legs: list[Leg], seed: int) -> None:
-        self.script, self.legs, self.seed = script, legs, seed
+    def __init__(
+        self, script: Script, real: RealSide, groups: list[SegmentGroup], seed: int
+    ) -> None:
+        self.script, self.groups, self.seed = script, groups, seed
         self.choices: dict[Choice, int] = {}
         self.taken = 0
-        """How many legs were played."""
+        """How many groups were played."""
         self._exported = 0
         self._needed: list[events.Stimulus] = []
         self._partial = Partial(real)
 
     @property
     def over(self) -> bool:
-        return self.taken == len(self.legs)
+        return self.taken == len(self.groups)
 
     @property
-    def leg(self) -> Leg:
+    def group(self) -> SegmentGroup:
         """The next one."""
-        return self.legs[self.taken]
+        return self.groups[self.taken]
 
-    def go_on(self, draw: Mapping[Choice, int]) -> Contradiction | None:
-        """Play the next leg under these choices, up to its first contradiction."""
-        self.choices |= draw
-        leg = self.leg
+    def go_on(self, candidate: Mapping[Choice, int]) -> Contradiction | None:
+        """Play the next group under these choices, up to its first contradiction."""
+        self.choices |= candidate
+        group = self.group
         try:
-            self._play(leg)
-            self._judge(leg.moments[-1], leg.ends_for)
+            self._play(group)
+            self._judge(group.moments[-1], group.ends_for)
         except _Contradicted as contradicted:
             return contradicted.contradiction
         self.taken += 1
@@ -149,40 +151,42 @@ class Walk:
         """From now on this part must be right too."""
         self._partial.wanted = part
 
-    def leg_of(self, part: Part) -> int:
-        """Of a run that is over: in which leg a part that is not equal first was not."""
+    def group_of(self, part: Part) -> int:
+        """Of a run that is over: in which group a part that is not equal first was not."""
         ms = self._partial.wrong_since_ms(part)
-        return next((n for n, leg in enumerate(self.legs) if ms < leg.moments[-1]), self.taken - 1)
+        return next(
+            (n for n, group in enumerate(self.groups) if ms < group.moments[-1]), self.taken - 1
+        )
 
     def asked(self) -> list[Choice]:
-        """The streams of the last leg."""
+        """The streams of the last group."""
         return list(self._noted.asked)
 
     def whole(self) -> Recording:
         """The run at its end."""
         return export(self._session.events, self.script.settings, f"seed {self.seed}")
 
-    def _play(self, leg: Leg) -> None:
-        if not leg.stretches[0]:
-            self._boot(leg)
+    def _play(self, group: SegmentGroup) -> None:
+        if not group.segments[0]:
+            self._boot(group)
             return
         self._noted.update(self.choices)
         self._noted.asked.clear()
         lane = self._session.kernel.world.lane("judge")
-        for ms in leg.moments[:-1]:
+        for ms in group.moments[:-1]:
             at_us = self._run.up_us + ms * 1000
             lane.call_at(at_us, lambda ms=ms: self._judge(ms))  # type: ignore[misc]
-        for _ in leg.stretches:
-            self._run.next_stretch()
+        for _ in group.segments:
+            self._run.next_segment()
 
-    def _boot(self, leg: Leg) -> None:
+    def _boot(self, group: SegmentGroup) -> None:
         options = PlayOptions(seed=self.seed, choices=self.choices)
         self._session = Session(self.script.scenario, options, hearing="nothing")
         self._session.listeners.sink.listen(self._see)
         self._noted = note_streams(self._session.world, self.choices)
         self._run = self._session.run
         self._run.bring_up()
-        self._run.run_to(leg.moments[-1] * 1000)
+        self._run.run_to(group.moments[-1] * 1000)
 
     def _see(self, event: AnyEvent) -> None:
         """Most draws go wrong within milliseconds: each state is judged when it is written."""

@@ -4,7 +4,7 @@
 boot on, so a shrink or a notification that stands alone gives that moment away, modulo the period;
 the end of a session does so for ZooKeeper's ticks. Owns the fit, and the choice of seeds whose
 draws from the declared ranges come near it: a search would have to guess them anew again and
-again, for they show many stretches later. A choice stays what every choice is, a seed; what lies
+again, for they show many segments later. A choice stays what every choice is, a seed; what lies
 outside the declared range cannot be chosen.
 """
 
@@ -180,7 +180,7 @@ def _begin_us(phase: Phase, late: Stream) -> int | None:
 
 
 def _near(purpose: str, phase: Phase, wanted_us: int, seeds: Stream) -> tuple[int, int]:
-    """(seed, what it draws): one whose draw is as near to what is wanted as the range allows."""
+    """(seed, what it draws): one that draws as near to what is wanted as the range allows."""
     low, high = _range_us(purpose, phase.boot_us)
     wanted_us = min(max(wanted_us, low), high)
     best = (high - low + 1, 0, 0)

@@ -1,7 +1,7 @@
 """Does a run that is still going contradict the recording, and since when?
 
 Owns the judgement of prefixes for a guided search: both sides are read up to one moment, and the
-earliest contradiction ends a draw. What only one side has in the last 250 ms may still come on
+earliest contradiction ends a candidate. What only one side has in the last 250 ms may still come on
 the other and is no contradiction yet. A `Course` is one side, and grows piece by piece; a `Prefix`
 remembers which lanes were alike with how many entries, and looks only at what has come since.
 This module must not know how the search goes on: it names time, point and key.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from emulator.conformance.compare import Examined
 from emulator.conformance.criteria import DELAYS, Part
 
-REHEARSALS = 60
+PRESELECTED_MAX = 60
 """Simulated plays before the first live one, at most."""
 
 AT_ONCE = 10
@@ -22,24 +22,24 @@ AT_ONCE = 10
 DelaysApart = Callable[[Examined], Iterable[str]]
 
 
-def are_enough(rehearsed: Mapping[int, Examined], wanted: int, delays_apart: DelaysApart) -> bool:
+def are_enough(preselected: Mapping[int, Examined], wanted: int, delays_apart: DelaysApart) -> bool:
     """There are as many plays as are wanted, and one of them would do alone."""
-    return len(rehearsed) >= wanted and any(
-        not run.lacking and not any(True for _ in delays_apart(run)) for run in rehearsed.values()
+    return len(preselected) >= wanted and any(
+        not run.lacking and not any(True for _ in delays_apart(run)) for run in preselected.values()
     )
 
 
 def nearest_first(
-    rehearsed: Mapping[int, Examined], wanted: int, delays_apart: DelaysApart = lambda run: ()
+    preselected: Mapping[int, Examined], wanted: int, delays_apart: DelaysApart = lambda run: ()
 ) -> list[int]:
     """`wanted` seeds: the nearest one, then each time the one that has most of what all before it
     differ in (a recording is matched by several runs together). `delays_apart` tells in which
     delays a run alone does not do."""
     left = {
         seed: run.lacking | {(DELAYS, name) for name in delays_apart(run)}
-        for seed, run in rehearsed.items()
+        for seed, run in preselected.items()
     }
-    order = sorted(left, key=lambda seed: (rehearsed[seed].distance, len(left[seed]), seed))
+    order = sorted(left, key=lambda seed: (preselected[seed].distance, len(left[seed]), seed))
     chosen: list[int] = []
     missed: frozenset[Part] | None = None
     while order and len(chosen) < wanted:
@@ -47,7 +47,7 @@ def nearest_first(
         best = min(
             order,
             key=lambda seed: (
-                rehearsed[seed].distance,
+                preselected[seed].distance,
                 len(left[seed] if lacking is None else left[seed] & lacking),
                 order.index(seed),
             ),

@@ -26,7 +26,7 @@ from emulator.conformance.compare import Reference, Verdict, conclude
 from emulator.conformance.criteria import DELAYS, Part
 from emulator.runs.forks import Pool
 from emulator.search.guided.candidates import NOWHERE
-from emulator.search.guided.guided_run import Leg
+from emulator.search.guided.guided_run import SegmentGroup
 from emulator.search.guided.search import Ended, Found, Goal, Search
 from emulator.worlds.gc_tuning import rare_collections
 
@@ -34,19 +34,19 @@ DRAWS_PER_SEARCH = 120
 """Of a short search; longer ones get 2, 4, 8 ... times as many."""
 _PROGRESS_EVERY_S = 0.2
 _DRAW = struct.Struct("<HB")
-"""Which leg, and whether the draw got through; written at once, so never torn."""
+"""Which group, and whether the candidate got through; written at once, so never torn."""
 
 
 @dataclass
 class Progress:
-    """Where a portfolio is. Draws are counted by leg, over all its searches."""
+    """Where the searches are. Draws are counted by group, over all its searches."""
 
-    legs: list[Leg]
+    groups: list[SegmentGroup]
     seconds: float = 0.0
     searches: int = 0
     draws: Counter[int] = field(default_factory=Counter)
     furthest: int = 0
-    """How many legs a run got through."""
+    """How many groups a run got through."""
     agreeing: int = 0
     """How many runs were found."""
     missing: int = 0
@@ -61,17 +61,17 @@ class Progress:
         return self.total / max(self.seconds, 0.001)
 
     @property
-    def stretch(self) -> int:
+    def segment(self) -> int:
         """The last one that a run got through."""
-        return self.legs[self.furthest - 1].stretches[-1] if self.furthest else 0
+        return self.groups[self.furthest - 1].segments[-1] if self.furthest else 0
 
     @property
-    def stretches(self) -> int:
-        return self.legs[-1].stretches[-1]
+    def segments(self) -> int:
+        return self.groups[-1].segments[-1]
 
-    def drawn(self, leg: int, through: int) -> None:
-        self.draws[leg] += 1
-        self.furthest = max(self.furthest, leg + through)
+    def drawn(self, group: int, through: int) -> None:
+        self.draws[group] += 1
+        self.furthest = max(self.furthest, group + through)
 
 
 OnProgress: TypeAlias = Callable[[Progress], object]
@@ -125,7 +125,7 @@ def _verdict(reference: Reference, found: Sequence[Found]) -> Verdict:
     return conclude(reference, [run.examined for run in found])
 
 
-class Portfolio:
+class Restarts:
     """The searches of one goal."""
 
     def __init__(
@@ -144,7 +144,7 @@ class Portfolio:
         self._nearest: Ended | None = None
         self._progress_s = 0.0
         self._began_s = time.monotonic()
-        self.progress = Progress(goal.legs)
+        self.progress = Progress(goal.groups)
 
     def run(self) -> Result:
         self._draws, self._writes = os.pipe()
@@ -195,8 +195,8 @@ class Portfolio:
     def _search(self, number: int) -> Ended:
         """In the child. The number of the search is its seed."""
 
-        def on_draw(leg: int, through: bool) -> None:  # noqa: FBT001
-            os.write(self._writes, _DRAW.pack(leg, through))
+        def on_draw(group: int, through: bool) -> None:  # noqa: FBT001
+            os.write(self._writes, _DRAW.pack(group, through))
 
         limit = self._budget.draws_per_search * luby(number)
         missing = self._missing if self._found else None
@@ -212,8 +212,8 @@ class Portfolio:
         """Take note of what was drawn."""
         try:
             while data := os.read(self._draws, _DRAW.size * 1024):
-                for leg, through in _DRAW.iter_unpack(data):
-                    self.progress.drawn(leg, through)
+                for group, through in _DRAW.iter_unpack(data):
+                    self.progress.drawn(group, through)
         except BlockingIOError:
             pass
         now_s = time.monotonic()

@@ -1,11 +1,12 @@
-"""One guided search: seeds for each leg under which a run agrees with the recording in what the
+"""One guided search: seeds for each group under which a run agrees with the recording in what the
 cluster agreed on (points 1, 3 and 4), and perhaps in one part more.
 
-A run that has come to the end of a leg is a process; each draw of the next leg is played in a fork
-of it, and goes on from there by forking again: a chain of processes, one per leg. A contradiction
-ends the last of them; a jump back ends several. What was good in a leg is kept and tried first
-when the search comes by again. Owns this walk over the tree of draws; the policy is in `draws`,
-the judging in `walk`. All depends on the seed: the same search makes the same draws.
+A run that has come to the end of a group is a process; each candidate of the next group is played
+in a fork of it, and goes on from there by forking again: a chain of processes, one per group. A
+contradiction ends the last of them; a jump back ends several. What was good in a group is kept and
+tried first when the search comes by again. Owns the way through the tree of candidates; the policy
+is in `candidates`, the judging in `guided_run`. All depends on the seed: the same search tries the
+same candidates.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from emulator.conformance.criteria import DELAYS, Part
 from emulator.conformance.player import Script
 from emulator.kernel.rng import Choice, Stream, mix
 from emulator.runs.forks import in_child
-from emulator.search.guided.candidates import NOWHERE, PATIENCE, Draw, Score, Tried, back_from
-from emulator.search.guided.guided_run import Leg, Walk, legs_of
+from emulator.search.guided.candidates import NOWHERE, PATIENCE, Candidate, Score, Tried, back_from
+from emulator.search.guided.guided_run import GuidedRun, SegmentGroup, groups_of
 from emulator.search.guided.partial import RealSide
 from emulator.search.guided.phases import Phases, fitted, phases_of
 from emulator.search.guided.prefix import Disagreement
@@ -30,11 +31,11 @@ from emulator.search.guided.prefix import Disagreement
 FREE_EVERY = 4
 """Every so many searches one trusts no fit of phases (what stands alone may be late by chance)."""
 
-LEGS_AT_LENGTH = 6
-"""A long search may spend all its draws on so many legs."""
+GROUPS_AT_LENGTH = 6
+"""A long search may spend all its draws on so many groups."""
 
-OnDraw: TypeAlias = Callable[[int, bool], object]
-"""Told of each draw: its leg, and whether it got through."""
+OnCandidate: TypeAlias = Callable[[int, bool], object]
+"""Told of each candidate: its group, and whether it got through."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,13 @@ class Goal:
     script: Script
     reference: Reference
     real: RealSide
-    legs: list[Leg]
+    groups: list[SegmentGroup]
     phases: Phases
 
 
 def goal_of(script: Script, reference: Reference) -> Goal:
     real = RealSide(reference.real)
-    return Goal(script, reference, real, legs_of(script, real), phases_of(reference.real))
+    return Goal(script, reference, real, groups_of(script, real), phases_of(reference.real))
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class _Stopped:
-    """A draw that did not get to the end of its leg."""
+    """A candidate that did not get to the end of its group."""
 
     score: Score
     wrong: Hashable
@@ -84,7 +85,7 @@ class _Stopped:
 
 @dataclass(frozen=True)
 class _Back:
-    """A leg is exhausted: go back to an earlier one. `to` -1: give the search up."""
+    """A group is exhausted: go back to an earlier one. `to` -1: give the search up."""
 
     to: int
     score: Score
@@ -100,14 +101,14 @@ class Memory:
     """What a search knows, whichever of its processes goes on."""
 
     spent: int = 0
-    best: dict[int, Draw] = field(default_factory=dict)
-    """By leg, the draw that was best when it was last tried."""
+    best: dict[int, Candidate] = field(default_factory=dict)
+    """By group, the candidate that was best when it was last tried."""
     asked: dict[int, list[Choice]] = field(default_factory=dict)
-    """By leg, the streams of the last draw that got through."""
+    """By group, the streams of the last candidate that got through."""
     records: dict[int, Score] = field(default_factory=dict)
-    """By leg, how far runs came that had a draw there."""
+    """By group, how far runs came that had a candidate there."""
     vain: dict[int, int] = field(default_factory=dict)
-    """By leg, how often it was left since runs last came further from there."""
+    """By group, how often it was left since runs last came further from there."""
     furthest: tuple[Score, dict[Choice, int]] = (NOWHERE, {})
     """How far a run came at all, and under which choices."""
     found: list[Found] = field(default_factory=list)
@@ -127,56 +128,58 @@ class Search:
     goal: Goal
     seed: int
     limit: int
-    on_draw: OnDraw
+    on_draw: OnCandidate
     missing: Collection[Part] | None = None
     """The parts that no run had yet that was found before (None: there was no run)."""
     memory: Memory = field(default_factory=Memory)
 
     def run(self) -> Ended:
         goal = self.goal
-        walk = Walk(goal.script, goal.real, goal.legs, self.seed)
+        guided_run = GuidedRun(goal.script, goal.real, goal.groups, self.seed)
         self.memory.wanted = self._delay()
-        self._explore(walk)
+        self._explore(guided_run)
         score, choices = self.memory.furthest
         return Ended(tuple(self.memory.found), self.seed, score, choices)
 
-    def _explore(self, walk: Walk) -> _Back:
-        """From a walk at the end of a leg: find draws for the rest."""
-        if walk.over:
-            return self._arrived(walk)
-        number, tried, party = walk.taken, self._tried(walk), ""
+    def _explore(self, guided_run: GuidedRun) -> _Back:
+        """From a run at the end of a group: find candidates for the rest."""
+        if guided_run.over:
+            return self._arrived(guided_run)
+        number, tried, party = guided_run.taken, self._tried(guided_run), ""
         while not tried.is_exhausted:
             self.memory.spent += 1
             if self.memory.spent > self.limit:
                 return self._back(-1, tried.best_score, party)
-            draw = tried.next_draw(self._stream())
-            outcome = in_child(lambda draw=draw: self._draw(walk, draw))  # type: ignore[misc]
+            candidate = tried.next_candidate(self._stream())
+            outcome = in_child(lambda candidate=candidate: self._draw(guided_run, candidate))  # type: ignore[misc]
             match outcome:
                 case _Stopped(score, wrong, party, asked):
-                    self.memory.came(score, {**walk.choices, **draw})
-                    tried.learn(draw, score, wrong, party, asked)
+                    self.memory.came(score, {**guided_run.choices, **candidate})
+                    tried.learn(candidate, score, wrong, party, asked)
                 case _Back(to, score, party, memory):
                     self.memory = memory
                     if to < number:
                         return outcome
-                    tried.learn(draw, score, memory.spent, party, memory.asked[number])
+                    tried.learn(candidate, score, memory.spent, party, memory.asked[number])
         self._remember(number, tried)
         return self._back(self._blamed(number), tried.best_score, party)
 
-    def _tried(self, walk: Walk) -> Tried:
-        number, memory = walk.taken, self.memory
+    def _tried(self, guided_run: GuidedRun) -> Tried:
+        number, memory = guided_run.taken, self.memory
         is_fitted = not number and self.seed % FREE_EVERY
         fixed = fitted(self.goal.phases, self.seed) if is_fitted else {}
         record = memory.records.get(number, NOWHERE)
-        leg = walk.leg
-        patience = max(PATIENCE, self.limit // LEGS_AT_LENGTH)
-        return Tried(leg.stretches, fixed, memory.best.get(number), record, leg.parties, patience)
+        group = guided_run.group
+        patience = max(PATIENCE, self.limit // GROUPS_AT_LENGTH)
+        return Tried(
+            group.segments, fixed, memory.best.get(number), record, group.parties, patience
+        )
 
     def _blamed(self, number: int) -> int:
-        """Which leg to go back to; that this one was left in vain is noted."""
+        """Which group to go back to; that this one was left in vain is noted."""
         vain = self.memory.vain.get(number, 0)
         self.memory.vain[number] = vain + 1
-        stream, stopped = self._stream(), stopped_after(self.goal.legs, number)
+        stream, stopped = self._stream(), stopped_after(self.goal.groups, number)
         if stopped is not None and stream.below(2):
             return stopped
         return back_from(number, stream, vain)
@@ -194,32 +197,32 @@ class Search:
         """The same draws whatever process goes on: all depends on the seed and what was spent."""
         return Stream(mix(self.seed ^ mix(self.memory.spent)))
 
-    def _draw(self, walk: Walk, draw: Draw) -> _Outcome:
-        """In a child: play one leg, and all that follows."""
-        number = walk.taken
-        walk.want(self.memory.wanted)
-        contradiction = walk.go_on(draw)
+    def _draw(self, guided_run: GuidedRun, candidate: Candidate) -> _Outcome:
+        """In a child: play one group, and all that follows."""
+        number = guided_run.taken
+        guided_run.want(self.memory.wanted)
+        contradiction = guided_run.go_on(candidate)
         self.on_draw(number, contradiction is None)
         if contradiction is not None:
             found = contradiction.found
             wrong = (found.point, found.key, *_sides(found))
             score = (number, contradiction.score)
-            return _Stopped(score, wrong, f"broker-{broker_named(found)}", walk.asked())
-        self.memory.best[number], self.memory.asked[number] = draw, walk.asked()
-        return self._explore(walk)
+            return _Stopped(score, wrong, f"broker-{broker_named(found)}", guided_run.asked())
+        self.memory.best[number], self.memory.asked[number] = candidate, guided_run.asked()
+        return self._explore(guided_run)
 
-    def _arrived(self, walk: Walk) -> _Back:
+    def _arrived(self, guided_run: GuidedRun) -> _Back:
         """The end: the whole run is judged once more, in everything."""
-        number, examined = walk.taken, self.goal.reference.examine(walk.whole())
+        number, examined = guided_run.taken, self.goal.reference.examine(guided_run.whole())
         if not examined.agrees:
-            self.memory.came((number, 0), walk.choices)
+            self.memory.came((number, 0), guided_run.choices)
             return self._back(self._blamed(number), (number, 0), "")
-        self.memory.found.append(Found(self.seed, walk.choices, examined))
+        self.memory.found.append(Found(self.seed, guided_run.choices, examined))
         missing = still_missing(self.missing, self.memory.found)
         if not missing:
             return self._back(-1, (number, 0), "")
         self.memory.wanted = wanted = missing[self._stream().below(len(missing))]
-        return self._back(self._decided(walk.leg_of(wanted)), (number, 0), "")
+        return self._back(self._decided(guided_run.group_of(wanted)), (number, 0), "")
 
     def _delay(self) -> Part | None:
         """Where delays are all that is missing, every second search wants one from the start."""
@@ -229,9 +232,9 @@ class Search:
         return missing[self._stream().below(len(missing))]
 
     def _decided(self, shown: int) -> int:
-        """In which leg that was decided which shows in this one: there, the leg before, or when
+        """In which group that was decided which shows in this one: there, the group before, or when
         its brokers were last stopped."""
-        stream, stopped = self._stream(), stopped_after(self.goal.legs, shown)
+        stream, stopped = self._stream(), stopped_after(self.goal.groups, shown)
         if stopped is not None and stream.below(2):
             return stopped
         return max(0, shown - stream.below(2))
@@ -241,7 +244,8 @@ class Search:
 
 
 def _sides(found: Disagreement) -> tuple[Hashable, ...]:
-    """What each side has there. Delays differ in every draw: all of them go wrong in one way."""
+    """What each side has there. Delays differ in every candidate: all of them go wrong in one
+    way."""
     return () if found.point == DELAYS else (found.real, found.run)
 
 
@@ -251,14 +255,16 @@ def still_missing(before: Collection[Part] | None, found: Sequence[Found]) -> li
     return sorted(missing.intersection(*(run.examined.lacking for run in found)))
 
 
-def stopped_after(legs: Sequence[Leg], number: int) -> int | None:
-    """The leg at whose end something was last done to a broker that this leg's stimuli are about:
-    what it had then decides what it does first when it goes on."""
-    if number >= len(legs):
+def stopped_after(groups: Sequence[SegmentGroup], number: int) -> int | None:
+    """The group at whose end something was last done to a broker that this group's stimuli are
+    about: what it had then decides what it does first when it goes on."""
+    if number >= len(groups):
         return None
-    about = set(legs[number].about)
-    before = (leg for leg in range(number - 1, 0, -1) if about.intersection(legs[leg].about))
-    return next((leg - 1 for leg in before), None)
+    about = set(groups[number].about)
+    before = (
+        group for group in range(number - 1, 0, -1) if about.intersection(groups[group].about)
+    )
+    return next((group - 1 for group in before), None)
 
 
 def broker_named(found: Disagreement) -> int:

@@ -116,7 +116,7 @@ def log_truncated(trace: Trace) -> bool:
     return any(isinstance(e, events.LogTruncated) for e in trace)
 
 
-SOMETIMES: Mapping[str, Callable[[Trace], bool]] = {
+COVERAGE_GOALS: Mapping[str, Callable[[Trace], bool]] = {
     "BadVersion seen": bad_version_seen,
     "two notifications coalesced": notifications_coalesced,
     "a watch fired before the list was worked off": watch_fired_before_the_list_was_worked_off,
@@ -133,10 +133,10 @@ SOMETIMES: Mapping[str, Callable[[Trace], bool]] = {
 
 def seen_in(trace: Trace) -> frozenset[str]:
     """Which of them happened."""
-    return frozenset(name for name, happened in SOMETIMES.items() if happened(trace))
+    return frozenset(name for name, happened in COVERAGE_GOALS.items() if happened(trace))
 
 
 def never(seen: Iterable[str]) -> tuple[str, ...]:
     """Which did not, in the order of the list."""
     known = set(seen)
-    return tuple(name for name in SOMETIMES if name not in known)
+    return tuple(name for name in COVERAGE_GOALS if name not in known)

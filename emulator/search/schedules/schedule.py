@@ -37,7 +37,7 @@ class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     over: str = ""
 
 
-class Strike(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Injection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Before the `step`-th choice this was done, written as it is typed (`pause 3`); it is undone
     after `lasts`."""
 
@@ -65,7 +65,7 @@ class Schedule(
     steps: int = 20
     ends: str = ""
     liveness: bool = False
-    faults: tuple[Strike, ...] = ()
+    faults: tuple[Injection, ...] = ()
     choices: tuple[Choice, ...] = ()
     violation: Broken | None = None
     events: int = 0

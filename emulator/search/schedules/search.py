@@ -19,23 +19,28 @@ import msgspec
 from emulator.kernel.rng import Stream, mix
 from emulator.runs.broken import Broken
 from emulator.runs.forks import in_child
-from emulator.search.schedules.schedule import Choice, Schedule, Strike
-from emulator.search.schedules.strategies import AsItComes, AsWritten, AtRandom, ByPriority
-from emulator.search.schedules.warm_cluster import FOREVER_US, Played, Stage
-from emulator.search.schedules.warm_pool import Stages
+from emulator.search.schedules.schedule import Choice, Injection, Schedule
+from emulator.search.schedules.strategies import (
+    DefaultOrder,
+    PriorityOrder,
+    RandomOrder,
+    WrittenOrder,
+)
+from emulator.search.schedules.warm_cluster import FOREVER_US, ScheduleResult, WarmCluster
+from emulator.search.schedules.warm_pool import WarmPool
 
 How = Literal["random", "pct", "exhaustive"]
 BATCH = 32
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be searched. `menu`: the faults that there may be, `faults_max` of them in one
     schedule. `then_us`: how long a schedule goes on behind its last step."""
 
     how: How = "random"
     schedules: int = 200
     seconds: float | None = None
-    menu: tuple[Strike, ...] = ()
+    menu: tuple[Injection, ...] = ()
     faults_max: int = 1
     then_us: int = FOREVER_US
     jobs: int = 1
@@ -43,7 +48,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass
-class Tally:
+class ExploreTally:
     """What was seen so far. `complete`: nothing of the scope is left; None where chance decides."""
 
     began_s: float = field(default_factory=time.monotonic)
@@ -52,10 +57,10 @@ class Tally:
     longest: int = 0
     states: set[str] = field(default_factory=set)
     seen: Counter[str] = field(default_factory=Counter)
-    failing: list[Played] = field(default_factory=list)
+    failing: list[ScheduleResult] = field(default_factory=list)
     complete: bool | None = None
 
-    def take(self, played: Played) -> None:
+    def take(self, played: ScheduleResult) -> None:
         self.schedules += 1
         self.steps += len(played.offered)
         self.longest = max(self.longest, played.length)
@@ -69,40 +74,44 @@ class Tally:
         return max(time.monotonic() - self.began_s, 1e-6)
 
 
-def search(stage: Stage, asked: Asked, tally: Tally) -> Iterator[Played]:
+def search(
+    warm: WarmCluster, options: SearchOptions, tally: ExploreTally
+) -> Iterator[ScheduleResult]:
     """Each schedule that was tried, as it comes; the tally has it already."""
-    found = everything(stage, asked, tally) if asked.how == "exhaustive" else _drawn(stage, asked)
+    found = (
+        everything(warm, options, tally) if options.how == "exhaustive" else _drawn(warm, options)
+    )
     for played in found:
         tally.take(played)
         yield played
-        if played.broken and not asked.keep_going:
+        if played.broken and not options.keep_going:
             return
-        if asked.seconds is not None and tally.seconds > asked.seconds:
+        if options.seconds is not None and tally.seconds > options.seconds:
             return
 
 
 # -- drawn -----------------------------------------------------------------------------------------
 
 
-def _drawn(stage: Stage, asked: Asked) -> Iterator[Played]:
+def _drawn(warm: WarmCluster, options: SearchOptions) -> Iterator[ScheduleResult]:
     """The first is what happens by itself."""
-    draw = _draws(stage.schedule, asked)
+    draw = _draws(warm.schedule, options)
 
-    def work(stage: Stage, number: int) -> Played:
-        return stage.play(draw(number), then_us=asked.then_us)
+    def work(warm: WarmCluster, number: int) -> ScheduleResult:
+        return warm.play(draw(number), then_us=options.then_us)
 
-    for _, played in Stages(stage).play(range(asked.schedules), work, asked.jobs):
+    for _, played in WarmPool(warm).play(range(options.schedules), work, options.jobs):
         yield played
 
 
-def _draws(schedule: Schedule, asked: Asked) -> Callable[[int], AsItComes]:
-    kind = ByPriority if asked.how == "pct" else AtRandom
+def _draws(schedule: Schedule, options: SearchOptions) -> Callable[[int], DefaultOrder]:
+    kind = PriorityOrder if options.how == "pct" else RandomOrder
 
-    def draw(number: int) -> AsItComes:
+    def draw(number: int) -> DefaultOrder:
         stream = Stream(mix(schedule.seed ^ mix(number)))
-        if number == 0 and not asked.menu:
-            return AsItComes(schedule.steps)
-        return kind(schedule.steps, stream, asked.menu, asked.faults_max)
+        if number == 0 and not options.menu:
+            return DefaultOrder(schedule.steps)
+        return kind(schedule.steps, stream, options.menu, options.faults_max)
 
     return draw
 
@@ -110,11 +119,11 @@ def _draws(schedule: Schedule, asked: Asked) -> Callable[[int], AsItComes]:
 # -- everything ------------------------------------------------------------------------------------
 
 
-class Prefix(msgspec.Struct, frozen=True):
+class Candidate(msgspec.Struct, frozen=True):
     """What differs so far, and from which step on more may."""
 
     choices: tuple[Choice, ...] = ()
-    faults: tuple[Strike, ...] = ()
+    faults: tuple[Injection, ...] = ()
     since: int = 0
 
 
@@ -122,35 +131,35 @@ Worth = Callable[[tuple[str, ...]], bool]
 """Whether to pass these over, in words."""
 
 
-FROM_NOTHING = Prefix()
+FROM_NOTHING = Candidate()
 
 
 def everything(
-    stage: Stage,
-    asked: Asked,
-    tally: Tally,
-    first: Prefix = FROM_NOTHING,
+    warm: WarmCluster,
+    options: SearchOptions,
+    tally: ExploreTally,
+    first: Candidate = FROM_NOTHING,
     worth: Worth | None = None,
-) -> Iterator[Played]:
+) -> Iterator[ScheduleResult]:
     """Breadth first by length, from `first` on: all that differ in n places before any that differs
     in n + 1."""
-    schedule, stages = stage.schedule, Stages(stage)
+    schedule, pool = warm.schedule, WarmPool(warm)
     met: dict[tuple[str, int], int] = {}
-    level, left = [first], asked.schedules
+    level, left = [first], options.schedules
     tally.complete = False
 
-    def play(stage: Stage, prefix: Prefix) -> Played:
-        steps = AsWritten(schedule.steps, prefix.choices, prefix.faults, exactly=True)
-        return stage.play(steps, then_us=asked.then_us, states=True)
+    def play(warm: WarmCluster, candidate: Candidate) -> ScheduleResult:
+        steps = WrittenOrder(schedule.steps, candidate.choices, candidate.faults, exactly=True)
+        return warm.play(steps, then_us=options.then_us, states=True)
 
     while level:
-        following: list[Prefix] = []
+        following: list[Candidate] = []
         for batch in _batches(level):
             batch, left = batch[:left], left - len(batch)
-            results = dict(stages.play(batch, play, asked.jobs))
-            for place, prefix in enumerate(batch):
+            results = dict(pool.play(batch, play, options.jobs))
+            for place, candidate in enumerate(batch):
                 played = results[place]
-                following += _more(prefix, played, asked, met, worth)
+                following += _more(candidate, played, options, met, worth)
                 yield played
             if left <= 0 and (following or len(batch) < BATCH):
                 return
@@ -159,29 +168,31 @@ def everything(
 
 
 def _more(
-    prefix: Prefix,
-    played: Played,
-    asked: Asked,
+    candidate: Candidate,
+    played: ScheduleResult,
+    options: SearchOptions,
     met: dict[tuple[str, int], int],
     worth: Worth | None,
-) -> Iterator[Prefix]:
+) -> Iterator[Candidate]:
     """Every way to differ in one more place, behind the last one."""
-    used = len(prefix.faults)
-    for step in range(prefix.since, len(played.offered)):
+    used = len(candidate.faults)
+    for step in range(candidate.since, len(played.offered)):
         key = played.states[step], used
         if met.get(key, step + 1) <= step:
             return
         met[key] = step
         for take in range(1, played.offered[step]):
             if worth is None or worth(played.options[step][:take]):
-                yield Prefix((*prefix.choices, Choice(step, take)), prefix.faults, step + 1)
-        if used < asked.faults_max:
-            for one in asked.menu:
-                strike = Strike(step, one.do, one.lasts)
-                yield Prefix(prefix.choices, (*prefix.faults, strike), step)
+                yield Candidate(
+                    (*candidate.choices, Choice(step, take)), candidate.faults, step + 1
+                )
+        if used < options.faults_max:
+            for one in options.menu:
+                injection = Injection(step, one.do, one.lasts)
+                yield Candidate(candidate.choices, (*candidate.faults, injection), step)
 
 
-def _batches(items: Sequence[Prefix]) -> Iterator[list[Prefix]]:
+def _batches(items: Sequence[Candidate]) -> Iterator[list[Candidate]]:
     waiting = iter(items)
     while batch := list(islice(waiting, BATCH)):
         yield batch
@@ -190,27 +201,27 @@ def _batches(items: Sequence[Prefix]) -> Iterator[list[Prefix]]:
 # -- what is kept ----------------------------------------------------------------------------------
 
 
-def as_schedule(stage: Stage, played: Played) -> Schedule:
+def as_schedule(warm: WarmCluster, played: ScheduleResult) -> Schedule:
     """The schedule of one play, with what comes of it when it is played to its end."""
     bare = msgspec.structs.replace(
-        stage.schedule, choices=played.choices, faults=played.faults, violation=None
+        warm.schedule, choices=played.choices, faults=played.faults, violation=None
     )
 
-    def again() -> Played:
-        steps = AsWritten(bare.steps, bare.choices, bare.faults, exactly=True)
-        return stage.play(steps, digest=True)
+    def again() -> ScheduleResult:
+        steps = WrittenOrder(bare.steps, bare.choices, bare.faults, exactly=True)
+        return warm.play(steps, digest=True)
 
     return with_outcome(bare, in_child(again))
 
 
-def broken_of(schedule: Schedule, played: Played) -> Broken | None:
+def broken_of(schedule: Schedule, played: ScheduleResult) -> Broken | None:
     """What a schedule is about among all that broke: what it says, else the first."""
     wanted = schedule.violation and schedule.violation.invariant
     same = (one for one in played.broken if one.invariant == wanted)
     return next(same, played.broken[0] if played.broken else None)
 
 
-def with_outcome(schedule: Schedule, played: Played) -> Schedule:
+def with_outcome(schedule: Schedule, played: ScheduleResult) -> Schedule:
     """It says what it leads to; where nothing is chosen or late any more its steps end."""
     broken = broken_of(schedule, played)
     return msgspec.structs.replace(

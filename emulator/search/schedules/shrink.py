@@ -18,15 +18,15 @@ from emulator.runs.minimize import minimize
 from emulator.scenario.errors import UserError
 from emulator.search.schedules.schedule import Schedule
 from emulator.search.schedules.search import (
-    Asked,
-    Prefix,
-    Tally,
+    Candidate,
+    ExploreTally,
+    SearchOptions,
     broken_of,
     everything,
     with_outcome,
 )
-from emulator.search.schedules.strategies import AsWritten
-from emulator.search.schedules.warm_cluster import Played, Stage
+from emulator.search.schedules.strategies import WrittenOrder
+from emulator.search.schedules.warm_cluster import ScheduleResult, WarmCluster
 
 ATTEMPTS_MAX = 400
 SEARCHED_MAX = 400
@@ -42,7 +42,7 @@ class Shrinking:
     def __init__(self, schedule: Schedule, on_attempt: OnAttempt | None = None) -> None:
         self.attempts = 0
         self._on_attempt = on_attempt
-        self._stage = Stage(schedule)
+        self._warm_cluster = WarmCluster(schedule)
         played = self._played(schedule, exactly=True)
         broken = broken_of(schedule, played)
         if broken is None:
@@ -54,9 +54,9 @@ class Shrinking:
             self._end_at(broken_us + MARGIN_US)
 
     def _end_at(self, ends_us: int) -> None:
-        if ends_us < self._stage.ends_us:
+        if ends_us < self._warm_cluster.ends_us:
             shorter = msgspec.structs.replace(self.schedule, ends=f"{ends_us // 1000}ms")
-            self._stage = Stage(shorter)
+            self._warm_cluster = WarmCluster(shorter)
             self.schedule = with_outcome(shorter, self._played(shorter, exactly=True))
 
     def smallest(self) -> Schedule:
@@ -87,16 +87,16 @@ class Shrinking:
         """Fewer choices than are left when none can be missed: one may stand for several."""
         if len(self.schedule.choices) < 2:
             return
-        schedule, stage = self.schedule, self._stage_of(self.schedule)
+        schedule, warm = self.schedule, self._warm_of(self.schedule)
         late = {words for choice in schedule.choices for words in choice.over.split("; ")}
-        asked = Asked(how="exhaustive", schedules=SEARCHED_MAX, faults_max=0)
-        first = Prefix(faults=schedule.faults)
-        for played in everything(stage, asked, Tally(), first, late.issuperset):
+        options = SearchOptions(how="exhaustive", schedules=SEARCHED_MAX, faults_max=0)
+        first = Candidate(faults=schedule.faults)
+        for played in everything(warm, options, ExploreTally(), first, late.issuperset):
             if played.length >= schedule.length:
                 return
             self._tell()
             if self._is_it(played):
-                less = msgspec.structs.replace(stage.schedule, choices=played.choices)
+                less = msgspec.structs.replace(warm.schedule, choices=played.choices)
                 self.schedule = with_outcome(less, self._played(less, exactly=True))
                 return
 
@@ -114,7 +114,7 @@ class Shrinking:
         self.schedule = with_outcome(schedule, played)
         return True
 
-    def _is_it(self, played: Played) -> bool:
+    def _is_it(self, played: ScheduleResult) -> bool:
         return any(one.invariant == self._invariant for one in played.broken)
 
     def _tell(self) -> None:
@@ -122,14 +122,14 @@ class Shrinking:
         if self._on_attempt is not None:
             self._on_attempt(self.attempts, self.schedule)
 
-    def _played(self, schedule: Schedule, *, exactly: bool) -> Played:
+    def _played(self, schedule: Schedule, *, exactly: bool) -> ScheduleResult:
         """In a process of its own: nothing of it is left. As long as the scenario is the same, all
         share one warm start."""
-        stage = self._stage_of(schedule)
-        steps = AsWritten(schedule.steps, schedule.choices, schedule.faults, exactly=exactly)
-        return in_child(lambda: stage.play(steps, digest=True))
+        warm = self._warm_of(schedule)
+        steps = WrittenOrder(schedule.steps, schedule.choices, schedule.faults, exactly=exactly)
+        return in_child(lambda: warm.play(steps, digest=True))
 
-    def _stage_of(self, schedule: Schedule) -> Stage:
-        if schedule.scenario != self._stage.schedule.scenario:
-            self._stage = Stage(schedule)
-        return self._stage
+    def _warm_of(self, schedule: Schedule) -> WarmCluster:
+        if schedule.scenario != self._warm_cluster.schedule.scenario:
+            self._warm_cluster = WarmCluster(schedule)
+        return self._warm_cluster

@@ -17,25 +17,25 @@ from emulator.kernel.rng import Stream
 from emulator.kernel.scheduler import Runnable
 from emulator.scenario.errors import UserError
 from emulator.search.schedules.labels import label_of
-from emulator.search.schedules.schedule import Choice, Strike
+from emulator.search.schedules.schedule import Choice, Injection
 
-Do = Callable[[Strike], None]
+Do = Callable[[Injection], None]
 OnStep = Callable[[Sequence[Runnable]], None]
 
 
-class AsItComes:
+class DefaultOrder:
     """Nothing is chosen: what would be next is next, for `depth` steps."""
 
-    def __init__(self, depth: int, strikes: Sequence[Strike] = ()) -> None:
+    def __init__(self, depth: int, injections: Sequence[Injection] = ()) -> None:
         self.depth, self.step = depth, 0
         self.needed = 0
         """So many steps: from then on all goes as it would by itself, and nothing is late."""
         self.choices: list[Choice] = []
-        self.struck: list[Strike] = []
+        self.injected: list[Injection] = []
         self.offered: list[int] = []
-        self.do: Do = _nobody
+        self.do: Do = _unsupported
         self.on_step: OnStep | None = None
-        self._left = sorted(strikes, key=lambda strike: strike.step)
+        self._left = sorted(injections, key=lambda injection: injection.step)
         self._late: list[Runnable] = []
 
     @property
@@ -46,10 +46,10 @@ class AsItComes:
     def choose(self, options: Sequence[Runnable]) -> int:
         """See `Strategy`."""
         if self._left and self._left[0].step <= self.step:
-            strike = self._left.pop(0)
-            self.struck.append(Strike(self.step, strike.do, strike.lasts))
+            injection = self._left.pop(0)
+            self.injected.append(Injection(self.step, injection.do, injection.lasts))
             self.needed = self.step + 1
-            self.do(strike)
+            self.do(injection)
             return LOOK_AGAIN
         order = self._in_order(options)
         if self.on_step is not None:
@@ -87,19 +87,24 @@ class AsItComes:
         return 0
 
 
-class AsWritten(AsItComes):
+class WrittenOrder(DefaultOrder):
     """What a schedule says. `exactly`: it is an error where the run is not as it was; otherwise the
     option of the same words is taken, if there is one."""
 
     def __init__(
-        self, depth: int, choices: Sequence[Choice], strikes: Sequence[Strike], *, exactly: bool
+        self,
+        depth: int,
+        choices: Sequence[Choice],
+        injections: Sequence[Injection],
+        *,
+        exactly: bool,
     ) -> None:
-        super().__init__(depth, strikes)
+        super().__init__(depth, injections)
         self._wanted = {choice.step: choice for choice in choices}
         self._exactly = exactly
 
     def pick(self, options: Sequence[Runnable]) -> int:
-        """See `AsItComes`."""
+        """See `DefaultOrder`."""
         wanted = self._wanted.get(self.step)
         if wanted is None:
             return 0
@@ -109,19 +114,21 @@ class AsWritten(AsItComes):
         return words.index(wanted.what) if wanted.what in words else 0
 
 
-class AtRandom(AsItComes):
+class RandomOrder(DefaultOrder):
     """Every option alike; some of the faults, at steps drawn beforehand."""
 
-    def __init__(self, depth: int, stream: Stream, menu: Sequence[Strike], faults_max: int) -> None:
-        super().__init__(depth, drawn_strikes(depth, stream, menu, faults_max))
+    def __init__(
+        self, depth: int, stream: Stream, menu: Sequence[Injection], faults_max: int
+    ) -> None:
+        super().__init__(depth, drawn_injections(depth, stream, menu, faults_max))
         self._stream = stream
 
     def pick(self, options: Sequence[Runnable]) -> int:
-        """See `AsItComes`."""
+        """See `DefaultOrder`."""
         return self._stream.below(len(options))
 
 
-class ByPriority(AsItComes):
+class PriorityOrder(DefaultOrder):
     """Probabilistic concurrency testing (Burckhardt et al. 2010): whatever runs has a drawn
     priority, the highest goes first; at `depth_of_bug` - 1 drawn steps who would be next becomes
     the last."""
@@ -130,18 +137,18 @@ class ByPriority(AsItComes):
         self,
         depth: int,
         stream: Stream,
-        menu: Sequence[Strike],
+        menu: Sequence[Injection],
         faults_max: int,
         depth_of_bug: int = 3,
     ) -> None:
-        super().__init__(depth, drawn_strikes(depth, stream, menu, faults_max))
+        super().__init__(depth, drawn_injections(depth, stream, menu, faults_max))
         self._stream = stream
         self._priorities: dict[tuple[str, str], int] = {}
         self._lowest = 0
         self._changes = {stream.below(depth) for _ in range(depth_of_bug - 1)}
 
     def pick(self, options: Sequence[Runnable]) -> int:
-        """See `AsItComes`."""
+        """See `DefaultOrder`."""
         best = self._best(options)
         if self.step in self._changes:
             self._changes.discard(self.step)
@@ -160,15 +167,15 @@ class ByPriority(AsItComes):
         return self._priorities[who]
 
 
-def drawn_strikes(
-    depth: int, stream: Stream, menu: Sequence[Strike], faults_max: int
-) -> list[Strike]:
+def drawn_injections(
+    depth: int, stream: Stream, menu: Sequence[Injection], faults_max: int
+) -> list[Injection]:
     """Up to `faults_max` of the menu, each at some step."""
     if not menu:
         return []
     number = stream.between(1, faults_max) if faults_max else 0
     drawn = [menu[stream.below(len(menu))] for _ in range(number)]
-    return [Strike(stream.below(depth), one.do, one.lasts) for one in drawn]
+    return [Injection(stream.below(depth), one.do, one.lasts) for one in drawn]
 
 
 def _who(option: Runnable) -> tuple[str, str]:
@@ -187,5 +194,5 @@ def _exactly(wanted: Choice, options: Sequence[Runnable]) -> int:
     return wanted.take
 
 
-def _nobody(_strike: Strike) -> None:
+def _unsupported(_inject: Injection) -> None:
     """Nobody can do it."""

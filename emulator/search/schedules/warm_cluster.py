@@ -1,8 +1,8 @@
 """A cluster that is up and warm, and one schedule played on it.
 
 Owns how a schedule becomes a run: from boot as it comes to where the choosing begins, then by a
-strategy, then as it comes to the end, with all invariants listening. A stage is played once; a
-search forks before. What two plays of one schedule differ in is nothing. It must not know why a
+strategy, then as it comes to the end, with all invariants listening. A warm cluster is played once;
+a search forks before. What two plays of one schedule differ in is nothing. It must not know why a
 schedule is played.
 """
 
@@ -26,8 +26,8 @@ from emulator.scenario.units import BadDuration, duration_us
 from emulator.search.schedules.coverage_goals import seen_in
 from emulator.search.schedules.fingerprint import state_of
 from emulator.search.schedules.labels import label_of
-from emulator.search.schedules.schedule import Choice, Schedule, Strike, microseconds
-from emulator.search.schedules.strategies import AsItComes, AsWritten
+from emulator.search.schedules.schedule import Choice, Injection, Schedule, microseconds
+from emulator.search.schedules.strategies import DefaultOrder, WrittenOrder
 from emulator.trace.difference import digest_of
 from emulator.trace.events import AnyEvent
 from emulator.worlds.gc_tuning import rare_collections
@@ -36,14 +36,14 @@ from emulator.worlds.simulated import SimulatedWorld
 FOREVER_US = 1 << 50
 
 
-class Played(msgspec.Struct, frozen=True):
+class ScheduleResult(msgspec.Struct, frozen=True):
     """What came of a schedule. `offered`: how many options each step had; `needed`: so many steps
     had to be chosen. `broken_us`: when each invariant broke, since the cluster was up (-1: it was
     lacking at the end). Where they were asked for, `states` before each step and `options`: the
     labels of those that it had."""
 
     choices: tuple[Choice, ...]
-    faults: tuple[Strike, ...]
+    faults: tuple[Injection, ...]
     offered: tuple[int, ...]
     needed: int
     broken: tuple[Broken, ...]
@@ -61,7 +61,7 @@ class Played(msgspec.Struct, frozen=True):
         return len(self.choices) + len(self.faults)
 
 
-class Stage:
+class WarmCluster:
     """One world, up to where a schedule begins; `warm_s`: what that took of processor time.
     `on_violation` is called as soon as one is seen."""
 
@@ -108,24 +108,24 @@ class Stage:
 
     # -- the schedule ------------------------------------------------------------------------------
 
-    def play_as_written(self, *, exactly: bool = True) -> Played:
+    def play_as_written(self, *, exactly: bool = True) -> ScheduleResult:
         """What the schedule itself says."""
         schedule = self.schedule
-        steps = AsWritten(schedule.steps, schedule.choices, schedule.faults, exactly=exactly)
+        steps = WrittenOrder(schedule.steps, schedule.choices, schedule.faults, exactly=exactly)
         return self.play(steps, digest=True)
 
     def play(
         self,
-        strategy: AsItComes,
+        strategy: DefaultOrder,
         *,
         then_us: int = FOREVER_US,
         states: bool = False,
         digest: bool = False,
-    ) -> Played:
+    ) -> ScheduleResult:
         """From here to the end, or for so long after the last step. With `states`, each step's
         state and options are noted."""
         kernel, seen, found = self.kernel, list[str](), list[tuple[str, ...]]()
-        strategy.do = self._strike
+        strategy.do = self._inject
 
         def note(options: Sequence[Runnable]) -> None:
             seen.append(state_of(self.world, strategy.late))
@@ -143,40 +143,40 @@ class Stage:
     def _go_on(self, until_us: int) -> None:
         """The scenario's own steps at their times."""
         run, kernel = self._run, self.kernel
-        while not run.over and run.scenario.steps[run.stretch].at_us <= until_us:
-            run.run_to(run.scenario.steps[run.stretch].at_us)
+        while not run.over and run.scenario.steps[run.segment].at_us <= until_us:
+            run.run_to(run.scenario.steps[run.segment].at_us)
             if kernel.halts and kernel.strategy is None:
                 return
             run.next_stimulus()
         run.run_to(until_us)
 
-    def _strike(self, strike: Strike) -> None:
-        stimulus = read_typed(strike.do.split(), cluster_of(self.scenario))
+    def _inject(self, injection: Injection) -> None:
+        stimulus = read_typed(injection.do.split(), cluster_of(self.scenario))
         self.kernel.cause = -1
         self.world.cluster.apply(stimulus)
-        if strike.lasts:
+        if injection.lasts:
             healed = stimulus.healed()
             assert healed is not None
             lane = self.kernel.world.lane("world")
-            lane.call_later(duration_us(strike.lasts), partial(self.world.cluster.apply, healed))
+            lane.call_later(duration_us(injection.lasts), partial(self.world.cluster.apply, healed))
 
     # -- what came of it ---------------------------------------------------------------------------
 
     def _played(
         self,
-        strategy: AsItComes,
+        strategy: DefaultOrder,
         states: tuple[str, ...],
         options: tuple[tuple[str, ...], ...],
         *,
         digest: bool,
-    ) -> Played:
+    ) -> ScheduleResult:
         broken = self.session.listeners.broken(at_end=True)
         lacking = len(self.session.monitor.lacking())
         seen = len(broken) - lacking
         broken_us = [self.events[max(one.facts)].t - self.up_us for one in broken[:seen]]
-        return Played(
+        return ScheduleResult(
             tuple(strategy.choices),
-            tuple(strategy.struck),
+            tuple(strategy.injected),
             tuple(strategy.offered),
             strategy.needed,
             broken,
@@ -203,7 +203,7 @@ class _Watch:
             self._on_violation(self._monitor.violations[-1])
 
 
-def read_strike(text: str, schedule: Schedule) -> Strike:
+def read_injection(text: str, schedule: Schedule) -> Injection:
     """`pause 3 for 8s`: a fault that a search may do. Raises UserError."""
     do, _, lasts = text.partition(" for ")
     try:
@@ -217,4 +217,4 @@ def read_strike(text: str, schedule: Schedule) -> Strike:
             raise UserError(f"--fault {text}: {error}") from None
         if stimulus.healed() is None:
             raise UserError(f"--fault {text}: nothing undoes {stimulus.name}")
-    return Strike(0, do, lasts)
+    return Injection(0, do, lasts)

@@ -1,9 +1,9 @@
-"""Equal stages side by side: a forked child plays one schedule on each of them.
+"""Equal warm clusters side by side: a forked child plays one schedule on each of them.
 
 What a fork costs is the pages that its child touches, and many of those are the program's own, not
-the world's: a child with eight worlds touches them once. All stages of a schedule are the same,
-since a warm start is. Owns when another one pays: never has more been spent on warm starts than on
-the forks so far. It must not know what is played, or why.
+the world's: a child with eight worlds touches them once. All warm clusters of a schedule are the
+same, since a warm start is. Owns when another one pays: never has more been spent on warm starts
+than on the forks so far. It must not know what is played, or why.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TypeVar
 
 from emulator.runs.forks import in_children
-from emulator.search.schedules.warm_cluster import Played, Stage
+from emulator.search.schedules.warm_cluster import ScheduleResult, WarmCluster
 
 A = TypeVar("A")
 MOST = 16
@@ -21,32 +21,32 @@ FORK_S = 0.006
 """What a fork costs beside twenty steps: processor time, as measured (docs/performance.md)."""
 
 
-class Stages:
-    """One stage at first, more of them while many schedules are played."""
+class WarmPool:
+    """One warm cluster at first, more of them while many schedules are played."""
 
-    def __init__(self, first: Stage) -> None:
+    def __init__(self, first: WarmCluster) -> None:
         self.all = [first]
         self._played = 0
 
     def play(
-        self, items: Iterable[A], work: Callable[[Stage, A], Played], jobs: int
-    ) -> Iterator[tuple[int, Played]]:
-        """`work` of every item on a stage that was not played on: (index, result) as they come."""
+        self, items: Iterable[A], work: Callable[[WarmCluster, A], ScheduleResult], jobs: int
+    ) -> Iterator[tuple[int, ScheduleResult]]:
+        """`work` of every item on a warm cluster that was not played on: (index, result) as they
+        come."""
         waiting = iter(enumerate(items))
 
-        def together(some: list[tuple[int, A]]) -> list[tuple[int, Played]]:
-            stages = self.all[: len(some)]
-            pairs = zip(stages, some, strict=True)
-            return [(at, work(stage, item)) for stage, (at, item) in pairs]
+        def together(some: list[tuple[int, A]]) -> list[tuple[int, ScheduleResult]]:
+            pairs = zip(self.all[: len(some)], some, strict=True)
+            return [(at, work(warm, item)) for warm, (at, item) in pairs]
 
         for _, results in in_children(self._portions(waiting), together, jobs):
             yield from results
             self._played += len(results)
             if self._pays():
-                self.all.append(Stage(self.all[0].schedule))
+                self.all.append(WarmCluster(self.all[0].schedule))
 
     def _portions(self, waiting: Iterator[tuple[int, A]]) -> Iterator[list[tuple[int, A]]]:
-        """One for each stage that there is when a child is forked."""
+        """One for each warm cluster that there is when a child is forked."""
         while some := list(islice(waiting, len(self.all))):
             yield some
 

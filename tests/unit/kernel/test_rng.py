@@ -1,4 +1,4 @@
-"""Chance: streams that do not know of each other, seeds per stretch, and choices over them."""
+"""Chance: streams that do not know of each other, seeds per segment, and choices over them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_draw_does_not_depend_on_what_other_streams_drew(
     assert got == wanted
 
 
-def test_streams_differ_by_purpose_actor_stretch_and_seed() -> None:
+def test_streams_differ_by_purpose_actor_segment_and_seed() -> None:
     chance, other = Chance(1), Chance(2)
     found = [
         draws(chance),
@@ -42,7 +42,7 @@ def test_streams_differ_by_purpose_actor_stretch_and_seed() -> None:
         draws(chance, purpose="zk_reply"),
         draws(other),
     ]
-    chance.next_stretch()
+    chance.next_segment()
     found.append(draws(chance))
     assert len({tuple(f) for f in found}) == 5
 
@@ -51,11 +51,11 @@ def test_purpose_and_actor_do_not_stand_for_each_other() -> None:
     assert draws(Chance(1), "a", "b") != draws(Chance(1), "b", "a")
 
 
-def test_a_stretch_begins_its_streams_anew_whatever_was_drawn_before_it() -> None:
+def test_a_segment_begins_its_streams_anew_whatever_was_drawn_before_it() -> None:
     busy, idle = Chance(7), Chance(7)
     draws(busy, n=100)
     for chance in (busy, idle):
-        chance.next_stretch()
+        chance.next_segment()
     assert draws(busy) == draws(idle)
 
 
@@ -66,7 +66,7 @@ def first_draws(choices: dict[Choice, int], actor: str, purpose: str) -> list[in
 ONE, TWO = ("broker-1", "net"), ("broker-2", "net")
 
 
-def test_a_choice_overrides_a_whole_stretch() -> None:
+def test_a_choice_overrides_a_whole_segment() -> None:
     assert first_draws({(0, "", ""): 99}, *ONE) != first_draws({}, *ONE)
     assert first_draws({(0, "", ""): 99}, *TWO) != first_draws({}, *TWO)
 
@@ -96,14 +96,14 @@ def actor_seed(base: int, actor: str, purpose: str) -> int:
     return Chance(0, {(0, "", ""): base}).seed_of(0, actor, purpose)
 
 
-def test_a_choice_for_one_stretch_leaves_the_others_alone() -> None:
+def test_a_choice_for_one_segment_leaves_the_others_alone() -> None:
     plain, chosen = Chance(7), Chance(7, {(1, "", ""): 5})
     assert draws(plain) == draws(chosen)
     for chance in (plain, chosen):
-        chance.next_stretch()
+        chance.next_segment()
     assert draws(plain) != draws(chosen)
     for chance in (plain, chosen):
-        chance.next_stretch()
+        chance.next_segment()
     assert draws(plain) == draws(chosen)
 
 

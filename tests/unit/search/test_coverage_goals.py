@@ -10,7 +10,7 @@ import pytest
 from emulator.kafka.profiles.base import profiles
 from emulator.search.async_isr.search import Explorer
 from emulator.search.async_isr.steps import Scope, Steps
-from emulator.search.schedules.coverage_goals import NOTIFICATION_EVENT, SOMETIMES, seen_in
+from emulator.search.schedules.coverage_goals import COVERAGE_GOALS, NOTIFICATION_EVENT, seen_in
 from emulator.trace import events
 from zk.errors import Code
 
@@ -64,7 +64,7 @@ def test_nothing_is_seen_in_nothing() -> None:
 
 def test_the_page_lists_them_all() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    for name, happened in SOMETIMES.items():
+    for name, happened in COVERAGE_GOALS.items():
         assert f"| {name} | {' '.join((happened.__doc__ or '').split())} |" in page
 
 

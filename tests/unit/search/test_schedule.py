@@ -14,8 +14,8 @@ from emulator.scenario.load import loads
 from emulator.scenario.version import Chosen
 from emulator.search.schedules.schedule import (
     Choice,
+    Injection,
     Schedule,
-    Strike,
     read_schedule,
     schedule_of,
     written,
@@ -32,7 +32,9 @@ run: 25s
 """
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1)
 CHOICES = st.builds(Choice, st.integers(0, 99), st.integers(1, 9), st.integers(2, 10), WORDS)
-STRIKES = st.builds(Strike, st.integers(0, 99), st.just("pause 3"), st.sampled_from(["", "8s"]))
+INJECTIONS = st.builds(
+    Injection, st.integers(0, 99), st.just("pause 3"), st.sampled_from(["", "8s"])
+)
 FOUND = st.none() | st.builds(Broken, WORDS, WORDS)
 
 
@@ -41,22 +43,22 @@ def bare(profile: str = "2.7") -> Schedule:
     return schedule_of(loads(TEXT, "still", chosen=chosen), 0x1F, begins="3s", liveness=True)
 
 
-@given(st.lists(CHOICES), st.lists(STRIKES), FOUND)
+@given(st.lists(CHOICES), st.lists(INJECTIONS), FOUND)
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None
 )
 def test_what_is_written_is_read_again(
-    tmp_path: Path, choices: list[Choice], strikes: list[Strike], found: Broken | None
+    tmp_path: Path, choices: list[Choice], injections: list[Injection], found: Broken | None
 ) -> None:
     schedule = bare()
     schedule = type(schedule)(
         **{name: getattr(schedule, name) for name in schedule.__struct_fields__}
-        | {"choices": tuple(choices), "faults": tuple(strikes), "violation": found}
+        | {"choices": tuple(choices), "faults": tuple(injections), "violation": found}
     )
     file = tmp_path / "schedule.yaml"
     file.write_text(written(schedule), encoding="utf-8")
     assert read_schedule(file) == schedule
-    assert schedule.length == len(choices) + len(strikes)
+    assert schedule.length == len(choices) + len(injections)
 
 
 def test_version_and_guards_come_from_the_schedule() -> None:
@@ -79,10 +81,10 @@ def test_timeouts_of_schedules_kept_before_have_their_label(tmp_path: Path) -> N
 
 
 def test_it_reads_as_people_write() -> None:
-    strikes = (Strike(4, "pause 3", "8s"),)
+    injections = (Injection(4, "pause 3", "8s"),)
     choices = (Choice(7, 1, 2, "broker-1 main-EventThread: wake"),)
     fields = {name: getattr(bare(), name) for name in bare().__struct_fields__}
-    text = written(Schedule(**fields | {"faults": strikes, "choices": choices}))
+    text = written(Schedule(**fields | {"faults": injections, "choices": choices}))
     assert "  - {step: 4, do: pause 3, for: 8s}\n" in text
     assert "  - {step: 7, take: 1, of: 2, what: 'broker-1 main-EventThread: wake'}\n" in text
     assert "profile: '2.7'\n" in text

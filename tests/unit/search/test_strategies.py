@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.search.schedules.schedule import Choice
-from emulator.search.schedules.strategies import AsWritten
+from emulator.search.schedules.strategies import WrittenOrder
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -21,11 +21,11 @@ def options_are_words() -> Any:
         yield
 
 
-def steps(*choices: Choice, depth: int = 20) -> AsWritten:
-    return AsWritten(depth, choices, (), exactly=False)
+def steps(*choices: Choice, depth: int = 20) -> WrittenOrder:
+    return WrittenOrder(depth, choices, (), exactly=False)
 
 
-def happens(strategy: AsWritten, *offered: str) -> str:
+def happens(strategy: WrittenOrder, *offered: str) -> str:
     """What is next of each step's options, one after the other."""
     choose: Any = strategy.choose
     return "".join(options[choose(list(options))] for options in offered)

@@ -6,12 +6,12 @@ import pytest
 
 from emulator.conformance.compare import Difference, Examined
 from emulator.conformance.criteria import Part
-from emulator.search.guided.guided_run import Leg
+from emulator.search.guided.guided_run import SegmentGroup
 from emulator.search.guided.search import Found, still_missing, stopped_after
 
 
-def leg(number: int, *about: int) -> Leg:
-    return Leg(range(number, number + 1), (1000 * number,), about)
+def leg(number: int, *about: int) -> SegmentGroup:
+    return SegmentGroup(range(number, number + 1), (1000 * number,), about)
 
 
 LEGS = [leg(0), leg(1), leg(2, 2), leg(3, 3), leg(4, 3), leg(5, 2), leg(6, 1)]
