@@ -15,6 +15,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from emulator.scenario.actions.base import Stimulus, names_of, stimuli
+from emulator.scenario.actions.clients import CLIENT_DEFAULTS
 from emulator.scenario.cluster import Cluster, read_assignment
 from emulator.scenario.document import Item
 from emulator.scenario.errors import ScenarioError, instead_of
@@ -183,6 +184,10 @@ def _check_plain(item: Item, key: str, value: Any) -> Any:
     """What can be seen without the cluster."""
     if key in _POSITIVE and value <= 0:
         item.fail("more than 0")
+    if key == "client":
+        for setting, one in item.mapping().items():
+            if setting not in CLIENT_DEFAULTS:
+                one.fail(f"no such client setting; {instead_of(setting, CLIENT_DEFAULTS)}")
     return _acks(item, value) if key == "acks" and value is not None else value
 
 

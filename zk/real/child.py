@@ -70,6 +70,15 @@ class Child:
         self._dismiss_watchdog()  # before the wait: only then may the process id be another's
         self._process.wait()
 
+    def wait(self, timeout_s: float) -> int | None:
+        """Its exit code (negative: the signal that ended it); None: it still runs then."""
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+        self._dismiss_watchdog()
+        return self._process.returncode
+
     def _dismiss_watchdog(self) -> None:
         watchdog, self._watchdog = self._watchdog, None
         if watchdog is not None:

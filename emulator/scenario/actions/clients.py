@@ -4,6 +4,21 @@ from __future__ import annotations
 
 from emulator.scenario.actions.base import Stimulus, World
 
+REFRESH = "topic.metadata.refresh.interval.ms"
+CLIENT_DEFAULTS = {
+    REFRESH: 1000,
+    "retries": 100_000,
+    "message.timeout.ms": 60_000,
+    "request.timeout.ms": 30_000,
+    "socket.timeout.ms": 60_000,
+    "api.version.request.timeout.ms": 10_000,
+    "retry.backoff.ms": 100,
+    "retry.backoff.max.ms": 1000,
+    "reconnect.backoff.ms": 100,
+    "reconnect.backoff.max.ms": 10_000,
+}
+"""A producer's settings that are known, by librdkafka's names."""
+
 
 class Produce(Stimulus, frozen=True, tag="produce"):
     """A producer (librdkafka's manners) hands over `rate` records per second to each of the

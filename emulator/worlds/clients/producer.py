@@ -29,6 +29,7 @@ from emulator.kafka.protocol.messages import (
 from emulator.kafka.protocol.transport import Disconnected
 from emulator.kernel.scheduler import Process
 from emulator.kernel.sync import Queue
+from emulator.scenario.actions.clients import CLIENT_DEFAULTS, REFRESH
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
 from emulator.worlds.clients.clients import (
@@ -44,19 +45,6 @@ BATCH_OVERHEAD = 61
 RECORD_OVERHEAD = 9
 TRANSPORT, TIMED_OUT = "_TRANSPORT", "MSG_TIMED_OUT"
 
-REFRESH = "topic.metadata.refresh.interval.ms"
-CLIENT_DEFAULTS = {
-    REFRESH: 1000,
-    "retries": 100_000,
-    "message.timeout.ms": 60_000,
-    "request.timeout.ms": 30_000,
-    "socket.timeout.ms": 60_000,
-    "api.version.request.timeout.ms": 10_000,
-    "retry.backoff.ms": 100,
-    "retry.backoff.max.ms": 1000,
-    "reconnect.backoff.ms": 100,
-    "reconnect.backoff.max.ms": 10_000,
-}
 SCAN_US = 1_000_000
 RESULT_TOLD_US = 20
 """Of 23,658 pairs of results that a driver was told one after the other, 483 lay in two

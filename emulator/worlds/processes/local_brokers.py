@@ -7,20 +7,16 @@ the same command, so that it finds its files again. Knows no cluster and no scen
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
-import threading
+import time
 from pathlib import Path
 
+from zk.real.child import Child
+
 GRACE_S = 5.0
+_LOOK_S = 0.02
 STARTED = b": started at "
-_MAIN = """
-import ctypes, signal
-ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-from emulator.cli import main
-main()
-"""
-"""PR_SET_PDEATHSIG: who started it may be killed, and it may stand still then."""
+_MAIN = "from emulator.cli import main; main()"
 
 
 class BrokerEnded(Exception):
@@ -33,42 +29,36 @@ class LocalBroker:
     def __init__(self, broker: int, words: list[str], log: Path) -> None:
         """`words`: what follows `isr broker`; what it says goes to `log`."""
         self.broker, self._words, self._log = broker, words, log
-        self._process: subprocess.Popen[bytes] | None = None
-        self._reader: threading.Thread | None = None
-        self._started = threading.Event()
+        self._child: Child | None = None
+        self._said_before = 0
+        self._has_started = False
         self.stopped = False
 
     def launch(self, words: list[str] | None = None) -> None:
         """Its next process, with other words than before if there are any."""
         self.join()
         self._words = self._words if words is None else words
-        self._started.clear()
-        self.stopped = False
+        self.stopped = self._has_started = False
+        self._said_before = self._log.stat().st_size if self._log.exists() else 0
         command = [sys.executable, "-c", _MAIN, "broker", *self._words]
-        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
-        self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
-        self._reader.start()
-
-    def _read(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stderr is not None
-        with process.stderr, self._log.open("ab") as log:
-            for line in process.stderr:
-                log.write(line)
-                log.flush()
-                if STARTED in line:
-                    self._started.set()
+        self._child = Child(command, Path.cwd(), self._log)
 
     @property
     def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
+        assert self._child is not None
+        return self._child.pid
 
     @property
     def started(self) -> bool:
         """Whether its sockets answer. BrokerEnded when they never will."""
-        if not self._started.is_set() and self.is_dead:
+        was_dead = self.is_dead
+        if not self._has_started:
+            with self._log.open("rb") as log:
+                log.seek(self._said_before)
+                self._has_started = STARTED in log.read()
+        if not self._has_started and was_dead:
             raise BrokerEnded(f"broker {self.broker} has ended: {self.last_words}")
-        return self._started.is_set()
+        return self._has_started
 
     @property
     def last_words(self) -> str:
@@ -79,14 +69,19 @@ class LocalBroker:
     @property
     def runs(self) -> bool:
         """Whether it has a process that was not told to end."""
-        return self._process is not None and self._process.poll() is None and not self.stopped
+        return not self.is_dead and not self.stopped
 
     @property
     def is_dead(self) -> bool:
-        return self._process is None or self._process.poll() is not None
+        return self._child is None or self._child.has_ended
 
     def wait_until_started(self, timeout_s: float) -> bool:
-        return self._started.wait(timeout_s)
+        """Whether its sockets answer by then. BrokerEnded when they never will."""
+        assert self._child is not None
+        end_s = time.monotonic() + timeout_s
+        while not self.started and time.monotonic() < end_s:
+            self._child.wait(_LOOK_S)
+        return self.started
 
     def pause(self) -> None:
         self._signal(signal.SIGSTOP)
@@ -104,29 +99,22 @@ class LocalBroker:
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(number)
+        if self._child is not None:
+            self._child.signal(number)
 
     def exit_code(self, timeout_s: float) -> int | None:
         """None while it runs."""
-        assert self._process is not None
-        try:
-            return self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            return None
+        assert self._child is not None
+        return self._child.wait(timeout_s)
 
     def join(self) -> None:
         """Whatever it was doing is over, and all that it said is in its log."""
-        if self._process is None:
+        if self._child is None:
             return
         self.resume()
-        if self._process.poll() is None:
-            self._process.terminate()
-            if self.exit_code(GRACE_S) is None:
-                self._process.kill()
-                self._process.wait()
-        assert self._reader is not None
-        self._reader.join()
+        self._signal(signal.SIGTERM)
+        if self._child.wait(GRACE_S) is None:
+            self._child.kill()
 
     def said(self) -> str:
         """Its log, of all its processes."""

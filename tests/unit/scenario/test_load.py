@@ -352,3 +352,11 @@ def test_no_text_makes_the_reader_fall(text: str) -> None:
 def test_a_time_is_read_as_it_is_shown(us: int) -> None:
     shown = show_us(us)
     assert abs(duration_us(shown) - us) < (1000 if us >= 1_000_000 else 1)
+
+
+def test_a_client_setting_that_is_not_known_is_an_error() -> None:
+    text = "topics: {t: {partitions: [[1]]}}\ncluster: {brokers: 1}\nrun: 2s\n"
+    workload = "workload: [{produce: t, rate: 5, from: 1s, client: {retriess: 0}}]\n"
+    complaint = r"tried:4: workload\[0\]\.client\.retriess: no such client setting; did you mean"
+    with pytest.raises(UserError, match=complaint):
+        loads(text + workload, "tried")
