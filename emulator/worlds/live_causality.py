@@ -44,7 +44,7 @@ _REMEMBERED = 64
 """Changes of one znode that are kept: a watch fires by the first one after it was set."""
 
 
-class Flight(msgspec.Struct, eq=False):
+class InFlightRequest(msgspec.Struct, eq=False):
     """One request on its way: the events that it was sent by, passed with, and was applied in."""
 
     request: Request | str
@@ -69,8 +69,8 @@ class LiveCauses:
         self._kernel, self._observer, self._client_of = kernel, observer, client_of
         self._catch_up = catch_up
         self._server = kernel.process("zookeeper").lane("SyncThread").action(None, -1)
-        self._to_pass: dict[str, deque[Flight]] = defaultdict(deque)
-        self._to_apply: dict[str, deque[Flight]] = defaultdict(deque)
+        self._to_pass: dict[str, deque[InFlightRequest]] = defaultdict(deque)
+        self._to_apply: dict[str, deque[InFlightRequest]] = defaultdict(deque)
         self._sessions: dict[int, int] = {}
         self._armed: dict[tuple[str, str, bool], int] = {}
         self._changes: dict[tuple[EventType, str], deque[tuple[int, int]]] = defaultdict(
@@ -79,16 +79,16 @@ class LiveCauses:
 
     # -- requests ---------------------------------------------------------------------------------
 
-    def submitted(self, client: str, request: Request | str) -> Flight:
+    def submitted(self, client: str, request: Request | str) -> InFlightRequest:
         """A thread gives a request to its client."""
-        flight = Flight(request, self._kernel.current, self._kernel.cause)
+        flight = InFlightRequest(request, self._kernel.current, self._kernel.cause)
         self._to_pass[client].append(flight)
         return flight
 
     def expiring(self, client: str) -> None:
         """What is done now has the server end the client's session."""
         cause = self._kernel.cause
-        self._to_apply[client].append(Flight(CLOSE, None, cause, passed=cause))
+        self._to_apply[client].append(InFlightRequest(CLOSE, None, cause, passed=cause))
 
     def forget(self, client: str) -> None:
         """A new process of this name: what the old one did not get rid of will never pass."""
@@ -125,7 +125,7 @@ class LiveCauses:
         for change in changes_of(transaction):
             self._changes[change].append((transaction.zxid, seq))
 
-    def _applied(self, client: str, transaction: Transaction) -> Flight | None:
+    def _applied(self, client: str, transaction: Transaction) -> InFlightRequest | None:
         waiting, fits = self._to_apply[client], partial(_fits, transaction)
         return _take(waiting, lambda one: not one.lost and fits(one)) or _take(waiting, fits)
 
@@ -153,7 +153,7 @@ class LiveCauses:
 
     # -- consequences -----------------------------------------------------------------------------
 
-    def answered(self, client: str, flight: Flight, reply: Reply) -> None:
+    def answered(self, client: str, flight: InFlightRequest, reply: Reply) -> None:
         """What the owner does next is because of this reply."""
         flight.lost = reply.code in (Code.CONNECTION_LOSS, Code.SESSION_EXPIRED)
         self._kernel.cause = max(flight.applied, flight.passed, flight.sent)
@@ -173,7 +173,9 @@ class LiveCauses:
         self._kernel.cause = self._sessions.get(session_id, -1)
 
 
-def _take(waiting: deque[Flight], fits: Callable[[Flight], bool]) -> Flight | None:
+def _take(
+    waiting: deque[InFlightRequest], fits: Callable[[InFlightRequest], bool]
+) -> InFlightRequest | None:
     """The first that fits; what was before it will not come any more."""
     for place, flight in enumerate(waiting):
         if fits(flight):
@@ -183,7 +185,7 @@ def _take(waiting: deque[Flight], fits: Callable[[Flight], bool]) -> Flight | No
     return None
 
 
-def _fits(transaction: Transaction, flight: Flight) -> bool:
+def _fits(transaction: Transaction, flight: InFlightRequest) -> bool:
     return _can_be(flight.request, transaction)
 
 

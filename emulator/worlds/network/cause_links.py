@@ -19,7 +19,7 @@ import msgspec
 SUFFIX = ".links"
 
 
-class Note(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
+class Span(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
     """`kind`: sent, received, answered, got (an answer), asked (ZooKeeper), told (its answer),
     fired (a watch), session. `who`: a client id, or what is asked; `number`: the note of the
     request; `zxid` of ZooKeeper's; what `told` answers was sent in `session` as number `xid` (0:
@@ -45,7 +45,7 @@ def note_of(cause: int) -> int:
     return -2 - cause
 
 
-class CauseLinks:
+class CausalityLog:
     """The notes of one process. Without a file notes are numbers, and nobody reads them."""
 
     def __init__(self, path: Path | None, next_seq: Callable[[], int]) -> None:
@@ -72,7 +72,7 @@ class CauseLinks:
         """Its number."""
         count, self.count = self.count, self.count + 1
         if self._file is not None:
-            note = Note(kind, self._next_seq(), who, number, cause, zxid, session, xid)
+            note = Span(kind, self._next_seq(), who, number, cause, zxid, session, xid)
             self._file.write(self._encoder.encode(note) + b"\n")
         return count
 
@@ -86,11 +86,11 @@ class CauseLinks:
             self._file.close()
 
 
-def read_notes(path: Path) -> Iterator[Note]:
+def read_notes(path: Path) -> Iterator[Span]:
     """In order; a last line that is no whole one is left out."""
     if not path.exists():
         return
-    decoder = msgspec.json.Decoder(Note)
+    decoder = msgspec.json.Decoder(Span)
     with path.open("rb") as file:
         for line in file:
             if line.endswith(b"\n"):

@@ -23,7 +23,7 @@ READ = 1 << 16
 _HEAD = 4
 
 
-class Line:
+class FramedSocket:
     """One connection. `on_frame` gets payloads, `on_end` once why it is over."""
 
     def __init__(self, sockets: Sockets, end: socket.socket, *, one_at_a_time: bool) -> None:
@@ -166,7 +166,9 @@ class Sockets:
         with suppress(BlockingIOError, OSError):
             self._wakes.send(b"\0")
 
-    def listen(self, host: str, port: int, accepted: Callable[[Line], None]) -> socket.socket:
+    def listen(
+        self, host: str, port: int, accepted: Callable[[FramedSocket], None]
+    ) -> socket.socket:
         """Accept from now on; OSError when somebody else does."""
         server = socket.create_server((host, port), backlog=50)
         server.setblocking(False)
@@ -189,25 +191,25 @@ class Sockets:
         self.do(stop)
 
     def connect(
-        self, host: str, port: int, timeout_s: float, done: Callable[[Line | OSError], None]
+        self, host: str, port: int, timeout_s: float, done: Callable[[FramedSocket | OSError], None]
     ) -> None:
         """On a thread of its own: names are looked up there, which may take its time."""
 
         def run() -> None:
             try:
                 end = socket.create_connection((host, port), timeout_s)
-                line: Line | OSError = self._line(end, one_at_a_time=False)
+                line: FramedSocket | OSError = self._line(end, one_at_a_time=False)
             except OSError as error:
                 line = error
             done(line)
 
         threading.Thread(target=run, name=f"connect-{host}:{port}", daemon=True).start()
 
-    def _line(self, end: socket.socket, *, one_at_a_time: bool) -> Line:
+    def _line(self, end: socket.socket, *, one_at_a_time: bool) -> FramedSocket:
         end.setblocking(False)
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # whose peer is gone ends
-        return Line(self, end, one_at_a_time=one_at_a_time)
+        return FramedSocket(self, end, one_at_a_time=one_at_a_time)
 
     def close(self) -> None:
         """The thread ends; what was ordered before is done."""

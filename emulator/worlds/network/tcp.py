@@ -19,10 +19,10 @@ from emulator.kafka.protocol.transport import Connection, Disconnected
 from emulator.kernel.scheduler import Process
 from emulator.kernel.sync import Promise
 from emulator.worlds.live_clock import LiveClock, LiveKernel
-from emulator.worlds.network.cause_links import CauseLinks, cause_of
+from emulator.worlds.network.cause_links import CausalityLog, cause_of
 from emulator.worlds.network.memory import Listener
 from emulator.worlds.network.sending import BROKEN, send
-from emulator.worlds.network.sockets import Line, Sockets
+from emulator.worlds.network.sockets import FramedSocket, Sockets
 from emulator.worlds.wire.api import spoken, version_sent
 from emulator.worlds.wire.errors import Malformed
 from emulator.worlds.wire.frames import (
@@ -45,7 +45,7 @@ class TcpNetwork:
         kernel: LiveKernel,
         clock: LiveClock,
         profile: Profile,
-        links: CauseLinks,
+        links: CausalityLog,
         log: Log,
         routes: Mapping[tuple[str, int], tuple[str, int]] | None = None,
     ) -> None:
@@ -66,12 +66,12 @@ class TcpNetwork:
     def listen(self, host: str, port: int, name: int, listener: Listener) -> None:
         """Accept at `host:port`, for what brokers call port `name`. OSError."""
 
-        def accepted(line: Line) -> None:
+        def accepted(line: FramedSocket) -> None:
             self.clock.put(lambda: self._take(line, listener))
 
         self._servers[name] = self._sockets.listen(host, port, accepted)
 
-    def _take(self, line: Line, listener: Listener) -> None:
+    def _take(self, line: FramedSocket, listener: Listener) -> None:
         connection = Accepted(self, line, listener)
         self._accepted[connection] = None
         line.on_frame = lambda payload: self.clock.put(lambda: connection.arrived(payload))
@@ -102,9 +102,9 @@ class TcpNetwork:
         self, process: Process, client: str, host: str, port: int, timeout_ms: int
     ) -> TcpConnection:
         """Open a connection in the name of one of this process's clients."""
-        found: Promise[Line | OSError] = Promise(self.kernel)
+        found: Promise[FramedSocket | OSError] = Promise(self.kernel)
 
-        def done(line: Line | OSError) -> None:
+        def done(line: FramedSocket | OSError) -> None:
             self.clock.put(lambda: found.resolve(line))
 
         where = self._routes.get((host, port), (host, port))
@@ -131,7 +131,7 @@ class TcpNetwork:
 class Accepted:
     """The broker's end of one connection: requests one after the other."""
 
-    def __init__(self, network: TcpNetwork, line: Line, listener: Listener) -> None:
+    def __init__(self, network: TcpNetwork, line: FramedSocket, listener: Listener) -> None:
         self._network, self._line, self._listener = network, line, listener
         self._lane = listener.next_lane()
         self._answers: list[Any] = []
@@ -229,7 +229,9 @@ class Part:
 class TcpConnection:
     """The client's end of one connection."""
 
-    def __init__(self, network: TcpNetwork, process: Process, client: str, line: Line) -> None:
+    def __init__(
+        self, network: TcpNetwork, process: Process, client: str, line: FramedSocket
+    ) -> None:
         self._network, self.client, self._line = network, client, line
         self._lane = process.lane(client)
         self._waiting: deque[tuple[int, int, Request, Callable[[Any], None]]] = deque()

@@ -29,7 +29,7 @@ from emulator.scenario.errors import UserError
 from emulator.trace import events
 from emulator.trace.reader import SCHEMA_VERSION, Header
 from emulator.worlds.live_clock import LiveClock, LiveKernel
-from emulator.worlds.network.cause_links import CauseLinks
+from emulator.worlds.network.cause_links import CausalityLog
 from emulator.worlds.network.memory import Listener
 from emulator.worlds.network.tcp import TcpNetwork
 from emulator.worlds.processes.linked_sessions import LinkedService
@@ -88,7 +88,7 @@ class StandaloneBroker:
         self.clock = LiveClock()
         self.clock.begin(options.began_ns)
         self.kernel = LiveKernel(sink, self.clock)
-        self._links = CauseLinks(self._trace.links_path, lambda: sink.next_seq)
+        self._links = CausalityLog(self._trace.links_path, lambda: sink.next_seq)
         self.network = TcpNetwork(
             self.kernel, self.clock, options.profile, self._links, self.log, options.through
         )

@@ -7,7 +7,7 @@ watch with the zxid after which it was set. Must not know brokers.
 from __future__ import annotations
 
 from emulator.kernel.scheduler import Kernel
-from emulator.worlds.network.cause_links import CauseLinks, cause_of
+from emulator.worlds.network.cause_links import CausalityLog, cause_of
 from zk.ops import (
     EventType,
     Exists,
@@ -37,7 +37,7 @@ def named(request: Request) -> str:
 class LinkedService:
     """A service whose sessions note what passes."""
 
-    def __init__(self, service: KazooService, links: CauseLinks, kernel: Kernel) -> None:
+    def __init__(self, service: KazooService, links: CausalityLog, kernel: Kernel) -> None:
         self._service, self._links, self._kernel = service, links, kernel
 
     def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
@@ -48,7 +48,7 @@ class LinkedService:
 
 
 class _LinkedListener:
-    def __init__(self, links: CauseLinks, kernel: Kernel, listener: Listener) -> None:
+    def __init__(self, links: CausalityLog, kernel: Kernel, listener: Listener) -> None:
         self._links, self._kernel, self._listener = links, kernel, listener
         self.session: KazooSession | None = None
         self.armed: dict[tuple[str, bool], int] = {}
@@ -70,7 +70,7 @@ class _LinkedListener:
 
 
 class _LinkedSession(SessionAround):
-    def __init__(self, links: CauseLinks, kernel: Kernel, told: _LinkedListener) -> None:
+    def __init__(self, links: CausalityLog, kernel: Kernel, told: _LinkedListener) -> None:
         assert told.session is not None
         super().__init__(told.session)
         self._links, self._kernel, self._told, self._sends = links, kernel, told, told.session

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from emulator.worlds.network.cause_links import Note, note_of
+from emulator.worlds.network.cause_links import Span, note_of
 from emulator.worlds.processes.wire_requests import Passed, notes_of, since
 
 Place = tuple[str, int]
@@ -28,7 +28,7 @@ class Part(NamedTuple):
     """One process's share: its events by seq, its notes in order."""
 
     events: Sequence[Any]
-    notes: Sequence[Note] = ()
+    notes: Sequence[Span] = ()
 
 
 class Logged(NamedTuple):
@@ -145,7 +145,7 @@ class _Merge:
                         found[n] = who, fits[0]
                         waiting.remove(fits)
 
-    def _led_by(self, who: str, note: Note) -> tuple[Place, Place]:
+    def _led_by(self, who: str, note: Span) -> tuple[Place, Place]:
         """What a note of something that came in stands for: its cause, and the last event that was
         before it where it came from."""
         match note.kind:
@@ -168,7 +168,7 @@ class _Merge:
                 return (ZOOKEEPER, n), (ZOOKEEPER, n)
         return NOWHERE, NOWHERE
 
-    def _is_told_before(self, who: str, note: Note, n: int) -> bool:
+    def _is_told_before(self, who: str, note: Span, n: int) -> bool:
         """A session that is being closed is refused to a client that comes back before that is in
         the log (SessionTrackerImpl touchSession: isClosing); by the clocks, or at all."""
         events = self._parts[who].events
@@ -177,7 +177,7 @@ class _Merge:
         )
 
     def _from(
-        self, found: dict[tuple[str, int], tuple[str, Note]], key: tuple[str, int]
+        self, found: dict[tuple[str, int], tuple[str, Span]], key: tuple[str, int]
     ) -> tuple[Place, Place]:
         if key not in found:
             return NOWHERE, NOWHERE
@@ -291,7 +291,7 @@ def _op(name: str) -> str:
     return name.partition(" ")[0]
 
 
-def _writes(note: Note) -> bool:
+def _writes(note: Span) -> bool:
     return _op(note.who) in WRITES
 
 
@@ -299,10 +299,10 @@ class CircularCauses(Exception):
     """The notes contradict each other."""
 
 
-def _by_number(parts: dict[str, Part], kind: str) -> dict[tuple[str, int], tuple[str, Note]]:
+def _by_number(parts: dict[str, Part], kind: str) -> dict[tuple[str, int], tuple[str, Span]]:
     """Who sent what under which number: a request is named by its client id and correlation id,
     which for `sent` is the note's own place."""
-    found: dict[tuple[str, int], tuple[str, Note]] = {}
+    found: dict[tuple[str, int], tuple[str, Span]] = {}
     for who, part in parts.items():
         for place, note in enumerate(part.notes):
             if note.kind == kind:

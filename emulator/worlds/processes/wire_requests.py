@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from emulator.kernel.scheduler import Kernel
 from emulator.trace.sink import Sink
-from emulator.worlds.network.cause_links import Note
+from emulator.worlds.network.cause_links import Span
 from emulator.worlds.processes.linked_sessions import named
 from emulator.worlds.zk_observer import TracingObserver
 from zk.real.tap import Exchange
@@ -45,7 +45,7 @@ def passed(asked: Iterable[Exchange]) -> dict[str, list[Passed]]:
 
 
 def notes_of(
-    wire: Sequence[Passed], notes: Sequence[Note], events: Sequence[Any]
+    wire: Sequence[Passed], notes: Sequence[Span], events: Sequence[Any]
 ) -> dict[int, int]:
     """For each that passed, by its place, the number of the note that it was asked with; never of
     one that was made later, by the machine's clock (`events` are those that notes lie between)."""
@@ -68,7 +68,7 @@ def notes_of(
     return found
 
 
-def _never_told(notes: Sequence[Note]) -> dict[str, list[int]]:
+def _never_told(notes: Sequence[Span]) -> dict[str, list[int]]:
     """What was asked and has no answer of any kind, by name."""
     answered = {note.number for note in notes if note.kind == "told"}
     found: dict[str, list[int]] = defaultdict(list)
@@ -86,6 +86,6 @@ def _first_known_behind(places: int, notes: int, known: dict[int, int]) -> list[
     return found
 
 
-def since(note: Note, events: Sequence[Any]) -> int:
+def since(note: Span, events: Sequence[Any]) -> int:
     """A note is no older than the event before it."""
     return events[note.at - 1].t if 0 < note.at <= len(events) else 0

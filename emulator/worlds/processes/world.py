@@ -24,7 +24,7 @@ from emulator.worlds.cluster import Cluster, on_the_trace
 from emulator.worlds.latency import Latencies
 from emulator.worlds.links import ProxiedLinks
 from emulator.worlds.live_clock import LiveClock, LiveKernel
-from emulator.worlds.network.cause_links import CauseLinks
+from emulator.worlds.network.cause_links import CausalityLog
 from emulator.worlds.network.tcp import TcpNetwork
 from emulator.worlds.processes.host import ProcessHost, process_capabilities
 from emulator.worlds.processes.linked_sessions import LinkedService
@@ -74,7 +74,7 @@ class ProcessWorld:
         ids = [boot.broker for boot in scenario.boots]
         reached = {broker: self.site.reached(broker) for broker in ids}
         routes = {self.site.told(broker): where for broker, where in reached.items()}
-        self._notes = CauseLinks(self.folder / f"{RUNNER}.links", lambda: self.sink.next_seq)
+        self._notes = CausalityLog(self.folder / f"{RUNNER}.links", lambda: self.sink.next_seq)
         self.network = TcpNetwork(
             self.kernel, self.clock, scenario.running(), self._notes, lambda _: None, routes
         )

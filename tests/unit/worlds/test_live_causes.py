@@ -7,7 +7,7 @@ from collections.abc import Callable
 from emulator.kernel.scheduler import Kernel
 from emulator.trace.events import ZkRequest, ZkTransaction
 from emulator.trace.sink import Sink
-from emulator.worlds.live_causality import Flight, LiveCauses
+from emulator.worlds.live_causality import InFlightRequest, LiveCauses
 from emulator.worlds.zk_observer import TracingObserver
 from tests.unit.kernel.stage import Stage
 from zk.ops import SetData, Transaction
@@ -27,7 +27,7 @@ class Wire:
             kernel, observer, lambda number: clients.get(number, ""), self._catch_up
         )
 
-    def passes(self, request: SetData) -> Flight:
+    def passes(self, request: SetData) -> InFlightRequest:
         flight = self.causes.submitted("broker-1", request)
         self.behind.append(lambda: self.causes.on_request(0, "broker-1", request))
         return flight

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from emulator.worlds.network.sockets import Line, Sockets
+from emulator.worlds.network.sockets import FramedSocket, Sockets
 
 ANSWER = bytes(1 << 20)
 FRAMES = 40
@@ -24,7 +24,7 @@ def test_who_does_not_read_is_not_served_on(sockets: Sockets) -> None:
     """All that he asked for is answered as he reads; nothing piles up here for him."""
     waiting_here: list[int] = []
 
-    def accepted(line: Line) -> None:
+    def accepted(line: FramedSocket) -> None:
         def answer(_: bytes) -> None:
             waiting_here.append(line.unsent)
             line.write(ANSWER)

@@ -24,7 +24,7 @@ from emulator.trace.sink import Sink
 from emulator.trace.values import TopicPartition
 from emulator.worlds.clients.blocking_client import Unreachable, ask
 from emulator.worlds.live_clock import LiveClock, LiveKernel
-from emulator.worlds.network.cause_links import CauseLinks
+from emulator.worlds.network.cause_links import CausalityLog
 from emulator.worlds.network.memory import Listener
 from emulator.worlds.network.tcp import TcpNetwork
 from emulator.worlds.wire.frames import request_frame
@@ -47,7 +47,7 @@ class Served:
     def _run(self) -> None:
         self.clock = LiveClock()
         self.kernel = LiveKernel(Sink(), self.clock)
-        links = CauseLinks(None, lambda: 0)
+        links = CausalityLog(None, lambda: 0)
         self.network = TcpNetwork(
             self.kernel, self.clock, profiles()["2.6"], links, self.reasons.append
         )

@@ -15,7 +15,7 @@ from emulator.trace.events import (
     ZkTransaction,
 )
 from emulator.trace.values import Parameters
-from emulator.worlds.network.cause_links import Note, cause_of
+from emulator.worlds.network.cause_links import Span, cause_of
 from emulator.worlds.processes.trace_merge import CircularCauses, Logged, Part, merged
 from emulator.worlds.processes.wire_requests import Passed, notes_of
 
@@ -28,7 +28,7 @@ class Process:
     def __init__(self, name: str, skew: int = 0) -> None:
         self.name, self.skew = name, skew
         self.events: list[Any] = []
-        self.notes: list[Note] = []
+        self.notes: list[Span] = []
 
     def happens(self, what: str, t: int, cause: int = -1) -> int:
         seq = len(self.events)
@@ -45,7 +45,7 @@ class Process:
         xid: int = 0,
     ) -> int:
         session = SESSION if xid else 0
-        self.notes.append(Note(kind, len(self.events), who, number, cause, zxid, session, xid))
+        self.notes.append(Span(kind, len(self.events), who, number, cause, zxid, session, xid))
         return len(self.notes) - 1
 
     @property
@@ -115,7 +115,7 @@ def test_a_request_on_the_wire_is_between_who_asked_and_what_was_applied() -> No
 def test_a_session_is_there_when_the_server_has_made_it_and_over_when_it_has_ended_it() -> None:
     asks = Process("broker-1")
     for op in ("SyncConnected", "Disconnected", "Expired"):
-        asks.notes.append(Note("session", len(asks.events), op, zxid=7))
+        asks.notes.append(Span("session", len(asks.events), op, zxid=7))
         asks.happens(op, 5 + len(asks.events), cause_of(len(asks.notes) - 1))
     logged = [
         Logged(ZkTransaction(n, 7 * n, 1, "SyncThread", -1, n + 1, op), n + 1, "x", (), (), 7)
@@ -133,7 +133,7 @@ def test_a_session_is_there_when_the_server_has_made_it_and_over_when_it_has_end
 def test_a_session_that_was_refused_before_its_end_was_in_the_log_is_not_ended_by_that() -> None:
     """The server knew already; the next session is in the log before the end of this one."""
     asks = Process("broker-1")
-    asks.notes.append(Note("session", 0, "Expired", zxid=SESSION))
+    asks.notes.append(Span("session", 0, "Expired", zxid=SESSION))
     asks.happens("Expired", 10, cause_of(0))
     asks.notes_("asked", "connect", cause=0)
     logged = [
