@@ -13,6 +13,7 @@ from emulator.cli.tap import listen_at, with_host
 from emulator.scenario.errors import UserError
 from emulator.view.live.top_model import Look, views
 from emulator.view.live.watch import Lookout
+from emulator.worlds.clients.metadata_query import MetadataQuery
 from zk.real.server import HOST, parse_address, wait_until_ready
 
 OPTIONS = {
@@ -50,7 +51,7 @@ def command(
     if not (as_json or sys.stdout.isatty()):
         raise UserError("isr top draws on a terminal: --json, or isr watch")
     wait_until_ready(address, READY_MS)
-    with Lookout(address, where) as lookout:
+    with Lookout(address, MetadataQuery(), where) as lookout:
         if as_json:
             typer.echo(msgspec.json.encode(_as_json(_whole(lookout))))
             return

@@ -20,7 +20,8 @@ from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 
-from emulator.view.live.metadata_query import AskedBrokers, Told
+from emulator.kafka.protocol.messages import MetadataResponse
+from emulator.worlds.clients.metadata_query import MetadataQuery
 from tests.command import Isr
 from tests.live.leftovers import nothing_stays
 from tests.live.zk.owner import PATIENCE_S, Owner, connect
@@ -103,17 +104,22 @@ class FakeBroker:
         self._thread.join()
 
 
-@pytest.mark.parametrize(("newest", "epoch"), [(7, 4), (5, None), (1, None)])
+@pytest.mark.parametrize(("newest", "epoch"), [(7, 4), (5, -1), (1, -1)])
 def test_a_brokers_metadata_is_asked_for_in_the_newest_version_that_both_know(
-    newest: int, epoch: int | None
+    newest: int, epoch: int
 ) -> None:
     with nothing_stays():
-        broker, asked = FakeBroker(newest), AskedBrokers()
-        first = asked.ask({1: broker.where})[1]
-        assert (first.controller, first.partitions) == (2, {"orders-0": Told(1, epoch, (1, 2))})
+        broker, query = FakeBroker(newest), MetadataQuery()
+        first = query({1: broker.where})[1]
+        assert isinstance(first, MetadataResponse)
+        (state,) = first.partitions
+        assert (first.controller_id, str(state.partition)) == (2, "orders-0")
+        assert (state.leader, state.leader_epoch, state.isr) == (1, epoch, (1, 2))
         broker.isr = (1,)
-        assert asked.ask({1: broker.where})[1].partitions["orders-0"].isr == (1,)
-        asked.close()
+        second = query({1: broker.where})[1]
+        assert isinstance(second, MetadataResponse)
+        assert second.partitions[0].isr == (1,)
+        query.close()
         broker.close()
 
 
@@ -129,11 +135,11 @@ def test_a_broker_that_is_not_there_or_talks_nonsense_has_no_view_but_a_reason()
 
         server = threading.Thread(target=rubbish, daemon=True)
         server.start()
-        asked = AskedBrokers()
-        answers = asked.ask({1: where, 2: ("127.0.0.1", 1)})
+        query = MetadataQuery()
+        problems = query({1: where, 2: ("127.0.0.1", 1)})
         server.join()
-        assert all(answer.problem and not answer.partitions for answer in answers.values())
-        assert "refused" in answers[2].problem
+        assert all(isinstance(problem, str) for problem in problems.values())
+        assert "refused" in str(problems[2])
 
 
 # -- the commands ----------------------------------------------------------------------------------

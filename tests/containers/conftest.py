@@ -20,6 +20,7 @@ import tenacity
 from kazoo.client import KazooClient
 
 from emulator.view.live.watch import Lookout
+from emulator.worlds.clients.metadata_query import MetadataQuery
 from tests.command import Isr
 from zk.real.server import parse_address, reserve
 from zk.real.server_container import LABEL, engine
@@ -178,7 +179,7 @@ def compose() -> Iterator[Compose]:
         made("up", "-d", "--no-build")
         for service in ("zookeeper", "broker-1", "broker-2", "broker-3"):
             eventually(lambda service=service: _is_healthy(made.container(service)))
-        with Lookout(parse_address(AT_ZOOKEEPER)) as made.lookout:
+        with Lookout(parse_address(AT_ZOOKEEPER), MetadataQuery()) as made.lookout:
             yield made
     finally:
         made("down", "--volumes", "--remove-orphans", "--timeout", "5")

@@ -271,7 +271,9 @@ class ApiVersionsRequest(msgspec.Struct, frozen=True):
 
 
 class ApiVersionsResponse(msgspec.Struct, frozen=True):
-    """All that is asked for here."""
+    """`newest`: of each API (by its key) the newest version; brokers of ours leave it to `wire`."""
+
+    newest: dict[int, int] = {}
 
 
 class MetadataRequest(msgspec.Struct, frozen=True):

@@ -12,12 +12,13 @@ import threading
 import time
 import urllib.request
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
+from typing import Protocol
 
 import msgspec
 
-from emulator.view.live.metadata_query import Answer, AskedBrokers
+from emulator.trace.values import PartitionState
 from emulator.view.live.top_model import BrokerLook, Look
 from emulator.view.live.zookeeper_view import Seen, SeenState, seen
 from zk.errors import Code
@@ -34,6 +35,24 @@ _SLICE_US = 100_000
 _ASK_EVERY_S = 1.0
 _PAGE_PATIENCE_S = 0.5
 _RATE_OVER_S = 10.0
+
+
+class BrokerMetadata(Protocol):
+    """What a broker's metadata cache says."""
+
+    @property
+    def controller_id(self) -> int: ...
+    @property
+    def partitions(self) -> tuple[PartitionState, ...]: ...
+
+
+class MetadataQuery(Protocol):
+    """Asks brokers, by host and port; a text says why one does not answer."""
+
+    def __call__(
+        self, brokers: Mapping[int, tuple[str, int]], /
+    ) -> Mapping[int, BrokerMetadata | str]: ...
+    def close(self) -> None: ...
 
 
 class Link(Enum):
@@ -116,8 +135,10 @@ class Lookout:
     """Looks at a cluster from all sides until it is closed; `look()` is the newest. A context
     manager. With `listen` it is a tap as well, and counts conflicts of who goes through it."""
 
-    def __init__(self, address: Address, listen: tuple[str, int] | None = None) -> None:
-        self._address = address
+    def __init__(
+        self, address: Address, query: MetadataQuery, listen: tuple[str, int] | None = None
+    ) -> None:
+        self._address, self._query = address, query
         self._seen, self._link = Seen(), Link.LOST
         self._brokers: dict[int, BrokerLook] = {}
         self._over, self._news = threading.Event(), threading.Event()
@@ -127,7 +148,7 @@ class Lookout:
         if listen is not None and self._conflicts is not None:
             self._taps = Taps(self._conflicts, lambda: time.monotonic_ns() // 1000)
             self._taps.open("", address, listen)
-        names = {"zk-watching": self._watch, "asking-brokers": self._ask}
+        names = {"zk-watching": self._watch, "asking-brokers": self._ask_brokers}
         self._threads = [
             threading.Thread(target=run, name=name, daemon=True) for name, run in names.items()
         ]
@@ -163,19 +184,18 @@ class Lookout:
         while not self._over.is_set():
             self._watching.run(_SLICE_US)
 
-    def _ask(self) -> None:
-        asked = AskedBrokers()
+    def _ask_brokers(self) -> None:
         try:
             while not self._over.wait(_ASK_EVERY_S):
-                there = self._seen.brokers
-                answers = asked.ask({one.broker: (one.host, one.port) for one in there.values()})
+                present = self._seen.brokers
+                metadata = self._query({b.broker: (b.host, b.port) for b in present.values()})
                 self._brokers = {
-                    broker: _look_of(answer, _page(there[broker].host, there[broker].page_port))
-                    for broker, answer in answers.items()
+                    broker: _look_of(one, _page(present[broker].host, present[broker].page_port))
+                    for broker, one in metadata.items()
                 }
                 self._news.set()
         finally:
-            asked.close()
+            self._query.close()
 
 
 class _Page(msgspec.Struct):
@@ -198,15 +218,14 @@ def _page(host: str, port: int) -> _Page | None:
         return None
 
 
-def _look_of(answer: Answer, page: _Page | None) -> BrokerLook:
+def _look_of(metadata: BrokerMetadata | str, page: _Page | None) -> BrokerLook:
+    controller = None if isinstance(metadata, str) else metadata.controller_id
     if page is not None:
-        return BrokerLook(page.metadata, page.leads, page.controls, answer.controller)
-    if answer.problem:
-        return BrokerLook(problem=answer.problem)
-    metadata = {
-        name: SeenState(
-            told.leader, -1 if told.leader_epoch is None else told.leader_epoch, told.isr
-        )
-        for name, told in answer.partitions.items()
+        return BrokerLook(page.metadata, page.leads, page.controls, controller)
+    if isinstance(metadata, str):
+        return BrokerLook(problem=metadata)
+    states = {
+        str(one.partition): SeenState(one.leader, one.leader_epoch, one.isr)
+        for one in metadata.partitions
     }
-    return BrokerLook(metadata, controller=answer.controller)
+    return BrokerLook(states, controller=controller)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterable
+from contextlib import closing
 
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.profiles.base import profiles
@@ -40,22 +41,40 @@ def ask(
     """One question, one answer, as a client of that Kafka asks. Unreachable."""
     version = spoken(profiles()[kafka])[api_of(request).name][1]
     try:
-        with socket.create_connection(server, timeout_s) as connection:
-            connection.sendall(request_frame(request, version, 1, "isr", 0))
-            payload = _exactly(connection, length_of(_exactly(connection, 4)))
-        return response_from(payload, request, version)[1]
+        with closing(Connection(server, timeout_s)) as connection:
+            return connection.ask(request, version)
     except (OSError, Malformed) as error:
         raise Unreachable(f"{server[0]}:{server[1]}: {error}") from None
 
 
-def _exactly(connection: socket.socket, length: int) -> bytes:
-    data = b""
-    while len(data) < length:
-        more = connection.recv(length - len(data))
-        if not more:
-            raise ConnectionResetError("the connection was closed")
-        data += more
-    return data
+class Connection:
+    """One socket to a broker, on which one request after the other is answered. OSError,
+    Malformed."""
+
+    def __init__(self, server: tuple[str, int], timeout_s: float) -> None:
+        self._socket = socket.create_connection(server, timeout_s)
+        self._requests = 0
+
+    def ask(self, request: Request, version: int) -> Response:
+        self._requests += 1
+        self._socket.sendall(request_frame(request, version, self._requests, "isr", 0))
+        payload = self._receive(length_of(self._receive(4)))
+        correlation_id, response = response_from(payload, request, version)
+        if correlation_id != self._requests:
+            raise Malformed(f"a response to request {correlation_id}, not to {self._requests}")
+        return response
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _receive(self, length: int) -> bytes:
+        data = bytearray()
+        while len(data) < length:
+            more = self._socket.recv(length - len(data))
+            if not more:
+                raise ConnectionResetError("the connection was closed")
+            data += more
+        return bytes(data)
 
 
 def metadata(

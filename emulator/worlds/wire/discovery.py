@@ -44,7 +44,7 @@ class ApiVersions(Api):
         return {"client_software_name": SOFTWARE, "client_software_version": SOFTWARE_VERSION}
 
     def response(self, entity: Any, request: Any) -> ApiVersionsResponse:
-        return ApiVersionsResponse()
+        return ApiVersionsResponse({api.api_key: api.max_version for api in entity.api_keys})
 
 
 class Metadata(Api):
