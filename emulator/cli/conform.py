@@ -39,6 +39,7 @@ from emulator.conformance.recording import (
 )
 from emulator.conformance.repeatability import Near, near
 from emulator.runs.play import SIMULATED
+from emulator.runs.run_directory import find_run
 from emulator.scenario.errors import UserError
 from emulator.scenario.units import BadDuration, duration_us
 from emulator.scenario.version import Chosen
@@ -234,11 +235,26 @@ def _cases(folders: Sequence[str], asked: Asked) -> Iterator[Case]:
     names = [Path(folder).resolve().name for folder in folders]
     for folder, name in zip(folders, names, strict=True):
         with _users_mistakes(folder):
-            real = read_recording(folder)
+            real = _recording(folder)
             script = player.script_of(real, asked.chosen)
         if names.count(name) > 1:
             name = f"{Path(folder).resolve().parent.name}-{name}"
         yield Case(name, Reference(replace(real, name=folder)), script, asked.write)
+
+
+def _recording(folder: str) -> Recording:
+    """A recording; a run of ours in its place is told apart. Raises BadRecording, UserError."""
+    try:
+        return read_recording(folder)
+    except BadRecording as error:
+        try:
+            run = find_run(folder)
+        except UserError:
+            raise error from None
+    raise UserError(
+        f"{folder} is a run of the emulator ({run}), not a recording of real Kafka: `isr record`"
+        f" makes one; `isr replay {folder}` plays a run again"
+    )
 
 
 @contextmanager

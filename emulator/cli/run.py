@@ -40,6 +40,7 @@ from emulator.runs.session import Request, play_run
 from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import load
+from zk.real.server import JavaNotFound
 
 
 def _epilog() -> str:
@@ -131,7 +132,11 @@ def command(
     )
     request = _recorded(request, parquet)
     with orderly_end(), ProgressLine(total=loaded.duration_us, shown=not quiet) as line:
-        performed = performing(lambda: play_run(request, line.show_run))
+        try:
+            performed = performing(lambda: play_run(request, line.show_run))
+        except JavaNotFound as error:
+            hint = f"--target {SIMULATED} plays in virtual time, without Java"
+            raise UserError(f"{error}; {hint}") from None
     report(console, performed, repeat, quiet=quiet)
     if as_json:
         typer.echo(msgspec.json.encode(performed.summary))

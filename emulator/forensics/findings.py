@@ -17,7 +17,7 @@ from emulator.trace.handlers import Dispatch
 from emulator.trace.state import TraceState
 from emulator.trace.state.partitions import Partition, Partitions, State
 from emulator.trace.state.spans import span_at
-from emulator.trace.values import TopicPartition
+from emulator.trace.values import ProcessState, TopicPartition
 
 STALE_FROM_US = 1_000_000
 """Shorter windows are the way of things."""
@@ -93,6 +93,7 @@ class _TimeLine:
     def __init__(self) -> None:
         self.moments: list[Moment] = []
         self._last: dict[TopicPartition, State] = {}
+        self._process: dict[int, ProcessState] = {}
 
     def _tell(self, t_us: int, what: str, broker: int, text: str, seq: int) -> None:
         self.moments.append(Moment(t_us, what, broker, text, seq))
@@ -117,9 +118,22 @@ class _TimeLine:
         self._tell(event.t, "broker", event.broker, f"broker {event.broker} starts", event.seq)
 
     def on_process_state_changed(self, event: e.ProcessStateChanged) -> None:
-        if event.state == "dead":
-            text = f"broker {event.broker} has ended"
-            self._tell(event.t, "broker", event.broker, text, event.seq)
+        before = self._process.get(event.broker)
+        self._process[event.broker] = event.state
+        match event.state:
+            case "paused":
+                text = f"broker {event.broker} is paused"
+            case "stopping":
+                text = f"broker {event.broker} shuts down"
+            case "dead" if before == "stopping":
+                text = f"broker {event.broker} has ended"
+            case "dead":
+                text = f"broker {event.broker}'s process dies"
+            case _ if before == "paused":
+                text = f"broker {event.broker} is resumed"
+            case _:  # starting and up: `on_broker_starting`
+                return
+        self._tell(event.t, "broker", event.broker, text, event.seq)
 
     def on_broker_change(self, event: e.BrokerChange) -> None:
         for broker in event.deleted:

@@ -161,7 +161,11 @@ def _new(parent: Path, stamp: str) -> Path:
 
 
 def _point(link: Path, target: Path) -> None:
-    """Let `link` point at `target`; at every moment it points somewhere."""
+    """Let `link` point at `target`; at every moment it points somewhere. Raises UserError."""
+    if link.is_dir() and not link.is_symlink():
+        raise UserError(
+            f"{link} is a directory where a link to the newest run belongs: move it away"
+        )
     aside = link.with_name(f".{link.name}.{os.getpid()}")
     aside.unlink(missing_ok=True)
     aside.symlink_to(os.path.relpath(target, link.parent))
@@ -212,6 +216,13 @@ def find_run(text: str, base: Path = RUNS) -> Path:
         return max(runs, key=_age)
     if given.is_dir():
         raise UserError(f"{text}: no run directory: it has no {TRACE}")
+    link = next((place for place in (given, base / text) if place.is_symlink()), None)
+    if link is not None and not link.exists():
+        newest = max((trace.parent for trace in base.glob(f"*/*/{TRACE}")), key=_age, default=None)
+        instead = (
+            f"the newest run left is {newest}" if newest else "isr run SCENARIO makes a new one"
+        )
+        raise UserError(f"{link} points to {link.readlink()}, which is gone; {instead}")
     raise UserError(f"there is no run {text}; {_known(text, base)}")
 
 
@@ -224,4 +235,6 @@ def _age(run: Path) -> tuple[str, int]:
 def _known(wrong: str, base: Path) -> str:
     """What could have been meant."""
     names = sorted({trace.parent.parent.name for trace in base.glob(f"*/*/{TRACE}")})
-    return instead_of(wrong, [LATEST, *names]) if names else f"{base}/ has none"
+    if not names:
+        return f"{base}/ has none: isr run SCENARIO makes one"
+    return instead_of(wrong, [*[LATEST] * (base / LATEST).exists(), *names])

@@ -49,6 +49,13 @@ def altered(change: Callable[[list[dict[str, Any]]], None], folder: Path) -> Pat
     return folder
 
 
+def test_a_run_of_ours_in_place_of_a_recording_is_told_apart(conform: Conform, isr: Isr) -> None:
+    isr("run", "shrink-and-expand", "--target", "simulated", "--seed", 1, "--quiet")
+    code, line = isr.fails("conform", "latest")
+    assert (code, "latest is a run of the emulator" in line) == (64, True)
+    assert "`isr record` makes one" in line
+
+
 # -- what it says ----------------------------------------------------------------------------------
 
 

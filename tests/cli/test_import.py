@@ -54,8 +54,22 @@ def test_a_report_on_an_emulated_run(isr: Isr, tmp_path: Path) -> None:
         "--out", tmp_path)  # fmt: skip
     code, out, _ = isr("report", tmp_path / "latest")
     assert code == 0
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert "5.000 s broker broker 1's process dies" in lines
+    assert "17.000 s broker broker 1 starts" in lines
     assert "orders-0 v1: leader 1 → 2" in out
     assert "diagnosis: none" in out
+
+
+def test_a_report_tells_of_a_pause_and_of_a_shutdown(isr: Isr, tmp_path: Path) -> None:
+    for scenario, told in (
+        ("shrink-and-expand", ("broker 2 is paused", "broker 2 is resumed")),
+        ("controlled-shutdown", ("broker 1 shuts down", "broker 1 has ended")),
+    ):
+        isr("run", scenario, "--zookeeper", "simulated", "--seed", "1", "--quiet",
+            "--out", tmp_path)  # fmt: skip
+        out = isr("report", tmp_path / "latest")[1]
+        assert all(text in out for text in told), out
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from emulator.worlds.errors import DidNotComeUp
 from tests import command
 from tests.cli.fake_play import Play, ended, raising, shrink_and_expand, telling
 from tests.unit.scenario.story import Story
-from zk.real.server import NotReady, StartFailed
+from zk.real.server import JavaNotFound, NotReady, StartFailed
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIO = """\
@@ -225,6 +225,13 @@ def test_a_zookeeper_that_does_not_answer_is_one_line_and_what_was_recorded_is_k
     assert list(read_events(Path("runs/latest/trace.ndjson")))
 
 
+def test_a_missing_java_is_told_with_what_needs_none(isr: Isr) -> None:
+    isr.playing(raising(JavaNotFound("Java 17 or newer is needed: none in JAVA_HOME or PATH")))
+    code, line = isr.fails("run", "tried.yaml", "--quiet")
+    assert code == 64
+    assert line.endswith("; --target simulated plays in virtual time, without Java")
+
+
 def test_a_server_that_ends_by_itself_is_70(isr: Isr) -> None:
     isr.playing(raising(TaskFailed("server", StartFailed("it ended: no space"))))
     assert isr.fails("run", "tried.yaml") == (70, "isr: it ended: no space")
@@ -255,8 +262,9 @@ def test_what_strikes_a_server_that_is_not_ours_is_refused_before_anything_is_ma
     Path("struck.yaml").write_text(f"faults: [{{at: 5s, {fault}}}]\nrun: 9s\n")
     code, line = isr.fails("run", "struck.yaml", "--zookeeper", "localhost:2181/kafka")
     assert code == 64
-    assert "at 5 s strikes the ZooKeeper server" in line
-    assert line.endswith("--zookeeper embedded or simulated, not localhost:2181/kafka")
+    given = "at 5 s cannot be given to a cluster at --zookeeper localhost:2181/kafka"
+    assert f"{given}: the ZooKeeper server is not ours" in line
+    assert line.endswith("(--zookeeper embedded or simulated)")
     assert not Path("runs").exists()
     assert isr("run", "struck.yaml", "--zookeeper", "simulated")[0] != 64
 
@@ -340,7 +348,8 @@ def test_what_no_real_server_can_be_told_is_refused_before_anything_is_made(
     Path("half.yaml").write_text("faults: [{at: 5s, forget_session: 2, for: 2s}]\nrun: 9s\n")
     code, line = isr.fails("run", "half.yaml", "--zookeeper", zookeeper)
     assert code == 64
-    assert "forget_session at 5 s is what no real ZooKeeper server can be told to do" in line
+    given = f"forget_session at 5 s cannot be given to a cluster at --zookeeper {zookeeper}"
+    assert f"{given}: no real ZooKeeper server can be told to do that" in line
     assert line.endswith(f"--zookeeper simulated, not {zookeeper}")
     assert not Path("runs").exists()
     assert isr("run", "half.yaml", "--zookeeper", "simulated")[0] != 64

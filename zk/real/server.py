@@ -287,7 +287,9 @@ def find_java() -> str:
             return java
         seen.append(f"{java} is version {version or 'unknown'}")
     found = "; ".join(seen) or "none in JAVA_HOME or PATH"
-    raise JavaNotFound(f"Java {JAVA_MIN} or newer is needed: {found}")
+    raise JavaNotFound(
+        f"Java {JAVA_MIN} or newer is needed: {found}; install it, or let JAVA_HOME name it"
+    )
 
 
 @functools.cache

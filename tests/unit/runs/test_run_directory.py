@@ -76,3 +76,24 @@ def test_a_run_is_found_by_directory_latest_or_scenario(tmp_path: Path) -> None:
     assert find_run(str(run.path / "trace.ndjson")) == run.path
     with pytest.raises(UserError, match="there is no run tired; did you mean tried"):
         find_run("tired", tmp_path)
+
+
+def test_a_latest_that_points_nowhere_is_told_with_the_newest_run_left(tmp_path: Path) -> None:
+    first, second = created(tmp_path, seed=1), created(tmp_path, "other", seed=2)
+    first.open_trace(HEADER)
+    first.close()
+    gone = f"latest points to other/{second.path.name}, which is gone; "
+    second.path.rmdir()
+    with pytest.raises(UserError, match=f"{gone}the newest run left is {first.path}"):
+        find_run("latest", tmp_path)
+    (first.path / "trace.ndjson").unlink()
+    with pytest.raises(UserError, match=f"{gone}isr run SCENARIO makes a new one"):
+        find_run("latest", tmp_path)
+    created(tmp_path, "other", seed=3)
+    assert (tmp_path / "latest").exists()
+
+
+def test_a_directory_named_latest_is_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "latest").mkdir()
+    with pytest.raises(UserError, match="a directory where a link to the newest run belongs"):
+        created(tmp_path)
