@@ -12,7 +12,8 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from types import ModuleType
+from typing import Annotated
 
 import typer
 import typer.main
@@ -72,7 +73,7 @@ def build(named: str | None = None) -> typer.Typer:
     return app
 
 
-def _commands(named: str | None = None) -> dict[str, Any]:
+def _commands(named: str | None = None) -> dict[str, ModuleType]:
     names = {m.name.strip("_").replace("_", "-"): m.name for m in pkgutil.iter_modules(__path__)}
     names.pop("parts")
     only = [named] if named in names else sorted(names)

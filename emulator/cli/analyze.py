@@ -7,12 +7,13 @@ import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
 if TYPE_CHECKING:
+    from emulator.analysis.analyse import Analysis
     from emulator.analysis.dataset import Dataset
 
 OUT = "analysis"
@@ -132,7 +133,7 @@ class _Renewed:
         self._as_json = as_json
         self._said: set[str] = set()
 
-    def told(self, found: Dataset, made: Any) -> None:
+    def told(self, found: Dataset, made: Analysis) -> None:
         for text in map(str, found.problems):
             if text not in self._said:
                 print(f"left out: {text}", file=sys.stderr, flush=True)
@@ -159,7 +160,7 @@ def settings_of(conf: list[str] | None) -> dict[str, str]:
     return found
 
 
-def _json(found: Dataset, made: Any, page: Path, took_s: float) -> dict[str, Any]:
+def _json(found: Dataset, made: Analysis, page: Path, took_s: float) -> dict[str, object]:
     """`rows`, `runs`, `left_out` (path, why), `seconds`, `report`, `tables` (name to rows)."""
     return {
         "rows": found.rows,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -58,7 +58,7 @@ def command(
 
 def _json(
     stored: StoredRun, judged: list[str], found: list[Broken], verdict: str, *, whole: bool
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """`run_directory`, `scenario`, `seed`, `events`, `whole` (not broken off), `verdict`,
     `invariants` (those that were judged), `violations` as in summary.json."""
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 import typer
@@ -237,7 +237,7 @@ def _whole(tally: ExploreTally) -> str:
 
 def _json(
     schedule: Schedule, tally: ExploreTally, kept: tuple[Path, Schedule] | None, code: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """`seed`, `scenario`, `schedules`, `per_second`, `steps`, `states`, `complete` (null where
     chance chooses), `seen` (name to count), `never`, `failing`, `verdict` (0, 1, 2), `file` and
     `schedule` (null without a violation)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -169,7 +169,9 @@ def _told(failure: Broken) -> str:
     return f"{failure.invariant}{f' ({where})' if where else ''}: {failure.text}"
 
 
-def _json(tally: FuzzTally, first: int, kept: Path | None, *, broken_off: bool) -> dict[str, Any]:
+def _json(
+    tally: FuzzTally, first: int, kept: Path | None, *, broken_off: bool
+) -> dict[str, object]:
     """`first_seed`, `seeds`, `seconds`, `seeds_per_second`, `events`, `virtual_ms`, `hazards` (name
     to count), `failed` (each with its seed and failures), `broken_off`, `run_directory`,
     `repeat` (null without a failure); beside them `canaries` (each with what it breaks, and what of
@@ -191,7 +193,7 @@ def _json(tally: FuzzTally, first: int, kept: Path | None, *, broken_off: bool) 
     }
 
 
-def _failed_json(trial: Trial) -> dict[str, Any]:
+def _failed_json(trial: Trial) -> dict[str, object]:
     failures = [
         {
             "what": one.invariant,

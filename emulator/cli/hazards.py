@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -193,7 +193,7 @@ def _live(one: Seen) -> str:
     return "yes" if one.live.seen else "NO"
 
 
-def _entry_json(entry: Entry) -> dict[str, Any]:
+def _entry_json(entry: Entry) -> dict[str, object]:
     """`name`, `title`, `also`, `facts`, `versions`, `fixed`, `violates`, `cure` (options of `isr
     run`), `live`, `steps`, `file`, `seen` (what `make hazards` saw; null: not tried)."""
     one = seen().get(entry.name)
@@ -213,7 +213,7 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _json(entry: Entry, broken: Side, cured: Side, verdict: str) -> dict[str, Any]:
+def _json(entry: Entry, broken: Side, cured: Side, verdict: str) -> dict[str, object]:
     """What `isr hazards --json` has of it, with `seed`, `verdict`, and `broken` and `cured`:
     `verdict`, `violations` and `expectations` as in summary.json, `wall_ms`, `events`,
     `run_directory`."""
@@ -221,7 +221,7 @@ def _json(entry: Entry, broken: Side, cured: Side, verdict: str) -> dict[str, An
     return {**_entry_json(entry), "seed": entry.seed, "verdict": verdict, **sides}
 
 
-def _side_json(side: Side) -> dict[str, Any]:
+def _side_json(side: Side) -> dict[str, object]:
     return {
         "verdict": side.verdict,
         "violations": [_nameless(one) for one in side.violations],

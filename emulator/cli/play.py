@@ -19,7 +19,7 @@ from emulator.cli.parts.options import (
     seed_of,
     width_of,
 )
-from emulator.cli.parts.play_session import Table
+from emulator.cli.parts.play_session import PlaySession
 from emulator.runs.by_hand import ByHand
 from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
@@ -78,17 +78,17 @@ def command(
     console.print(f"seed {number:#x}   {loaded.name} by hand, virtual time; help, quit")
     file = save or free_name(loaded.name)
     hand = ByHand(loaded, number)
-    table = Table(console, hand, loaded, file, overrides(tuple(sets or ())))
+    session = PlaySession(console, hand, loaded, file, overrides(tuple(sets or ())))
     try:
         if sys.stdin.isatty():
-            table.converse()
+            session.converse()
         else:
-            table.follow(sys.stdin)
+            session.follow(sys.stdin)
     finally:
-        table.leave(shlex.join(["isr", "run", str(file), "--seed", f"{number:#x}"]))
+        session.leave(shlex.join(["isr", "run", str(file), "--seed", f"{number:#x}"]))
         hand.close()
         if as_json:
-            typer.echo(msgspec.json.encode(table.as_json()))
+            typer.echo(msgspec.json.encode(session.as_json()))
 
 
 def free_name(scenario: str) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -72,14 +72,14 @@ def _profile(name: str) -> Profile:
     return profiles()[name]
 
 
-def _all_as_json() -> dict[str, Any]:
+def _all_as_json() -> dict[str, object]:
     return {
         "profiles": [_as_json(profile) for profile in profiles().values()],
         "guards": [_guard_as_json(guard) for guard in guards().values()],
     }
 
 
-def _as_json(profile: Profile) -> dict[str, Any]:
+def _as_json(profile: Profile) -> dict[str, object]:
     return {
         "name": profile.name,
         "release": profile.release,
@@ -93,7 +93,7 @@ def _as_json(profile: Profile) -> dict[str, Any]:
     }
 
 
-def _guard_as_json(guard: Guard) -> dict[str, Any]:
+def _guard_as_json(guard: Guard) -> dict[str, object]:
     return {
         "name": guard.name,
         "kafka": guard.kafka,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -89,7 +89,7 @@ def _tell(directory: Path, about: RunManifest, again: ReplayResult, *, as_json: 
         typer.echo(f"recorded  {directory}\nreplayed  {again.directory}")
 
 
-def _json(directory: Path, about: RunManifest, again: ReplayResult) -> dict[str, Any]:
+def _json(directory: Path, about: RunManifest, again: ReplayResult) -> dict[str, object]:
     """`run_directory`, `scenario`, `seed`, what `difference_json` has, `broken_off`,
     `other_versions`, `replayed` (null where it was the same)."""
     differs = again.compared.difference is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
 import msgspec
 import typer
@@ -14,7 +14,7 @@ from rich.console import Console
 from emulator.cli.import_ import clock_lines
 from emulator.cli.show import write_page
 from emulator.forensics.diagnoses.base import Diagnosed
-from emulator.forensics.findings import Findings, Moment, Stale, Stuck, find
+from emulator.forensics.findings import Findings, Stale, Stuck, find
 from emulator.forensics.imported import Imported, read_import
 from emulator.runs.run_directory import RUN_HELP, find_run
 from emulator.scenario.errors import UserError
@@ -23,6 +23,7 @@ from emulator.view.report_page import Found, ReportPage, Section, render_report
 from emulator.view.stored import NoRun, StoredRun, open_run
 
 SHOWN = 200
+T = TypeVar("T")
 Clock = Callable[[int], str]
 
 
@@ -63,7 +64,7 @@ def command(
     raise typer.Exit(1 if found.diagnoses else 0)
 
 
-def _json(stored: StoredRun, imported: Imported | None, found: Findings) -> dict[str, Any]:
+def _json(stored: StoredRun, imported: Imported | None, found: Findings) -> dict[str, object]:
     """`run_directory`, `imported` (import.json, null for other runs), and the findings; times in
     microseconds of the trace."""
     about = {"run_directory": str(stored.directory), "imported": imported}
@@ -91,7 +92,9 @@ def _page(
     left_out = len(found.timeline) - len(shown)
     return ReportPage(
         title=f"report on {imported.folder if imported else stored.header.scenario}",
-        facts=_versions(imported) if imported else [],
+        facts=[f"broker {n}: Kafka {one.version or '?'}" for n, one in imported.brokers.items()]
+        if imported
+        else [],
         about=list(_about(imported)),
         diagnoses=[
             Found(
@@ -123,10 +126,6 @@ def _page(
     )
 
 
-def _versions(imported: Imported) -> list[str]:
-    return [f"broker {n}: Kafka {one.version or '?'}" for n, one in imported.brokers.items()]
-
-
 def _about(imported: Imported | None) -> Iterator[str]:
     """Where it comes from, and what is therefore not known."""
     if imported is not None:
@@ -147,11 +146,8 @@ def _stuck_cells(one: Stuck, clock: Clock) -> tuple[str, ...]:
 def _stale_cells(one: Stale, clock: Clock) -> tuple[str, ...]:
     lasted = "" if one.to_us is None else f" ({(one.to_us - one.from_us) / 1e6:.1f} s)"
     when = _span(one.from_us, one.to_us, clock) + lasted
-    return (str(one.broker), str(one.partition), _version(one), f"v{one.newest}", when)
-
-
-def _version(one: Stale) -> str:
-    return "nothing" if one.shown < 0 else f"v{one.shown}"
+    shown = "nothing" if one.shown < 0 else f"v{one.shown}"
+    return (str(one.broker), str(one.partition), shown, f"v{one.newest}", when)
 
 
 def _lacks(one: Stuck) -> str:
@@ -170,20 +166,16 @@ def _lines(
     yield ""
     left_out = len(found.timeline) - len(shown)
     yield "time line" + (f" ({left_out} earlier lines: --all)" if left_out else "")
-    yield from (f"  {clock(one.t_us)}  {_kind(one)}  {one.text}" for one in shown)
+    yield from (f"  {clock(one.t_us)}  {one.what:<10}  {one.text}" for one in shown)
     yield from _section("stale metadata, 1 s and longer", found.stale, lambda it: _stale(it, clock))
     yield from _section("at the end", found.stuck, lambda it: _stuck(it, clock))
     yield from _section("diagnosis", found.diagnoses, lambda it: _diagnosed(it, clock))
 
 
-def _section(title: str, items: list[Any], tell: Callable[[Any], str]) -> Iterator[str]:
+def _section(title: str, items: list[T], tell: Callable[[T], str]) -> Iterator[str]:
     yield ""
     yield title if items else f"{title}: none"
     yield from (tell(one) for one in items)
-
-
-def _kind(one: Moment) -> str:
-    return f"{one.what:<10}"
 
 
 def _stale(one: Stale, clock: Clock) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -92,7 +92,7 @@ def write_page(page: str, file: Path, *, told: bool) -> None:
         typer.echo(f"{file}: {file.stat().st_size / 1e6:.1f} MB, open it in a browser")
 
 
-def _json(stored: StoredRun, lanes: Lanes) -> dict[str, Any]:
+def _json(stored: StoredRun, lanes: Lanes) -> dict[str, object]:
     """`scenario`, `seed`, `lanes`, and `rows`: `at_ms`, `to_ms`, `kind`, `cells`, `source`,
     `targets`, `seqs`.
     """

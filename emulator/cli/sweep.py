@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -140,7 +140,7 @@ def describe(progress: Progress) -> str:
     )
 
 
-def _json(progress: Progress, out: Path) -> dict[str, Any]:
+def _json(progress: Progress, out: Path) -> dict[str, object]:
     """`runs`, `violated`, `seconds`, `runs_per_second`, `data_set`."""
     return {
         "runs": progress.runs,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import queue
 import time
+from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -19,7 +20,7 @@ from zk.errors import Code
 from zk.ops import Create, GetChildren, GetData, Multi, Op, Request, SetData, Sync, name_of
 from zk.ops import Exists as ZkExists
 from zk.real.latency_stats import Summary, Tally, kind_of
-from zk.real.server import HOST, Address, parse_address, wait_until_ready
+from zk.real.server import HOST, parse_address, wait_until_ready
 from zk.real.tap import Tap, Taps
 
 OPTIONS = {
@@ -64,9 +65,9 @@ def command(
     until_s = None if lasting is None else time.monotonic() + us_of("--for", lasting) / 1e6
     wait_until_ready(address, READY_MS)
     counted = _Counted()
-    with Taps(counted, _now_us) as taps:
+    with Taps(counted, lambda: time.monotonic_ns() // 1000) as taps:
         tap = taps.open("", address, where)
-        _begin(tap, address)
+        typer.echo(f"{tap.address.hosts} -> ZooKeeper {address}; Ctrl-C ends it", err=True)
         try:
             with orderly_end():
                 _tell(counted, until_s, lambda it: _show(it, only, as_json=as_json), quiet=quiet)
@@ -95,11 +96,9 @@ class _Counted:
             self.not_shown += 1
 
 
-def _now_us() -> int:
-    return time.monotonic_ns() // 1000
-
-
-def _tell(counted: _Counted, until_s: float | None, show: Any, *, quiet: bool) -> None:
+def _tell(
+    counted: _Counted, until_s: float | None, show: Callable[[Answer], None], *, quiet: bool
+) -> None:
     while True:
         left_s = None if until_s is None else until_s - time.monotonic()
         if left_s is not None and left_s <= 0:
@@ -118,7 +117,11 @@ def _show(answer: Answer, only: str, *, as_json: bool) -> None:
         return
     if as_json:
         op, pattern = kind_of(request)
-        about: dict[str, Any] = {"client": client, "op": op, "path": getattr(request, "path", None)}
+        about: dict[str, object] = {
+            "client": client,
+            "op": op,
+            "path": getattr(request, "path", None),
+        }
         if isinstance(request, Multi):
             about["ops"] = [{"op": name_of(op), "path": op.path} for op in request.ops]
         result = {"pattern": pattern, "code": code.name, "elapsed_us": elapsed_us}
@@ -160,10 +163,6 @@ def _asked_op(op: Op) -> str:
 def _data(data: bytes | None) -> str:
     text = (data or b"").decode(errors="backslashreplace")
     return text if len(text) <= 120 and text.isprintable() else f"{len(data or b'')} bytes"
-
-
-def _begin(tap: Tap, address: Address) -> None:
-    typer.echo(f"{tap.address.hosts} -> ZooKeeper {address}; Ctrl-C ends it", err=True)
 
 
 def _end(counted: _Counted, tap: Tap, *, as_json: bool) -> None:

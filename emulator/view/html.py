@@ -56,7 +56,7 @@ def render_html(runs: Sequence[tuple[Header, Iterable[AnyEvent]]], title: str = 
     return render_page("lanes.html.j2", panels, title=name)
 
 
-def render_page(template: str, panels: Sequence[Json], **values: Any) -> str:
+def render_page(template: str, panels: Sequence[Json], **values: object) -> str:
     """A page with these panels, one above the other, from a template of this package."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("emulator.view", "."),
@@ -67,7 +67,7 @@ def render_page(template: str, panels: Sequence[Json], **values: Any) -> str:
     return environment.get_template(template).render(data=data, panels=panels, **values)
 
 
-def script_json(value: Any) -> str:
+def script_json(value: object) -> str:
     """JSON that may stand inside a script element; no slash pair in it, so that nothing looks
     like an address.
     """
@@ -167,7 +167,7 @@ def _bands(timeline: Timeline, partition: TopicPartition) -> Json:
     return bands
 
 
-def _stale(timeline: Timeline, broker: int, known: Known) -> list[list[Any]]:
+def _stale(timeline: Timeline, broker: int, known: Known) -> list[list[object]]:
     """[from, to, versions that were missed] of one entry of a cache."""
     return [
         [_ms(timeline, one.from_us), _ms(timeline, one.to_us), list(one.missed)]
@@ -175,7 +175,9 @@ def _stale(timeline: Timeline, broker: int, known: Known) -> list[list[Any]]:
     ]
 
 
-def _band(timeline: Timeline, known: Known, replicas: int, stale: list[list[Any]]) -> list[Any]:
+def _band(
+    timeline: Timeline, known: Known, replicas: int, stale: list[list[object]]
+) -> list[object]:
     times = _ms(timeline, known.from_us), _ms(timeline, timeline.until(known))
     leader = known.leader, known.leader_epoch
     return [*times, known.version, ids(known.isr), *leader, _fullness(known, replicas), stale]
@@ -211,7 +213,7 @@ def _changes(timeline: Timeline, partition: TopicPartition) -> list[Json]:
     return found
 
 
-def _shown(timeline: Timeline, broker: int, write: State) -> Any:
+def _shown(timeline: Timeline, broker: int, write: State) -> object:
     """When `broker` showed this version, or the newer one that it showed instead: [at, version];
     null: never.
     """
@@ -224,14 +226,14 @@ def _shown(timeline: Timeline, broker: int, write: State) -> Any:
 
 def _marks(
     timeline: Timeline, told: list[Told], drawn: list[TopicPartition]
-) -> tuple[list[list[Any]], int]:
+) -> tuple[list[list[object]], int]:
     """[t, lane, source, tone, headline, numbers, partitions, place of the cause, seq, kind,
     thread, fields, small].
     """
     place = {partition: index for index, partition in enumerate(drawn)}
     kept = _kept(told, place)
     index_of: dict[int, int] = {}
-    marks: list[list[Any]] = []
+    marks: list[list[object]] = []
     causes = {event.seq: event.cause for event in timeline.events}
     for one in kept:
         event = one.event

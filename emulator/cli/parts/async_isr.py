@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import msgspec
 import typer
@@ -22,7 +21,9 @@ HELD, BROKEN = 0, 1
 
 def explore_async_isr(chosen: Chosen, *, as_json: bool) -> int:
     """Search, and tell; the exit code."""
-    version = read_version({}, chosen if chosen.profile else _with_profile(chosen))
+    version = read_version(
+        {}, chosen if chosen.profile else msgspec.structs.replace(chosen, profile=PROFILE)
+    )
     profile = version.of(version.profile)
     if "rpc" not in profile.propagations:
         raise UserError(f"--profile {profile.name}: has no AlterIsr; 2.7 and later have")
@@ -41,10 +42,6 @@ def explore_async_isr(chosen: Chosen, *, as_json: bool) -> int:
     else:
         _report(scope, profile.name, result, beside, took_s)
     return BROKEN if result.counterexample else HELD
-
-
-def _with_profile(chosen: Chosen) -> Chosen:
-    return msgspec.structs.replace(chosen, profile=PROFILE)
 
 
 def _report(scope: Scope, profile: str, result: Result, beside: int | None, took_s: float) -> None:
@@ -67,7 +64,7 @@ def _report(scope: Scope, profile: str, result: Result, beside: int | None, took
 
 def _json(
     scope: Scope, profile: str, result: Result, beside: int | None, took_s: float
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """`scope`, `profile`, `states`, `transitions`, `depth`, `complete`, `seconds`, `published`
     (states of the published model; null with a counterexample), `counterexample` (its steps, empty
     where there is none)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from emulator.conformance.compare import Difference, Examined, Timing, Verdict
 from emulator.conformance.distance import NEAR_ENOUGH
@@ -101,7 +100,7 @@ def _race(difference: Difference) -> str:
     return "something else happened first"
 
 
-def said(entry: Any) -> str:
+def said(entry: object) -> str:
     """An entry of a lane in one line: the fields that it has."""
     if isinstance(entry, str):
         return entry

@@ -1,4 +1,4 @@
-"""What `isr play` does with a line that was typed, and what it shows after it."""
+"""A session of `isr play`: the prompt, what a typed line does, and what is shown after it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 import msgspec
 from rich.console import Console
@@ -26,7 +26,7 @@ from emulator.scenario.written import parameters, write_scenario
 from emulator.trace.events import AnyEvent
 from emulator.trace.state.snapshot import snapshot
 from emulator.trace.state.timeline import Timeline
-from emulator.view import selectors as asked
+from emulator.view import selectors
 from emulator.view.describe import describe
 from emulator.view.describe_text import render_description
 from emulator.view.lanes import render_lanes
@@ -35,13 +35,15 @@ from emulator.view.rows import tells_a_story
 from emulator.view.why import NoSuchChange, tell_why
 from emulator.view.why_text import render_why
 
+T = TypeVar("T")
+
 
 class Quit(Exception):
     """Enough."""
 
 
-class Table:
-    """Where one sits and plays. A line that cannot be done is a UserError, and changes nothing."""
+class PlaySession:
+    """A cluster played by hand. A line that cannot be done is a UserError, and changes nothing."""
 
     def __init__(
         self,
@@ -60,11 +62,8 @@ class Table:
     # -- lines in ----------------------------------------------------------------------------------
 
     def converse(self) -> None:
-        """At a terminal: a mistake is told, and the next line asked for."""
-        from emulator.cli.parts.play_prompt import Prompt
-
-        prompt = Prompt(self)
-        for line in prompt.lines():
+        """At a terminal: a mistake is reported, and the next line asked for."""
+        for line in self._typed_lines():
             try:
                 self.obey(line)
             except Quit:
@@ -74,6 +73,37 @@ class Table:
             except KeyboardInterrupt:
                 self.console.print("interrupted; nothing of it has happened", style="red")
                 self._growing.back_to(len(self.hand.events))
+
+    def _typed_lines(self) -> Iterator[str]:
+        """With completion and history; Ctrl-C empties the line, Ctrl-D ends."""
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.completion import WordCompleter
+
+        words = sorted({*self.COMMANDS, *SHORT, *stimuli(), "zookeeper"})
+        session: PromptSession[str] = PromptSession(
+            completer=WordCompleter(words), complete_while_typing=False
+        )
+        while True:
+            try:
+                yield session.prompt(self.prompt, bottom_toolbar=self._status())
+            except KeyboardInterrupt:
+                continue
+            except EOFError:
+                return
+
+    def _status(self) -> str:
+        """`brokers 1, 2 paused, 3   controller 3   orders-0 [1,3] v1   …`"""
+        present = snapshot(self.hand.events, self.hand.up_us + self.hand.now_us)
+        brokers = ", ".join(
+            str(one.broker) if one.process in (None, "up") else f"{one.broker} {one.process}"
+            for _, one in sorted(present.members.items())
+        )
+        states = [
+            f"{name} {list(state.isr)} v{state.zk_version}"
+            for name, state in sorted(present.states.items())
+        ]
+        shown = "   ".join(states[:4]) + ("   ..." if len(states) > 4 else "")
+        return f"brokers {brokers}   controller {present.controller or 'none'}   {shown}"
 
     def follow(self, lines: Iterable[str]) -> None:
         """From standard input: each line is shown, and the first mistake ends it."""
@@ -102,20 +132,18 @@ class Table:
         if own is not None:
             own(self, words[1:])
         elif words[0] in stimuli() or words[0] in SHORT:
-            self._do([read_typed(words, cluster_of(self._loaded, self._done()))])
+            done = (step.stimulus for step in self.hand.steps)
+            self._do([read_typed(words, cluster_of(self._loaded, done))])
         else:
             near = instead_of(words[0], [*self.COMMANDS, *SHORT, *stimuli()])
             near = near if near.startswith("did") else "help lists what there is"
             raise UserError(f"there is no {words[0]}; {near}")
 
-    def _done(self) -> Iterator[Stimulus]:
-        return (step.stimulus for step in self.hand.steps)
-
-    def _do(self, wanted: Sequence[Stimulus]) -> None:
+    def _do(self, actions: Sequence[Stimulus]) -> None:
         try:
-            self.hand.do(*wanted)
+            self.hand.do(*actions)
         except NotDone as error:
-            names = ", ".join(one.name for one in wanted)
+            names = ", ".join(one.name for one in actions)
             ours = not isinstance(error.__cause__, UserError)
             raise UserError(f"{names}: a fault of ours: {error}" if ours else f"{error}") from None
         self._after()
@@ -153,7 +181,7 @@ class Table:
         """To the next thing that the lanes tell."""
         with ProgressLine(shown=sys.stderr.isatty()) as line:
             moved = self.hand.step(
-                _is_told, lambda now_us: line.update(lambda: f"{now_us / 1e6:.1f} s")
+                _has_a_row, lambda now_us: line.update(lambda: f"{now_us / 1e6:.1f} s")
             )
         if not moved:
             self.console.print("nothing to tell for a minute", style="dim")
@@ -164,7 +192,9 @@ class Table:
         if act is None:
             raise UserError("undo: nothing has been done")
         self._growing.back_to(len(self.hand.events))
-        done = ", ".join(_told(one) for one in act.stimuli) or f"time until {show_us(act.at_us)}"
+        done = (
+            ", ".join(_words_of(one) for one in act.stimuli) or f"time until {show_us(act.at_us)}"
+        )
         self.console.print(f"taken back: {done}; it is {show_us(self.hand.now_us)}", markup=False)
         self._save(self.file)
 
@@ -175,7 +205,7 @@ class Table:
         standing = self.hand.standing
         chosen = [one for one in standing if _is_named(one, words)]
         if not chosen:
-            known = "; ".join(map(_told, standing)) or "nothing"
+            known = "; ".join(map(_words_of, standing)) or "nothing"
             raise UserError(
                 f"heal {' '.join(words)}".strip() + f": nothing to heal; there is {known}"
             )
@@ -188,16 +218,16 @@ class Table:
         timeline = Timeline(self.hand.events, is_over=False)
         fetchers = "fetchers" in words
         names = [word for word in words if word != "fetchers"]
-        only = self._asked(asked.partition, names[0], timeline) if names else None
+        only = self._selected(selectors.partition, names[0], timeline) if names else None
         at_us = self.hand.up_us + self.hand.now_us
-        found = describe(snapshot(timeline.events, at_us), timeline.origin_us)
-        self.console.print(render_description(found, only=only, fetchers=fetchers))
+        description = describe(snapshot(timeline.events, at_us), timeline.origin_us)
+        self.console.print(render_description(description, only=only, fetchers=fetchers))
 
     def _why(self, words: list[str]) -> None:
         """`why` (the last change), `why orders-0@v1`."""
         timeline = Timeline(self.hand.events, is_over=False)
         if words:
-            partition, version = self._asked(asked.change, words[0], timeline)
+            partition, version = self._selected(selectors.change, words[0], timeline)
         else:
             writes = [state for one in timeline.partitions for state in timeline.states(one)]
             if not writes:
@@ -214,16 +244,16 @@ class Table:
     def _show(self, words: list[str]) -> None:
         """All lanes, or those of a partition."""
         only = (
-            self._asked(asked.partition, words[0], Timeline(self.hand.events, is_over=False))
+            self._selected(selectors.partition, words[0], Timeline(self.hand.events, is_over=False))
             if words
             else None
         )
         self.console.print(render_lanes(self.hand.events, partition=only))
 
-    def _asked(self, read: Callable[[str, Timeline], Any], text: str, timeline: Timeline) -> Any:
+    def _selected(self, read: Callable[[str, Timeline], T], text: str, timeline: Timeline) -> T:
         try:
             return read(text, timeline)
-        except asked.NotInRun as error:
+        except selectors.NotInRun as error:
             raise UserError(f"{error}") from None
 
     # -- the rest ----------------------------------------------------------------------------------
@@ -256,7 +286,7 @@ class Table:
                 f"play it    {again} --zookeeper simulated", markup=False, soft_wrap=True
             )
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """`scenario`, `seed`, `at_ms`, `events`, `file` (null: nothing was done), `acts`: `at_ms`
         and the stimuli of each."""
         return {
@@ -276,9 +306,9 @@ class Table:
 
     def _help(self, words: list[str]) -> None:
         """What can be typed."""
-        told = {name: _first_line(own.__doc__) for name, own in self.COMMANDS.items()}
-        for name, what in told.items():
-            self.console.print(f"  {name:<12}{what}", markup=False)
+        for name, own in self.COMMANDS.items():
+            first_line = (own.__doc__ or "").strip().partition("\n")[0]
+            self.console.print(f"  {name:<12}{first_line}", markup=False)
         for short, name in SHORT.items():
             if short not in stimuli():
                 self.console.print(f"  {short:<12}short for {name}", markup=False)
@@ -289,7 +319,7 @@ class Table:
         """End. What was typed is saved already."""
         raise Quit
 
-    COMMANDS: ClassVar[dict[str, Callable[[Table, list[str]], None]]] = {
+    COMMANDS: ClassVar[dict[str, Callable[[PlaySession, list[str]], None]]] = {
         "run": _run,
         "step": _step,
         "undo": _undo,
@@ -304,7 +334,7 @@ class Table:
     }
 
 
-def _is_told(events: Sequence[AnyEvent]) -> bool:
+def _has_a_row(events: Sequence[AnyEvent]) -> bool:
     """Would the lanes always have a row for one of these?"""
     return bool(events) and tells_a_story(Timeline(events))
 
@@ -315,15 +345,10 @@ def _is_named(stimulus: Stimulus, words: list[str]) -> bool:
     return all(word in (stimulus.name, *values) for word in words)
 
 
-def _told(stimulus: Stimulus) -> str:
+def _words_of(stimulus: Stimulus) -> str:
     """`pause 2`."""
-    values = (_word(value) for value in parameters(stimulus).values())
+    values = (
+        value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        for value in parameters(stimulus).values()
+    )
     return " ".join((stimulus.name, *values))
-
-
-def _word(value: object) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _first_line(text: str | None) -> str:
-    return (text or "").strip().partition("\n")[0]

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryFile, mkdtemp
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import typer
@@ -70,9 +70,9 @@ class Checked(NamedTuple):
         yield f"checked        NOT the same in {runs}; the second is in {self.kept}"
         yield from difference_lines(self.compared, NAMES)
 
-    def _json(self) -> dict[str, Any]:
+    def _json(self) -> dict[str, object]:
         """The summary of the first, with `check`."""
-        summary: dict[str, Any] = msgspec.to_builtins(self.performed.summary)
+        summary: dict[str, object] = msgspec.to_builtins(self.performed.summary)
         found = difference_json(self.compared, NAMES)
         kept = str(self.kept) if self.kept else None
         check = {"hash_seeds": self.hash_seeds, **found, "second_run_directory": kept}

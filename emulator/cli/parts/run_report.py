@@ -24,7 +24,8 @@ def report(console: Console, performed: Played, repeat: str, *, quiet: bool) -> 
     if not quiet:
         _lanes(console, performed)
         console.print(_figures(summary))
-    _violations(console, performed)
+    if summary.violations:
+        print_violations(console, summary.violations, performed.events)
     _expectations(console, summary)
     console.print(f"run directory  {escape(summary.run_directory)}", soft_wrap=True)
     console.print(f"repeat it      {escape(repeat)}", soft_wrap=True)
@@ -124,11 +125,6 @@ def _about_run(s: Summary) -> list[tuple[str, str]]:
     late = "" if s.zookeeper == "simulated" else f", kernel late {s.kernel_late_ms_max} ms at most"
     text = f"{_seconds(s.virtual_ms)} in {_seconds(s.wall_ms)}, {s.events} events{late}"
     return [("time", text)]
-
-
-def _violations(console: Console, performed: Played) -> None:
-    if performed.summary.violations:
-        print_violations(console, performed.summary.violations, performed.events)
 
 
 def print_violations(

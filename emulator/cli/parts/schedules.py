@@ -9,7 +9,6 @@ import pdb  # noqa: T100
 import sys
 from bdb import BdbQuit
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import typer
@@ -75,7 +74,7 @@ def difference(schedule: Schedule, played: ScheduleResult) -> str:
     return ""
 
 
-def _replay_json(file: Path, played: ScheduleResult, differs: str) -> dict[str, Any]:
+def _replay_json(file: Path, played: ScheduleResult, differs: str) -> dict[str, object]:
     """`file`, `same`, `difference` (empty where it is the same), `events`, `trace`, `violations`,
     `faults`, `choices`."""
     keys = ("invariant", "text", "hazard")
@@ -115,7 +114,10 @@ def said(schedule: Schedule) -> str:
 
 def tell_schedule(schedule: Schedule) -> None:
     """Its faults and choices, a line each, in their order."""
-    lines = [(s.step, f"step {s.step:>3}  {s.do}{_lasting(s.lasts)}") for s in schedule.faults]
+    lines = [
+        (s.step, f"step {s.step:>3}  {s.do}" + (f" for {s.lasts}" if s.lasts else ""))
+        for s in schedule.faults
+    ]
     lines += [(c.step, f"step {c.step:>3}  {_chosen(c)}") for c in schedule.choices]
     for _, line in sorted(lines, key=lambda one: one[0]):
         typer.echo(line)
@@ -124,10 +126,6 @@ def tell_schedule(schedule: Schedule) -> None:
 def _chosen(choice: Choice) -> str:
     late = f"late: {choice.over}; " if choice.over else ""
     return f"{late}first: {choice.what} ({choice.take + 1} of {choice.of})"
-
-
-def _lasting(lasts: str) -> str:
-    return f" for {lasts}" if lasts else ""
 
 
 def tell_broken(broken: tuple[Broken, ...]) -> None:
@@ -164,7 +162,7 @@ def keep_schedule(schedule: Schedule, file: Path) -> None:
         file.write_text(written(schedule), encoding="utf-8")
 
 
-def schedule_json(schedule: Schedule) -> dict[str, Any]:
+def schedule_json(schedule: Schedule) -> dict[str, object]:
     """Without the scenario."""
     found = schedule.plain()
     found.pop("scenario")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
@@ -27,11 +26,11 @@ def difference_lines(compared: Compared, names: Names) -> Iterator[str]:
         yield f"  {name:<10}{told}"
 
 
-def difference_json(compared: Compared, names: Names) -> dict[str, Any]:
+def difference_json(compared: Compared, names: Names) -> dict[str, object]:
     """`same`, `events` (that are the same, from the start), `first_difference`: `event`, `at_ms`,
     `before`, and each side under its name (null: that trace ends there)."""
     found = compared.difference
-    about: dict[str, Any] = {"same": found is None, "events": compared.events}
+    about: dict[str, object] = {"same": found is None, "events": compared.events}
     if found is None:
         return about | {"first_difference": None}
     sides = dict(zip(names, map(_raw, (found.first, found.second)), strict=True))
@@ -40,7 +39,7 @@ def difference_json(compared: Compared, names: Names) -> dict[str, Any]:
     return about | {"first_difference": when | sides}
 
 
-def _raw(text: str | None) -> Any:
+def _raw(text: str | None) -> object:
     return None if text is None else msgspec.Raw(text.encode())
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from rich.table import Table
@@ -56,12 +55,8 @@ class Wanted:
             return False
         if self.broker is not None and log.owners.get(one.session_id) != self.broker:
             return False
-        return not self.path or any(_below(self.path, path) for path in _paths(one))
-
-
-def _below(prefix: str, path: str) -> bool:
-    """`/a` has `/a` and `/a/b`; `/a_` has `/a_1` as well: a prefix may end within a name."""
-    return path.startswith(prefix)
+        # A prefix may end within a name: `/a` has `/a` and `/a/b`, `/a_` has `/a_1`.
+        return not self.path or any(path.startswith(self.path) for path in _paths(one))
 
 
 def _paths(one: Transaction) -> Iterator[str]:
@@ -81,7 +76,8 @@ def read_run_log(run: str) -> Log:
         server = read_header(directory / TRACE).zookeeper
         _require_log(directory, folder, server)
         entries = list(read_log(folder))
-        last = max(_zxids(directory / TRACE), default=0)
+        events = read_events(directory / TRACE)
+        last = max((it.zxid for it in events if isinstance(it, ZkTransaction)), default=0)
     except (BadTrace, Malformed) as error:
         raise UserError(str(error)) from None
     except OSError as error:
@@ -96,10 +92,6 @@ def _require_log(directory: Path, folder: Path, server: str) -> None:
         raise UserError(f"{directory}: the log of this run is with its server, {server}")
     if not any(folder.glob("log.*")):
         raise UserError(f"{folder}: there is no log (the server wrote none, or it was removed)")
-
-
-def _zxids(trace: Path) -> Iterator[int]:
-    return (event.zxid for event in read_events(trace) if isinstance(event, ZkTransaction))
 
 
 def _torn(folder: Path, entries: list[Entry], seen: int) -> str:
@@ -192,8 +184,8 @@ def as_json_line(log: Log, entry: Entry) -> str:
     return msgspec.json.encode(about | _fields(one)).decode()
 
 
-def _fields(one: Transaction) -> dict[str, Any]:
-    told: dict[str, Any] = {"op": one.op}
+def _fields(one: Transaction) -> dict[str, object]:
+    told: dict[str, object] = {"op": one.op}
     if one.path:
         told["path"] = one.path
     if one.data is not None:

@@ -85,7 +85,7 @@ class Change(msgspec.Struct, frozen=True):
     kind: str
     about: str
     text: str
-    facts: dict[str, Any] = {}
+    facts: Mapping[str, object] = {}
 
 
 def seen(nodes: Nodes, children: Children) -> Seen:
