@@ -138,11 +138,6 @@ def topic_of_path(path: str) -> str | None:
     return _only_child(path, TOPICS)
 
 
-def topic_of_delete_path(path: str) -> str | None:
-    """The topic of a deletion marker's path."""
-    return _only_child(path, DELETE_TOPICS)
-
-
 def broker_of_path(path: str) -> int | None:
     """The id of a broker registration's path."""
     child = _only_child(path, BROKER_IDS)

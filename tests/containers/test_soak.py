@@ -16,10 +16,10 @@ import pytest
 
 from emulator.kafka.profiles.base import profiles
 from emulator.kafka.profiles.guards.base import guards
-from emulator.search.fuzz.long_world import draw_long_world
 from tests.command import Isr
 from tests.containers.conftest import left_by
 from tests.harmless import is_harmless
+from tests.long_world import draw_long_world
 
 pytestmark = pytest.mark.containers
 

@@ -44,9 +44,6 @@ class WatchTable:
             if not watchers:
                 del self._sessions[path]
 
-    def paths_of(self, session: int) -> list[str]:
-        return sorted(self._paths.get(session, ()))
-
     def copy(self) -> WatchTable:
         twin = WatchTable()
         twin._sessions = {path: dict(sessions) for path, sessions in self._sessions.items()}

@@ -48,9 +48,6 @@ class LogManager:
         """Those that this process serves; one that was repaired is served by the next process."""
         return [d for d in self._disk.directories if d.number not in self._offline]
 
-    def is_online(self, directory: LogDirectory) -> bool:
-        return directory.number not in self._offline
-
     def check(self, directory: LogDirectory) -> None:
         """A write to a directory that failed is noted once (LogDirFailureChannel) and is an
         error; up to 0.11 it is the end of the broker."""

@@ -116,15 +116,6 @@ class Prefix:
         return sorted(self.real.lanes[point].keys() | self.run.lanes[point].keys())
 
 
-def prefix_disagreement(
-    real: RealCourse, run: Recording, until_ms: int, points: tuple[int, ...] = HARD
-) -> Disagreement | None:
-    """Of a run that is given whole."""
-    prefix = Prefix(real)
-    prefix.run.grow(run)
-    return prefix.disagreement(until_ms, points)
-
-
 def _cut(lane: list[Timed], until_ms: int) -> int:
     """How many entries are before that moment."""
     return bisect_left(lane, until_ms, key=_time)

@@ -10,9 +10,9 @@ from emulator.scenario.actions.base import names_of
 from emulator.scenario.actions.life import Crash, Start
 from emulator.scenario.capabilities import check_steps
 from emulator.scenario.load import LoadedScenario, loads
-from emulator.search.fuzz.long_world import SETTLE_MS, draw_long_world
 from emulator.worlds.processes.host import process_capabilities
 from tests.harmless import is_harmless
+from tests.long_world import SETTLE_MS, draw_long_world
 
 SECONDS = 600
 

@@ -49,7 +49,6 @@ def test_a_parser_answers_none_for_what_is_not_of_its_kind() -> None:
     assert paths.topic_of_path("/brokers/topics/t") == "t"
     assert paths.topic_of_path("/brokers/topics/t/partitions") is None
     assert paths.topic_of_path("/brokers/topics") is None
-    assert paths.topic_of_delete_path("/admin/delete_topics/t") == "t"
     assert paths.broker_of_path("/brokers/ids/12") == 12
     assert paths.broker_of_path("/brokers/ids/x") is None
     assert paths.config_entity_of_path("/config/users/u/clients/c") == ("users", "u/clients/c")

@@ -16,12 +16,20 @@ from emulator.search.guided.prefix import (
     Disagreement,
     Prefix,
     RealCourse,
-    prefix_disagreement,
 )
 from tests.unit.conformance.failure_free import FAILURE_FREE, FOLDER
 
 NAMES = sorted(path.name for path in FOLDER.iterdir())
 UNDATED = [a for a in ALTERATIONS if a.points <= {*HARD, 2, 6} and "doubled" not in a.name]
+
+
+def prefix_disagreement(
+    real: RealCourse, run: Recording, until_ms: int, points: tuple[int, ...] = HARD
+) -> Disagreement | None:
+    """Of a run that is given whole."""
+    prefix = Prefix(real)
+    prefix.run.grow(run)
+    return prefix.disagreement(until_ms, points)
 
 
 @cache
