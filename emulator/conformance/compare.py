@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from statistics import median_low
 
 from emulator.conformance.criteria import (
     AGREED,
@@ -29,6 +28,7 @@ from emulator.conformance.criteria import (
 from emulator.conformance.delays import Delays, delays_of
 from emulator.conformance.producers import Tally, periods_ms, same_tally, stalls_of, tallies_of
 from emulator.conformance.recording import Recording
+from emulator.runs.summary import nearest_rank
 
 TOLERANCE_MS = 150
 ENOUGH_AGREEING = 20
@@ -280,7 +280,7 @@ def _timing(what: str, recorded_ms: int, taken: list[int], slack: float) -> Timi
         return Timing(what, recorded_ms, None, None, None, inside=False)
     low, high = min(taken), max(taken)
     inside = low - slack <= recorded_ms <= high + slack
-    return Timing(what, recorded_ms, low, median_low(taken), high, inside)
+    return Timing(what, recorded_ms, low, nearest_rank(sorted(taken), 50), high, inside)
 
 
 def _differences(

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from emulator.forensics.causes import Causes
-from emulator.forensics.lines import Line
+from emulator.forensics.log_files import Line
 from emulator.trace import events as e
 from emulator.trace.event import Event
 from emulator.trace.events import AnyEvent

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from emulator.forensics.causes import Pair
+from emulator.runs.summary import nearest_rank
 
 ZOOKEEPER = "zookeeper"
 SLACKS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -112,7 +113,7 @@ def _reference(
     best = max(names, key=lambda name: (counts[name], name))
     known = [one for one in names if one == best or _ms(one, best, paths) is not None]
     ordered = sorted(known, key=lambda name: (_ms(name, best, paths) or 0, name))
-    return ordered[(len(ordered) - 1) // 2]
+    return nearest_rank(ordered, 50)
 
 
 def _ms(clock: str, reference: str, paths: Mapping[tuple[str, str], int]) -> int | None:

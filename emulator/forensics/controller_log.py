@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from emulator.forensics.account import Account, known, sentence
-from emulator.forensics.fields import numbers
+from emulator.forensics.log_fields import numbers
 from emulator.trace import events as e
 
 CONTROLLER = "kafka.controller"

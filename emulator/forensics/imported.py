@@ -15,9 +15,9 @@ import msgspec
 
 from emulator.forensics.assemble import SAID, Source, applied, assemble, broker_of, moments, owners
 from emulator.forensics.clocks import ZOOKEEPER, Clocks, estimate
-from emulator.forensics.named import states_named
 from emulator.forensics.reading import Reading, read_folder
 from emulator.forensics.record import profile_of
+from emulator.forensics.requested_states import requested_states
 from emulator.runs.play import Outcome
 from emulator.runs.run_directory import pretty
 from emulator.runs.session import Played, Request, WrittenRun
@@ -111,7 +111,7 @@ def _sources(reading: Reading, entries: list[Entry]) -> tuple[list[Source], Cloc
         shifted = [_corrected(event, ahead_us, profile) for event in account.events]
         sources.append(Source(SAID, shifted))
     if not entries:
-        sources.append(states_named(sources))
+        sources.append(requested_states(sources))
     return sources, clocks
 
 

@@ -32,7 +32,7 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, _NUMBER.findall(text.partition("(")[2] if "(" in text else text)))
 
 
-def named(text: str) -> TopicPartition:
+def parse_partition(text: str) -> TopicPartition:
     """`orders-0`, or `[orders,0]` as up to 0.10."""
     found = _NAMED.fullmatch(text.strip())
     if found is None:
@@ -40,7 +40,7 @@ def named(text: str) -> TopicPartition:
     return TopicPartition(found[1], int(found[2]))
 
 
-def state(text: str, partition: TopicPartition | None = None) -> PartitionState:
+def parse_state(text: str, partition: TopicPartition | None = None) -> PartitionState:
     """A partition's entry of LeaderAndIsr or UpdateMetadata; the partition is in it from 2.4 on.
     What the version does not print is -1, or empty."""
     said = fields(text)

@@ -17,7 +17,7 @@ import emulator.forensics.server_log
 import emulator.forensics.state_change  # noqa: F401  (they register what lines mean)
 from emulator.forensics.account import Account
 from emulator.forensics.causes import Causes
-from emulator.forensics.lines import KINDS, Line, LogFile, find_logs, in_order
+from emulator.forensics.log_files import KINDS, Line, LogFile, find_logs, in_order
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""States that logs name, where ZooKeeper's own log is not there.
+"""Partition states that requests carry, where ZooKeeper's own log is not there.
 
 A controller's request carries a version that no leader and no controller log was seen to write: it
 was written before, by whom is not known. Each such version is told once, from its first mention.
@@ -16,8 +16,8 @@ from emulator.trace.values import PartitionState, TopicPartition
 WHY = "named in a request"
 
 
-def states_named(sources: Iterable[Source]) -> Source:
-    """`controller_cache_updated` of the request's sender, for each state that nobody else told."""
+def requested_states(sources: Iterable[Source]) -> Source:
+    """`controller_cache_updated` of the request's sender, for each state of no other source."""
     maker = Maker()
     newest: dict[TopicPartition, int] = {}
     events = sorted((one for source in sources for one in source.events), key=lambda one: one.t)

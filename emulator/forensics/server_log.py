@@ -11,7 +11,7 @@ import re
 
 from emulator.forensics.account import Account, known, left_out, sentence
 from emulator.forensics.clocks import ZOOKEEPER
-from emulator.forensics.fields import named, numbers, state
+from emulator.forensics.log_fields import numbers, parse_partition, parse_state
 from emulator.trace import events as e
 from emulator.trace.values import Lagging, TopicPartition
 
@@ -23,7 +23,7 @@ _OUT = re.compile(r"brokerId: (\d+), endOffset: (-?\d+)")
 
 
 def _partition(found: re.Match[str]) -> TopicPartition:
-    return named(found["new"] or found["old"])
+    return parse_partition(found["new"] or found["old"])
 
 
 # -- the leader's ISR ------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def _proposed(account: Account, found: re.Match[str]) -> None:
     """The leader asks the controller (2.7 on); of an expansion nothing else is said."""
     partition = _partition(found)
     about = account.of(partition)
-    wanted = state(found["state"], partition)
+    wanted = parse_state(found["state"], partition)
     about.change, about.decided_ms = found["change"].lower(), account.at_ms
     if about.change == "expand":
         account.emit(
@@ -307,6 +307,6 @@ def _fetcher_stopped(account: Account, found: re.Match[str]) -> None:
 @sentence("kafka.log.Log", r"^Truncating log (?P<partition>\S+-\d+) to offset (?P<offset>\d+)\.?$")
 def _truncated(account: Account, found: re.Match[str]) -> None:
     """Where it ended before is what its becoming a follower said just before (-1: it did not)."""
-    partition, to_offset = named(found["partition"]), int(found["offset"])
+    partition, to_offset = parse_partition(found["partition"]), int(found["offset"])
     from_leo, account.of(partition).leo = account.of(partition).leo, -1
     account.emit(e.LogTruncated, partition=partition, from_leo=from_leo, to_offset=to_offset)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from emulator.forensics.account import Account, known, sentence
-from emulator.forensics.fields import fields, named, numbers, state
+from emulator.forensics.log_fields import fields, numbers, parse_partition, parse_state
 from emulator.trace import events as e
 from emulator.trace.values import PartitionState, TopicPartition
 
@@ -22,7 +22,7 @@ _BY = r"sent by controller (?P<from>\d+) epoch (?P<epoch>\d+) with correlation i
 
 
 def _partition(found: re.Match[str]) -> TopicPartition:
-    return named(found["partition"])
+    return parse_partition(found["partition"])
 
 
 # -- LeaderAndIsr at a broker ---------------------------------------------------------------------
@@ -34,7 +34,9 @@ def _partition(found: re.Match[str]) -> TopicPartition:
     r"(?: for partition (?P<partition>\S+))?$",
 )
 def _leader_and_isr(account: Account, found: re.Match[str]) -> None:
-    told = state(found["state"], named(found["partition"]) if found["partition"] else None)
+    told = parse_state(
+        found["state"], parse_partition(found["partition"]) if found["partition"] else None
+    )
     partition, epoch = told.partition, int(found["epoch"] or -1)
     about = account.of(partition)
     about.told = told
@@ -156,7 +158,7 @@ def _request(found: re.Match[str]) -> tuple[int, int, int]:
     rf" UpdateMetadata request {_BY}",
 )
 def _cached(account: Account, found: re.Match[str]) -> None:
-    told = state(found["state"], _partition(found))
+    told = parse_state(found["state"], _partition(found))
     account.cached(_request(found), told)
     _answers(account, "UPDATE_METADATA", found)
     _saw(account, told)
@@ -256,7 +258,9 @@ def _partition_state(account: Account, found: re.Match[str]) -> None:
         to_state=found["new"],
     )
     if found["state"] and "LeaderAndIsr(" in found["state"]:
-        told = state(found["state"].partition("LeaderAndIsr(")[2].removesuffix(")"), partition)
+        told = parse_state(
+            found["state"].partition("LeaderAndIsr(")[2].removesuffix(")"), partition
+        )
         _saw(account, told)
         _cached_by_controller(account, told, found["old"], int(found["controller_epoch"]))
 
@@ -299,7 +303,7 @@ def _replica_state(account: Account, found: re.Match[str]) -> None:
     r"(?: with correlationId \d+)? to broker (?P<to>\d+) for partition (?P<partition>\S+)",
 )
 def _sending_leader_and_isr(account: Account, found: re.Match[str]) -> None:
-    told = state(found["state"], _partition(found))
+    told = parse_state(found["state"], _partition(found))
     key = _sent_state("LeaderAndIsr", account.broker, int(found["to"]), told)
     account.causes.sent(key, account.clock, account.at_ms)
     _saw(account, told)

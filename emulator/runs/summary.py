@@ -7,7 +7,8 @@ is known of the world that made the trace.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -15,6 +16,8 @@ from emulator.runs.broken import Broken
 from emulator.scenario.expectations.base import Finding, verdict
 from emulator.scenario.schema import Expectation
 from emulator.trace.state import TraceState
+
+T = TypeVar("T")
 
 VERDICTS = {True: "held", False: "not held", None: "unknown"}
 _PERHAPS_UNKNOWN = frozenset({"conflicts", "lost", "lost_acks_1"})
@@ -197,8 +200,7 @@ def spread(times_us: list[int]) -> Spread:
     if not times_us:
         return Spread()
     ordered = sorted(times_us)
-    middle = ordered[(len(ordered) - 1) // 2]
-    return Spread(_ms(ordered[0]), _ms(middle), _ms(ordered[-1]))
+    return Spread(_ms(ordered[0]), _ms(nearest_rank(ordered, 50)), _ms(ordered[-1]))
 
 
 def quantiles(times_us: list[int]) -> Quantiles:
@@ -206,8 +208,13 @@ def quantiles(times_us: list[int]) -> Quantiles:
     if not times_us:
         return Quantiles(0)
     ordered = sorted(times_us)
-    at = (_ms(ordered[-(-len(ordered) * share // 100) - 1]) for share in (50, 95, 99, 100))
+    at = (_ms(nearest_rank(ordered, percent)) for percent in (50, 95, 99, 100))
     return Quantiles(len(ordered), *at)
+
+
+def nearest_rank(ordered: Sequence[T], percent: int) -> T:
+    """The first value that at least so many percent of the values do not exceed."""
+    return ordered[-(-len(ordered) * percent // 100) - 1]
 
 
 def kafka_metrics(state: TraceState) -> dict[str, dict[str, float]]:

@@ -10,8 +10,8 @@ import pytest
 import emulator.forensics.reading  # noqa: F401  (its modules register the sentences)
 from emulator.forensics.account import Account
 from emulator.forensics.causes import Causes
-from emulator.forensics.fields import named, numbers, state
-from emulator.forensics.lines import Line, LogFile, find_logs, in_order
+from emulator.forensics.log_fields import numbers, parse_partition, parse_state
+from emulator.forensics.log_files import Line, LogFile, find_logs, in_order
 from emulator.trace import events as e
 from emulator.trace.values import Lagging, TopicPartition
 
@@ -342,7 +342,7 @@ def test_a_line_of_nobody_is_counted_by_its_pattern_and_by_its_logger() -> None:
 
 @pytest.mark.parametrize("text", ["my.topic-x-10", "[my.topic-x,10]"])
 def test_partitions_are_named_in_two_ways(text: str) -> None:
-    assert named(text) == TopicPartition("my.topic-x", 10)
+    assert parse_partition(text) == TopicPartition("my.topic-x", 10)
 
 
 @pytest.mark.parametrize("text", ["List(1, 2)", "[1, 2]", "1,2", "Set(1,2)"])
@@ -352,7 +352,7 @@ def test_lists_are_printed_in_many(text: str) -> None:
 
 def test_what_is_no_state_is_not_taken_for_one() -> None:
     with pytest.raises(ValueError, match="no partition state"):
-        state("nothing of the kind", ORDERS)
+        parse_state("nothing of the kind", ORDERS)
 
 
 def log(folder: Path, name: str, text: str) -> LogFile:
