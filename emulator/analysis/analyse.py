@@ -36,8 +36,8 @@ AT_ONCE = 3
 PARTS = {
     "partitions": ("partition",),
     "offsets": ("partition",),
-    "states": ("topic", "partition", "zk_version"),
-    "leader_and_isr_state": ("topic", "partition", "replicas"),
+    "states": ("topic", "partition", "leader", "leader_epoch", "isr", "zk_version", "replicas"),
+    "leader_and_isr_state": ("topic", "partition", "replicas", "adding_replicas"),
 }
 """What is read of records and of lists of them; of some only how many there are."""
 TABLES, CSV = "tables", "csv"

@@ -17,11 +17,11 @@ from emulator.analysis.derived import KEY, in_one, of_kinds, shared
 CONNECT = "connect"
 PRODUCED = "records_produced"
 COLUMNS = (
-    "kind", *KEY, "t", "broker", "thread", "op", "path", "version", "detail", "code", "change",
-    "partitions", "offsets", "leader", "role", "leo", "hw", "acks", "result", "handed_over",
-    "count",
+    "kind", *KEY, "seq", "t", "broker", "thread", "op", "path", "version", "detail", "code",
+    "change", "topic", "partition", "partitions", "offsets", "leader", "leo", "hw", "to_offset",
+    "acks", "result", "handed_over", "count",
 )  # fmt: skip
-"""All that `counted` reads."""
+"""All that is read of frequent kinds: here, and for water levels."""
 _TOLD_APART = (*KEY, "kind", "broker", "name", "value", "actor", "other")
 
 
@@ -39,12 +39,11 @@ class _Meaning(NamedTuple):
 def _meanings() -> dict[str, _Meaning]:
     """`zk_sent`: operation, whether a version is expected, bytes, thread without its numbers.
     `zk_reply`: its code. `isr_updated`: shrink or expand. `isr_change_notified`: partitions named.
-    `fetch_sent`: partitions named, leader. `hw_advanced`: role, records behind.
-    `records_produced`: acks, microseconds to its acknowledgement, records, whether it was
-    acknowledged. The most frequent kinds come first: a row is compared with one after the other."""
+    `fetch_sent`: partitions named, leader. `records_produced`: acks, microseconds to its
+    acknowledgement, records, whether it was acknowledged. The most frequent kinds come first: a row
+    is compared with one after the other."""
     ok = F.col("result") == "ok"
     return {
-        "hw_advanced": _Meaning(name=F.col("role"), value=F.col("leo") - F.col("hw")),
         "fetch_sent": _Meaning(
             amount=F.size("offsets"), other=F.col("leader"), broker=F.col("broker")
         ),
@@ -79,13 +78,14 @@ def _meanings() -> dict[str, _Meaning]:
 @shared
 def counted_finely(events: DataFrame) -> DataFrame:
     """`kind` (null: of no table's interest), `broker`, `name`, `value`, `actor`, `other`; `n`,
-    `amount`, `amount_max`, `last_t`."""
+    `amount`, `amount_max`, `last_t`; `traced_t`: without the run's last row."""
     meant = _meanings()
     return in_one(
         events.where("kind != 'run_began' and kind != 'zk_logged'")
         .select(
             *KEY,
             "t",
+            F.when(F.col("kind") != "run_ended", F.col("t")).alias("traced_t"),
             F.when(F.col("kind").isin(*meant), F.col("kind")).alias("kind"),
             *(_column(meant, name) for name in _Meaning._fields),
         )
@@ -95,6 +95,7 @@ def counted_finely(events: DataFrame) -> DataFrame:
             F.sum("amount").alias("amount"),
             F.max("amount").alias("amount_max"),
             F.max("t").alias("last_t"),
+            F.max("traced_t").alias("traced_t"),
         )
     )
 
@@ -113,6 +114,7 @@ def counted(events: DataFrame) -> DataFrame:
             F.sum("amount").alias("amount"),
             F.max("amount_max").alias("amount_max"),
             F.max("last_t").alias("last_t"),
+            F.max("traced_t").alias("traced_t"),
         )
     )
 
@@ -133,8 +135,10 @@ def counts(events: DataFrame, *kinds: str) -> DataFrame:
 
 
 def run_ends(events: DataFrame) -> DataFrame:
-    """When each run was over: its last event, or what its last row says."""
-    return counted(events).groupBy(*KEY).agg(F.max("last_t").alias("end_t"))
+    """When each run was over (`end_t`: its last event, or what its last row says), and when its
+    trace was (`last_t`: its last event)."""
+    ends = F.max("last_t").alias("end_t"), F.max("traced_t").alias("last_t")
+    return counted(events).groupBy(*KEY).agg(*ends)
 
 
 def number(condition: Column) -> Column:

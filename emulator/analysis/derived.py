@@ -26,20 +26,21 @@ SPREAD_DDL = "p50 double, p95 double, p99 double, max double"
 RARE = (
     "run_began", "run_ended", "zk_logged", "zk_transaction", "isr_update_started", "isr_updated",
     "controller_cache_updated", "metadata_cache_updated", "leader_and_isr", "broker_starting",
-    "broker_exited", "broker_halted", "stimulus",
+    "broker_exited", "broker_halted", "process_state_changed", "stimulus",
 )  # fmt: skip
 """Kinds that tables need row by row; a tenth of a trace, or less."""
 FEW = (
     "run_began", "run_ended", "stimulus", "broker_starting", "broker_exited", "broker_halted",
+    "process_state_changed",
 )  # fmt: skip
 """Of those the kinds of which a run has a handful."""
 FEW_COLUMNS = (
-    "kind", *KEY, "seq", "t", "broker", "do", "arguments", "seed", "settings", "replay", "traced",
-    "verdict", "figures", "violations",
+    "kind", *KEY, "seq", "t", "broker", "state", "do", "arguments", "seed", "settings", "replay",
+    "traced", "verdict", "figures", "violations",
 )  # fmt: skip
 RARE_COLUMNS = (
     "kind", *KEY, "seq", "t", "broker", "op", "path", "version", "code", "zxid", "data",
-    "ephemeral", "zk_transaction_ops", "do", "arguments", "topic", "partition", "change",
+    "ephemeral", "zk_transaction_ops", "state", "do", "arguments", "topic", "partition", "change",
     "zk_version", "isr", "leader", "leader_and_isr_state", "states",
     "metadata_cache_updated_removed", "seed", "settings", "replay", "traced", "verdict", "figures",
     "violations",

@@ -16,6 +16,7 @@ from emulator.analysis.dataset import RunKey
 from emulator.analysis.writer import setting_of
 from emulator.trace import events as e
 from emulator.trace.rows import RunBegan, RunEnded, ZkLogged
+from emulator.trace.state import TraceState
 
 STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
 Row = dict[str, Any]
@@ -43,6 +44,13 @@ class Run(NamedTuple):
     @property
     def end_t(self) -> int:
         return max([self.ended.t, *(event.t for event in self.traced)])
+
+    @property
+    def account(self) -> TraceState:
+        state = TraceState(settings={s.name: s.value for s in self.began.settings})
+        for event in self.traced:
+            state(event)
+        return state
 
     def of(self, *kinds: type) -> list[Any]:
         return [event for event in self.events if isinstance(event, kinds)]
@@ -141,14 +149,6 @@ def told_states(run: Run) -> dict[Place, list[Told]]:
         generations[where] += created
         found[where].append(Told(seq, t, generations[where], version, leader, isr))
     return found
-
-
-def generation_at(told: list[Told], run: Run, where: Place, seq: int) -> int:
-    return sum(
-        1
-        for event, op, of in state_ops(run)
-        if of == where and op.op == "create" and event.seq <= seq
-    )
 
 
 def versions(told: list[Told]) -> list[Told]:

@@ -1,13 +1,14 @@
 """Every table once more, in plain Python, one run after the other: what Spark's must be.
 
 Written from the definitions in the heads of the aggregations, over events as objects; it shares no
-line with them.
+line with them. What `trace.state` derives (staleness, water levels) is taken from there.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +24,6 @@ from tests.spark.reading import (
     Told,
     applied,
     by_group,
-    generation_at,
     percentile,
     place,
     share,
@@ -38,17 +38,46 @@ from tests.spark.reading import (
 
 
 def hw_lag(runs: Sequence[Run]) -> Iterator[Row]:
+    """Each microsecond is a sample."""
     for group, members in by_group(runs):
-        for role in ("leader", "follower"):
-            moved = [
-                (event.leo - event.hw, run.key.run)
-                for run in members
-                for event in run.of(e.HwAdvanced)
-                if event.role == role
-            ]
-            if moved:
-                count = {"count": len(moved), "runs": len({run for _, run in moved})}
-                yield {**group, "role": role, **count, **spread(moved)}
+        spent: dict[tuple[int, str], int] = Counter()
+        partitions = set()
+        for run in members:
+            account = run.account
+            for name in account.water_levels.leaderships:
+                for lag in account.water_levels.hw_lags(name, account.clock.now_us):
+                    spent[lag.records, run.key.run] += lag.to_us - lag.from_us
+                    partitions.add((run.key.run, name))
+        if spent:
+            us = sum(spent.values())
+            samples = sorted(spent.items())
+            yield {
+                **group,
+                "partitions": len(partitions),
+                "seconds": us / 1e6,
+                "behind_s": sum(n for (records, _), n in samples if records > 0) / 1e6,
+                "mean": sum(records * n for (records, _), n in samples) / us,
+                **{f"p{part}": _weighted(samples, part / 100) for part in (50, 95, 99)},
+                "max": samples[-1][0][0],
+                "runs": len({run for _, run in spent}),
+                "worst_run": samples[-1][0][1],
+            }
+
+
+def _weighted(samples: list[tuple[tuple[int, str], int]], part: float) -> float:
+    """Between the two nearest of so many samples, as `percentile`."""
+    place = part * (sum(n for _, n in samples) - 1)
+
+    def at(number: int) -> int:
+        so_far = 0
+        for (value, _), n in samples:
+            so_far += n
+            if number < so_far:
+                return value
+        raise AssertionError(number)
+
+    low, high = at(int(place)), at(math.ceil(place))
+    return low + (high - low) * (place - int(place))
 
 
 def propagation_delay(runs: Sequence[Run]) -> Iterator[Row]:
@@ -140,60 +169,10 @@ def stale_metadata(runs: Sequence[Run]) -> Iterator[Row]:
 
 
 def _stale(run: Run) -> Iterator[tuple[int, int]]:
-    told = told_states(run)
-    ends = _ends(run)
-    for (where, broker), taken in _taken(run).items():
-        pieces = []
-        for place_, (seq, t, version) in enumerate(taken):
-            if version is None:
-                continue
-            generation = generation_at(told[where], run, where, seq)
-            until = [run.end_t, *(at for of, s, at in ends if of == broker and s >= seq)][:2][-1]
-            until = min([until, *(at for _, at, _ in taken[place_ + 1 : place_ + 2])])
-            since = _superseded(told[where], generation, version)
-            gone = [o.t for o in told[where] if o.generation == generation and o.version is None]
-            until = min([until, *gone[:1]])
-            if since is not None and max(t, since) < until:
-                pieces.append((max(t, since), until))
-        yield from _union(pieces)
-
-
-def _superseded(told: list[Told], generation: int, version: int) -> int | None:
-    mine = [o for o in versions(told) if o.generation == generation and o.version is not None]
-    if version not in [o.version for o in mine]:
-        return None
-    return next((o.t for o in mine if o.version is not None and o.version > version), None)
-
-
-def _taken(run: Run) -> dict[tuple[Place, int], list[tuple[int, int, int | None]]]:
-    found: dict[Any, list[tuple[int, int, int | None]]] = defaultdict(list)
-    for event in run.of(e.MetadataCacheUpdated):
-        for state in event.states:
-            found[place(state), event.broker].append((event.seq, event.t, state.zk_version))
-        for gone in event.removed:
-            found[(gone.topic, gone.partition), event.broker].append((event.seq, event.t, None))
-    return found
-
-
-def _ends(run: Run) -> list[tuple[int, int, int]]:
-    lives = run.of(e.BrokerStarting, e.BrokerExited, e.BrokerHalted)
-    found = [(event.broker, event.seq, event.t) for event in lives]
-    found += [
-        (event.broker, event.seq, event.t)
-        for event in run.of(e.Stimulus)
-        if event.do in ("kill", "crash")
-    ]
-    return sorted(found, key=lambda one: one[1])
-
-
-def _union(pieces: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    joined: list[list[int]] = []
-    for at, to in sorted(pieces):
-        if joined and at <= joined[-1][1]:
-            joined[-1][1] = max(joined[-1][1], to)
-        else:
-            joined.append([at, to])
-    yield from ((at, to) for at, to in joined)
+    account = run.account
+    for name in account.metadata.history:
+        for broker in account.staleness.brokers(name):
+            yield from account.staleness.episodes(broker, name)
 
 
 def isr_churn(runs: Sequence[Run]) -> Iterator[Row]:
@@ -329,7 +308,7 @@ def notifications(runs: Sequence[Run]) -> Iterator[Row]:
 
 
 def partition_health(runs: Sequence[Run]) -> Iterator[Row]:
-    names = ("under-replicated", "under min ISR", "offline")
+    names = ("under-replicated", "at min ISR", "under min ISR", "offline")
     for group, members in by_group(runs):
         times: dict[str, list[tuple[int, str]]] = defaultdict(list)
         whole = 0
@@ -355,30 +334,39 @@ def partition_health(runs: Sequence[Run]) -> Iterator[Row]:
 
 def _condition_times(run: Run, where: Place, told: list[Told]) -> tuple[int, Counter[str]]:
     default = {s.name: s.value for s in run.began.settings}.get("min.insync.replicas", "1")
-    moments: list[tuple[int, int, str, Any]] = [(one.seq, one.t, "told", one) for one in told]
+    moments: list[tuple[int, int, str, Any]] = [
+        (one.seq, one.t, "told", one) for one in versions(told)
+    ]
     moments += [
-        (one.seq, one.t, "replicas", one.state.replicas)
+        (one.seq, one.t, "replicas", {*one.state.replicas} - {*one.state.adding_replicas})
         for one in run.of(e.LeaderAndIsr)
         if place(one.state) == where
     ]
+    for event in run.of(e.ZkTransaction):
+        for op in applied(event):
+            if op.path == f"/admin/delete_topics/{where[0]}":
+                moments.append((event.seq, event.t, "deleting", op.op == "create"))
     for event in run.of(e.Stimulus):
         given = event.parameters
         config = (given.config or {}) if given.topic == where[0] else {}
         if event.do in ("create_topic", "topic_config") and "min.insync.replicas" in config:
             moments.append((event.seq, event.t, "min", int(config["min.insync.replicas"])))
     moments.sort(key=lambda one: one[0])
-    now: dict[str, Any] = {"replicas": (), "min": int(default), "told": None}
+    now: dict[str, Any] = {"replicas": (), "min": int(default), "told": None, "deleting": False}
     there, spent = 0, Counter[str]()
-    for (_, t, what, value), after in zip(moments, [*moments[1:], (0, run.end_t)], strict=True):
+    last_t = run.traced[-1].t
+    for (_, t, what, value), after in zip(moments, [*moments[1:], (0, last_t)], strict=True):
         now[what] = value
         state = now["told"]
         if state is None or state.version is None:
             continue
         us = after[1] - t
         there += us
-        spent["under-replicated"] += us * (len(state.isr) < len(now["replicas"]))
-        spent["under min ISR"] += us * (len(state.isr) < now["min"])
-        spent["offline"] += us * (state.leader < 0)
+        has_leader, size = state.leader >= 0, len(state.isr)
+        spent["under-replicated"] += us * (has_leader and size < len(now["replicas"]))
+        spent["at min ISR"] += us * (has_leader and size == now["min"])
+        spent["under min ISR"] += us * (has_leader and size < now["min"])
+        spent["offline"] += us * (not has_leader and not now["deleting"])
     return there, spent
 
 

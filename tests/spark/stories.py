@@ -16,7 +16,14 @@ from emulator.runs import dataset_rows as rows
 from emulator.scenario.load import loads
 from emulator.trace import events as e
 from emulator.trace.rows import BrokenRow, Figure, RunEnded, ZkLogged
-from emulator.trace.values import LoggedOp, Offset, Parameters, PartitionState, TopicPartition
+from emulator.trace.values import (
+    LoggedOp,
+    Offset,
+    Parameters,
+    PartitionState,
+    ProcessState,
+    TopicPartition,
+)
 from tests.spark.reading import Run
 
 PLACES = (TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("clicks", 0))
@@ -131,14 +138,34 @@ class Story:
 
     def die(self, _: TopicPartition) -> None:
         broker = self.one(*BROKERS)
+        state: ProcessState = self.one("dead", "paused", "stopping", "up")
         if self.one(True, False):
             self.add(e.Stimulus, broker, self.one("kill", "crash", "pause"), Parameters())
-        else:
-            self.add(self.one(e.BrokerExited, e.BrokerStarted), broker)
+        self.add(e.ProcessStateChanged, broker, state)
 
     def start(self, _: TopicPartition) -> None:
-        self.add(e.BrokerStarting, self.one(*BROKERS), "2.6")
+        broker = self.one(*BROKERS)
+        self.add(e.BrokerStarting, broker, "2.6")
+        self.add(e.ProcessStateChanged, broker, "starting")
         self.add(e.ZkRequest, self.one(*BROKERS), self.one("connect", "getData"))
+
+    def lead(self, p: TopicPartition) -> None:
+        broker, leo = self.one(*BROKERS), self.one(-1, 3, 9)
+        kind = self.one(e.BecomesLeader, e.BecomesLeader, e.BecomesFollower)
+        other = () if kind is e.BecomesLeader else (1,)
+        self.add(kind, broker, p, *other, 0, leo, self.one(0, 2, leo))
+
+    def append(self, p: TopicPartition) -> None:
+        base = self.one(0, 4, 9)
+        self.add(e.RecordsAppended, self.one(*BROKERS), p, "leader", base, base + 3, 0, 100)
+        self.add(e.LogTruncated, self.one(*BROKERS), p, base, self.one(0, base))
+
+    def stop(self, p: TopicPartition) -> None:
+        self.add(e.StopReplica, self.one(*BROKERS), 3, 1, p, 0, False)
+
+    def delete_topic(self, p: TopicPartition) -> None:
+        path = f"/admin/delete_topics/{p.topic}"
+        self.transaction(3, self.one("create", "delete"), path)
 
     def configure(self, p: TopicPartition) -> None:
         config = self.one({"min.insync.replicas": "3"}, {"min.insync.replicas": "1"}, {})

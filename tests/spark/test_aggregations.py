@@ -22,6 +22,7 @@ from emulator.runs.session import Request, play_in_memory
 from emulator.scenario import shipped
 from emulator.scenario.load import load
 from emulator.search.fuzz.trial import PlayedTrial, try_seed
+from emulator.trace import events as e
 from tests.spark.reading import Row, Run
 from tests.spark.reference import TABLES
 from tests.spark.stories import runs
@@ -130,8 +131,9 @@ def compare(spark: SparkSession, found: Sequence[Run]) -> None:
 @pytest.fixture(scope="module")
 def by_hand(spark: SparkSession, tmp_path_factory: Any) -> DataFrame:
     """Broker 1 shrinks at 5.504 s and tells it at 12.5 s; brokers 1 and 3 show it at 12.512 and
-    12.513 s, broker 2 never; the run is over at 20 s."""
+    12.513 s, broker 2 never; the trace ends at 20 s."""
     script = Script().shrink_and_late_news()
+    script.at(20_000).add(e.ThreadFailed, 3, "a task", "an error")
     run = Run(
         RunKey("by-hand", "2.6", "zk", "one"),
         rows.began(load(shipped.find("min-isr")), 7),

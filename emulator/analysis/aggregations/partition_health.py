@@ -1,13 +1,23 @@
-"""How long partitions were under-replicated, below `min.insync.replicas`, and without a leader, in
-seconds, by what ZooKeeper had; summed over partitions, and for the worst one."""
+"""How long partitions were under-replicated, at and below `min.insync.replicas`, and without a
+leader, in seconds summed over partitions, and for the worst one, as Kafka's gauges count.
+
+Replicas that a reassignment adds are not missing. The first three are gauges of leaders: a
+partition without one is in none of them. A topic whose deletion has begun is not offline.
+"""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, PARTITION, declared, few, of_kinds, runs_among
-from emulator.analysis.history import STATES, history
+from emulator.analysis.derived import KEY, PARTITION, declared, few, of_kinds, rare, runs_among
+from emulator.analysis.history import (
+    history,
+    last_known,
+    operations,
+    pieces,
+    states,
+)
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -15,57 +25,47 @@ SCHEMA = (
     "partitions bigint, seconds double, share double, one_partition_s_max double, runs bigint, "
     "worst_run string"
 )
-CONDITIONS = ("under-replicated", "under min ISR", "offline")
 _MIN_ISR = "min.insync.replicas"
+_DELETIONS = "/admin/delete_topics/"
 
 
 def aggregate(events: DataFrame) -> DataFrame:
-    rows = _timeline(events)
+    return declared(_of_groups(of_partitions(events)), SCHEMA)
+
+
+def of_partitions(events: DataFrame) -> DataFrame:
+    """Microseconds of each partition in each condition, and in all (`whole_us`)."""
     in_order = Window.partitionBy(*PARTITION).orderBy("seq", "order")
-    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
 
-    def now(name: str) -> Column:
-        return F.last(name, ignorenulls=True).over(so_far)
+    def now(value: str | Column) -> Column:
+        return last_known(F.col(value) if isinstance(value, str) else value, in_order)
 
-    there = rows.select(
-        *PARTITION,
-        "t",
-        "end_t",
-        F.lead("t").over(in_order).alias("next_t"),
-        now("is_there").alias("is_there"),
-        now("leader").alias("leader"),
-        F.size(now("isr")).alias("in_sync"),
-        F.size(F.coalesce(now("replicas"), F.array())).alias("replicas"),
-        now("min_isr").alias("min_isr"),
-    )
-    spans = there.withColumn("us", F.coalesce("next_t", "end_t") - F.col("t"))
-    return declared(_of_groups(_of_partitions(spans.where("is_there"))), SCHEMA)
-
-
-def _of_partitions(spans: DataFrame) -> DataFrame:
-    truths = dict(
-        zip(
-            CONDITIONS,
-            (
-                F.col("in_sync") < F.col("replicas"),
-                F.col("in_sync") < F.coalesce("min_isr", F.lit(1)),
-                F.col("leader") < 0,
-            ),
-            strict=True,
+    isr_size = now(F.size("isr"))
+    expected = F.size(F.array_except(now("replicas"), F.coalesce(now("adding"), F.array())))
+    has_leader, min_isr = now("leader") >= 0, F.coalesce(now("min_isr"), F.lit(1))
+    conditions = {
+        "under-replicated": has_leader & (isr_size < expected),
+        "at min ISR": has_leader & (isr_size == min_isr),
+        "under min ISR": has_leader & (isr_size < min_isr),
+        "offline": (now("leader") < 0) & ~F.coalesce(now("is_deleting"), F.lit(False)),
+    }
+    holds = F.array(
+        *(
+            F.struct(F.lit(name).alias("condition"), is_true.alias("is_true"))
+            for name, is_true in conditions.items()
         )
     )
-    each = [
-        F.struct(
-            F.lit(name).alias("condition"),
-            F.sum(F.when(true, F.col("us")).otherwise(0)).alias("us"),
+    found = pieces(
+        _timeline(events).withColumns({"is_present": now("is_present"), "holds": holds}), in_order
+    ).where("is_present")
+    us = F.col("to_t") - F.col("from_t")
+    return (
+        found.select(*PARTITION, us.alias("piece_us"), F.inline("holds"))
+        .groupBy(*PARTITION, "condition")
+        .agg(
+            F.sum("piece_us").alias("whole_us"),
+            F.sum(F.when(F.col("is_true"), F.col("piece_us")).otherwise(0)).alias("us"),
         )
-        for name, true in truths.items()
-    ]
-    found = spans.groupBy(*PARTITION).agg(
-        F.sum("us").alias("whole_us"), F.array(*each).alias("all")
-    )
-    return found.select(*PARTITION, "whole_us", F.explode("all").alias("of")).select(
-        *PARTITION, "whole_us", "of.condition", "of.us"
     )
 
 
@@ -82,43 +82,65 @@ def _of_groups(of_one: DataFrame) -> DataFrame:
 
 def _timeline(events: DataFrame) -> DataFrame:
     """All that changes a partition's condition, in order."""
-    states = F.col("what").isin(*STATES)
-    told = (
-        history(events)
-        .where(states | (F.col("what") == "assigned"))
-        .withColumn("is_there", F.when(states, F.col("version").isNotNull()))
-        .select(*PARTITION, "seq", "t", "end_t", "is_there", "leader", "isr", "replicas")
-    )
-    partitions = told.where("is_there is not null").groupBy(*PARTITION)
-    settings = (
-        partitions.agg(F.max("end_t").alias("end_t"))
-        .join(F.broadcast(_settings(events)), [*KEY])
-        .select(*PARTITION, "end_t", F.inline(_of_topic("settings")))
+    znodes = states(events).withColumn("is_present", F.col("version").isNotNull())
+    assigned = history(events).where(F.col("what") == "assigned")
+    columns = (*PARTITION, "seq", "t", "last_t")
+    of_topics = (
+        znodes.groupBy(*PARTITION)
+        .agg(F.max("last_t").alias("last_t"))
+        .join(F.broadcast(_of_topics(events)), [*KEY])
+        .select(*PARTITION, "last_t", F.inline(_of_topic("changes")))
         .drop("of_topic")
+        .withColumn("order", F.lit(0))
     )
-    rows = told.unionByName(settings, allowMissingColumns=True)
-    return rows.withColumn("order", F.when(F.col("min_isr").isNotNull(), 0).otherwise(1))
+    return (
+        znodes.select(*columns, "is_present", "leader", "isr")
+        .unionByName(assigned.select(*columns, "replicas", "adding"), allowMissingColumns=True)
+        .withColumn("order", F.lit(1))
+        .unionByName(of_topics, allowMissingColumns=True)
+    )
 
 
-def _of_topic(settings: str) -> Column:
+def _of_topic(changes: str) -> Column:
     """Those of all topics, and of the partition's own."""
     topic = F.col("topic")
-    return F.filter(settings, lambda one: F.coalesce(one["of_topic"], topic) == topic)
+    return F.filter(changes, lambda one: F.coalesce(one["of_topic"], topic) == topic)
 
 
-def _settings(events: DataFrame) -> DataFrame:
-    """`min.insync.replicas` of each run: the cluster's from the beginning on, a topic's from its
-    creation or alteration on."""
-    began = F.col("kind") == "run_began"
+def _of_topics(events: DataFrame) -> DataFrame:
+    """What changes all partitions of a topic, or of the run: `min.insync.replicas` (the cluster's
+    from the beginning on, a topic's from its creation or alteration on), and a topic's deletion."""
+    kind = F.col("kind")
+    began = kind == "run_began"
     given = F.get_json_object("arguments", f"$.config['{_MIN_ISR}']")
     min_isr = F.when(began, F.map_from_entries("settings")[_MIN_ISR]).otherwise(given)
-    one = F.struct(
-        F.when(~began, F.get_json_object("arguments", "$.topic")).alias("of_topic"),
-        "seq",
-        "t",
-        min_isr.cast("bigint").alias("min_isr"),
+    settings = (
+        of_kinds(few(events), "run_began", "stimulus")
+        .where(began | F.col("do").isin("create_topic", "topic_config"))
+        .select(
+            *KEY,
+            F.when(~began, F.get_json_object("arguments", "$.topic")).alias("of_topic"),
+            "seq",
+            "t",
+            min_isr.cast("bigint").alias("min_isr"),
+            F.lit(None).cast("boolean").alias("is_deleting"),
+        )
+        .where("min_isr is not null")
     )
-    told = of_kinds(few(events), "run_began", "stimulus").where(
-        began | F.col("do").isin("create_topic", "topic_config")
+    deletions = (
+        of_kinds(rare(events), "zk_transaction")
+        .select(*KEY, "seq", "t", F.inline(operations()))
+        .where(F.col("path").startswith(_DELETIONS) & F.col("op").isin("create", "delete"))
+        .where(F.coalesce("code", F.lit(0)) == 0)
+        .select(
+            *KEY,
+            F.substring("path", len(_DELETIONS) + 1, 1 << 15).alias("of_topic"),
+            "seq",
+            "t",
+            F.lit(None).cast("bigint").alias("min_isr"),
+            (F.col("op") == "create").alias("is_deleting"),
+        )
     )
-    return told.where(min_isr.isNotNull()).groupBy(*KEY).agg(F.collect_list(one).alias("settings"))
+    one = F.struct("of_topic", "seq", "t", "min_isr", "is_deleting")
+    both = settings.unionByName(deletions)
+    return both.groupBy(*KEY).agg(F.collect_list(one).alias("changes"))

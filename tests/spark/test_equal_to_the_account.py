@@ -1,0 +1,166 @@
+"""Spark's tables say what `trace.state` says: the same partition, the same figure, to the
+microsecond.
+
+Every shipped scenario (virtual time, seed 1) and recorded runs of real Kafka, in one data set.
+Definitions: `emulator.trace.state`. A scenario is a group of one run, so that a table's row is held
+against one account, too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from emulator.analysis import tables
+from emulator.analysis.aggregations import aggregations
+from emulator.analysis.aggregations.hw_lag import lags
+from emulator.analysis.aggregations.partition_health import of_partitions
+from emulator.analysis.aggregations.stale_metadata import episodes
+from emulator.analysis.dataset import RunKey, open_dataset
+from emulator.analysis.derived import sharing
+from emulator.analysis.writer import write_run
+from emulator.runs import dataset_rows as rows
+from emulator.runs.session import Request, RunListeners, play_in_memory
+from emulator.scenario.load import loads
+from emulator.trace.reader import with_process_states
+from emulator.trace.state import TraceState
+from tests.sim.shipped_runs import NAMES, scenario
+from tests.unit.view.recorded import RECORDINGS, recorded
+
+pytestmark = pytest.mark.spark
+
+Row = dict[str, Any]
+RECORDED = tuple(sorted(folder.name for folder in RECORDINGS.iterdir()))
+
+
+class Accounts(NamedTuple):
+    """The data set, and the account of each of its runs."""
+
+    events: DataFrame
+    of: dict[str, TraceState]
+
+
+@pytest.fixture(scope="module")
+def accounts(spark: SparkSession, tmp_path_factory: Any) -> Iterator[Accounts]:
+    base: Path = tmp_path_factory.mktemp("accounts")
+    of: dict[str, TraceState] = {}
+    for name in NAMES:
+        states: list[TraceState] = []
+
+        def attach(listeners: RunListeners, states: list[TraceState] = states) -> None:
+            states.append(listeners.state)
+
+        loaded = scenario(name)
+        played = play_in_memory(Request(scenario=loaded, seed=1), attach=attach)
+        of[name] = states[0]
+        began = rows.began(loaded, 1)
+        write_run(
+            base,
+            RunKey(name, "of", "its own", "1"),
+            began,
+            played.events,
+            rows.ended(played.summary),
+        )
+    for recording in RECORDED:
+        name = f"{recording} of real Kafka"
+        events = list(with_process_states(recorded(recording, traffic=False)))
+        of[name] = TraceState()
+        for event in events:
+            of[name](event)
+        began = rows.began(loads("run: 1s", name), 0)
+        ended = rows.ended_with([], of[name].clock.now_us)
+        write_run(base, RunKey(name, "of", "its own", "1"), began, events, ended)
+    found = tables.events(spark, open_dataset(base))
+    with sharing(found):
+        yield Accounts(found, of)
+
+
+def by_partition(found: DataFrame, *more: str, value: str) -> dict[tuple[Any, ...], Any]:
+    """Of each run, partition (and `more`) the sum, where it is not 0."""
+    sums = found.groupBy("scenario", "topic", "partition", *more).agg(F.sum(value).alias("sum"))
+    collected = sums.toArrow().to_pylist()
+    return {tuple(row.values())[:-1]: row["sum"] for row in collected if row["sum"]}
+
+
+def table(name: str, accounts: Accounts) -> list[Row]:
+    found: list[Row] = aggregations()[name].aggregate(accounts.events).toArrow().to_pylist()
+    return found
+
+
+def seconds(us: float) -> float:
+    return pytest.approx(us / 1e6, rel=1e-9, abs=1e-9)
+
+
+def test_stale_metadata_of_each_partition_and_broker(accounts: Accounts) -> None:
+    found = episodes(accounts.events).withColumn("us", F.col("to_t") - F.col("from_t"))
+    assert by_partition(found, "broker", value="us") == {
+        (run, *name, broker): state.staleness.sum_us(name, broker)
+        for run, state in accounts.of.items()
+        for name in state.metadata.history
+        for broker in state.staleness.brokers(name)
+        if state.staleness.sum_us(name, broker)
+    }
+
+
+def test_stale_metadata_in_its_table(accounts: Accounts) -> None:
+    found = {row["scenario"]: row for row in table("stale_metadata", accounts)}
+    stale = {run: one.staleness for run, one in accounts.of.items()}
+    assert {*found} == {run for run, one in stale.items() if one.sum_of_all_us}
+    for run, row in found.items():
+        assert row["total_s"] == seconds(stale[run].sum_of_all_us), run
+        assert row["max"] == pytest.approx(stale[run].longest_of_all_us / 1000), run
+
+
+def test_records_above_the_high_watermark_of_each_partition(accounts: Accounts) -> None:
+    found = lags(accounts.events).withColumn("us", F.col("to_t") - F.col("from_t"))
+    weighted = found.withColumn("weight", F.col("records") * F.col("us"))
+    known: dict[str, Counter[Any]] = defaultdict(Counter)
+    for run, state in accounts.of.items():
+        for name in state.water_levels.leaderships:
+            for lag in state.water_levels.hw_lags(name, state.clock.now_us):
+                us = lag.to_us - lag.from_us
+                known["us"][run, *name, lag.broker] += us
+                known["weight"][run, *name, lag.broker] += us * lag.records
+    for value in ("us", "weight"):
+        wanted = {key: sum_ for key, sum_ in known[value].items() if sum_}
+        assert by_partition(weighted, "broker", value=value) == wanted
+
+
+def test_records_above_the_high_watermark_in_its_table(accounts: Accounts) -> None:
+    found = {row["scenario"]: row for row in table("hw_lag", accounts)}
+    for run, state in accounts.of.items():
+        end_us, levels = state.clock.now_us, state.water_levels
+        behind = sum(levels.behind_us(name, end_us) for name in levels.leaderships)
+        every = [one for name in levels.leaderships for one in levels.hw_lags(name, end_us)]
+        if every:
+            assert found[run]["behind_s"] == seconds(behind), run
+            assert found[run]["max"] == max(one.records for one in every), run
+
+
+def test_under_replicated_time_of_each_partition(accounts: Accounts) -> None:
+    found = of_partitions(accounts.events).where("condition = 'under-replicated'")
+    assert by_partition(found, value="us") == {
+        (run, *name): us
+        for run, state in accounts.of.items()
+        for name in state.partitions.all
+        if (us := state.gauges.under_replicated_us(name, state.clock.now_us))
+    }
+
+
+def test_time_in_conditions_in_its_table(accounts: Accounts) -> None:
+    found = {
+        (row["scenario"], row["condition"]): row for row in table("partition_health", accounts)
+    }
+    for run, state in accounts.of.items():
+        end_us = state.clock.now_us
+        under = [state.gauges.under_replicated_us(name, end_us) for name in state.partitions.all]
+        if (run, "offline") in found:
+            assert found[run, "under-replicated"]["seconds"] == seconds(sum(under)), run
+            below = state.gauges.under_min_isr_us(end_us)
+            assert found[run, "under min ISR"]["seconds"] == seconds(below), run
