@@ -131,13 +131,13 @@ class _Renewed:
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
 
     def told(self, found: Dataset, made: Analysis) -> None:
         for text in map(str, found.problems):
-            if text not in self._said:
+            if text not in self._reported:
                 print(f"left out: {text}", file=sys.stderr, flush=True)
-                self._said.add(text)
+                self._reported.add(text)
         ended = sum(run["verdict"] is not None for run in made.runs)
         if self._as_json:
             left_out = _left_out(found)

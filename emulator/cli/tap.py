@@ -128,7 +128,8 @@ def _show(answer: Answer, only: str, *, as_json: bool) -> None:
         print(msgspec.json.encode({**about, **result}).decode(), flush=True)
         return
     at = datetime.now().astimezone().strftime("%H:%M:%S.%f")[:-3]
-    print(f"{at}  {client:<21}  {_asked(request)}  {code.name}  {show_us(elapsed_us)}", flush=True)
+    operation = _request_text(request)
+    print(f"{at}  {client:<21}  {operation}  {code.name}  {show_us(elapsed_us)}", flush=True)
 
 
 def _is_below(only: str, request: Request | str) -> bool:
@@ -138,20 +139,20 @@ def _is_below(only: str, request: Request | str) -> bool:
     return any(getattr(op, "path", "").startswith(only) for op in ops)
 
 
-def _asked(request: Request | str) -> str:
+def _request_text(request: Request | str) -> str:
     """One request in words: operation, path, and what decides its result."""
     if isinstance(request, str):
         return request
     if isinstance(request, Multi):
-        return f"multi [{'; '.join(map(_asked_op, request.ops))}]"
+        return f"multi [{'; '.join(map(_operation_text, request.ops))}]"
     if isinstance(request, ZkExists | GetData | GetChildren):
         return f"{name_of(request)} {request.path}{' +watch' if request.watch else ''}"
     if isinstance(request, Sync):
         return f"sync {request.path}"
-    return _asked_op(request)
+    return _operation_text(request)
 
 
-def _asked_op(op: Op) -> str:
+def _operation_text(op: Op) -> str:
     if isinstance(op, Create):
         words = ["create", op.path, *[op.mode.name.lower().replace("_", " ")] * bool(op.mode)]
         return " ".join([*words, *[_data(op.data)] * bool(op.data)])

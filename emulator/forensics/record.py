@@ -11,7 +11,6 @@ import shutil
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from emulator.conformance.export import export
 from emulator.conformance.recording import Fact, write_recording
@@ -123,11 +122,11 @@ def trace_of(cluster: RealKafkaWorld) -> list[AnyEvent]:
     transactions = applied(entries, lambda session: notes.sessions.get(session, ""))
     sources = [
         _done(notes, profile_of(cluster.release.version)),
-        _asked(notes),
+        _request_source(notes),
         transactions,
-        *_said(logs),
+        *_log_sources(logs),
         _registered(notes, transactions),
-        _told(notes),
+        _action_source(notes),
     ]
     began_us = notes.began_us // 1000 * 1000
     for source in sources:
@@ -162,18 +161,15 @@ def _when(notes: RunNotes, action: ActionRecord) -> int:
     return action.at_us
 
 
-def _is_about(request: Any, topic: str) -> bool:
-    paths = [op.path for op in request.ops] if isinstance(request, Multi) else [_path_of(request)]
+def _is_about(request: object, topic: str) -> bool:
+    operations = request.ops if isinstance(request, Multi) else (request,)
+    paths = [str(getattr(one, "path", "")) for one in operations]
     if topic:
         return any(f"/{topic}" in path for path in paths)
     return any(path.startswith(("/brokers/topics/", "/admin/")) for path in paths)
 
 
-def _path_of(request: Any) -> str:
-    return str(getattr(request, "path", ""))
-
-
-def _asked(notes: RunNotes) -> Source:
+def _request_source(notes: RunNotes) -> Source:
     maker = Maker()
     observer = TracingObserver(maker, lambda _: "")
     for asked in notes.requests:
@@ -193,7 +189,7 @@ def _is_known_better(event: AnyEvent) -> bool:
     return isinstance(event, _KNOWN_BETTER)
 
 
-def _said(logs: Reading | None) -> Iterable[Source]:
+def _log_sources(logs: Reading | None) -> Iterable[Source]:
     for account in logs.accounts.values() if logs else ():
         events: list[AnyEvent] = [it for it in account.events if not _is_known_better(it)]
         yield Source(SAID, events)
@@ -218,7 +214,7 @@ def _registered(notes: RunNotes, transactions: Source) -> Source:
     return Source(SAID, maker.events)
 
 
-def _told(notes: RunNotes) -> Source:
+def _action_source(notes: RunNotes) -> Source:
     maker = Maker()
     for one in sorted(notes.produced, key=lambda it: it.told_us):
         maker.at_us = one.told_us

@@ -86,25 +86,25 @@ class Twin:
         ours = str(Path(emulator.__file__).parents[1])
         path = os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH"))))
         with ExitStack() as opened:
-            self._said = opened.enter_context(TemporaryFile())
-            self._complaint = opened.enter_context(TemporaryFile())
+            self._stdout = opened.enter_context(TemporaryFile())
+            self._stderr = opened.enter_context(TemporaryFile())
             files.enter_context(opened.pop_all())
         self.process = subprocess.Popen(
             [sys.executable, *PROGRAM, "run", *words, "--out", str(out), "--json", "--quiet"],
             env={**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": path},
-            stdout=self._said,
-            stderr=self._complaint,
+            stdout=self._stdout,
+            stderr=self._stderr,
         )
         files.callback(self.process.wait)
         files.callback(self.process.kill)
 
     def summary(self) -> Summary:
         """Of the run that is over. One that failed ends this command as it ended itself."""
-        self._said.seek(0)
-        if said := self._said.read():
-            return msgspec.json.decode(said, type=Summary)
-        self._complaint.seek(0)
-        typer.echo(self._complaint.read().decode(errors="replace").strip(), err=True)
+        self._stdout.seek(0)
+        if summary := self._stdout.read():
+            return msgspec.json.decode(summary, type=Summary)
+        self._stderr.seek(0)
+        typer.echo(self._stderr.read().decode(errors="replace").strip(), err=True)
         raise typer.Exit(self.process.returncode)
 
 

@@ -8,8 +8,9 @@ drawn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -20,6 +21,8 @@ from zk.real.mirror import ZNode
 
 Nodes = Mapping[str, ZNode]
 Children = Mapping[str, tuple[str, ...]]
+
+T = TypeVar("T")
 
 
 class SeenBroker(msgspec.Struct, frozen=True):
@@ -99,8 +102,8 @@ class _Reading:
         self._malformed: list[str] = []
 
     def seen(self) -> Seen:
-        controller = self._decoded(paths.CONTROLLER, codec.decode_controller)
-        epoch = self._decoded(paths.CONTROLLER_EPOCH, codec.decode_controller_epoch)
+        controller = self._decode(paths.CONTROLLER, codec.decode_controller)
+        epoch = self._decode(paths.CONTROLLER_EPOCH, codec.decode_controller_epoch)
         return Seen(
             controller=controller.broker_id if controller else None,
             controller_epoch=epoch,
@@ -113,7 +116,7 @@ class _Reading:
             malformed=tuple(self._malformed),
         )
 
-    def _decoded(self, path: str, decode: Any) -> Any:
+    def _decode(self, path: str, decode: Callable[[bytes], T]) -> T | None:
         """None where there is no such znode, or nothing that can be read."""
         node = self._nodes.get(path)
         if node is None:
@@ -127,9 +130,7 @@ class _Reading:
     def _brokers(self) -> Iterator[tuple[int, SeenBroker]]:
         for name in self._children.get(paths.BROKER_IDS, ()):
             path = f"{paths.BROKER_IDS}/{name}"
-            info = self._decoded(
-                path, lambda data, path=path: codec_admin.decode_broker(path, data)
-            )
+            info = self._decode(path, partial(codec_admin.decode_broker, path))
             if info is None or not name.isdecimal():
                 continue
             host, port = next(((e.host, e.port) for e in info.endpoints), ("", -1))
@@ -139,7 +140,7 @@ class _Reading:
     def _partitions(self) -> Iterator[SeenPartition]:
         for topic in sorted(self._children.get(paths.TOPICS, ())):
             path = paths.topic(topic)
-            assigned = self._decoded(path, lambda data, path=path: codec.decode_topic(path, data))
+            assigned = self._decode(path, partial(codec.decode_topic, path))
             for partition, replicas in sorted((assigned or {}).items()):
                 yield SeenPartition(
                     topic,
@@ -154,7 +155,7 @@ class _Reading:
         if path not in self._nodes:
             return None
         version = self._nodes[path].stat.version
-        found = self._decoded(path, lambda data: codec.decode_state(path, data, version))
+        found = self._decode(path, lambda data: codec.decode_state(path, data, version))
         if found is None:
             return None
         it = found.leader_and_isr
@@ -163,7 +164,7 @@ class _Reading:
     def _notifications(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         for name in sorted(self._children.get(paths.ISR_CHANGE_NOTIFICATION, ())):
             path = f"{paths.ISR_CHANGE_NOTIFICATION}/{name}"
-            about = self._decoded(path, lambda data, path=path: codec.decode_isr_change(path, data))
+            about = self._decode(path, partial(codec.decode_isr_change, path))
             yield name, tuple(map(str, about or ()))
 
 
