@@ -118,7 +118,7 @@ def command(
     )
     sides = given.sides(own, both)
     console = Console(stderr=as_json, highlight=False, width=width_of(as_json=as_json))
-    console.print(given.announced(sides, number))
+    console.print(given.announced(sides, number), soft_wrap=True)
     plays = given.plays(sides, number, jobs, _keeping(parquet, began))
     seen = _play(plays, shown=not quiet)
     options: dict[str, object] = {"--profile": profile, "--set": sets, "--guard": guards}

@@ -67,7 +67,7 @@ def test_every_play_of_a_comparison_is_kept_by_its_side_and_seed(
     assert replays["rpc-0x13"] == (
         "isr run small.yaml --seed 0x13 --zookeeper simulated --profile 2.7 --propagation rpc"
     )
-    (first,) = Path("runs/small-rpc").iterdir()
+    (first,) = Path("runs/small-compare-rpc").iterdir()
     traced = [(event.seq, event.kind) for event in read_events(first / "trace.ndjson")]
     of_first = [p for p in open_dataset(base).events if key_of(base, p).run == "rpc-0x12"]
     found = [row for p in of_first for row in pq.read_table(p, partitioning=None).to_pylist()]
