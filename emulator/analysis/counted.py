@@ -19,7 +19,7 @@ PRODUCED = "records_produced"
 COLUMNS = (
     "kind", *KEY, "seq", "t", "broker", "thread", "op", "path", "version", "detail", "code",
     "change", "topic", "partition", "partitions", "offsets", "leader", "leo", "hw", "to_offset",
-    "acks", "result", "handed_over", "count",
+    "acks", "result", "outcome", "handed_over", "count",
 )  # fmt: skip
 """All that is read of frequent kinds: here, and for water levels."""
 _TOLD_APART = (*KEY, "kind", "broker", "name", "value", "actor", "other")
@@ -38,10 +38,10 @@ class _Meaning(NamedTuple):
 
 def _meanings() -> dict[str, _Meaning]:
     """`zk_sent`: operation, whether a version is expected, bytes, thread without its numbers.
-    `zk_reply`: its code. `isr_updated`: shrink or expand. `isr_change_notified`: partitions named.
-    `fetch_sent`: partitions named, leader. `records_produced`: acks, microseconds to its
-    acknowledgement, records, whether it was acknowledged. The most frequent kinds come first: a row
-    is compared with one after the other."""
+    `zk_reply`: its code. `isr_updated`: shrink or expand. `alter_isr_failed`: its outcome.
+    `isr_change_notified`: partitions named. `fetch_sent`: partitions named, leader.
+    `records_produced`: acks, microseconds to its acknowledgement, records, whether it was
+    acknowledged. The most frequent kinds come first: a row is compared with one after the other."""
     ok = F.col("result") == "ok"
     return {
         "fetch_sent": _Meaning(
@@ -66,6 +66,8 @@ def _meanings() -> dict[str, _Meaning]:
         "isr_update_started": _Meaning(),
         "isr_updated": _Meaning(name=F.col("change")),
         "isr_update_rejected": _Meaning(),
+        "alter_isr_failed": _Meaning(name=F.col("outcome")),
+        "told_shrink_counted": _Meaning(),
         "isr_change_notified": _Meaning(amount=F.size("partitions")),
         "isr_change_held": _Meaning(),
         "metadata_cache_updated": _Meaning(),

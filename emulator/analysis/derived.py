@@ -25,6 +25,7 @@ SPREAD_DDL = "p50 double, p95 double, p99 double, max double"
 """Exact, with linear interpolation between the two nearest values."""
 RARE = (
     "run_began", "run_ended", "zk_logged", "zk_transaction", "isr_update_started", "isr_updated",
+    "isr_update_rejected", "alter_isr_failed", "becomes_leader", "becomes_follower",
     "controller_cache_updated", "metadata_cache_updated", "leader_and_isr", "broker_starting",
     "broker_exited", "broker_halted", "process_state_changed", "stimulus",
 )  # fmt: skip
@@ -41,7 +42,7 @@ FEW_COLUMNS = (
 RARE_COLUMNS = (
     "kind", *KEY, "seq", "t", "broker", "op", "path", "version", "code", "zxid", "data",
     "ephemeral", "zk_transaction_ops", "state", "do", "arguments", "topic", "partition", "change",
-    "zk_version", "isr", "leader", "leader_and_isr_state", "states",
+    "outcome", "zk_version", "isr", "leader", "leader_and_isr_state", "states",
     "metadata_cache_updated_removed", "seed", "settings", "replay", "traced", "verdict", "figures",
     "violations",
 )  # fmt: skip

@@ -25,6 +25,7 @@ from emulator.analysis.derived import (
     rare,
     shared,
 )
+from emulator.trace.events import ROLLED_BACK
 
 VERSION = (*PARTITION, "generation", "version")
 WRITTEN, GONE = "written", "gone"
@@ -40,15 +41,17 @@ _DATA = "leader bigint, leader_epoch bigint, isr array<bigint>"
 _NAMED = "partitions array<struct<topic:string,partition:bigint>>"
 _KINDS = (
     "zk_transaction", "isr_update_started", "isr_updated", "controller_cache_updated",
-    "metadata_cache_updated", "leader_and_isr",
+    "metadata_cache_updated", "leader_and_isr", "isr_update_rejected", "alter_isr_failed",
+    "becomes_leader", "becomes_follower",
 )  # fmt: skip
 
 
 @shared
 def history(events: DataFrame) -> DataFrame:
-    """`what` happened (STATES, `decided`, `notified`, `shown`, `dropped`, `assigned`), `seq`, `t`,
-    `broker`; `version`, `leader`, `leader_epoch`, `isr`, `change`, `replicas`, `adding` where it
-    says them; `generation`, `end_t` of the run, `last_t` of its trace."""
+    """`what` happened (STATES, `decided`, `rejected`, `led`, `notified`, `shown`, `dropped`,
+    `assigned`), `seq`, `t`, `broker`; `version`, `leader`, `leader_epoch`, `isr`, `change`,
+    `replicas`, `adding` where it says them; `generation`, `end_t` of the run, `last_t` of its
+    trace."""
     in_order = Window.partitionBy(*PARTITION).orderBy("seq")
     rows = (
         of_kinds(rare(events), *_KINDS)
@@ -235,6 +238,11 @@ def _items() -> Column:
         F.when(notifies, _notified())
         .when(is_state(path) & op.isin("create", "setData", "delete"), F.array(_written()))
         .when(kind == "isr_update_started", F.array(item("decided", version=version + 1)))
+        .when(
+            (kind == "isr_update_rejected") | (F.col("outcome") == ROLLED_BACK),
+            F.array(item("rejected")),
+        )
+        .when(kind.isin("becomes_leader", "becomes_follower"), F.array(item("led")))
         .when(
             kind == "isr_updated",
             F.array(item(UPDATED, version=version, **whole | {"leader": F.col("broker")})),

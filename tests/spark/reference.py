@@ -84,7 +84,11 @@ def propagation_delay(runs: Sequence[Run]) -> Iterator[Row]:
     for group, members in by_group(runs):
         legs: dict[str, list[tuple[float, str]]] = defaultdict(list)
         for run in members:
-            for leg, us in _legs(run):
+            known = run.account.propagation
+            after = {"leader": known.leader_us, "controller": known.controller_us}
+            after["broker"] = known.metadata_us
+            spent = [(f"decision to {who}", us) for who, every in after.items() for us in every]
+            for leg, us in [*_legs(run), *spent]:
                 legs[leg].append((us / 1000, run.key.run))
         for leg, samples in legs.items():
             count = {"count": len(samples), "runs": len({run for _, run in samples})}
@@ -145,11 +149,8 @@ def _legs_of(one: dict[str, Any]) -> Iterator[tuple[str, int]]:
     elif controller is not None:
         yield "zookeeper to controller", controller - written
     for what, times in one.items():
-        if what.startswith("shown "):
-            if controller is not None:
-                yield "controller to broker", min(times) - controller
-            if decided is not None:
-                yield "decision to broker", min(times) - decided
+        if what.startswith("shown ") and controller is not None:
+            yield "controller to broker", min(times) - controller
 
 
 def stale_metadata(runs: Sequence[Run]) -> Iterator[Row]:
@@ -211,9 +212,15 @@ def isr_churn(runs: Sequence[Run]) -> Iterator[Row]:
 
 def isr_rates(runs: Sequence[Run]) -> Iterator[Row]:
     meters: dict[str, Callable[[Any], bool]] = {
-        "IsrShrinksPerSec": lambda one: isinstance(one, e.IsrUpdated) and one.change == "shrink",
+        "IsrShrinksPerSec": lambda one: (
+            isinstance(one, e.ToldShrinkCounted)
+            or (isinstance(one, e.IsrUpdated) and one.change == "shrink")
+        ),
         "IsrExpandsPerSec": lambda one: isinstance(one, e.IsrUpdated) and one.change != "shrink",
-        "FailedIsrUpdatesPerSec": lambda one: isinstance(one, e.IsrUpdateRejected),
+        "FailedIsrUpdatesPerSec": lambda one: (
+            isinstance(one, e.IsrUpdateRejected)
+            or (isinstance(one, e.AlterIsrFailed) and one.outcome != "ignored")
+        ),
     }
     for group, members in by_group(runs):
         seconds = sum(run.end_t for run in members) / 1e6

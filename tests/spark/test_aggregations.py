@@ -151,6 +151,8 @@ def test_the_legs_of_one_change(by_hand: DataFrame) -> None:
     assert picked("propagation_delay", by_hand, "leg", "count", "p50", "max") == [
         ("controller to broker", 2, 4.5, 5.0),
         ("decision to broker", 2, 7012.5, 7013.0),
+        ("decision to controller", 1, 7008.0, 7008.0),
+        ("decision to leader", 1, 6.0, 6.0),
         ("decision to zookeeper", 1, 4.0, 4.0),
         ("notification to controller", 1, 8.0, 8.0),
         ("zookeeper to notification", 1, 6996.0, 6996.0),

@@ -21,6 +21,7 @@ from emulator.analysis import tables
 from emulator.analysis.aggregations import aggregations
 from emulator.analysis.aggregations.hw_lag import lags
 from emulator.analysis.aggregations.partition_health import of_partitions
+from emulator.analysis.aggregations.propagation_delay import known_after
 from emulator.analysis.aggregations.stale_metadata import episodes
 from emulator.analysis.dataset import RunKey, open_dataset
 from emulator.analysis.derived import sharing
@@ -164,3 +165,54 @@ def test_time_in_conditions_in_its_table(accounts: Accounts) -> None:
             assert found[run, "under-replicated"]["seconds"] == seconds(sum(under)), run
             below = state.gauges.under_min_isr_us(end_us)
             assert found[run, "under min ISR"]["seconds"] == seconds(below), run
+
+
+def test_delays_from_the_decision(accounts: Accounts) -> None:
+    """Each of them."""
+    found: dict[str, Counter[Any]] = defaultdict(Counter)
+    for row in known_after(accounts.events).toArrow().to_pylist():
+        found[row["leg"]][row["scenario"], row["us"]] += 1
+    known = {run: state.propagation for run, state in accounts.of.items()}
+    for leg, delays in (
+        ("decision to leader", {run: one.leader_us for run, one in known.items()}),
+        ("decision to controller", {run: one.controller_us for run, one in known.items()}),
+        ("decision to broker", {run: one.metadata_us for run, one in known.items()}),
+    ):
+        assert found[leg] == Counter((run, us) for run, every in delays.items() for us in every)
+
+
+def test_delays_in_their_table(accounts: Accounts) -> None:
+    found = {(row["scenario"], row["leg"]): row for row in table("propagation_delay", accounts)}
+    for run, state in accounts.of.items():
+        if delays := state.propagation.metadata_us:
+            row = found[run, "decision to broker"]
+            assert (row["count"], row["max"]) == (len(delays), max(delays) / 1000), run
+
+
+def test_counts_in_their_tables(accounts: Accounts) -> None:
+    """Of each run that a table has a row of; others have nothing to count."""
+    leaders, notes, cas = (
+        {row["scenario"]: row for row in table(name, accounts)}
+        for name in ("leader_changes", "notifications", "cas_conflicts")
+    )
+    records: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in table("produce_availability", accounts):
+        records[row["scenario"]] += Counter(
+            {name: row[name] for name in ("acknowledged", "refused")}
+        )
+    meters = {
+        (row["scenario"], row["metric"].partition("name=")[2]): row["count"]
+        for row in table("isr_rates", accounts)
+    }
+    for run, state in accounts.of.items():
+        counts = state.counts
+        assert meters[run, "IsrShrinksPerSec"] == counts.shrinks.total(), run
+        assert meters[run, "IsrExpandsPerSec"] == counts.expands.total(), run
+        assert meters[run, "FailedIsrUpdatesPerSec"] == counts.failed.total(), run
+        changes = counts.leader_elections, counts.unclean_elections, counts.controller_elections
+        columns = "leader_changes", "unclean", "controller_elections"
+        assert tuple(leaders[run][name] for name in columns) == changes, run
+        assert notes.get(run, {}).get("notifications", 0) == counts.notifications, run
+        assert cas.get(run, {}).get("conflicts", 0) == counts.conflicts, run
+        assert records[run]["acknowledged"] == state.records.acknowledged.total(), run
+        assert records[run]["refused"] == state.records.refusals(), run

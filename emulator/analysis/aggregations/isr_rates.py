@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from emulator.analysis.counted import counted, number
 from emulator.analysis.derived import KEY, declared
 from emulator.analysis.tables import GROUP
+from emulator.trace.events import IGNORED
 
 SCHEMA = (
     "scenario string, profile string, propagation string, setting string, metric string, "
@@ -19,11 +20,13 @@ METRICS = ("IsrShrinksPerSec", "IsrExpandsPerSec", "FailedIsrUpdatesPerSec")
 
 
 def aggregate(events: DataFrame) -> DataFrame:
-    kind, change = F.col("kind"), F.col("name")
+    kind = F.col("kind")
+    change = outcome = F.col("name")
     conditions = (
-        (kind == "isr_updated") & (change == "shrink"),
+        ((kind == "isr_updated") & (change == "shrink")) | (kind == "told_shrink_counted"),
         (kind == "isr_updated") & (change != "shrink"),
-        kind == "isr_update_rejected",
+        # An answer to what is no longer proposed marks no meter.
+        (kind == "isr_update_rejected") | ((kind == "alter_isr_failed") & (outcome != IGNORED)),
     )
     of_run = (
         counted(events)

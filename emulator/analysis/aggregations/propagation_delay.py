@@ -1,17 +1,31 @@
-"""From the decision to change an ISR to every broker's metadata, leg by leg, in milliseconds.
+"""From the decision to change an ISR to every broker's metadata, in milliseconds: the path leg by
+leg, and from the decision until the leader, the controller and each broker knew.
 
-`decision to zookeeper`, `zookeeper to notification`, `notification to controller`, `controller to
-broker`, and `decision to broker` in all. A version that a later one overtook does not arrive. Where
-no notification tells the controller (the RPC path) there is `zookeeper to controller`.
+`decision to zookeeper`, `zookeeper to notification`, `notification to controller` and `controller
+to broker` are of the very version; one that a later version overtook does not arrive. Where no
+notification says it to the controller (the RPC path) there is `zookeeper to controller`. `decision
+to leader`, `decision to controller` and `decision to broker` end where that version or a later one
+is known; brokers that were paused or without a process meanwhile are not counted.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from emulator.analysis.derived import KEY, PARTITION, SPREAD_DDL, declared, ms, summed_up
-from emulator.analysis.history import CONTROLLER, UPDATED, VERSION, WRITTEN, history
+from emulator.analysis.history import (
+    CONTROLLER,
+    ENTRY,
+    UPDATED,
+    VERSION,
+    WRITTEN,
+    entries,
+    history,
+    processes,
+)
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -31,14 +45,12 @@ def aggregate(events: DataFrame) -> DataFrame:
     )
     of_brokers = F.transform(
         _arrivals(),
-        lambda t: _legs(
-            ("controller to broker", t - controller), ("decision to broker", t - decided)
-        ),
+        lambda t: _legs(("controller to broker", t - controller)),
     )
     legs = F.concat(of_change, F.flatten(of_brokers))
+    path = _changes(history(events)).select(*KEY, F.inline(legs))
     found = (
-        _changes(history(events))
-        .select(*KEY, F.inline(legs))
+        path.unionByName(known_after(events).select(*KEY, "leg", "us"))
         .where("us is not null")
         .withColumn("ms", ms(F.col("us")))
     )
@@ -92,3 +104,91 @@ def _changes(rows: DataFrame) -> DataFrame:
             "written_t": F.coalesce("_written_t", "updated_t"),
         }
     )
+
+
+def known_after(events: DataFrame) -> DataFrame:
+    """Microseconds from each decision that came into force until who must know it did."""
+    decisions = _decisions(events)
+    controller = _first("controllers", lambda one: one["version"] >= F.col("version"))
+    of_decision = decisions.select(
+        *PARTITION,
+        F.inline(
+            _legs(
+                ("decision to leader", F.col("outcome.t") - F.col("t")),
+                ("decision to controller", controller["t"] - F.col("t")),
+            )
+        ),
+    )
+    before = F.try_element_at(F.filter("shown", lambda one: one["seq"] < F.col("seq")), F.lit(-1))
+    lost = _first("shown", lambda one: ~one["goes_on"])
+    known = _first("shown", lambda one: one["version"] >= F.col("version"))
+    is_known = before["version"].isNotNull() & (lost["seq"].isNull() | (known["seq"] < lost["seq"]))
+    of_brokers = (
+        decisions.select(*PARTITION, "seq", "t", "version")
+        .join(_caches(events), [*PARTITION])
+        .withColumns({"known": F.when(is_known, known)})
+        .where(F.col("known.t").isNotNull() & _is_undisturbed())
+        .select(
+            *PARTITION,
+            F.lit("decision to broker").alias("leg"),
+            (F.col("known.t") - F.col("t")).alias("us"),
+        )
+    )
+    return of_decision.unionByName(of_brokers).where("us is not null")
+
+
+def _decisions(events: DataFrame) -> DataFrame:
+    """Those in force (`outcome`), with what the controller knew when. An attempt whose leadership,
+    or topic, ended before its outcome was known is none."""
+    rows = history(events)
+    of_broker = Window.partitionBy(*ENTRY).orderBy("seq")
+    attempts = (
+        rows.where(F.col("what").isin("decided", UPDATED, "rejected", "led"))
+        .withColumn("outcome", F.lead(F.struct("what", "seq", "t")).over(of_broker))
+        .where((F.col("what") == "decided") & (F.col("outcome.what") == UPDATED))
+    )
+
+    def every(what: str, *columns: str) -> Column:
+        is_one = F.col("what") == what
+        return F.sort_array(F.collect_list(F.when(is_one, F.struct("seq", *columns))))
+
+    others = (
+        rows.where(F.col("what").isin("dropped", CONTROLLER))
+        .groupBy(*PARTITION)
+        .agg(
+            every("dropped").alias("drops"), every(CONTROLLER, "t", "version").alias("controllers")
+        )
+    )
+    dropped = _first("drops", lambda one: one["seq"] < F.col("outcome.seq"))
+    return attempts.join(others, [*PARTITION], "left").where(dropped.isNull())
+
+
+def _first(of: str, is_one: Callable[[Column], Column]) -> Column:
+    """The first row after `seq`, of an array of rows."""
+    return F.get(F.filter(of, lambda one: (one["seq"] > F.col("seq")) & is_one(one)), 0)
+
+
+def _caches(events: DataFrame) -> DataFrame:
+    """Of each broker and partition all entries (`shown`), and the broker's process (`lives`)."""
+    in_order = Window.partitionBy(*KEY, "broker").orderBy("seq")
+    lives = (
+        processes(events)
+        .withColumn("to_t", F.lead("t").over(in_order))
+        .groupBy(*KEY, "broker")
+        .agg(F.collect_list(F.struct("t", "to_t", "state")).alias("lives"))
+    )
+    shown = F.sort_array(F.collect_list(F.struct("seq", "t", "version", "goes_on")))
+    caches = entries(events).groupBy(*ENTRY).agg(shown.alias("shown"))
+    return caches.join(lives, [*KEY, "broker"], "left")
+
+
+def _is_undisturbed() -> Column:
+    """The broker's process ran from the decision (`t`) until it knew."""
+    since, until = F.col("t"), F.col("known.t")
+
+    def disturbs(life: Column) -> Column:
+        is_within = (life["t"] < until) & (life["to_t"].isNull() | (since < life["to_t"]))
+        boots = (life["state"] == "starting") & (life["t"] < since)
+        return is_within & (life["state"] != "up") & ~boots
+
+    return ~F.exists(F.coalesce("lives", F.array()), disturbs)
