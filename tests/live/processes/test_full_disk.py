@@ -16,6 +16,7 @@ import pytest
 from emulator.kafka.protocol.messages import ProducePartition, ProduceRequest, ProduceResponse
 from emulator.trace.values import TopicPartition
 from emulator.worlds.clients.blocking_client import Unreachable, ask
+from emulator.worlds.processes.local_brokers import BrokerEnded
 from emulator.worlds.wire.records import filled
 from tests.live.processes.cluster import Brokers, three_brokers
 
@@ -72,9 +73,10 @@ def restart(brokers: Brokers, *numbers: int) -> None:
         broker.kill()
         broker.launch()
         for _ in range(60):
-            if broker.wait_until_started(1):
-                break
-            if broker.is_dead:
+            try:
+                if broker.wait_until_started(1):
+                    break
+            except BrokerEnded:
                 broker.launch()
         else:
             raise AssertionError(broker.said())
