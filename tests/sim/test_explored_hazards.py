@@ -84,7 +84,7 @@ def test_the_shrunk_schedule_is_at_most_half_longer_than_the_shortest(hazard: Ha
     """Breadth first ends with the first that fails, a shortest one; chance finds long ones."""
     every = SearchOptions(how="exhaustive", schedules=2_000, then_us=AFTER_US)
     _, shortest = found(hazard.scope(), every)
-    assert {one.found.invariant for one in shortest.failing[0].broken} == {hazard.breaks}
+    assert {one.invariant for one in shortest.failing[0].broken} == {hazard.breaks}
     least = shortest.failing[0].length
     assert least == hazard.shortest
     drawn = SearchOptions(how="pct", schedules=60, then_us=AFTER_US, keep_going=True)
