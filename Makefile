@@ -36,10 +36,10 @@ demo: setup ## Run the main job: an ISR shrinks and expands, on a real ZooKeeper
 # specification, the house rules, and the demo on a real server. Everything else is in test-all.
 NEAR = tests/unit tests/interaction tests/spec tests/test_house.py
 PLAIN = not live and not shared and not slow and not soak and not spark and not containers and not kafka
-test: setup ## The tests to run after each change: at most 90 s on two cores
+test: setup ## The tests to run after each change
 	$(PYTEST) -n $(JOBS) --dist worksteal -m "demo or ($(PLAIN))" tests/live/test_demo.py $(NEAR) $(ARGS) $(OR_NONE)
 
-test-all: setup ## All tests that CI runs, what waits beside what computes: at most 17 minutes on two cores
+test-all: setup ## All tests that CI runs, what waits beside what computes
 	@.ci/test-all
 
 test-rest: setup ## The tests without a marker that `make test` leaves out: scenarios, commands, races
