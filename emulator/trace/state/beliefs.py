@@ -190,8 +190,10 @@ class Facts:
     def __init__(self, state: TraceState | None = None) -> None:
         self.partitions = state.partitions if state is not None else Partitions()
         self.logs = state.logs if state is not None else Logs()
-        self.metadata = state.metadata if state is not None else MetadataCaches()
-        self.controller = state.controller if state is not None else ControllerCache()
+        self.metadata = state.metadata if state is not None else MetadataCaches(self.partitions)
+        self.controller = (
+            state.controller if state is not None else ControllerCache(self.partitions)
+        )
         self.views = Views()
         self.znodes = Znodes()
         self.committed = Committed(self.partitions, self.logs, self.views)

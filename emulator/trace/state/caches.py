@@ -12,6 +12,7 @@ import msgspec
 
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
+from emulator.trace.state.partitions import Partitions
 from emulator.trace.state.processes import Processes
 from emulator.trace.state.spans import OPEN, Known, close
 from emulator.trace.values import PartitionState, TopicPartition
@@ -21,8 +22,9 @@ class MetadataCaches:
     """All brokers' metadata caches. `entries`: what each has now (or had when its process ended),
     and the event that put it there."""
 
-    def __init__(self, processes: Processes | None = None) -> None:
+    def __init__(self, partitions: Partitions, processes: Processes | None = None) -> None:
         """Without `processes` no history is kept."""
+        self._partitions = partitions
         self.started: dict[int, int] = {}
         self.entries: dict[int, dict[TopicPartition, tuple[PartitionState, int]]] = {}
         self.live: dict[int, tuple[tuple[int, ...], int]] = {}
@@ -51,7 +53,7 @@ class MetadataCaches:
             close(self.spans(event.broker, name), event)
         for state in event.states:
             spans = self.history.setdefault(state.partition, {}).setdefault(event.broker, [])
-            _learn(spans, event, state, event.sender)
+            _learn(spans, event, state, event.sender, self._partitions)
 
     def _lose(self, event: e.ProcessStateChanged) -> None:
         for brokers in self.history.values():
@@ -75,7 +77,8 @@ class ControllerCache:
     """Who is controller, and its cache of partition states; `seq`: the event that made it so.
     `terms` and `history` are those of all controllers, one after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, partitions: Partitions) -> None:
+        self._partitions = partitions
         self.broker, self.seq = 0, -1
         self.states: dict[TopicPartition, e.ControllerCacheUpdated] = {}
         self.terms: list[Term] = []
@@ -102,7 +105,8 @@ class ControllerCache:
     def on_controller_cache_updated(self, event: e.ControllerCacheUpdated) -> None:
         if event.broker == self.broker:
             self.states[event.partition] = event
-        _learn(self.history.setdefault(event.partition, []), event, event, event.broker)
+        spans = self.history.setdefault(event.partition, [])
+        _learn(spans, event, event, event.broker, self._partitions)
 
     def controller_at(self, at_us: int) -> int:
         """Who is controller at `at_us` (0: nobody)."""
@@ -110,11 +114,21 @@ class ControllerCache:
 
 
 def _learn(
-    spans: list[Known], event: AnyEvent, state: PartitionState | e.ControllerCacheUpdated, by: int
+    spans: list[Known],
+    event: AnyEvent,
+    state: PartitionState | e.ControllerCacheUpdated,
+    by: int,
+    partitions: Partitions,
 ) -> None:
-    """A new interval, unless what is learnt is what was known."""
+    """A new interval, unless what is learnt is what was known. The same state of a topic that was
+    deleted and created again in between is another one."""
     last = spans[-1] if spans and spans[-1].to_us == OPEN else None
     facts = state.zk_version, state.leader, state.leader_epoch, state.isr
-    if last is None or facts != (last.version, last.leader, last.leader_epoch, last.isr):
+    znode = partitions.of(state.partition).now
+    if (
+        last is None
+        or facts != (last.version, last.leader, last.leader_epoch, last.isr)
+        or (znode is not None and last.from_us < znode.created_us)
+    ):
         close(spans, event)
         spans.append(Known(state.partition, *facts, by, event.seq, event.t))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from emulator.trace import events as e
@@ -163,6 +163,7 @@ def played(happens: Steps) -> tuple[Script, dict[int, list[Version]], list[Versi
     return script, shown, truth
 
 
+@example([("write", 1, 0), ("show", 1, 0), ("delete", 1, 0), ("write", 1, 0), ("show", 1, 0)])
 @given(steps)
 def test_stale_is_when_a_cache_shows_an_older_version_than_zookeeper_has(happens: Steps) -> None:
     script, shown, truth = played(happens)
