@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from emulator.conformance.actions import AS_RECORDED, scenario_of
 from emulator.conformance.export import export
+from emulator.conformance.recorder_load import RecorderLoad
 from emulator.conformance.recording import Fact, Recording
 from emulator.kernel.rng import Choice
 from emulator.runs.forks import in_children
@@ -39,14 +40,21 @@ def script_of(recording: Recording, chosen: Chosen = AS_RECORDED) -> Script:
     return Script(recording.settings, scenario_of(recording, chosen))
 
 
+def play_options(
+    seed: int, choices: Choices | None = None, zookeeper: str = SIMULATED
+) -> PlayOptions:
+    """A recording is played on a model of the machine that it was made on."""
+    return PlayOptions(seed=seed, choices=choices, zookeeper=zookeeper, calibration=RecorderLoad)
+
+
 def simulate(script: Script, seed: int, choices: Choices | None = None) -> Recording:
     """One play in virtual time."""
-    return _play(script, PlayOptions(seed=seed, choices=choices))
+    return _play(script, play_options(seed, choices))
 
 
 def play_live(script: Script, seed: int, zookeeper: str) -> Recording:
     """One play on a real ZooKeeper server, on the wall clock, requests taken on the wire."""
-    return _play(script, PlayOptions(seed=seed, zookeeper=zookeeper))
+    return _play(script, play_options(seed, zookeeper=zookeeper))
 
 
 def _play(script: Script, options: PlayOptions) -> Recording:

@@ -25,6 +25,7 @@ from emulator.scenario.units import show_us
 from emulator.trace import events
 from emulator.trace.sink import Sink
 from emulator.trace.values import Parameters
+from emulator.worlds.calibration import Calibration, CalibrationOf
 from emulator.worlds.cluster import Cluster
 from emulator.worlds.errors import DidNotComeUp, TooFast
 from emulator.worlds.gc_tuning import rare_collections
@@ -55,7 +56,8 @@ class PlayOptions(msgspec.Struct, kw_only=True):
     """How to play. `zookeeper` is `simulated`, `embedded`, or `HOST:PORT[,…][/chroot]`; `target` is
     one of OF_PROCESSES where each broker is to be one (otherwise `zookeeper` says it);
     `on_progress` is called about ten times per second of wall clock with the world's time.
-    `choices` and `kernel` are for virtual time: seeds that are chosen, and who orders events."""
+    `choices` and `kernel` are for virtual time: seeds that are chosen, and who orders events.
+    `calibration`: the machine that the cluster is to run on, where that is not ours."""
 
     seed: int
     zookeeper: str = SIMULATED
@@ -65,6 +67,7 @@ class PlayOptions(msgspec.Struct, kw_only=True):
     on_progress: Callable[[int], None] | None = None
     choices: Mapping[Choice, int] | None = None
     kernel: type[Kernel] = Kernel
+    calibration: CalibrationOf | None = None
 
 
 class Outcome(msgspec.Struct):
@@ -87,6 +90,7 @@ class Run:
         self.limit_us = BRING_UP_LIMIT_US
         self.segment = 0
         self._prepared = 0
+        self._calibration: Calibration | None = world.calibration
         self.cluster.on_start = self.start_again
 
     # -- up ---------------------------------------------------------------------------------------
@@ -175,10 +179,10 @@ class Run:
             self._run_up_to(self.scenario.steps[self.segment])
 
     def _run_up_to(self, step: Step) -> None:
-        """Until just before a stimulus; a recording's driver shares the cores with its cluster."""
-        if self._prepared <= self.segment and self._is_recorded:
+        """Until just before a stimulus, of which the machine's model hears in time."""
+        if self._prepared <= self.segment and self._calibration is not None:
             self._prepared = self.segment + 1
-            self.world.prepare(step.stimulus.name, self.up_us + step.at_us)
+            self._calibration.prepare(step.stimulus.name, self.up_us + step.at_us)
         self.run_to(step.at_us)
 
     def apply(self, stimulus: Stimulus) -> None:
@@ -221,7 +225,9 @@ def boot_plan(
 def make_world(scenario: Scenario, options: PlayOptions, sink: Sink) -> World:
     """The world that the options name, not yet entered; all but virtual time needs a `data_dir`."""
     if options.zookeeper == SIMULATED:
-        return SimulatedWorld(scenario, options.seed, sink, options.choices, options.kernel)
+        return SimulatedWorld(
+            scenario, options.seed, sink, options.choices, options.kernel, options.calibration
+        )
     assert options.data_dir is not None
     if options.target in OF_PROCESSES:
         from emulator.worlds.processes.world import ProcessWorld
@@ -234,6 +240,7 @@ def make_world(scenario: Scenario, options: PlayOptions, sink: Sink) -> World:
         zookeeper=options.zookeeper,
         data_dir=options.data_dir,
         time_scale=options.time_scale,
+        calibration=options.calibration,
     )
 
 

@@ -18,14 +18,13 @@ from emulator.scenario.capabilities import Capabilities
 from emulator.scenario.schema import Scenario
 from emulator.trace.events import AnyEvent, Stimulus, StimulusReturned, ThreadFailed
 from emulator.trace.sink import Sink
+from emulator.worlds.calibration import CalibrationOf
 from emulator.worlds.clients.producer import FIXED
 from emulator.worlds.emulated_host import emulated_cluster
-from emulator.worlds.jvm_session import JvmListener, JvmSession
 from emulator.worlds.latency import BROKERS, Latencies
 from emulator.worlds.live_causality import CLOSE, CONNECT, LiveCauses
 from emulator.worlds.live_clock import LiveClock, LiveKernel
 from emulator.worlds.network.memory import MemoryNetwork
-from emulator.worlds.recorder_load import Cores
 from emulator.worlds.zk_observer import TracingObserver
 from emulator.worlds.zk_server_log import ReplyLog, ServerLog
 from emulator.worlds.zookeeper import ForeignServer, OwnServer, TappedZooKeeper, strike
@@ -65,14 +64,14 @@ class LiveWorld:
         zookeeper: str,
         data_dir: Path,
         time_scale: int = 1,
+        calibration: CalibrationOf | None = None,
     ) -> None:
         self.scenario, self._time_scale = scenario, time_scale
         self.chance = Chance(seed)
         self.latencies = Latencies(self.chance)
         self.clock = LiveClock(time_scale)
         self.kernel = LiveKernel(sink, self.clock)
-        self._as_recorded = any(boot.registered_us is not None for boot in scenario.boots)
-        self.cores = Cores(self.kernel, self.latencies)
+        self.calibration = None if calibration is None else calibration(self.kernel, self.latencies)
         self.network = MemoryNetwork(self.kernel, self._network_latency_us)
         self.server = self._own(zookeeper, data_dir)
         self._address = self.server.address if self.server else parse_address(zookeeper)
@@ -83,6 +82,7 @@ class LiveWorld:
         self.causes = LiveCauses(self.kernel, told, whose, self._catch_up_with_the_wire)
         times = ClientTimes().divided_by(time_scale)
         self._service = KazooService(self._address, times, self.kernel.soon)
+        self._sessions_of: Service = self._service
         self._taps = Taps(_Inbox(self.clock, self.causes), self.clock.now_us, time_scale)
         self._tap_of: dict[str, Tap] = {}
         self.log: ServerLog | ReplyLog = (
@@ -90,8 +90,12 @@ class LiveWorld:
             if isinstance(self.server, EmbeddedServer)
             else ReplyLog(self.causes, self.kernel)
         )
-        if self._as_recorded:
-            self._take_the_time_of_brokers()
+        if self.calibration is not None:
+            self._sessions_of = self.calibration.paced(self._service)
+            # What a broker's own code took on that machine: the phases of periodic tasks, who hears
+            # of what first and what is in flight are decided by it.
+            for name in BROKERS:
+                self.kernel.checkpoints[name] = partial(self.latencies.charge, name)
         self._coming_up = True
         sink.listen(self._watch_the_start)
         self.cluster = emulated_cluster(
@@ -114,22 +118,11 @@ class LiveWorld:
         for action in self.clock.inbox():
             action()
 
-    def prepare(self, stimulus: str, at_us: int) -> None:
-        """For a recording only (see `Cores`): otherwise the machine itself is what is busy."""
-        self.cores.prepare(stimulus, at_us)
-
     def _network_latency_us(self, purpose: str, actor: str) -> int:
-        """Messages between brokers stay in this process; a recorded cluster's took their time."""
-        if not self._as_recorded:
+        """Messages between brokers stay in this process; another machine's took their time."""
+        if self.calibration is None:
             return 0
-        us = self.latencies(purpose, actor)
-        return us + self.cores.busy_us(actor) if self.cores.until_us > self.kernel.now else us
-
-    def _take_the_time_of_brokers(self) -> None:
-        """Where registrations have the moments of real brokers, what follows takes as long as it
-        did there: the phases of periodic tasks, who hears of what first, what is in flight."""
-        for name in BROKERS:
-            self.kernel.checkpoints[name] = partial(self.latencies.charge, name)
+        return self.latencies(purpose, actor) + self.calibration.delay_us(actor)
 
     def _own(self, zookeeper: str, data_dir: Path) -> EmbeddedServer | ContainerServer | None:
         """The server that is ours to start, and to strike. None: there is one."""
@@ -224,12 +217,7 @@ class LiveWorld:
     def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
         """A session through the broker's tap, with the scaled time-out."""
         scaled_ms = timeout_ms // self._time_scale
-        if not self._as_recorded:
-            session: Session = self._service.open_session(client, scaled_ms, lane, listener)
-        else:
-            told = JvmListener(listener, lane, self.latencies, client)
-            real = self._service.open_session(client, scaled_ms, lane, told)
-            session = JvmSession(real, told, lane, self.latencies, client)
+        session = self._sessions_of.open_session(client, scaled_ms, lane, listener)
         self._opened.append((session, client))
         return session
 
@@ -267,18 +255,19 @@ class LiveWorld:
         self._service.expire(f"broker-{broker}")
 
     def client_start_us(self, client: str) -> int:
-        return self.latencies("client_start", client) if self._as_recorded else 0
+        return 0 if self.calibration is None else self.latencies("client_start", client)
 
     def draw_assignment(self, below: int) -> int:
         return self.chance.stream("assignment", "admin").below(below)
 
     def handover_jitter_us(self, producer: str) -> int:
-        if not self._as_recorded:
+        if self.calibration is None:
             return 0
-        return self.latencies("producer_handover", producer) + self.cores.busy_us(producer)
+        late_us = self.latencies("producer_handover", producer)
+        return late_us + self.calibration.delay_us(producer)
 
     def client_draw(self, purpose: str, actor: str) -> int:
-        return self.latencies(purpose, actor) if self._as_recorded else FIXED[purpose]
+        return FIXED[purpose] if self.calibration is None else self.latencies(purpose, actor)
 
 
 def server_capabilities(zookeeper: str) -> Capabilities:

@@ -13,10 +13,10 @@ from emulator.kernel.rng import Chance, Choice
 from emulator.kernel.scheduler import Kernel, Process
 from emulator.scenario.schema import Scenario
 from emulator.trace.sink import Sink
+from emulator.worlds.calibration import CalibrationOf
 from emulator.worlds.emulated_host import emulated_cluster
 from emulator.worlds.latency import BROKERS, Latencies
 from emulator.worlds.network.memory import MemoryNetwork
-from emulator.worlds.recorder_load import Cores
 from emulator.worlds.zk_observer import TracingObserver
 from emulator.worlds.zookeeper import ModelledServer, ModelledZooKeeper
 from zk.model.ensemble import Ensemble
@@ -36,13 +36,15 @@ class SimulatedWorld:
         sink: Sink,
         choices: Mapping[Choice, int] | None = None,
         kernel: type[Kernel] = Kernel,
+        calibration: CalibrationOf | None = None,
     ) -> None:
         self.scenario = scenario
         self.chance = Chance(seed, choices)
         self.latencies = Latencies(self.chance)
         self.kernel = kernel(sink, wake_up=self.latencies)
-        self.cores = Cores(self.kernel, self.latencies)
-        self.network = MemoryNetwork(self.kernel, self._network_latency_us)
+        self.calibration = None if calibration is None else calibration(self.kernel, self.latencies)
+        network_latency = self.latencies if calibration is None else self._network_latency_us
+        self.network = MemoryNetwork(self.kernel, network_latency)
         self._zookeeper = self.kernel.process("zookeeper")
         settings = scenario.zookeeper
         self.ensemble: Ensemble = Ensemble(
@@ -69,13 +71,9 @@ class SimulatedWorld:
             lambda purpose, actor: partial(self.chance.stream, purpose, actor),
         )
 
-    def prepare(self, stimulus: str, at_us: int) -> None:
-        """See `Cores`."""
-        self.cores.prepare(stimulus, at_us)
-
     def _network_latency_us(self, purpose: str, actor: str) -> int:
-        us = self.latencies(purpose, actor)
-        return us + self.cores.busy_us(actor) if self.cores.until_us > self.kernel.now else us
+        assert self.calibration is not None
+        return self.latencies(purpose, actor) + self.calibration.delay_us(actor)
 
     def _client_of(self, session_id: int) -> str:
         return self.ensemble.client_of(session_id)
@@ -101,10 +99,10 @@ class SimulatedWorld:
         return self.chance.stream("assignment", "admin").below(below)
 
     def handover_jitter_us(self, producer: str) -> int:
-        """Later still while a process that was resumed takes the cores, or who does a stimulus:
-        they are shared."""
+        """Later still while a process that was resumed takes the cores, which are shared."""
         late_us, now = self.latencies("producer_handover", producer), self.kernel.now
-        late_us += self.cores.busy_us(producer)
+        if self.calibration is not None:
+            late_us += self.calibration.delay_us(producer)
         if any(p.sluggish_until + RESUME_ECHO_US > now for p in self.kernel.processes.values()):
             late_us += self.latencies("handover_beside_resume", producer)
         return late_us

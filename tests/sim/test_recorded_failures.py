@@ -12,6 +12,7 @@ import pytest
 from emulator.conformance.actions import scenario_of
 from emulator.conformance.compare import judge
 from emulator.conformance.export import export
+from emulator.conformance.recorder_load import RecorderLoad
 from emulator.conformance.recording import Recording, read_recording
 from emulator.runs.play import Run
 from emulator.trace.sink import Sink
@@ -23,7 +24,8 @@ SEEDS = 4
 
 def played(real: Recording, seed: int) -> Recording:
     sink = Sink()
-    with closing(SimulatedWorld(scenario_of(real), seed, sink)) as world:
+    world = SimulatedWorld(scenario_of(real), seed, sink, calibration=RecorderLoad)
+    with closing(world):
         Run(world).play()
     return export(sink.events, real.settings)
 

@@ -16,10 +16,10 @@ import msgspec
 
 from emulator.conformance.actions import AS_RECORDED
 from emulator.conformance.export import export
-from emulator.conformance.player import Script, script_of
+from emulator.conformance.player import Script, play_options, script_of
 from emulator.conformance.recording import Fact, Recording
 from emulator.kernel.rng import Choice, Stream, mix
-from emulator.runs.play import PlayOptions, World
+from emulator.runs.play import World
 from emulator.runs.session import Session
 from emulator.scenario.version import Chosen
 from emulator.worlds import latency
@@ -139,7 +139,7 @@ def note_streams(world: World, choices: Mapping[Choice, int]) -> Noted:
 
 def replay(script: Script, run: ChosenRun) -> tuple[Recording, list[Choice]]:
     """The run that was chosen, and the streams that it drew from."""
-    options = PlayOptions(seed=run.seed, choices=run.by_stream)
+    options = play_options(run.seed, run.by_stream)
     with Session(script.scenario, options, hearing="nothing") as session, rare_collections():
         noted = note_streams(session.world, run.by_stream)
         session.run.play()

@@ -15,10 +15,9 @@ from itertools import pairwise
 
 from emulator.conformance.criteria import AGREED, Part
 from emulator.conformance.export import export
-from emulator.conformance.player import Script
+from emulator.conformance.player import Script, play_options
 from emulator.conformance.recording import Recording
 from emulator.kernel.rng import Choice
-from emulator.runs.play import PlayOptions
 from emulator.runs.session import Session
 from emulator.search.guided.choices import note_streams
 from emulator.search.guided.partial import Contradiction, Partial, RealSide
@@ -180,7 +179,7 @@ class GuidedRun:
             self._run.next_segment()
 
     def _boot(self, group: SegmentGroup) -> None:
-        options = PlayOptions(seed=self.seed, choices=self.choices)
+        options = play_options(self.seed, self.choices)
         self._session = Session(self.script.scenario, options, hearing="nothing")
         self._session.listeners.sink.listen(self._see)
         self._noted = note_streams(self._session.world, self.choices)

@@ -58,6 +58,9 @@ def make_site(target: str, scenario: Scenario, data_dir: Path, folder: Path) -> 
 class ProcessWorld:
     """One run. Use as a context manager; what happened is told when it is left."""
 
+    calibration = None
+    """Processes take what this machine needs."""
+
     def __init__(
         self, scenario: Scenario, seed: int, sink: Sink, data_dir: Path, target: str = LOCAL
     ) -> None:
@@ -173,9 +176,6 @@ class ProcessWorld:
         for event in merged_run(ran):
             if event.t <= self.kernel.now:
                 self._told.append(event)
-
-    def prepare(self, stimulus: str, at_us: int) -> None:
-        """The machine itself is what is busy."""
 
     # -- emulator.worlds.services.WorldServices --------------------------------------------------
 

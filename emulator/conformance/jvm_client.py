@@ -12,18 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from zk.model.link import Latency
 from zk.ops import Multi, Reply, Request, SessionState, WatchedEvent
 from zk.real.session_wrapper import SessionAround
-from zk.wire import Lane, Listener, OnReply, Session
-
-Latency = Callable[[str, str], int]
-"""(purpose, actor) -> microseconds; drawn at every call (zk.model.link.LATENCY_PURPOSES)."""
+from zk.wire import Lane, Listener, OnReply, Service, Session
 
 
 class _Line:
     """One direction: each thing at its time, and never before what came before it."""
-
-    __slots__ = ("_lane", "_until_us", "_waiting")
 
     def __init__(self, lane: Lane) -> None:
         self._lane, self._until_us, self._waiting = lane, 0, 0
@@ -31,15 +27,17 @@ class _Line:
     def at(self, due_us: int, action: Callable[[], None]) -> None:
         now = self._lane.now_us()
         self._until_us = max(self._until_us, due_us)
+        # Timers fire a little late: while one is out, what is due already queues up behind it.
         if not self._waiting and self._until_us <= now:
             action()
             return
-        self._waiting += 1
-        self._lane.call_later(max(0, self._until_us - now), partial(self._act, action))
 
-    def _act(self, action: Callable[[], None]) -> None:
-        self._waiting -= 1
-        action()
+        def act() -> None:
+            self._waiting -= 1
+            action()
+
+        self._waiting += 1
+        self._lane.call_later(max(0, self._until_us - now), act)
 
 
 class JvmListener:
@@ -75,17 +73,18 @@ class JvmSession(SessionAround):
         draw, client = self._latency, self._client
         process_us = draw("zk_process", client)
         out_us = draw("zk_multi" if isinstance(request, Multi) else "zk_request", client)
-        due_us = self._lane.now_us() + out_us + process_us
-        self._out.at(due_us, partial(self._send, request, on_reply))
 
-    def _send(self, request: Request, on_reply: OnReply) -> None:
-        if self._abandoned:
-            return
-        due_us = self._lane.now_us() + self._latency("zk_reply", self._client)
-        self._session.submit(request, partial(self._replied, due_us, on_reply))
+        def send() -> None:
+            if self._abandoned:
+                return
+            due_us = self._lane.now_us() + draw("zk_reply", client)
 
-    def _replied(self, due_us: int, on_reply: OnReply, reply: Reply) -> None:
-        self._back.at(due_us, partial(on_reply, reply))
+            def replied(reply: Reply) -> None:
+                self._back.at(due_us, partial(on_reply, reply))
+
+            self._session.submit(request, replied)
+
+        self._out.at(self._lane.now_us() + out_us + process_us, send)
 
     def close(self) -> None:
         """Behind what was asked for before."""
@@ -94,3 +93,15 @@ class JvmSession(SessionAround):
     def abandon(self) -> None:
         self._abandoned = True
         super().abandon()
+
+
+class JvmService:
+    """`zk.wire.Service` around another one: its sessions are at a JVM's pace."""
+
+    def __init__(self, service: Service, latency: Latency) -> None:
+        self._service, self._latency = service, latency
+
+    def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
+        paced = JvmListener(listener, lane, self._latency, client)
+        session = self._service.open_session(client, timeout_ms, lane, paced)
+        return JvmSession(session, paced, lane, self._latency, client)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.worlds.jvm_session import JvmListener, JvmSession
+from emulator.conformance.jvm_client import JvmListener, JvmSession
 from tests.unit.zk.virtual_lane import VirtualClock, VirtualLane
 from zk.errors import Code
 from zk.ops import (

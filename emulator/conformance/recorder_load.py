@@ -1,0 +1,37 @@
+"""The machine of the recordings: two cores, shared by a cluster and by whoever drove it.
+
+A calibration of the world (emulator.worlds.calibration). Where a stimulus is done for the first
+time, its driver takes the cores for a while, before it and after; what needs a core meanwhile comes
+later. Live too: our machine has other things to do than theirs had. Knows no stimulus; how long is
+drawn.
+"""
+
+from __future__ import annotations
+
+from emulator.conformance.jvm_client import JvmService
+from emulator.kernel.scheduler import Kernel
+from zk.model.link import Latency
+from zk.wire import Service
+
+
+class RecorderLoad:
+    """Until when the cores are taken (`until_us`), and what that costs."""
+
+    def __init__(self, kernel: Kernel, draw: Latency) -> None:
+        self._kernel, self._draw, self.until_us = kernel, draw, 0
+
+    def prepare(self, action: str, at_us: int) -> None:
+        busy_us = self._draw("stimulus_busy", action)
+
+        def take() -> None:
+            self.until_us = at_us + busy_us
+
+        if busy_us:
+            self._kernel.world.lane("machine").call_at(at_us - busy_us, take)
+
+    def delay_us(self, actor: str) -> int:
+        left_us = self.until_us - self._kernel.now
+        return left_us * self._draw("busy_share", actor) // 1000 if left_us > 0 else 0
+
+    def paced(self, service: Service) -> Service:
+        return JvmService(service, self._draw)
