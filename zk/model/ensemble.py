@@ -7,12 +7,12 @@ client half is `model_client`, what is between them `link`.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 
 from zk.errors import Code
-from zk.model.follower import Commit, Follower, nothing_to_apply
+from zk.model.connection import Connection, ServerSession
+from zk.model.follower import Change, Follower
 from zk.model.link import Latency, Link, Pipe
 from zk.model.model_client import ModelSession
 from zk.model.packets import (
@@ -28,50 +28,12 @@ from zk.model.packets import (
     ToServer,
 )
 from zk.model.session_tracker import SessionTracker
-from zk.model.tree import Tree
+from zk.model.tree import Applied, Tree
 from zk.model.watches import Fired
 from zk.ops import Exists, GetChildren, GetData, Reply, Request, name_of
 from zk.wire import Lane, Listener, Observer, Way, When, labelled
 
 _READS = (Exists, GetData, GetChildren)
-_NAMES = {Connect: "connect", SetWatches: "setWatches", CloseSession: "closeSession"}
-_NAMED = (Connect, SetWatches, CloseSession)
-_UNREPORTED = (Ping, EndOfStream)
-
-
-class ServerSession:
-    """What the server remembers of a session; `deadline_ms` is on the server's clock, at a tick."""
-
-    __slots__ = ("client", "connection", "deadline_ms", "session_id", "timeout_ms")
-
-    def __init__(self, session_id: int, client: str, timeout_ms: int) -> None:
-        self.session_id = session_id
-        self.client = client
-        self.timeout_ms = timeout_ms
-        self.deadline_ms = 0
-        self.connection: Connection | None = None
-
-
-class Connection:
-    """The server's end of one connection. With a follower, `parked` waits for its commit."""
-
-    __slots__ = ("follower", "link", "parked", "session", "to_client", "to_server", "waiting")
-
-    def __init__(
-        self,
-        link: Link,
-        to_client: Pipe[ToClient],
-        lane: Lane,
-        on_packet: Callable[[Connection, ToServer], None],
-        on_pass: Callable[[ToServer], None],
-    ) -> None:
-        self.link = link
-        self.to_client = to_client
-        self.to_server = Pipe(link, lane, Way.TO_SERVER, partial(on_packet, self), on_pass)
-        self.session: ServerSession | None = None
-        self.follower: Follower | None = None
-        self.waiting = False
-        self.parked: deque[ToServer] = deque()
 
 
 class Ensemble:
@@ -101,7 +63,7 @@ class Ensemble:
         self._now_us = network.now_us
         self._latency = latency
         self._observer = observer
-        self._tracker: SessionTracker[ServerSession] = SessionTracker(
+        self._tracker = SessionTracker(
             tracker or server,
             tick_time_ms,
             tick_phase_ms,
@@ -128,16 +90,28 @@ class Ensemble:
         self, client: str, timeout_ms: int, lane: Lane, listener: Listener
     ) -> ModelSession:
         """See zk.wire.Service."""
-        return ModelSession(
-            self, self._link(client), timeout_ms, lane, listener, partial(self._on_pass, client)
-        )
+
+        def on_pass(packet: ToServer) -> None:
+            if isinstance(packet, (Ping, EndOfStream)):
+                return
+            named: Request | str
+            if isinstance(packet, Connect):
+                named = "connect"
+            elif isinstance(packet, SetWatches):
+                named = "setWatches"
+            else:
+                named = "closeSession" if isinstance(packet, CloseSession) else packet
+            self._observer.on_request(self._now_us(), client, named)
+
+        return ModelSession(self, self._link(client), timeout_ms, lane, listener, on_pass)
 
     def accept(
         self, link: Link, to_client: Pipe[ToClient], on_pass: Callable[[ToServer], None]
     ) -> Pipe[ToServer] | None:
         """A client connects; None when nobody listens."""
         if self._loading:
-            return Pipe(link, self._server, Way.TO_SERVER, _unread, on_pass)
+            # Listens, but has no data yet: it reads nothing and answers nothing.
+            return Pipe(link, self._server, Way.TO_SERVER, lambda packet: None, on_pass)
         if not self._up:
             return None
         connection = Connection(link, to_client, self._server, self._on_packet, on_pass)
@@ -195,7 +169,7 @@ class Ensemble:
         elif lag_us:
             follower = Follower(self.tree.copy(), lag_us, self._server, self._deliver)
             self._followers[client] = follower
-            # Watches are kept where their session is connected.
+            # Watches are kept where their session is connected: each tree loses the others'.
             for session in self._sessions.values():
                 elsewhere = self.tree if session.client == client else follower.tree
                 elsewhere.watches.remove_session(session.session_id)
@@ -216,9 +190,9 @@ class Ensemble:
             self._break(connection)
 
     def load(self) -> None:
-        """A new process of the server listens, but has no data yet: who connects now is left
-        waiting, for as long as that connection lasts (read in the log of a 3.9.3 server that met
-        this: NIOServerCnxn.close fails before it closes the socket)."""
+        """A new process of the server listens, but has no data yet."""
+        # Who connects now is left waiting, for as long as that connection lasts (read in the log
+        # of a 3.9.3 server that met this: NIOServerCnxn.close fails before it closes the socket).
         self._loading = not self._up
 
     def start(self) -> None:
@@ -226,6 +200,7 @@ class Ensemble:
         if self._up:
             return
         self._up, self._loading = True, False
+        # Deadlines are not in the log: nobody's session ends because the server was away.
         for session in self._sessions.values():
             self._tracker.touch(session)
             self._tracker.track(session)
@@ -244,23 +219,18 @@ class Ensemble:
             link = self._links[client] = Link(client, self._network, self._latency)
         return link
 
-    def _on_pass(self, client: str, packet: ToServer) -> None:
-        if isinstance(packet, _UNREPORTED):
-            return
-        what = _NAMES[type(packet)] if isinstance(packet, _NAMED) else packet
-        self._observer.on_request(self._now_us(), client, what)
-
     # the server, on its lane
 
     def _on_packet(self, connection: Connection, packet: ToServer) -> None:
         if not self._has_tracker_thread and self._now_us() >= self._tracker.next_tick_us:
             self._tracker.on_tick()
+        # Parked packets outlive their connection.
         if connection not in self._connections:
             return
         if isinstance(packet, EndOfStream):
             self._forget(connection)
-        elif connection.waiting:
-            connection.parked.append(packet)
+        elif connection.park(packet):
+            return
         elif connection.session is None:
             assert isinstance(packet, Connect), "a request before the connection's first answer"
             self._on_connect(connection, packet)
@@ -270,7 +240,8 @@ class Ensemble:
             if isinstance(packet, Ping):
                 connection.to_client.send(PING, "zk_reply")
             elif isinstance(packet, SetWatches):
-                tree = connection.follower.tree if connection.follower else self.tree
+                tree = self._tree_of(connection)
+                # Watches that missed a change fire before the answer.
                 self._deliver(
                     tree.set_watches(
                         session.session_id, packet.zxid, packet.data, packet.exist, packet.child
@@ -278,7 +249,7 @@ class Ensemble:
                 )
                 connection.to_client.send(Reply(Code.OK, tree.zxid), "zk_reply")
             elif isinstance(packet, CloseSession):
-                self._close_session(session, Reply(Code.OK, self.tree.zxid + 1))
+                self._close_session(session, is_requested=True)
             elif not isinstance(packet, Connect):
                 self._on_request(connection, session, packet)
 
@@ -287,37 +258,40 @@ class Ensemble:
         if drop == "before":
             self._break(connection)
             return
-        follower = connection.follower
+        follower, session_id = connection.follower, session.session_id
+        now_ms = self._epoch_ms + self._now_us() // 1000
+
+        def apply(tree: Tree) -> Applied:
+            return tree.apply(request, session_id, now_ms)
+
         if follower is None:
-            reply = self._apply(session, request)
+            reply = self._commit(apply)
             if drop is None:
                 connection.to_client.send(reply, "zk_reply")
         elif isinstance(request, _READS):
             # From the follower's own tree: it may be old.
-            reply, _, _ = follower.tree.apply(request, session.session_id, 0)
+            reply, _, _ = apply(follower.tree)
             connection.to_client.send(reply, "zk_reply")
         else:
-            reply = self._apply(session, request)
-            self._when_applied(connection, lambda: connection.to_client.send(reply, "zk_reply"))
+            reply = self._commit(apply)
+            connection.when_applied(lambda: connection.to_client.send(reply, "zk_reply"))
         if drop == "after":
             self._break(connection)
 
-    def _apply(self, session: ServerSession, request: Request) -> Reply:
-        now_us = self._now_us()
-        now_ms = self._epoch_ms + now_us // 1000
-        reply, transaction, fired = self.tree.apply(request, session.session_id, now_ms)
+    def _commit(self, change: Change) -> Reply:
+        """The leader applies `change`; what was logged of it is replayed by the followers."""
+        reply, transaction, fired = change(self.tree)
         if transaction is not None:
-            self._observer.on_transaction(now_us, transaction)
-            if self._followers:
-                session_id = session.session_id
-                self._to_followers(lambda tree: tree.apply(request, session_id, now_ms)[2])
-        if fired:
-            self._deliver(fired)
+            self._observer.on_transaction(self._now_us(), transaction)
+            for follower in self._followers.values():
+                follower.commit(change)
+        self._deliver(fired)
         return reply
 
     def _deliver(self, fired: Fired) -> None:
         for session_id, event in fired:
             session = self._sessions.get(session_id)
+            # A session without a connection learns of it by SetWatches when it is back.
             if session is not None and session.connection is not None:
                 session.connection.to_client.send(event, "zk_watch")
 
@@ -332,46 +306,35 @@ class Ensemble:
                 connection.to_client.send(Connected(packet.session_id, 0), "zk_reply")
                 self._break(connection)
                 return
-            if known.connection is not None:
-                self._break(known.connection)
-            self._tracker.touch(known)
-            self._attach(connection, known)
-            return
-        self._last_session_id += 1
-        session_id = self._last_session_id
-        timeout_ms = min(max(packet.timeout_ms, self._min_ms), self._max_ms)
-        session = ServerSession(session_id, connection.link.client, timeout_ms)
-        self._sessions[session_id] = session
-        self._clients[session_id] = session.client
-        transaction = self.tree.create_session(session_id, timeout_ms)
-        self._observer.on_transaction(self._now_us(), transaction)
+            session = known
+            if session.connection is not None:
+                self._break(session.connection)
+            self._tracker.touch(session)
+        else:
+            self._last_session_id += 1
+            session_id = self._last_session_id
+            timeout_ms = min(max(packet.timeout_ms, self._min_ms), self._max_ms)
+            session = ServerSession(session_id, connection.link.client, timeout_ms)
+            self._sessions[session_id] = session
+            self._clients[session_id] = session.client
 
-        def replay(tree: Tree) -> Fired:
-            tree.create_session(session_id, timeout_ms)
-            return []
-
-        self._to_followers(replay)
-        self._tracker.touch(session)
-        self._tracker.track(session)
-        self._attach(connection, session)
-
-    def _attach(self, connection: Connection, session: ServerSession) -> None:
+            self._commit(lambda tree: tree.create_session(session_id, timeout_ms))
+            self._tracker.touch(session)
+            self._tracker.track(session)
         connection.session = session
         session.connection = connection
         answer = Connected(session.session_id, session.timeout_ms)
-        self._when_applied(connection, lambda: connection.to_client.send(answer, "zk_reply"))
+        connection.when_applied(lambda: connection.to_client.send(answer, "zk_reply"))
 
-    def _close_session(self, session: ServerSession, reply: Reply | None = None) -> None:
-        """One transaction; its watches fire, then the session's connection ends. Only who asked for
-        it gets a reply."""
-        transaction, fired = self.tree.close_session(session.session_id)
-        self._observer.on_transaction(self._now_us(), transaction)
-        self._to_followers(lambda tree: tree.close_session(session.session_id)[1])
-        self._deliver(fired)
+    def _close_session(self, session: ServerSession, *, is_requested: bool = False) -> None:
+        """One transaction; its watches fire, then the session's connection ends."""
+        reply = self._commit(lambda tree: tree.close_session(session.session_id))
         self._sessions.pop(session.session_id, None)
         connection = session.connection
         if connection is not None:
-            if reply is not None:
+            # A client whose session expires hears only that the connection ends: it learns the
+            # rest when it reconnects.
+            if is_requested:
                 connection.to_client.send(reply, "zk_reply")
             self._break(connection)
 
@@ -412,8 +375,11 @@ class Ensemble:
         session = connection.session
         if session is not None and session.connection is connection:
             session.connection = None
-            tree = connection.follower.tree if connection.follower else self.tree
-            tree.watches.remove_session(session.session_id)
+            self._tree_of(connection).watches.remove_session(session.session_id)
+
+    def _tree_of(self, connection: Connection) -> Tree:
+        """The tree of the server at which it ends."""
+        return self.tree if connection.follower is None else connection.follower.tree
 
     def _take_drop(self, connection: Connection, request: Request) -> When | None:
         drops = self._drops.get(connection.link.client, [])
@@ -422,27 +388,3 @@ class Ensemble:
                 drops.remove(drop)
                 return drop[0]
         return None
-
-    # a server that lags
-
-    def _to_followers(self, commit: Commit) -> None:
-        for follower in self._followers.values():
-            follower.commit(commit)
-
-    def _when_applied(self, connection: Connection, then: Callable[[], None]) -> None:
-        """Do `then` once the connection's server has applied all that the leader has."""
-        if connection.follower is None:
-            then()
-            return
-        connection.waiting = True
-        connection.follower.commit(nothing_to_apply, partial(self._resume, connection, then))
-
-    def _resume(self, connection: Connection, then: Callable[[], None]) -> None:
-        connection.waiting = False
-        then()
-        while connection.parked and not connection.waiting:
-            self._on_packet(connection, connection.parked.popleft())
-
-
-def _unread(packet: ToServer) -> None:
-    """A server that has no data yet answers nothing."""

@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from zk.model.tree import Tree
+from zk.errors import Code
+from zk.model.tree import Applied, Tree
 from zk.model.watches import Fired
+from zk.ops import Reply
 from zk.wire import Lane, labelled
 
-Commit = Callable[[Tree], Fired]
+Change = Callable[[Tree], Applied]
+"""What the leader did to its tree and every follower does to its own."""
 
 
 class Follower:
@@ -31,23 +34,23 @@ class Follower:
         self.lag_us = lag_us
         self._lane = lane
         self._deliver = deliver
-        self._backlog: deque[tuple[Commit, Callable[[], None] | None]] = deque()
+        self._backlog: deque[tuple[Change, Callable[[], None] | None]] = deque()
 
-    def commit(self, commit: Commit, then: Callable[[], None] | None = None) -> None:
-        """Apply `commit` when it is due, then do `then`."""
-        self._backlog.append((commit, then))
+    def commit(self, change: Change, then: Callable[[], None] | None = None) -> None:
+        """Apply `change` when it is due, then do `then`."""
+        self._backlog.append((change, then))
         self._lane.call_later(self.lag_us, self._apply_next)
 
     @labelled("apply_next")
     def _apply_next(self) -> None:
-        commit, then = self._backlog.popleft()
-        fired = commit(self.tree)
-        if fired:
-            self._deliver(fired)
+        change, then = self._backlog.popleft()
+        _, _, fired = change(self.tree)
+        self._deliver(fired)
+        # The answer after the watches: a client hears of a change before it can read it.
         if then is not None:
             then()
 
 
-def nothing_to_apply(tree: Tree) -> Fired:
+def nothing_to_apply(tree: Tree) -> Applied:
     """The commit of a sync: it only marks a place in the order."""
-    return []
+    return Reply(Code.OK), None, []

@@ -96,17 +96,17 @@ class ClientWatches:
                 self.exist[request.path] = None
 
     def take(self, event: WatchedEvent) -> bool:
-        """Whether anybody watches for this (materialize): what nobody watches is told to nobody."""
-        kinds: tuple[dict[str, None], ...] = (self.data, self.exist)
+        """Whether anybody watches for this; they do not any more (materialize)."""
+        tables: tuple[dict[str, None], ...] = (self.data, self.exist)
         if event.type is EventType.NODE_CHILDREN_CHANGED:
-            kinds = (self.child,)
+            tables = (self.child,)
         elif event.type is EventType.NODE_DELETED:
-            kinds = (self.data, self.exist, self.child)
-        watched = False
-        for kind in kinds:
-            watched |= event.path in kind
-            kind.pop(event.path, None)
-        return watched
+            # One event ends all watches of the path; the server sends it once.
+            tables = (self.data, self.exist, self.child)
+        is_watched = any(event.path in table for table in tables)
+        for table in tables:
+            table.pop(event.path, None)
+        return is_watched
 
     def request(self, last_zxid: int) -> SetWatches | None:
         if not (self.data or self.exist or self.child):
@@ -164,7 +164,9 @@ class ModelSession:
         if self._phase is Phase.CONNECTED and not self._closing:
             self._send(request, on_reply)
         elif self._phase in _OVER or self._closing:
-            self._answer_later(on_reply)
+            code = Code.SESSION_EXPIRED if self._phase in _OVER else Code.CONNECTION_LOSS
+            # Never from inside submit: a call-back comes on the lane, as an answer would.
+            self._lane.post(partial(self._answer, on_reply, Reply(code)))
         else:
             self._outgoing.append((request, on_reply))
 
@@ -197,11 +199,6 @@ class ModelSession:
         purpose = "zk_multi" if isinstance(packet, Multi) else "zk_request"
         self._to_server.send(packet, purpose, process_us)
 
-    def _answer_later(self, on_reply: OnReply) -> None:
-        closed = self._phase in _OVER
-        code = Code.SESSION_EXPIRED if closed else Code.CONNECTION_LOSS
-        self._lane.post(partial(self._answer, on_reply, Reply(code)))
-
     @labelled("answer")
     def _answer(self, on_reply: OnReply, reply: Reply) -> None:
         if self._phase is not Phase.DEAD:
@@ -228,28 +225,27 @@ class ModelSession:
 
     def _on_connected(self, answer: Connected) -> None:
         if answer.timeout_ms <= 0:
-            self._on_expired()
+            # Event first, then the requests that had waited (ClientCnxn.onConnected, cleanup).
+            self._phase = Phase.EXPIRED
+            self._hang_up()
+            waiting, self._outgoing = self._outgoing, deque()
+            self._listener.on_state(SessionState.EXPIRED)
+            self._lane.call_later(CLEANUP_US, partial(self._fail, waiting, Code.SESSION_EXPIRED))
             return
         self._phase = Phase.CONNECTED
         self.linked = self._told_connected = True
         self._session_id = answer.session_id
         self._set_timeouts(answer.timeout_ms)
+        # SetWatches goes first: no request of the owner may be answered before the watches that
+        # missed a change have fired.
         set_watches = self._watches.request(self._last_zxid)
         if set_watches is not None:
-            self._send(set_watches, _ignore)
+            self._send(set_watches, lambda reply: None)
         self._listener.on_state(SessionState.CONNECTED)
         outgoing, self._outgoing = self._outgoing, deque()
         for packet, on_reply in outgoing:
             self._send(packet, on_reply)
         self._arm()
-
-    def _on_expired(self) -> None:
-        """Event first, then the requests that had waited (ClientCnxn.onConnected, cleanup)."""
-        self._phase = Phase.EXPIRED
-        self._hang_up()
-        waiting, self._outgoing = self._outgoing, deque()
-        self._listener.on_state(SessionState.EXPIRED)
-        self._lane.call_later(CLEANUP_US, partial(self._fail, waiting, Code.SESSION_EXPIRED))
 
     def _set_timeouts(self, timeout_ms: int) -> None:
         """ClientCnxn.onConnected: read time-out 2T/3, ping when half of that went by in silence."""
@@ -280,6 +276,7 @@ class ModelSession:
 
     @labelled("clean_up")
     def _clean_up(self) -> None:
+        # Closed or abandoned during the sleep.
         if self._phase is not Phase.CLEANING:
             return
         self._phase = Phase.SLEEPING
@@ -289,17 +286,17 @@ class ModelSession:
         if self._phase is Phase.SLEEPING and self._told_connected and not self._closing:
             self._told_connected = False
             self._listener.on_state(SessionState.DISCONNECTED)
+        # A call-back of one of these may have closed or abandoned the session.
         if self._phase is not Phase.SLEEPING:
             return
         if self._closing:
             self._end()
-        else:
-            self._lane.call_later(self._sleep_us(), self._connect)
-
-    def _sleep_us(self) -> int:
-        if not self._ever_connected:
-            return SPIN_DELAY_US
-        return SPIN_DELAY_US + self._link.latency("zk_reconnect", self._link.client)
+            return
+        sleep_us = SPIN_DELAY_US
+        if self._ever_connected:
+            # startConnect sleeps up to 1 s more, but not before its first connection.
+            sleep_us += self._link.latency("zk_reconnect", self._link.client)
+        self._lane.call_later(sleep_us, self._connect)
 
     @labelled("fail")
     def _fail(self, requests: deque[tuple[Sent, OnReply]], code: Code) -> None:
@@ -325,11 +322,11 @@ class ModelSession:
     # hearing
 
     def _receive(self, packet: ToClient) -> None:
-        """After a stop the timed poll is over before the sockets are looked at (EPollSelectorImpl
-        gives up an interrupted wait whose time has run out): a client that wakes after its read
-        time-out drops the connection without reading what had come."""
         now = self._now_us()
         silence_us = now - self._last_heard_us
+        # After a stop the timed poll is over before the sockets are looked at (EPollSelectorImpl
+        # gives up an interrupted wait whose time has run out): a client that wakes after its read
+        # time-out drops the connection without reading what had come.
         if self._phase is Phase.CONNECTED and silence_us >= self._read_timeout_us:
             self._disconnect()
             return
@@ -338,6 +335,7 @@ class ModelSession:
             if packet.zxid > 0:
                 self._last_zxid = packet.zxid
             request, on_reply = self._pending.popleft()
+            # Registered before the call-back: it may submit the next request at once.
             if isinstance(request, _WATCHING) and request.watch:
                 self._watches.register(request, packet.code)
             on_reply(packet)
@@ -389,7 +387,3 @@ class ModelSession:
         self._last_sent_us = now
         assert self._to_server is not None
         self._to_server.send(PING, "zk_request")
-
-
-def _ignore(reply: Reply) -> None:
-    """Nobody waits for the answer to SetWatches."""

@@ -7,24 +7,14 @@ ExpiryQueue.java, SessionTrackerImpl.java 3.5.9.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
 
+from zk.model.connection import ServerSession
 from zk.wire import Lane, labelled
 
 NEVER_US = 1 << 62
 
 
-class TrackedSession(Protocol):
-    """`deadline_ms` is on the server's clock, at a tick."""
-
-    timeout_ms: int
-    deadline_ms: int
-
-
-S = TypeVar("S", bound=TrackedSession)
-
-
-class SessionTracker(Generic[S]):
+class SessionTracker:
     """All sessions of one server."""
 
     def __init__(
@@ -32,23 +22,24 @@ class SessionTracker(Generic[S]):
         lane: Lane,
         tick_time_ms: int,
         tick_phase_ms: int,
-        is_open: Callable[[S], bool],
-        on_expired: Callable[[S], None],
+        is_open: Callable[[ServerSession], bool],
+        on_expired: Callable[[ServerSession], None],
     ) -> None:
         """`lane` is the thread that looks; `tick_phase_ms` shifts its ticks."""
         self._lane, self._now_us = lane, lane.now_us
         self._tick_ms, self._phase_ms = tick_time_ms, tick_phase_ms
         self._is_open, self._on_expired = is_open, on_expired
-        self._buckets: dict[int, list[S]] = {}
+        self._buckets: dict[int, list[ServerSession]] = {}
         self.next_tick_us = NEVER_US
 
-    def touch(self, session: S) -> None:
-        """ExpiryQueue.roundToNextInterval: always at least the next tick."""
+    def touch(self, session: ServerSession) -> None:
+        """ExpiryQueue.roundToNextInterval: always at least the next tick, so a session lives up to
+        one tick longer than its time-out."""
         tick_ms, phase_ms = self._tick_ms, self._phase_ms
         end_ms = self._now_us() // 1000 + session.timeout_ms + phase_ms
         session.deadline_ms = (end_ms // tick_ms + 1) * tick_ms - phase_ms
 
-    def track(self, session: S) -> None:
+    def track(self, session: ServerSession) -> None:
         """Look at the session again at its deadline (a touch meanwhile only moves the deadline)."""
         bucket_us = session.deadline_ms * 1000
         if bucket_us not in self._buckets:
@@ -70,6 +61,7 @@ class SessionTracker(Generic[S]):
                 if not self._is_open(session):
                     continue
                 if session.deadline_ms * 1000 > now_us:
+                    # Touched since it was put into this bucket: it goes to that of its deadline.
                     self.track(session)
                 else:
                     self._on_expired(session)

@@ -15,7 +15,6 @@ import re
 from zk.errors import Code
 from zk.model.watches import Fired, Watches
 from zk.ops import (
-    Check,
     Create,
     Delete,
     EventType,
@@ -33,6 +32,7 @@ from zk.ops import (
     Transaction,
     WatchedEvent,
 )
+from zk.paths import parent as parent_of
 from zk.scala.java_hash import hash_set_clone_order, java_hash, spread
 
 Applied = tuple[Reply, Transaction | None, Fired]
@@ -91,6 +91,7 @@ class ZNode:
             self.ctime,
             self.mtime,
             self.version,
+            # DataNode.copyStat: each creation and each deletion of a child counts once.
             2 * self.creations - children,
             0,
             self.ephemeral_owner,
@@ -101,6 +102,7 @@ class ZNode:
 
     def add_child(self, name: str) -> None:
         self.children[name] = spread(java_hash(name))
+        # DataNode.addChild makes a HashSet of 8 buckets; a HashSet doubles above three quarters.
         if len(self.children) > self.buckets * 3 // 4:
             self.buckets *= 2
         self.listed = None
@@ -179,72 +181,86 @@ class Tree:
             return self._read(request, session), None, _NO_FIRED
         if isinstance(request, Multi):
             return self._apply_multi(request, session, now_ms)
+        # PrepRequestProcessor takes the zxid before it checks anything: a write that fails has one
+        # too.
         self.zxid = zxid = self.zxid + 1
-        fired: Fired = []
         try:
             self._check_session(session)
-            result, logged = self._change(request, session, now_ms, fired)
+            result, logged = self._change(request, session, now_ms)
         except Failure as failure:
             error = Transaction(zxid, session, "error", code=int(failure.code))
-            return Reply(failure.code, zxid), error, fired
+            return Reply(failure.code, zxid), error, _NO_FIRED
+        fired: Fired = []
+        self._fire(logged, fired)
         return Reply(Code.OK, zxid, result.path, None, result.stat), logged, fired
 
     def _apply_multi(self, request: Multi, session: int, now_ms: int) -> Applied:
         self.zxid = zxid = self.zxid + 1
-        fired: Fired = []
         results: list[OpResult] = []
         logged: list[Transaction] = []
         code = Code.OK
         self._undo = {}
         for op in request.ops:
             if code is not Code.OK:
+                # What stands behind the failed operation is not even tried.
                 skipped = Code.RUNTIME_INCONSISTENCY
                 results.append(OpResult(skipped))
                 logged.append(Transaction(zxid, session, "error", code=int(skipped)))
                 continue
             try:
                 self._check_session(session)
-                result, transaction = self._change(op, session, now_ms, None)
+                result, transaction = self._change(op, session, now_ms)
             except Failure as failure:
                 code = failure.code
+                # The server answers OK for what it has rolled back, without paths and Stats.
                 results = [OpResult(Code.OK) for _ in results]
                 result = OpResult(code)
                 transaction = Transaction(zxid, session, "error", code=int(code))
             results.append(result)
             logged.append(transaction)
         undo, self._undo = self._undo, None
+        fired: Fired = []
         if code is Code.OK:
+            # Only now: no session may hear of a change that is rolled back.
             for part in logged:
                 self._fire(part, fired)
         else:
-            self._roll_back(undo)
+            for path, before in undo.items():
+                now = self._nodes.pop(path, None)
+                if now is not None and now.ephemeral_owner:
+                    self.ephemerals[now.ephemeral_owner].pop(path, None)
+                if before is not None:
+                    self._nodes[path] = before
+                    if before.ephemeral_owner:
+                        self.ephemerals.setdefault(before.ephemeral_owner, {})[path] = None
         whole = Transaction(zxid, session, "multi", ops=tuple(logged))
         return Reply(code, zxid, results=tuple(results)), whole, fired
 
-    def _fire(self, part: Transaction, fired: Fired) -> None:
-        if part.op == "setData":
-            self.watches.changed(part.path, fired)
-        elif part.op == "create":
-            self.watches.created(part.path, parent_of(part.path), fired)
-        elif part.op == "delete":
-            self.watches.deleted(part.path, parent_of(part.path), fired)
+    def _fire(self, change: Transaction, fired: Fired) -> None:
+        """Add the watches that one change fires."""
+        if change.op == "setData":
+            self.watches.changed(change.path, fired)
+        elif change.op == "create":
+            self.watches.created(change.path, parent_of(change.path), fired)
+        elif change.op == "delete":
+            self.watches.deleted(change.path, parent_of(change.path), fired)
 
-    # -- changes; with `fired` None they belong to a multi and watches wait for its end
+    # -- changes
 
-    def _change(
-        self, op: Op, session: int, now_ms: int, fired: Fired | None
-    ) -> tuple[OpResult, Transaction]:
+    def _change(self, op: Op, session: int, now_ms: int) -> tuple[OpResult, Transaction]:
         if isinstance(op, SetData):
-            return self._set_data(op, session, now_ms, fired)
-        if isinstance(op, Check):
-            return self._check(op, session)
+            return self._set_data(op, session, now_ms)
         if isinstance(op, Create):
-            return self._create(op, session, now_ms, fired)
-        return self._delete(op, session, fired)
+            return self._create(op, session, now_ms)
+        if isinstance(op, Delete):
+            return self._delete(op, session)
+        node = self._named(op.path)
+        _expect(node, op.version)
+        # A check is logged with the version that it expects, plus one.
+        logged = Transaction(self.zxid, session, "check", op.path, None, node.version + 1)
+        return OpResult(Code.OK), logged
 
-    def _set_data(
-        self, op: SetData, session: int, now_ms: int, fired: Fired | None
-    ) -> tuple[OpResult, Transaction]:
+    def _set_data(self, op: SetData, session: int, now_ms: int) -> tuple[OpResult, Transaction]:
         path = op.path
         node = self._named(path)
         if path == READ_ONLY_PATH:
@@ -255,20 +271,12 @@ class Tree:
         node.data = op.data
         node.version += 1
         node.mzxid, node.mtime = self.zxid, now_ms
-        if fired is not None:
-            self.watches.changed(path, fired)
         logged = Transaction(self.zxid, session, "setData", path, op.data, node.version)
         return OpResult(Code.OK, stat=node.stat()), logged
 
-    def _check(self, op: Check, session: int) -> tuple[OpResult, Transaction]:
-        node = self._named(op.path)
-        _expect(node, op.version)
-        logged = Transaction(self.zxid, session, "check", op.path, None, node.version + 1)
-        return OpResult(Code.OK), logged
-
-    def _create(
-        self, op: Create, session: int, now_ms: int, fired: Fired | None
-    ) -> tuple[OpResult, Transaction]:
+    def _create(self, op: Create, session: int, now_ms: int) -> tuple[OpResult, Transaction]:
+        """PrepRequestProcessor.pRequest2TxnCreate: the order of the checks decides which code a
+        request gets that is wrong in two ways."""
         path, mode = op.path, op.mode
         if "/" not in path or "\0" in path:
             raise Failure(Code.BAD_ARGUMENTS)
@@ -278,6 +286,7 @@ class Tree:
             raise Failure(Code.NO_AUTH)
         if mode.sequential:
             path = f"{path}{parent.creations:010d}"
+        # With its number: `/a/` is a legal prefix of a sequential name.
         validate(path)
         if path in self._nodes:
             raise Failure(Code.NODE_EXISTS)
@@ -286,25 +295,16 @@ class Tree:
         if self._undo is not None:
             self._remember(path)
             self._remember(parent_path)
-        self._insert(
-            path, parent, ZNode(op.data, self.zxid, now_ms, session if mode.ephemeral else 0)
-        )
-        if fired is not None:
-            self.watches.created(path, parent_path, fired)
-        logged = Transaction(self.zxid, session, "create", path, op.data, None, mode.ephemeral)
-        return OpResult(Code.OK, path), logged
-
-    def _insert(self, path: str, parent: ZNode, node: ZNode) -> None:
-        self._nodes[path] = node
-        if node.ephemeral_owner:
-            self.ephemerals.setdefault(node.ephemeral_owner, {})[path] = None
+        self._nodes[path] = ZNode(op.data, self.zxid, now_ms, session if mode.ephemeral else 0)
+        if mode.ephemeral:
+            self.ephemerals.setdefault(session, {})[path] = None
         parent.add_child(path[path.rfind("/") + 1 :])
         parent.creations += 1
         parent.pzxid = self.zxid
+        logged = Transaction(self.zxid, session, "create", path, op.data, None, mode.ephemeral)
+        return OpResult(Code.OK, path), logged
 
-    def _delete(
-        self, op: Delete, session: int, fired: Fired | None
-    ) -> tuple[OpResult, Transaction]:
+    def _delete(self, op: Delete, session: int) -> tuple[OpResult, Transaction]:
         path = op.path
         if "/" not in path or "\0" in path or path in SPECIAL_PATHS:
             raise Failure(Code.BAD_ARGUMENTS)
@@ -320,8 +320,6 @@ class Tree:
             self._remember(path)
             self._remember(parent_path)
         self._remove(path, parent_path)
-        if fired is not None:
-            self.watches.deleted(path, parent_path, fired)
         return OpResult(Code.OK), Transaction(self.zxid, session, "delete", path)
 
     def _remove(self, path: str, parent_path: str) -> None:
@@ -339,16 +337,6 @@ class Tree:
             node = self._nodes.get(path)
             self._undo[path] = None if node is None else node.copy()
 
-    def _roll_back(self, undo: dict[str, ZNode | None]) -> None:
-        for path, before in undo.items():
-            now = self._nodes.pop(path, None)
-            if now is not None and now.ephemeral_owner:
-                self.ephemerals[now.ephemeral_owner].pop(path, None)
-            if before is not None:
-                self._nodes[path] = before
-                if before.ephemeral_owner:
-                    self.ephemerals.setdefault(before.ephemeral_owner, {})[path] = None
-
     # -- reads
 
     def _read(self, request: Exists | GetData | GetChildren | Sync, session: int) -> Reply:
@@ -361,6 +349,7 @@ class Tree:
         if isinstance(request, Exists):
             if "\0" in path:
                 return Reply(Code.BAD_ARGUMENTS, self.zxid)
+            # `exists` watches a znode that is absent, too: it waits for the creation.
             if request.watch:
                 self.watches.data.add(path, session)
             if node is None:
@@ -378,12 +367,13 @@ class Tree:
 
     # -- sessions
 
-    def create_session(self, session: int, timeout_ms: int) -> Transaction:
+    def create_session(self, session: int, timeout_ms: int) -> Applied:
         self.zxid += 1
         self.sessions[session] = timeout_ms
-        return Transaction(self.zxid, session, "createSession", timeout_ms=timeout_ms)
+        logged = Transaction(self.zxid, session, "createSession", timeout_ms=timeout_ms)
+        return Reply(Code.OK, self.zxid), logged, _NO_FIRED
 
-    def close_session(self, session: int) -> tuple[Transaction, Fired]:
+    def close_session(self, session: int) -> Applied:
         """One transaction that removes the session and all of its ephemerals; then their watches
         fire.
 
@@ -399,7 +389,8 @@ class Tree:
             self.watches.deleted(path, parent_path, fired)
         self.ephemerals.pop(session, None)
         self.watches.remove_session(session)
-        return Transaction(self.zxid, session, "closeSession", removed=removed), fired
+        logged = Transaction(self.zxid, session, "closeSession", removed=removed)
+        return Reply(Code.OK, self.zxid), logged, fired
 
     def set_watches(
         self,
@@ -411,39 +402,30 @@ class Tree:
     ) -> Fired:
         """Re-arm the watches of a client that has seen everything up to `zxid`; those that
         missed a change fire now (`DataTree.java` 3.5.9 setWatches)."""
-        missed: list[tuple[EventType, str]] = []
+        missed: Fired = []
         for path in data:
-            self._rearm(path, session, zxid, missed)
+            node = self._nodes.get(path)
+            if node is None:
+                missed.append((session, WatchedEvent(EventType.NODE_DELETED, path)))
+            elif node.mzxid > zxid:
+                missed.append((session, WatchedEvent(EventType.NODE_DATA_CHANGED, path)))
+            else:
+                self.watches.data.add(path, session)
         for path in exist:
+            # A znode that was created and deleted meanwhile leaves no sign: that is never heard of.
             if path in self._nodes:
-                missed.append((EventType.NODE_CREATED, path))
+                missed.append((session, WatchedEvent(EventType.NODE_CREATED, path)))
             else:
                 self.watches.data.add(path, session)
         for path in child:
-            self._rearm_child(path, session, zxid, missed)
-        return [(session, WatchedEvent(kind, path)) for kind, path in missed]
-
-    def _rearm(
-        self, path: str, session: int, zxid: int, missed: list[tuple[EventType, str]]
-    ) -> None:
-        node = self._nodes.get(path)
-        if node is None:
-            missed.append((EventType.NODE_DELETED, path))
-        elif node.mzxid > zxid:
-            missed.append((EventType.NODE_DATA_CHANGED, path))
-        else:
-            self.watches.data.add(path, session)
-
-    def _rearm_child(
-        self, path: str, session: int, zxid: int, missed: list[tuple[EventType, str]]
-    ) -> None:
-        node = self._nodes.get(path)
-        if node is None:
-            missed.append((EventType.NODE_DELETED, path))
-        elif node.pzxid > zxid:
-            missed.append((EventType.NODE_CHILDREN_CHANGED, path))
-        else:
-            self.watches.child.add(path, session)
+            node = self._nodes.get(path)
+            if node is None:
+                missed.append((session, WatchedEvent(EventType.NODE_DELETED, path)))
+            elif node.pzxid > zxid:
+                missed.append((session, WatchedEvent(EventType.NODE_CHILDREN_CHANGED, path)))
+            else:
+                self.watches.child.add(path, session)
+        return missed
 
     # -- conditions
 
@@ -469,11 +451,6 @@ class Tree:
 def _expect(node: ZNode, version: int) -> None:
     if version not in (-1, node.version):
         raise Failure(Code.BAD_VERSION)
-
-
-def parent_of(path: str) -> str:
-    """The parent's path; that of a top-level znode is `/`."""
-    return path[: path.rfind("/")] or "/"
 
 
 def validate(path: str) -> None:

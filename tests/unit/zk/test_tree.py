@@ -229,7 +229,7 @@ def test_a_multi_that_fails_changes_nothing_but_takes_a_zxid(server: Server) -> 
     assert server.stat("/a").version == 0
     assert server.ask(Exists("/f")).code is Code.NO_NODE
     assert server.fired == []
-    server.note(server.tree.close_session(ALICE)[1])
+    server.note(server.tree.close_session(ALICE)[2])
     assert server.ask(Exists("/e"), BOB).code is Code.NO_NODE
 
 
@@ -251,7 +251,7 @@ def test_closing_a_session_removes_its_ephemerals_in_one_transaction(server: Ser
     server.ask(Create("/other", b"", EPHEMERAL), BOB)
     server.ask(Exists("/controller", watch=True), BOB)
     server.ask(GetChildren("/brokers/ids", watch=True), BOB)
-    transaction, fired = server.tree.close_session(ALICE)
+    _, transaction, fired = server.tree.close_session(ALICE)
     server.note(fired)
     assert (transaction.op, transaction.removed) == (
         "closeSession",
@@ -271,7 +271,7 @@ def test_many_ephemerals_vanish_in_the_order_of_java_s_hash_set(server: Server) 
     """The order is the one in which a real 3.9.3 server told a watcher of fifteen deletions."""
     names = "anna bert carl dora emil fred gina hugo ines jack kate lena mona nora otto"
     server.create(*(f"/eph-{name}" for name in names.split()), mode=EPHEMERAL)
-    transaction, _ = server.tree.close_session(ALICE)
+    _, transaction, _ = server.tree.close_session(ALICE)
     told = "kate bert emil fred nora lena hugo mona carl ines gina otto jack dora anna"
     assert transaction.removed == tuple(f"/eph-{name}" for name in told.split())
 

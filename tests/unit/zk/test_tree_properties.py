@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zk.errors import Code
-from zk.model.tree import Tree, parent_of
+from zk.model.tree import Tree
 from zk.ops import (
     Check,
     Create,
@@ -21,6 +21,7 @@ from zk.ops import (
     Request,
     SetData,
 )
+from zk.paths import parent as parent_of
 
 SESSIONS = (1, 2, 3)
 PATHS = ["/a", "/b", "/a/x", "/a/y", "/a/x/1", "/b/z"]
@@ -93,7 +94,7 @@ def test_ephemerals_are_those_that_name_the_session_and_vanish_with_it(
     assert owned == sorted(path for paths in tree.ephemerals.values() for path in paths)
     before = set(tree.paths())
     mine = set(tree.ephemerals.get(session, ()))
-    transaction, _ = tree.close_session(session)
+    _, transaction, _ = tree.close_session(session)
     assert set(transaction.removed) == mine
     assert before - set(tree.paths()) == mine
 
