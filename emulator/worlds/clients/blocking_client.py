@@ -57,7 +57,7 @@ class Connection:
 
     def ask(self, request: Request, version: int) -> Response:
         self._requests += 1
-        self._socket.sendall(request_frame(request, version, self._requests, "isr", 0))
+        self._socket.sendall(request_frame(request, version, self._requests, "isr"))
         payload = self._receive(length_of(self._receive(4)))
         correlation_id, response = response_from(payload, request, version)
         if correlation_id != self._requests:

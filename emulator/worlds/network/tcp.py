@@ -8,7 +8,6 @@ connection, with a reason, and nothing else.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
@@ -253,8 +252,7 @@ class TcpConnection:
         name = api_of(request).name
         version = version_sent(network.profile, name, network.knows[name][1])
         number = network.links.note("sent", self.client, cause=network.kernel.cause)
-        now_ms = int(time.time() * 1000)
-        frame = request_frame(request, version, number, self.client, now_ms)
+        frame = request_frame(request, version, number, self.client)
         network.before_sending()
         self._line.write(frame)
         if isinstance(request, ProduceRequest) and request.acks == 0:

@@ -6,8 +6,7 @@ the answers are put together. Sources: KafkaApis.scala, AdminManager.scala@2.6.3
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.protocol.messages import (
@@ -21,53 +20,87 @@ from emulator.kafka.protocol.messages import (
     ElectionType,
     ElectLeadersRequest,
     ListPartitionReassignmentsRequest,
+    Reassignment,
+    Request,
 )
 from emulator.trace.values import TopicPartition
-from emulator.worlds.wire.api import Api, Knows, Sent, error_of
-from emulator.worlds.wire.entities import Values, milliseconds
+from emulator.worlds.wire.api import Api, Sent
+from emulator.worlds.wire.entities import Entity, Values, milliseconds
+from emulator.worlds.wire.partitions import (
+    PartitionTable,
+    by_topic,
+    error_of,
+    numbers_by_topic,
+)
 
 ENTITY_TYPES = {2: "topics", 4: "brokers"}
+"""ConfigResource.java: the kinds of resources that have settings here, by their numbers."""
 SET, DELETE = 0, 1
-_NOTHING = AdminResponse(Errors.NONE)
+DEFAULT_CONFIG = 5
+"""DescribeConfigsResponse.java ConfigSource: nobody has set it."""
+_NOT_CHECKED = AdminResponse(Errors.INVALID_REQUEST, "validate_only is not emulated")
+_NO_SETTINGS = AdminResponse(Errors.INVALID_REQUEST, "only topics and brokers have settings here")
 
 
-def _told(answer: Any) -> AdminResponse:
+def _result(entry: Entity) -> AdminResponse:
     """A message comes with it from some version on."""
-    return AdminResponse(error_of(answer.error_code), getattr(answer, "error_message", None) or "")
+    return AdminResponse(error_of(entry.error_code), getattr(entry, "error_message", None) or "")
 
 
-def _message(response: AdminResponse) -> str | None:
-    if response.error is Errors.NONE:
-        return None
-    return response.message or response.error.name
+def _error(error: Errors, message: str = "") -> Values:
+    text = None if error is Errors.NONE else message or error.name
+    return {"error_code": error, "error_message": text}
 
 
-def _named(names: Sequence[str], responses: Sequence[Any]) -> list[Values]:
+def _each(
+    topics: Iterable[Entity], requests: Iterable[Request], *, validate_only: bool = False
+) -> Sent:
+    """One request of ours for each topic of Kafka's."""
+    if validate_only:
+        return Sent((), tuple(_NOT_CHECKED for _ in topics))
+    return Sent(tuple(requests))
+
+
+def _named(names: Iterable[str], responses: Sequence[AdminResponse]) -> list[dict[str, object]]:
     return [
-        {"name": name, "error_code": r.error, "error_message": _message(r)}
-        for name, r in zip(names, responses, strict=True)
+        {"name": name, **_error(response.error, response.message)}
+        for name, response in zip(names, responses, strict=True)
     ]
 
 
-class CreateTopics(Api):
+class CreateTopics(Api[CreateTopicsRequest, AdminResponse]):
     """An assignment wins over the two numbers, which are -1 then."""
 
     name, key, sends = "CreateTopics", 19, CreateTopicsRequest
     newest = {"0.11": 2, "2.0": 3, "2.4": 5}
 
-    def arrived(self, entity: Any, knows: Knows) -> Sent:
-        only_check = getattr(entity, "validate_only", False)
-        timeout = milliseconds(entity.timeout)
-        wanted = [] if only_check else [_create(topic, timeout) for topic in entity.topics]
-        return Sent(tuple(wanted), tuple(t.name for t in entity.topics))
+    def read_request(self, entity: Entity) -> Sent:
+        requests = []
+        for topic in entity.topics:
+            replicas = {a.partition_index: a.broker_ids for a in topic.assignments}
+            if replicas and sorted(replicas) != list(range(len(replicas))):
+                # An assignment with a gap, which our request cannot say: one without replicas is
+                # refused with the same error.
+                replicas = {0: ()}
+            requests.append(
+                CreateTopicsRequest(
+                    topic.name,
+                    tuple(replicas[n] for n in sorted(replicas)),
+                    tuple((c.name, c.value or "") for c in topic.configs),
+                    milliseconds(entity.timeout),
+                    topic.num_partitions,
+                    topic.replication_factor,
+                )
+            )
+        only = getattr(entity, "validate_only", False)
+        return _each(entity.topics, requests, validate_only=only)
 
-    def answer(self, entity: Any, sent: Sent, responses: Sequence[Any]) -> Values:
-        told = responses or [_NOT_CHECKED] * len(sent.rest)
-        rest = {"num_partitions": -1, "replication_factor": -1, "configs": None}
-        topics = [{**topic, **rest} for topic in _named(sent.rest, told)]
-        return {"throttle_time": 0, "topics": topics}
+    def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
+        topics = _named((topic.name for topic in entity.topics), responses)
+        described = {"num_partitions": -1, "replication_factor": -1, "configs": None}
+        return {"throttle_time": 0, "topics": [{**topic, **described} for topic in topics]}
 
-    def ask(self, request: CreateTopicsRequest, now_ms: int) -> Values:
+    def write_request(self, request: CreateTopicsRequest) -> Values:
         topic = {
             "name": request.topic,
             "num_partitions": request.num_partitions,
@@ -80,168 +113,139 @@ class CreateTopics(Api):
         }
         return {"topics": [topic], "timeout": request.timeout_ms, "validate_only": False}
 
-    def response(self, entity: Any, request: Any) -> AdminResponse:
-        return _told(entity.topics[0])
+    def read_response(self, entity: Entity, request: CreateTopicsRequest) -> AdminResponse:
+        return _result(entity.topics[0])
 
 
-_NOT_CHECKED = AdminResponse(Errors.INVALID_REQUEST, "validate_only is not emulated")
-
-
-def _create(topic: Any, timeout_ms: int) -> CreateTopicsRequest:
-    placed = {a.partition_index: tuple(a.broker_ids) for a in topic.assignments}
-    if placed and sorted(placed) != list(range(len(placed))):
-        placed = {0: ()}  # what is refused as an assignment that has a gap
-    return CreateTopicsRequest(
-        topic.name,
-        tuple(placed[n] for n in sorted(placed)),
-        tuple((c.name, c.value or "") for c in topic.configs),
-        timeout_ms,
-        topic.num_partitions,
-        topic.replication_factor,
-    )
-
-
-class CreatePartitions(Api):
+class CreatePartitions(Api[CreatePartitionsRequest, AdminResponse]):
     """`count` is the number in all."""
 
     name, key, sends = "CreatePartitions", 37, CreatePartitionsRequest
     newest = {"1.0": 0, "2.0": 1, "2.4": 2}
 
-    def arrived(self, entity: Any, knows: Knows) -> Sent:
+    def read_request(self, entity: Entity) -> Sent:
         timeout = milliseconds(entity.timeout)
-        wanted = [] if entity.validate_only else [_add(t, timeout) for t in entity.topics]
-        return Sent(tuple(wanted), tuple(t.name for t in entity.topics))
+        requests = []
+        for topic in entity.topics:
+            replicas = tuple(a.broker_ids for a in topic.assignments or ())
+            requests.append(CreatePartitionsRequest(topic.name, replicas, timeout, topic.count))
+        return _each(entity.topics, requests, validate_only=entity.validate_only)
 
-    def answer(self, entity: Any, sent: Sent, responses: Sequence[Any]) -> Values:
-        told = responses or [_NOT_CHECKED] * len(sent.rest)
-        return {"throttle_time": 0, "results": _named(sent.rest, told)}
+    def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
+        results = _named((topic.name for topic in entity.topics), responses)
+        return {"throttle_time": 0, "results": results}
 
-    def ask(self, request: CreatePartitionsRequest, now_ms: int) -> Values:
+    def write_request(self, request: CreatePartitionsRequest) -> Values:
         assignments = [{"broker_ids": replicas} for replicas in request.assignment] or None
         topic = {"name": request.topic, "count": request.count, "assignments": assignments}
         return {"topics": [topic], "timeout": request.timeout_ms, "validate_only": False}
 
-    def response(self, entity: Any, request: Any) -> AdminResponse:
-        return _told(entity.results[0])
+    def read_response(self, entity: Entity, request: CreatePartitionsRequest) -> AdminResponse:
+        return _result(entity.results[0])
 
 
-def _add(topic: Any, timeout_ms: int) -> CreatePartitionsRequest:
-    placed = tuple(tuple(a.broker_ids) for a in topic.assignments or ())
-    return CreatePartitionsRequest(topic.name, placed, timeout_ms, topic.count)
-
-
-class DeleteTopics(Api):
+class DeleteTopics(Api[DeleteTopicsRequest, AdminResponse]):
     """By name."""
 
     name, key, sends = "DeleteTopics", 20, DeleteTopicsRequest
     newest = {"1.0": 1, "2.0": 2, "2.1": 3, "2.4": 4}
 
-    def arrived(self, entity: Any, knows: Knows) -> Sent:
-        names, timeout = tuple(entity.topic_names), milliseconds(entity.timeout)
-        return Sent(tuple(DeleteTopicsRequest(name, timeout) for name in names), names)
+    def read_request(self, entity: Entity) -> Sent:
+        timeout = milliseconds(entity.timeout)
+        return Sent(tuple(DeleteTopicsRequest(name, timeout) for name in entity.topic_names))
 
-    def answer(self, entity: Any, sent: Sent, responses: Sequence[Any]) -> Values:
-        return {"throttle_time": 0, "responses": _named(sent.rest, responses)}
+    def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
+        return {"throttle_time": 0, "responses": _named(entity.topic_names, responses)}
 
-    def ask(self, request: DeleteTopicsRequest, now_ms: int) -> Values:
+    def write_request(self, request: DeleteTopicsRequest) -> Values:
         return {"topic_names": [request.topic], "timeout": request.timeout_ms}
 
-    def response(self, entity: Any, request: Any) -> AdminResponse:
-        return AdminResponse(error_of(entity.responses[0].error_code))
+    def read_response(self, entity: Entity, request: DeleteTopicsRequest) -> AdminResponse:
+        return _result(entity.responses[0])
 
 
-class _Configs(Api):
-    """Settings of topics and of brokers; other resources are refused here."""
-
-    def arrived(self, entity: Any, knows: Knows) -> Sent:
-        known = [r for r in entity.resources if r.resource_type in ENTITY_TYPES]
-        return Sent(tuple(self.request(r) for r in known), known)
-
-    def request(self, resource: Any) -> Any:
-        raise AssertionError(self.name)
-
-    def answers(self, entity: Any, sent: Sent, responses: Sequence[Any]) -> list[dict[str, Any]]:
-        told = {id(r): answer for r, answer in zip(sent.rest, responses, strict=True)}
-        refused = AdminResponse(
-            Errors.INVALID_REQUEST, "only topics and brokers have settings here"
+def _config_results(entity: Entity, responses: Sequence[AdminResponse]) -> list[dict[str, object]]:
+    """Settings of topics and of brokers; other resources are refused here, in their places."""
+    answers = iter(responses)
+    results = []
+    for resource in entity.resources:
+        response = next(answers) if resource.resource_type in ENTITY_TYPES else _NO_SETTINGS
+        results.append(
+            {
+                **_error(response.error, response.message),
+                "resource_type": resource.resource_type,
+                "resource_name": resource.resource_name,
+                "configs": [
+                    {
+                        "name": entry.name,
+                        "value": entry.value,
+                        "read_only": False,
+                        "is_default": entry.source == DEFAULT_CONFIG,
+                        "config_source": entry.source,
+                        "is_sensitive": False,
+                        "synonyms": (),
+                        "config_type": 0,
+                        "documentation": None,
+                    }
+                    for entry in response.configs
+                ],
+            }
         )
-        results = []
-        for resource in entity.resources:
-            answer = told.get(id(resource), refused)
-            results.append(
-                {
-                    "error_code": answer.error,
-                    "error_message": _message(answer),
-                    "resource_type": resource.resource_type,
-                    "resource_name": resource.resource_name,
-                    "configs": [_entry(c) for c in answer.configs],
-                }
-            )
-        return results
+    return results
 
 
-def _entry(entry: Any) -> Values:
-    return {
-        "name": entry.name,
-        "value": entry.value,
-        "read_only": False,
-        "is_default": entry.source == 5,
-        "config_source": entry.source,
-        "is_sensitive": False,
-        "synonyms": (),
-        "config_type": 0,
-        "documentation": None,
-    }
-
-
-class DescribeConfigs(_Configs):
+class DescribeConfigs(Api[DescribeConfigsRequest, AdminResponse]):
     """Settings and where they come from (1: the topic's own, 2: a broker's dynamic one, 4: the
     broker's file, 5: the default)."""
 
     name, key, sends = "DescribeConfigs", 32, DescribeConfigsRequest
     newest = {"1.0": 0, "1.1": 1, "2.0": 2, "2.6": 3}
 
-    def request(self, resource: Any) -> DescribeConfigsRequest:
-        keys = resource.configuration_keys
-        names = None if keys is None else tuple(keys)
-        return DescribeConfigsRequest(
-            ENTITY_TYPES[resource.resource_type], resource.resource_name, names
+    def read_request(self, entity: Entity) -> Sent:
+        return Sent(
+            tuple(
+                DescribeConfigsRequest(
+                    ENTITY_TYPES[r.resource_type], r.resource_name, r.configuration_keys
+                )
+                for r in entity.resources
+                if r.resource_type in ENTITY_TYPES
+            )
         )
 
-    def answer(self, entity: Any, sent: Sent, responses: Sequence[Any]) -> Values:
-        return {"throttle_time": 0, "results": self.answers(entity, sent, responses)}
+    def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
+        return {"throttle_time": 0, "results": _config_results(entity, responses)}
 
 
-class IncrementalAlterConfigs(_Configs):
+class IncrementalAlterConfigs(Api[AlterConfigsRequest, AdminResponse]):
     """SET and DELETE."""
 
     name, key, sends = "IncrementalAlterConfigs", 44, AlterConfigsRequest
     newest = {"2.3": 0, "2.4": 1}
 
-    def arrived(self, entity: Any, knows: Knows) -> Sent:
-        for resource in entity.resources:
-            if any(c.config_operation not in (SET, DELETE) for c in resource.configs):
+    def read_request(self, entity: Entity) -> Sent:
+        requests = []
+        for r in entity.resources:
+            if any(c.config_operation not in (SET, DELETE) for c in r.configs):
                 raise ValueError("only SET and DELETE are known")
-        return super().arrived(entity, knows)
+            if r.resource_type in ENTITY_TYPES:
+                config = [(c.name, c.value or "") for c in r.configs if c.config_operation == SET]
+                removed = [c.name for c in r.configs if c.config_operation == DELETE]
+                kind = ENTITY_TYPES[r.resource_type]
+                requests.append(
+                    AlterConfigsRequest(kind, r.resource_name, tuple(config), tuple(removed))
+                )
+        return Sent(tuple(requests))
 
-    def request(self, resource: Any) -> AlterConfigsRequest:
-        kept = [c for c in resource.configs if c.config_operation == SET]
-        gone = [c for c in resource.configs if c.config_operation == DELETE]
-        return AlterConfigsRequest(
-            ENTITY_TYPES[resource.resource_type],
-            resource.resource_name,
-            tuple((c.name, c.value or "") for c in kept),
-            tuple(c.name for c in gone),
-        )
+    def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
+        return {"throttle_time": 0, "responses": _config_results(entity, responses)}
 
-    def answer(self, entity: Any, sent: Sent, responses: Sequence[Any]) -> Values:
-        return {"throttle_time": 0, "responses": self.answers(entity, sent, responses)}
-
-    def ask(self, request: AlterConfigsRequest, now_ms: int) -> Values:
+    def write_request(self, request: AlterConfigsRequest) -> Values:
         numbers = {kind: number for number, kind in ENTITY_TYPES.items()}
-        kept = [(name, SET, value) for name, value in request.config]
-        gone = [(name, DELETE, None) for name in request.removed]
-        configs = [{"name": n, "config_operation": o, "value": v} for n, o, v in kept + gone]
+        changes = [
+            *((name, SET, value) for name, value in request.config),
+            *((name, DELETE, None) for name in request.removed),
+        ]
+        configs = [{"name": n, "config_operation": o, "value": v} for n, o, v in changes]
         resource = {
             "resource_type": numbers[request.entity_type],
             "resource_name": request.entity,
@@ -249,163 +253,128 @@ class IncrementalAlterConfigs(_Configs):
         }
         return {"resources": [resource], "validate_only": False}
 
-    def response(self, entity: Any, request: Any) -> AdminResponse:
+    def read_response(self, entity: Entity, request: AlterConfigsRequest) -> AdminResponse:
         return AdminResponse(error_of(entity.responses[0].error_code))
 
 
-def _by_topic(
-    results: Mapping[TopicPartition, Any], entry: Callable[[int, Any], Values]
-) -> list[tuple[str, list[Values]]]:
-    found: dict[str, list[Values]] = {}
-    for partition, result in results.items():
-        found.setdefault(partition.topic, []).append(entry(partition.partition, result))
-    return list(found.items())
+def _results_by_topic(
+    response: AdminResponse, topic: str, partitions: str, number: str
+) -> list[Values]:
+    """`AdminResponse.partitions`, with these names of Kafka's."""
+    return [
+        {topic: name, partitions: [{number: p.partition, **_error(error)} for p, error in group]}
+        for name, group in by_topic(response.partitions, lambda result: result[0])
+    ]
 
 
-class ElectLeaders(Api):
+def _first_error(entity: Entity, results: Iterable[Entity]) -> AdminResponse:
+    """Of the whole request or of a partition."""
+    whole = error_of(entity.error_code) if hasattr(entity, "error_code") else Errors.NONE
+    errors = [whole, *(error_of(result.error_code) for result in results)]
+    return AdminResponse(next((error for error in errors if error is not Errors.NONE), whole))
+
+
+class ElectLeaders(Api[ElectLeadersRequest, AdminResponse]):
     """Version 0 knows preferred elections alone."""
 
     name, key, sends = "ElectLeaders", 43, ElectLeadersRequest
     newest = {"2.2": 0, "2.4": 2}
 
-    def arrived(self, entity: Any, knows: Knows) -> Sent:
-        topics = entity.topic_partitions
-        wanted = (
-            None
-            if topics is None
-            else tuple(TopicPartition(t.topic, n) for t in topics for n in t.partitions)
-        )
-        kind = ElectionType(getattr(entity, "election_type", 0))
-        return Sent((ElectLeadersRequest(wanted, kind, milliseconds(entity.timeout)),))
+    def read_request(self, entity: Entity) -> Sent:
+        topics, partitions = entity.topic_partitions, None
+        if topics is not None:
+            partitions = tuple(TopicPartition(t.topic, n) for t in topics for n in t.partitions)
+        kind = ElectionType(getattr(entity, "election_type", ElectionType.PREFERRED.value))
+        return Sent((ElectLeadersRequest(partitions, kind, milliseconds(entity.timeout)),))
 
-    def answer(self, entity: Any, sent: Sent, responses: Sequence[Any]) -> Values:
+    def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
         (response,) = responses
-
-        def entry(number: int, error: Errors) -> Values:
-            message = None if error is Errors.NONE else error.name
-            return {"partition_id": number, "error_code": error, "error_message": message}
-
-        results = [
-            {"topic": t, "partition_result": parts}
-            for t, parts in _by_topic(dict(response.partitions), entry)
-        ]
+        results = _results_by_topic(response, "topic", "partition_result", "partition_id")
         whole = Errors.NONE if response.partitions else response.error
         return {"throttle_time": 0, "error_code": whole, "replica_election_results": results}
 
-    def ask(self, request: ElectLeadersRequest, now_ms: int) -> Values:
-        topics: dict[str, list[int]] = {}
-        for topic, number in request.partitions or ():
-            topics.setdefault(topic, []).append(number)
-        named = [{"topic": t, "partitions": numbers} for t, numbers in topics.items()]
+    def write_request(self, request: ElectLeadersRequest) -> Values:
+        topics = None
+        if request.partitions is not None:
+            groups = numbers_by_topic(request.partitions)
+            topics = [{"topic": topic, "partitions": numbers} for topic, numbers in groups]
         return {
             "election_type": request.election_type.value,
-            "topic_partitions": None if request.partitions is None else named,
+            "topic_partitions": topics,
             "timeout": request.timeout_ms,
         }
 
-    def response(self, entity: Any, request: Any) -> AdminResponse:
-        errors = [
-            error_of(p.error_code)
-            for t in entity.replica_election_results
-            for p in t.partition_result
-        ]
-        whole = error_of(entity.error_code) if hasattr(entity, "error_code") else Errors.NONE
-        return AdminResponse(next((e for e in [whole, *errors] if e is not Errors.NONE), whole))
+    def read_response(self, entity: Entity, request: ElectLeadersRequest) -> AdminResponse:
+        topics = entity.replica_election_results
+        return _first_error(entity, (p for t in topics for p in t.partition_result))
 
 
-class AlterPartitionReassignments(Api):
+class AlterPartitionReassignments(Api[AlterPartitionReassignmentsRequest, AdminResponse]):
     """No replicas: the reassignment is cancelled."""
 
     name, key, sends = "AlterPartitionReassignments", 45, AlterPartitionReassignmentsRequest
     newest = {"2.4": 0}
 
-    def arrived(self, entity: Any, knows: Knows) -> Sent:
+    def read_request(self, entity: Entity) -> Sent:
         targets = tuple(
-            (
-                TopicPartition(t.name, p.partition_index),
-                None if p.replicas is None else tuple(p.replicas),
-            )
+            (TopicPartition(t.name, p.partition_index), p.replicas)
             for t in entity.topics
             for p in t.partitions
         )
         return Sent((AlterPartitionReassignmentsRequest(targets),))
 
-    def answer(self, entity: Any, sent: Sent, responses: Sequence[Any]) -> Values:
+    def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
         (response,) = responses
+        topics = _results_by_topic(response, "name", "partitions", "partition_index")
+        whole = response.error
+        if response.partitions:
+            # Who is not controller says so of the whole request, and clients look for it there.
+            errors = {error for _, error in response.partitions}
+            whole = Errors.NOT_CONTROLLER if Errors.NOT_CONTROLLER in errors else Errors.NONE
+        return {"throttle_time": 0, **_error(whole), "responses": topics}
 
-        def entry(number: int, error: Errors) -> Values:
-            message = None if error is Errors.NONE else error.name
-            return {"partition_index": number, "error_code": error, "error_message": message}
-
+    def write_request(self, request: AlterPartitionReassignmentsRequest) -> Values:
         topics = [
-            {"name": t, "partitions": parts}
-            for t, parts in _by_topic(dict(response.partitions), entry)
-        ]
-        whole = response.error if not response.partitions else _whole(response.partitions)
-        message = None if whole is Errors.NONE else whole.name
-        return {
-            "throttle_time": 0,
-            "error_code": whole,
-            "error_message": message,
-            "responses": topics,
-        }
-
-    def ask(self, request: AlterPartitionReassignmentsRequest, now_ms: int) -> Values:
-        topics = [
-            {"name": t, "partitions": parts}
-            for t, parts in _by_topic(
-                dict(request.targets), lambda n, to: {"partition_index": n, "replicas": to}
-            )
+            {
+                "name": topic,
+                "partitions": [
+                    {"partition_index": partition.partition, "replicas": replicas}
+                    for partition, replicas in targets
+                ],
+            }
+            for topic, targets in by_topic(request.targets, lambda target: target[0])
         ]
         return {"timeout": 60_000, "topics": topics}
 
-    def response(self, entity: Any, request: Any) -> AdminResponse:
-        errors = [error_of(p.error_code) for t in entity.responses for p in t.partitions]
-        whole = error_of(entity.error_code)
-        return AdminResponse(next((e for e in [whole, *errors] if e is not Errors.NONE), whole))
+    def read_response(
+        self, entity: Entity, request: AlterPartitionReassignmentsRequest
+    ) -> AdminResponse:
+        return _first_error(entity, (p for t in entity.responses for p in t.partitions))
 
 
-def _whole(partitions: Sequence[tuple[TopicPartition, Errors]]) -> Errors:
-    """Who is not controller says it of the whole request."""
-    errors = [error for _, error in partitions]
-    return Errors.NOT_CONTROLLER if Errors.NOT_CONTROLLER in errors else Errors.NONE
+_REASSIGNMENTS = PartitionTable(
+    Reassignment,
+    "topics.name",
+    "partitions.partition_index",
+    "replicas adding_replicas removing_replicas",
+)
 
 
-class ListPartitionReassignments(Api):
+class ListPartitionReassignments(Api[ListPartitionReassignmentsRequest, AdminResponse]):
     """Null: all."""
 
     name, key, sends = "ListPartitionReassignments", 46, ListPartitionReassignmentsRequest
     newest = {"2.4": 0}
 
-    def arrived(self, entity: Any, knows: Knows) -> Sent:
-        topics = entity.topics
-        wanted = (
-            None
-            if topics is None
-            else tuple(TopicPartition(t.name, n) for t in topics for n in t.partition_indexes)
-        )
-        return Sent((ListPartitionReassignmentsRequest(wanted),))
+    def read_request(self, entity: Entity) -> Sent:
+        topics, partitions = entity.topics, None
+        if topics is not None:
+            partitions = tuple(
+                TopicPartition(t.name, n) for t in topics for n in t.partition_indexes
+            )
+        return Sent((ListPartitionReassignmentsRequest(partitions),))
 
-    def answer(self, entity: Any, sent: Sent, responses: Sequence[Any]) -> Values:
+    def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
         (response,) = responses
-        if not hasattr(response, "reassignments"):
-            return {"throttle_time": 0, "error_code": response.error, "error_message": None}
-        topics = [
-            {"name": t, "partitions": parts}
-            for t, parts in _by_topic({r.partition: r for r in response.reassignments}, _ongoing)
-        ]
-        return {
-            "throttle_time": 0,
-            "error_code": response.error,
-            "error_message": None,
-            "topics": topics,
-        }
-
-
-def _ongoing(number: int, reassignment: Any) -> Values:
-    return {
-        "partition_index": number,
-        "replicas": reassignment.replicas,
-        "adding_replicas": reassignment.adding_replicas,
-        "removing_replicas": reassignment.removing_replicas,
-    }
+        status = {"throttle_time": 0, "error_code": response.error, "error_message": None}
+        return {**status, **_REASSIGNMENTS.write(response.reassignments)}

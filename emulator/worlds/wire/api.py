@@ -7,35 +7,37 @@ emulated) it answers by itself. Nothing here knows a particular API.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import groupby
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import msgspec
-from kio.schema.errors import ErrorCode
 
-from emulator.kafka.model.errors import Errors
 from emulator.kafka.profiles.base import Profile
 from emulator.kafka.protocol.messages import Request, Response
 from emulator.registry import classes_of
-from emulator.trace.values import TopicPartition
-from emulator.worlds.wire.entities import Values
+from emulator.worlds.wire.entities import Entity, Values
 
 Knows = Mapping[str, tuple[int, int]]
+
+Q = TypeVar("Q")
+R = TypeVar("R")
 
 
 class Sent(msgspec.Struct, frozen=True):
     """What of a request goes to the broker: our requests name one topic where Kafka's name many.
-    `rest` is what the answer needs beside."""
+    `answered` are responses to what does not: it was refused here."""
 
     requests: tuple[Request, ...]
-    rest: Any = None
+    answered: tuple[Response, ...] = ()
 
 
-class Api:
-    """One API. `versions`: from which release on which version is the newest (the oldest that we
-    speak is the first of `least`); inter-broker versions come from the profile."""
+class Api(Generic[Q, R]):
+    """One API: our requests Q and responses R as Kafka's entities, and back.
+
+    `newest`: from which release on which version is the newest; the oldest that we speak is
+    `least`, the newest `cap`. Inter-broker versions come from the profile. What a version does not
+    have is passed over when its entity is made, so each `write` says all that the newest has."""
 
     name: ClassVar[str]
     key: ClassVar[int]
@@ -44,18 +46,17 @@ class Api:
     newest: ClassVar[Mapping[str, int]]
     cap: ClassVar[int] = 99
 
-    def arrived(self, entity: Any, knows: Knows) -> Sent:
+    def read_request(self, entity: Entity) -> Sent:
         raise AssertionError(self.name)
 
-    def answer(
-        self, entity: Any, sent: Sent, responses: Sequence[Response | None]
-    ) -> Values | None:
+    def write_response(self, entity: Entity, responses: Sequence[R]) -> Values | None:
+        """`responses`: one for each of `Sent.requests`, then `Sent.answered`. None: no answer."""
         raise AssertionError(self.name)
 
-    def ask(self, request: Any, now_ms: int) -> Values:
+    def write_request(self, request: Q) -> Values:
         raise AssertionError(self.name)
 
-    def response(self, entity: Any, request: Any) -> Response:
+    def read_response(self, entity: Entity, request: Q) -> R:
         raise AssertionError(self.name)
 
     def range_of(self, profile: Profile) -> tuple[int, int] | None:
@@ -73,7 +74,7 @@ def _number(release: str) -> tuple[int, ...]:
 
 
 @cache
-def apis() -> dict[int, Api]:
+def apis() -> dict[int, Api[Request, Response]]:
     """All APIs, by key."""
     kinds = classes_of("emulator.worlds.wire", Api)
     return {api.key: api() for api in sorted(kinds, key=lambda api: api.key)}
@@ -82,7 +83,7 @@ def apis() -> dict[int, Api]:
 def spoken(profile: Profile) -> dict[str, tuple[int, int]]:
     """The versions that brokers of this Kafka speak, by API."""
     ranges = ((api.name, api.range_of(profile)) for api in apis().values())
-    return {name: found for name, found in ranges if found is not None}
+    return {name: versions for name, versions in ranges if versions is not None}
 
 
 def version_sent(profile: Profile, name: str, most: int) -> int:
@@ -90,41 +91,3 @@ def version_sent(profile: Profile, name: str, most: int) -> int:
     it has, not by negotiation (spec §11.2)."""
     older = profile.sent_before_rpc if profile.propagation == "zk" else {}
     return min(most, {**profile.request_versions, **older}.get(name, most))
-
-
-def ranges_of(knows: Knows) -> list[Values]:
-    """As ApiVersions tells them."""
-    return [
-        {"api_key": api.key, "min_version": knows[api.name][0], "max_version": knows[api.name][1]}
-        for api in apis().values()
-        if api.name in knows
-    ]
-
-
-class _Placed(Protocol):
-    @property
-    def partition(self) -> TopicPartition: ...
-
-
-P = TypeVar("P", bound=_Placed)
-
-
-def in_turn(items: Iterable[P]) -> list[tuple[str, list[P]]]:
-    """Neighbours of one topic together, the order kept (FetchRequest.java toMessage)."""
-    return [(t, list(group)) for t, group in groupby(items, key=lambda i: i.partition.topic)]
-
-
-def by_topic(items: Iterable[P]) -> list[tuple[str, list[P]]]:
-    """All of one topic together."""
-    found: dict[str, list[P]] = {}
-    for item in items:
-        found.setdefault(item.partition.topic, []).append(item)
-    return list(found.items())
-
-
-def error_of(code: ErrorCode) -> Errors:
-    """Codes that we do not know are unknown errors."""
-    try:
-        return Errors(code.value)
-    except ValueError:
-        return Errors.UNKNOWN_SERVER_ERROR

@@ -8,7 +8,6 @@ AlterIsrRequest.json@2.7.2; spec §7.3, §11.3.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.model.topic_names import why_illegal
@@ -19,6 +18,7 @@ from emulator.kafka.protocol.messages import (
     AlterIsrResponse,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
+    ControlRequest,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     LiveBroker,
@@ -29,69 +29,14 @@ from emulator.kafka.protocol.messages import (
     UpdateMetadataResponse,
 )
 from emulator.trace.values import PartitionState, TopicPartition
-from emulator.worlds.wire.api import Api, Knows, Sent, by_topic, error_of
-from emulator.worlds.wire.entities import Values
+from emulator.worlds.wire.api import Api, Sent
+from emulator.worlds.wire.entities import Entity, Values
+from emulator.worlds.wire.partitions import ABSENT, PartitionTable, error_of, numbers_by_topic
 
 PLAINTEXT = {"listener": "PLAINTEXT", "security_protocol": 0}
 
 
-def _state(state: PartitionState) -> Values:
-    return {
-        "topic_name": state.partition.topic,
-        "partition_index": state.partition.partition,
-        "controller_epoch": state.controller_epoch,
-        "leader": state.leader,
-        "leader_epoch": state.leader_epoch,
-        "isr": state.isr,
-        "partition_epoch": state.zk_version,
-        "zk_version": state.zk_version,
-        "replicas": state.replicas,
-        "adding_replicas": state.adding_replicas,
-        "removing_replicas": state.removing_replicas,
-        "is_new": state.is_new,
-        "offline_replicas": state.offline_replicas,
-    }
-
-
-def _states(states: Sequence[PartitionState]) -> dict[str, Any]:
-    """Both shapes: grouped by topic, and (before 2.2) not."""
-    return {
-        "ungrouped_partition_states": [_state(s) for s in states],
-        "topic_states": [
-            {"topic_name": t, "partition_states": [_state(s) for s in some]}
-            for t, some in by_topic(states)
-        ],
-    }
-
-
-def _states_in(entity: Any) -> tuple[PartitionState, ...]:
-    if hasattr(entity, "topic_states"):
-        return tuple(
-            _state_in(topic.topic_name, s)
-            for topic in entity.topic_states
-            for s in topic.partition_states
-        )
-    return tuple(_state_in(s.topic_name, s) for s in entity.ungrouped_partition_states)
-
-
-def _state_in(topic: str, state: Any) -> PartitionState:
-    version = state.partition_epoch if hasattr(state, "partition_epoch") else state.zk_version
-    return PartitionState(
-        _partition_in(topic, state.partition_index),
-        state.controller_epoch,
-        state.leader,
-        state.leader_epoch,
-        tuple(state.isr),
-        version,
-        tuple(state.replicas),
-        tuple(getattr(state, "adding_replicas", ())),
-        tuple(getattr(state, "removing_replicas", ())),
-        getattr(state, "is_new", False),
-        tuple(getattr(state, "offline_replicas", ())),
-    )
-
-
-def _partition_in(topic: str, number: int) -> TopicPartition:
+def _checked(topic: str, number: int) -> TopicPartition:
     """What a controller names becomes a folder. Whoever forges one may not choose which."""
     if why := why_illegal(topic):
         raise ValueError(why)
@@ -100,267 +45,241 @@ def _partition_in(topic: str, number: int) -> TopicPartition:
     return TopicPartition(topic, number)
 
 
-def _partition_errors(errors: Iterable[tuple[TopicPartition, Errors]]) -> list[Values]:
-    return [
-        {"topic_name": p.topic, "partition_index": p.partition, "error_code": error}
-        for p, error in errors
+def _state_table(further: str) -> PartitionTable[PartitionState]:
+    fields = f"controller_epoch leader leader_epoch isr replicas {further}"
+    place = "topic_states.topic_name", "partition_states.partition_index"
+    return PartitionTable(PartitionState, *place, fields, partition_of=_checked)
+
+
+_LEADER_AND_ISR = _state_table(
+    "zk_version=partition_epoch adding_replicas removing_replicas is_new"
+)
+_METADATA = _state_table("zk_version offline_replicas")
+
+
+def _read_states(
+    entity: Entity, table: PartitionTable[PartitionState]
+) -> tuple[PartitionState, ...]:
+    """Grouped by topic from 2.2 on, and before it not."""
+    if hasattr(entity, "topic_states"):
+        return table.read(entity)
+    return tuple(table.read_entry(s.topic_name, s) for s in entity.ungrouped_partition_states)
+
+
+def _write_states(
+    states: Sequence[PartitionState], table: PartitionTable[PartitionState]
+) -> dict[str, list[Values]]:
+    ungrouped: list[Values] = [
+        {"topic_name": s.partition.topic, **table.write_entry(s)} for s in states
     ]
+    return {"ungrouped_partition_states": ungrouped, **table.write(states)}
 
 
-def _errors_in(entity: Any) -> tuple[tuple[TopicPartition, Errors], ...]:
+def _sender_in(entity: Entity) -> tuple[int, int, int]:
+    """Controller id, controller epoch, and the broker epoch of the receiver (KIP-380)."""
+    epoch = getattr(entity, "broker_epoch", ABSENT)
+    return entity.controller_id, entity.controller_epoch, epoch
+
+
+def _sender(request: ControlRequest) -> dict[str, int]:
+    return {
+        "controller_id": request.controller_id,
+        "controller_epoch": request.controller_epoch,
+        "broker_epoch": request.broker_epoch,
+    }
+
+
+def _write_errors(response: LeaderAndIsrResponse | StopReplicaResponse) -> Values:
+    errors = [
+        {"topic_name": topic, "partition_index": number, "error_code": error}
+        for (topic, number), error in response.partitions
+    ]
+    return {"error_code": response.error, "partition_errors": errors}
+
+
+def _errors_in(entity: Entity) -> tuple[tuple[TopicPartition, Errors], ...]:
     return tuple(
         (TopicPartition(e.topic_name, e.partition_index), error_of(e.error_code))
         for e in entity.partition_errors
     )
 
 
-class LeaderAndIsr(Api):
+class LeaderAndIsr(Api[LeaderAndIsrRequest, LeaderAndIsrResponse]):
     """Topic ids (version 5, Kafka 2.8) are not known here."""
 
     name, key, sends, cap = "LeaderAndIsr", 4, LeaderAndIsrRequest, 4
     newest = {"1.0": 1, "2.2": 2, "2.4": 4}
 
-    def arrived(self, entity: Any, knows: Knows) -> Sent:
+    def read_request(self, entity: Entity) -> Sent:
         live = tuple(LiveBroker(b.broker_id, b.host_name, b.port) for b in entity.live_leaders)
-        request = LeaderAndIsrRequest(
-            entity.controller_id,
-            entity.controller_epoch,
-            getattr(entity, "broker_epoch", -1),
-            _states_in(entity),
-            live,
-        )
-        return Sent((request,))
+        states = _read_states(entity, _LEADER_AND_ISR)
+        return Sent((LeaderAndIsrRequest(*_sender_in(entity), states, live),))
 
-    def answer(self, entity: Any, sent: Sent, responses: Sequence[Any]) -> Values:
-        (response,) = responses
-        errors = _partition_errors(response.partitions)
-        return {"error_code": response.error, "partition_errors": errors}
+    def write_response(self, entity: Entity, responses: Sequence[LeaderAndIsrResponse]) -> Values:
+        return _write_errors(responses[0])
 
-    def ask(self, request: LeaderAndIsrRequest, now_ms: int) -> Values:
-        return {
-            "controller_id": request.controller_id,
-            "controller_epoch": request.controller_epoch,
-            "broker_epoch": request.broker_epoch,
-            **_states(request.states),
-            "live_leaders": [
-                {"broker_id": b.broker, "host_name": b.host, "port": b.port}
-                for b in request.live_leaders
-            ],
-        }
+    def write_request(self, request: LeaderAndIsrRequest) -> Values:
+        live = [
+            {"broker_id": b.broker, "host_name": b.host, "port": b.port}
+            for b in request.live_leaders
+        ]
+        states = _write_states(request.states, _LEADER_AND_ISR)
+        return {**_sender(request), **states, "live_leaders": live}
 
-    def response(self, entity: Any, request: Any) -> LeaderAndIsrResponse:
+    def read_response(self, entity: Entity, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         return LeaderAndIsrResponse(error_of(entity.error_code), _errors_in(entity))
 
 
-class UpdateMetadata(Api):
+class UpdateMetadata(Api[UpdateMetadataRequest, UpdateMetadataResponse]):
     """A broker's first end point is the one that clients are told. Topic ids (version 7, Kafka 2.8)
     are not known here."""
 
     name, key, sends, least, cap = "UpdateMetadata", 6, UpdateMetadataRequest, 1, 6
     newest = {"1.0": 4, "2.2": 5, "2.4": 6}
 
-    def arrived(self, entity: Any, knows: Knows) -> Sent:
+    def read_request(self, entity: Entity) -> Sent:
         live = tuple(
             LiveBroker(b.id_, b.endpoints[0].host, b.endpoints[0].port)
             for b in entity.live_brokers
             if b.endpoints
         )
-        request = UpdateMetadataRequest(
-            entity.controller_id,
-            entity.controller_epoch,
-            getattr(entity, "broker_epoch", -1),
-            _states_in(entity),
-            live,
-        )
-        return Sent((request,))
+        states = _read_states(entity, _METADATA)
+        return Sent((UpdateMetadataRequest(*_sender_in(entity), states, live),))
 
-    def answer(self, entity: Any, sent: Sent, responses: Sequence[Any]) -> Values:
+    def write_response(self, entity: Entity, responses: Sequence[UpdateMetadataResponse]) -> Values:
         return {"error_code": responses[0].error}
 
-    def ask(self, request: UpdateMetadataRequest, now_ms: int) -> Values:
-        return {
-            "controller_id": request.controller_id,
-            "controller_epoch": request.controller_epoch,
-            "broker_epoch": request.broker_epoch,
-            **_states(request.states),
-            "live_brokers": [
-                {
-                    "id_": b.broker,
-                    "endpoints": [{"host": b.host, "port": b.port, **PLAINTEXT}],
-                    "rack": None,
-                }
-                for b in request.live_brokers
-            ],
-        }
+    def write_request(self, request: UpdateMetadataRequest) -> Values:
+        live = [
+            {
+                "id_": b.broker,
+                "endpoints": [{"host": b.host, "port": b.port, **PLAINTEXT}],
+                "rack": None,
+            }
+            for b in request.live_brokers
+        ]
+        states = _write_states(request.states, _METADATA)
+        return {**_sender(request), **states, "live_brokers": live}
 
-    def response(self, entity: Any, request: Any) -> UpdateMetadataResponse:
+    def read_response(
+        self, entity: Entity, request: UpdateMetadataRequest
+    ) -> UpdateMetadataResponse:
         return UpdateMetadataResponse(error_of(entity.error_code))
 
 
-class StopReplica(Api):
+_STOPPED = PartitionTable(
+    StopReplicaPartition,
+    "topic_states.topic_name",
+    "partition_states.partition_index",
+    "leader_epoch delete=delete_partition",
+    partition_of=_checked,
+)
+
+
+class StopReplica(Api[StopReplicaRequest, StopReplicaResponse]):
     """Up to version 2 one request deletes all of its partitions or none."""
 
     name, key, sends = "StopReplica", 5, StopReplicaRequest
     newest = {"1.0": 0, "2.2": 1, "2.4": 2, "2.6": 3}
 
-    def arrived(self, entity: Any, knows: Knows) -> Sent:
-        request = StopReplicaRequest(
-            entity.controller_id,
-            entity.controller_epoch,
-            getattr(entity, "broker_epoch", -1),
-            tuple(_stopped(entity)),
-        )
-        return Sent((request,))
+    def read_request(self, entity: Entity) -> Sent:
+        partitions: Iterable[StopReplicaPartition]
+        if hasattr(entity, "topic_states"):
+            partitions = _STOPPED.read(entity)
+        else:
+            if hasattr(entity, "topics"):
+                named = [(t.name, n) for t in entity.topics for n in t.partition_indexes]
+            else:
+                named = [(p.topic_name, p.partition_index) for p in entity.ungrouped_partitions]
+            delete = entity.delete_partitions
+            partitions = (StopReplicaPartition(_checked(*one), ABSENT, delete) for one in named)
+        return Sent((StopReplicaRequest(*_sender_in(entity), tuple(partitions)),))
 
-    def answer(self, entity: Any, sent: Sent, responses: Sequence[Any]) -> Values:
-        (response,) = responses
-        errors = _partition_errors(response.partitions)
-        return {"error_code": response.error, "partition_errors": errors}
+    def write_response(self, entity: Entity, responses: Sequence[StopReplicaResponse]) -> Values:
+        return _write_errors(responses[0])
 
-    def ask(self, request: StopReplicaRequest, now_ms: int) -> Values:
-        topics = by_topic(request.partitions)
+    def write_request(self, request: StopReplicaRequest) -> Values:
+        named = [p.partition for p in request.partitions]
         return {
-            "controller_id": request.controller_id,
-            "controller_epoch": request.controller_epoch,
-            "broker_epoch": request.broker_epoch,
+            **_sender(request),
             "delete_partitions": all(p.delete for p in request.partitions),
             "ungrouped_partitions": [
-                {"topic_name": p.partition.topic, "partition_index": p.partition.partition}
-                for p in request.partitions
+                {"topic_name": topic, "partition_index": number} for topic, number in named
             ],
             "topics": [
-                {"name": t, "partition_indexes": [p.partition.partition for p in parts]}
-                for t, parts in topics
+                {"name": topic, "partition_indexes": numbers}
+                for topic, numbers in numbers_by_topic(named)
             ],
-            "topic_states": [
-                {"topic_name": t, "partition_states": [_stop(p) for p in parts]}
-                for t, parts in topics
-            ],
+            **_STOPPED.write(request.partitions),
         }
 
-    def response(self, entity: Any, request: Any) -> StopReplicaResponse:
+    def read_response(self, entity: Entity, request: StopReplicaRequest) -> StopReplicaResponse:
         return StopReplicaResponse(error_of(entity.error_code), _errors_in(entity))
 
 
-def _stop(stop: StopReplicaPartition) -> Values:
-    return {
-        "partition_index": stop.partition.partition,
-        "leader_epoch": stop.leader_epoch,
-        "delete_partition": stop.delete,
-    }
-
-
-def _stopped(entity: Any) -> Iterable[StopReplicaPartition]:
-    if hasattr(entity, "topic_states"):
-        for topic in entity.topic_states:
-            for p in topic.partition_states:
-                partition = _partition_in(topic.topic_name, p.partition_index)
-                yield StopReplicaPartition(partition, p.leader_epoch, p.delete_partition)
-        return
-    delete = entity.delete_partitions
-    if hasattr(entity, "topics"):
-        named = [(t.name, n) for t in entity.topics for n in t.partition_indexes]
-    else:
-        named = [(p.topic_name, p.partition_index) for p in entity.ungrouped_partitions]
-    for topic_name, number in named:
-        yield StopReplicaPartition(_partition_in(topic_name, number), -1, delete)
-
-
-class ControlledShutdown(Api):
+class ControlledShutdown(Api[ControlledShutdownRequest, ControlledShutdownResponse]):
     """Version 0 has a header without client id."""
 
     name, key, sends = "ControlledShutdown", 7, ControlledShutdownRequest
     newest = {"1.0": 1, "2.2": 2, "2.4": 3}
 
-    def arrived(self, entity: Any, knows: Knows) -> Sent:
-        epoch = getattr(entity, "broker_epoch", -1)
+    def read_request(self, entity: Entity) -> Sent:
+        epoch = getattr(entity, "broker_epoch", ABSENT)
         return Sent((ControlledShutdownRequest(entity.broker_id, epoch),))
 
-    def answer(self, entity: Any, sent: Sent, responses: Sequence[Any]) -> Values:
+    def write_response(
+        self, entity: Entity, responses: Sequence[ControlledShutdownResponse]
+    ) -> Values:
         (response,) = responses
         remaining = [
-            {"topic_name": p.topic, "partition_index": p.partition} for p in response.remaining
+            {"topic_name": topic, "partition_index": number} for topic, number in response.remaining
         ]
         return {"error_code": response.error, "remaining_partitions": remaining}
 
-    def ask(self, request: ControlledShutdownRequest, now_ms: int) -> Values:
+    def write_request(self, request: ControlledShutdownRequest) -> Values:
         return {"broker_id": request.broker, "broker_epoch": request.broker_epoch}
 
-    def response(self, entity: Any, request: Any) -> ControlledShutdownResponse:
+    def read_response(
+        self, entity: Entity, request: ControlledShutdownRequest
+    ) -> ControlledShutdownResponse:
         remaining = tuple(
             TopicPartition(p.topic_name, p.partition_index) for p in entity.remaining_partitions
         )
         return ControlledShutdownResponse(error_of(entity.error_code), remaining)
 
 
-class AlterIsr(Api):
+_PROPOSED = PartitionTable(
+    AlterIsrPartition,
+    "topics.topic_name",
+    "partitions.partition_index",
+    "leader_epoch new_isr current_isr_version=partition_epoch",
+)
+_ALTERED = PartitionTable(
+    AlteredIsr,
+    "topics.topic_name",
+    "partitions.partition_index",
+    "error=error_code leader=leader_id leader_epoch isr zk_version=partition_epoch",
+)
+
+
+class AlterIsr(Api[AlterIsrRequest, AlterIsrResponse]):
     """Version 0; topic ids (version 2, Kafka 3.3) are not known here."""
 
     name, key, sends, cap = "AlterIsr", 56, AlterIsrRequest, 0
     newest = {"2.7": 0}
 
-    def arrived(self, entity: Any, knows: Knows) -> Sent:
-        partitions = tuple(
-            AlterIsrPartition(
-                TopicPartition(t.topic_name, p.partition_index),
-                p.leader_epoch,
-                tuple(p.new_isr),
-                p.partition_epoch,
-            )
-            for t in entity.topics
-            for p in t.partitions
-        )
+    def read_request(self, entity: Entity) -> Sent:
+        partitions = _PROPOSED.read(entity)
         return Sent((AlterIsrRequest(entity.broker_id, entity.broker_epoch, partitions),))
 
-    def answer(self, entity: Any, sent: Sent, responses: Sequence[Any]) -> Values:
+    def write_response(self, entity: Entity, responses: Sequence[AlterIsrResponse]) -> Values:
         (response,) = responses
-        topics = [
-            {"topic_name": t, "partitions": [_altered(p) for p in parts]}
-            for t, parts in by_topic(response.partitions)
-        ]
-        return {"throttle_time": 0, "error_code": response.error, "topics": topics}
+        topics = _ALTERED.write(response.partitions)
+        return {"throttle_time": 0, "error_code": response.error, **topics}
 
-    def ask(self, request: AlterIsrRequest, now_ms: int) -> Values:
-        topics = [
-            {
-                "topic_name": t,
-                "partitions": [
-                    {
-                        "partition_index": p.partition.partition,
-                        "leader_epoch": p.leader_epoch,
-                        "new_isr": p.new_isr,
-                        "partition_epoch": p.current_isr_version,
-                    }
-                    for p in parts
-                ],
-            }
-            for t, parts in by_topic(request.partitions)
-        ]
-        epoch = request.broker_epoch
-        return {"broker_id": request.broker, "broker_epoch": epoch, "topics": topics}
+    def write_request(self, request: AlterIsrRequest) -> Values:
+        broker = {"broker_id": request.broker, "broker_epoch": request.broker_epoch}
+        return {**broker, **_PROPOSED.write(request.partitions)}
 
-    def response(self, entity: Any, request: Any) -> AlterIsrResponse:
-        altered = tuple(
-            AlteredIsr(
-                TopicPartition(t.topic_name, p.partition_index),
-                error_of(p.error_code),
-                p.leader_id,
-                p.leader_epoch,
-                tuple(p.isr),
-                p.partition_epoch,
-            )
-            for t in entity.topics
-            for p in t.partitions
-        )
-        return AlterIsrResponse(error_of(entity.error_code), altered)
-
-
-def _altered(altered: AlteredIsr) -> Values:
-    return {
-        "partition_index": altered.partition.partition,
-        "error_code": altered.error,
-        "leader_id": altered.leader,
-        "leader_epoch": altered.leader_epoch,
-        "isr": altered.isr,
-        "partition_epoch": altered.zk_version,
-    }
+    def read_response(self, entity: Entity, request: AlterIsrRequest) -> AlterIsrResponse:
+        return AlterIsrResponse(error_of(entity.error_code), _ALTERED.read(entity))

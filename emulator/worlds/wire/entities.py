@@ -13,7 +13,7 @@ import datetime as dt
 import io
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, get_args, get_origin
+from typing import Any, ClassVar, Protocol, cast, get_args, get_origin
 
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
@@ -23,7 +23,28 @@ from kio.serial._parse import get_reader
 
 from emulator.worlds.wire.errors import Malformed
 
-Values = Mapping[str, Any]
+Values = Mapping[str, object]
+"""What a message is to say, by the names of its fields in Kafka's newest schema."""
+
+
+class Entity(Protocol):
+    """One of kio's dataclasses. Which fields it has its version says: an old one lacks some."""
+
+    __version__: ClassVar[int]
+
+    def __getattr__(self, name: str) -> Any: ...
+
+
+class Schema(Protocol):
+    """The class of an entity: a message of one version, or a struct inside of it."""
+
+    __name__: str
+    __flexible__: ClassVar[bool]
+    __header_schema__: ClassVar[Schema]
+
+    def __call__(self, **fields: object) -> Entity: ...
+
+    def __hash__(self) -> int: ...
 
 
 def _milliseconds(value: int) -> dt.timedelta:
@@ -38,61 +59,63 @@ _CONVERTED: dict[str, Callable[[int], object]] = {
 
 
 class _Field:
-    """How one field of a schema is filled."""
+    """How one field of a schema is written and read."""
 
     def __init__(self, field: dataclasses.Field[Any]) -> None:
         self.name = field.name
         arms = [a for a in (field.type, *get_args(field.type)) if a is not None]
         self.many = any(get_origin(arm) is tuple for arm in arms)
-        self.entity = next(filter(None, map(_entity_in, arms)), None)
+        self.schema = next(filter(None, map(_nested_schema, arms)), None)
         self.kafka_type = field.metadata.get("kafka_type", "")
         self.convert = _CONVERTED.get(self.kafka_type)
         self.nullable = type(None) in get_args(field.type)
         self.tag = field.metadata.get("tag")
         self.default = None if self.tag is None else get_tagged_field_default(field)
 
-    def filled(self, value: Any) -> Any:
+    def converted(self, value: Any) -> object:
+        """What kio wants in the place of a plain value."""
         if value is None:
             return None
-        if self.entity is not None:
-            entity = self.entity
-            return tuple([make(entity, v) for v in value]) if self.many else make(entity, value)
+        if self.schema is not None:
+            schema = self.schema
+            return tuple([make(schema, v) for v in value]) if self.many else make(schema, value)
         if self.many:
             return tuple(value)
         return value if self.convert is None else self.convert(value)
 
 
-def _entity_in(kind: Any) -> type | None:
-    """The nested schema of a field's type, if it has one."""
+def _nested_schema(kind: Any) -> Schema | None:
+    """The schema of a field's type, if it has one."""
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        return kind
-    return next(filter(None, map(_entity_in, get_args(kind))), None)
+        return cast("Schema", kind)
+    return next(filter(None, map(_nested_schema, get_args(kind))), None)
 
 
 @cache
-def _fields(entity: Any) -> tuple[_Field, ...]:
-    return tuple(_Field(field) for field in dataclasses.fields(entity))
+def _fields(schema: Any) -> tuple[_Field, ...]:
+    return tuple(_Field(field) for field in dataclasses.fields(schema))
 
 
-def make(entity: Any, values: Values) -> Any:
+def make(schema: Schema, values: Values) -> Entity:
     """An entity from the values that it has fields for; what is not given has its default."""
-    filled = {f.name: f.filled(values[f.name]) for f in _fields(entity) if f.name in values}
-    return entity(**filled)
+    filled = {f.name: f.converted(values[f.name]) for f in _fields(schema) if f.name in values}
+    return schema(**filled)
 
 
-def request_schema(key: int, version: int) -> Any:
-    return load_request_schema(key, version)
+def request_schema(key: int, version: int) -> Schema:
+    return cast("Schema", load_request_schema(key, version))
 
 
-def response_schema(key: int, version: int) -> Any:
-    return load_response_schema(key, version)
+def response_schema(key: int, version: int) -> Schema:
+    return cast("Schema", load_response_schema(key, version))
 
 
-def write(out: io.BytesIO, entity: Any) -> None:
-    entity_writer(type(entity))(out, entity)
+def write(out: io.BytesIO, entity: Entity) -> None:
+    schema: Any = type(entity)
+    entity_writer(schema)(out, entity)
 
 
-def read(schema: Any, data: bytes, offset: int) -> tuple[Any, int]:
+def read(schema: Schema, data: bytes, offset: int) -> tuple[Entity, int]:
     """An entity and the offset behind it. Malformed, whatever kio stumbled over: these bytes come
     from strangers."""
     try:
@@ -104,55 +127,45 @@ def read(schema: Any, data: bytes, offset: int) -> tuple[Any, int]:
 
 
 class _Reader:
-    """One message's bytes."""
+    """One message's bytes. Every method takes an offset, and returns a value and the offset behind
+    it."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
 
-    def entity(self, schema: Any, at: int) -> tuple[Any, int]:
-        values: dict[str, Any] = {}
+    def entity(self, schema: Schema, at: int) -> tuple[Entity, int]:
+        values: dict[str, object] = {}
+        tagged: dict[int, _Field] = {}
         for field in _fields(schema):
             if field.tag is None:
                 values[field.name], at = self._field(schema, field, at)
             else:
-                values[field.name] = field.default
+                values[field.name], tagged[field.tag] = field.default, field
         if schema.__flexible__:
-            at = self._tagged(schema, values, at)
+            count, at = self._varint(at)
+            for _ in range(count):
+                tag, at = self._varint(at)
+                size, at = self._varint(at)
+                if size > len(self._data) - at:
+                    raise Malformed(f"a tagged field of {size} bytes")
+                if tag in tagged:
+                    values[tagged[tag].name], _end = self._field(schema, tagged[tag], at)
+                # By its declared size, not by what was read of it: a newer sender's field may go on
+                # where ours ends, and one that nobody knows is passed over (KIP-482).
+                at += size
         return schema(**values), at
-
-    def _tagged(self, schema: Any, values: dict[str, Any], at: int) -> int:
-        known = {field.tag: field for field in _fields(schema) if field.tag is not None}
-        count, at = self._varint(at)
-        for _ in range(count):
-            tag, at = self._varint(at)
-            size, at = self._varint(at)
-            if size > len(self._data) - at:
-                raise Malformed(f"a tagged field of {size} bytes")
-            if tag in known:
-                values[known[tag].name], _end = self._field(schema, known[tag], at)
-            at += size
-        return at
 
     def _varint(self, at: int) -> tuple[int, int]:
         value, size = readers.read_unsigned_varint(self._data, at)
         return value, at + size
 
-    def _field(self, schema: Any, field: _Field, at: int) -> tuple[Any, int]:
-        if field.many:
-            return self._array(schema, field, at)
-        if field.entity is not None:
-            return self.entity(field.entity, at)
-        nullable = field.nullable and field.tag is None
-        return self._primitive(schema, field, at, nullable=nullable)
-
-    def _primitive(self, schema: Any, field: _Field, at: int, *, nullable: bool) -> tuple[Any, int]:
-        flexible = schema.__flexible__
-        if _is_header(schema):  # a client id is never compact (RequestHeader.json)
-            flexible = flexible and field.name != "client_id"
-        value, size = _primitive_reader(field.kafka_type, flexible, nullable)(self._data, at)
-        return value, at + size
-
-    def _array(self, schema: Any, field: _Field, at: int) -> tuple[Any, int]:
+    def _field(self, schema: Schema, field: _Field, at: int) -> tuple[object, int]:
+        if not field.many:
+            if field.schema is not None:
+                return self.entity(field.schema, at)
+            # A tagged field that is null is left out: where there is one, it has a value.
+            nullable = field.nullable and field.tag is None
+            return self._primitive(schema, field, at, nullable=nullable)
         if schema.__flexible__:
             length, at = self._varint(at)
             length -= 1
@@ -160,25 +173,38 @@ class _Reader:
             length, at = int.from_bytes(self._data[at : at + 4], "big", signed=True), at + 4
         if length < 0:
             return (None if field.nullable else ()), at
+        # Each item has at least one byte: a length that a stranger made up allocates nothing.
         if length > len(self._data) - at:
             raise Malformed(f"an array of {length} in {len(self._data) - at} bytes")
-        items = []
+        items: list[object] = []
         for _ in range(length):
-            if field.entity is not None:
-                item, at = self.entity(field.entity, at)
+            item: object
+            if field.schema is not None:
+                item, at = self.entity(field.schema, at)
             else:
                 item, at = self._primitive(schema, field, at, nullable=False)
             items.append(item)
         return tuple(items), at
 
+    def _primitive(
+        self, schema: Schema, field: _Field, at: int, *, nullable: bool
+    ) -> tuple[object, int]:
+        flexible = schema.__flexible__
+        # A client id is never compact, so that a broker can read it from a request whose version it
+        # does not know (RequestHeader.json, KIP-511).
+        if field.name == "client_id" and schema.__name__ == "RequestHeader":
+            flexible = False
+        value, size = _primitive_reader(field.kafka_type, flexible, nullable)(self._data, at)
+        return value, at + size
+
 
 @cache
-def _primitive_reader(kafka_type: str, flexible: bool, nullable: bool) -> Any:  # noqa: FBT001
+def _primitive_reader(
+    kafka_type: str,
+    flexible: bool,  # noqa: FBT001
+    nullable: bool,  # noqa: FBT001
+) -> Callable[[bytes, int], tuple[object, int]]:
     return get_reader(kafka_type, flexible, nullable)
-
-
-def _is_header(schema: Any) -> bool:
-    return bool(schema.__name__ == "RequestHeader")
 
 
 def milliseconds(value: dt.timedelta) -> int:

@@ -9,20 +9,27 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 from kio.schema.errors import ErrorCode
 
-from emulator.kafka.protocol.messages import Request, Response
-from emulator.worlds.wire.api import Api, Sent, apis, ranges_of
-from emulator.worlds.wire.entities import make, read, request_schema, response_schema, write
+from emulator.kafka.protocol.messages import ApiVersionsResponse, Request, Response
+from emulator.worlds.wire.api import Api, Knows, Sent, apis
+from emulator.worlds.wire.discovery import ApiVersions, ranges_of
+from emulator.worlds.wire.entities import (
+    Entity,
+    Values,
+    make,
+    read,
+    request_schema,
+    response_schema,
+    write,
+)
 from emulator.worlds.wire.errors import Malformed, Unsupported
 
 MAX_FRAME = 100 * 1024 * 1024
 """socket.request.max.bytes."""
 
-API_VERSIONS = 18
 _START = struct.Struct(">hhi")
 
 
@@ -43,22 +50,22 @@ def framed(payload: bytes) -> bytes:
 class Arrived(msgspec.Struct, frozen=True):
     """A request as it was read: what the broker is to do, and how its answer is written."""
 
-    api: Api
+    api: Api[Request, Response]
     version: int
     correlation_id: int
     client_id: str
-    entity: Any
+    entity: Entity
     sent: Sent
 
-    def answer(self, responses: Iterable[Response | None]) -> bytes | None:
+    def answer(self, responses: Iterable[Response]) -> bytes | None:
         """The frame that goes back; None where nothing does (acks 0)."""
-        values = self.api.answer(self.entity, self.sent, list(responses))
+        values = self.api.write_response(self.entity, [*responses, *self.sent.answered])
         if values is None:
             return None
         return _response(self.api.key, self.version, self.correlation_id, values)
 
 
-def _response(key: int, version: int, correlation_id: int, values: Any) -> bytes:
+def _response(key: int, version: int, correlation_id: int, values: Values) -> bytes:
     schema = response_schema(key, version)
     out = io.BytesIO()
     write(out, schema.__header_schema__(correlation_id=correlation_id))
@@ -75,7 +82,7 @@ class TooNew(Exception):
         self.answer = answer
 
 
-def arrived(payload: bytes, knows: dict[str, tuple[int, int]]) -> Arrived:
+def arrived(payload: bytes, knows: Knows) -> Arrived:
     """Read one request. `knows` says which versions of which API this broker speaks."""
     if len(payload) < _START.size:
         raise Malformed(f"a request of {len(payload)} bytes")
@@ -85,24 +92,32 @@ def arrived(payload: bytes, knows: dict[str, tuple[int, int]]) -> Arrived:
         raise Unsupported(f"API {key}")
     least, most = knows[api.name]
     if not least <= version <= most:
-        if key == API_VERSIONS:
-            values = {"error_code": ErrorCode.unsupported_version, "api_keys": ranges_of(knows)}
+        if key == ApiVersions.key:
+            values = {
+                "error_code": ErrorCode.unsupported_version,
+                "api_keys": ranges_of(_newest(knows)),
+            }
             raise TooNew(_response(key, 0, correlation_id, values))
         raise Unsupported(f"{api.name} version {version}: {least} to {most}")
     schema = request_schema(key, version)
     header, offset = read(schema.__header_schema__, payload, 0)
     entity, _ = read(schema, payload, offset)
     try:
-        sent = api.arrived(entity, knows)
+        sent = api.read_request(entity)
     except (ValueError, KeyError, AttributeError) as error:
         raise Malformed(f"{api.name}: {error}") from None
+    if key == ApiVersions.key:
+        sent = Sent((), (_newest(knows),))
     client_id = getattr(header, "client_id", None) or ""
     return Arrived(api, version, correlation_id, client_id, entity, sent)
 
 
-def request_frame(
-    request: Request, version: int, correlation_id: int, client_id: str, now_ms: int
-) -> bytes:
+def _newest(knows: Knows) -> ApiVersionsResponse:
+    of_keys = {key: knows[api.name][1] for key, api in apis().items() if api.name in knows}
+    return ApiVersionsResponse(of_keys)
+
+
+def request_frame(request: Request, version: int, correlation_id: int, client_id: str) -> bytes:
     """What a broker or a client of ours writes."""
     api = api_of(request)
     schema = request_schema(api.key, version)
@@ -114,7 +129,7 @@ def request_frame(
     }
     out = io.BytesIO()
     write(out, make(schema.__header_schema__, head))
-    write(out, make(schema, api.ask(request, now_ms)))
+    write(out, make(schema, api.write_request(request)))
     return framed(out.getvalue())
 
 
@@ -125,12 +140,12 @@ def response_from(payload: bytes, request: Request, version: int) -> tuple[int, 
     header, offset = read(schema.__header_schema__, payload, 0)
     entity, _ = read(schema, payload, offset)
     try:
-        return header.correlation_id, api.response(entity, request)
+        return header.correlation_id, api.read_response(entity, request)
     except (ValueError, KeyError, IndexError, AttributeError) as error:
         raise Malformed(f"{api.name}: {error}") from None
 
 
-def api_of(request: Request) -> Api:
+def api_of(request: Request) -> Api[Request, Response]:
     for api in apis().values():
         if api.sends is type(request):
             return api

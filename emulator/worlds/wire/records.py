@@ -23,6 +23,7 @@ CHECKED_FROM = 21
 """The checksum covers what is behind it."""
 
 _BEFORE_LENGTH = 12
+"""baseOffset and batchLength, which the length does not count."""
 
 
 class Head:
@@ -39,27 +40,23 @@ class Head:
         self.size = _BEFORE_LENGTH + length
 
 
-def read_batches(data: bytes, *, checked: bool = True) -> Iterator[Batch]:
+def read_batches(data: bytes) -> Iterator[Batch]:
     """The batches of a fetch answer; one that is cut off at the end is left out. Malformed."""
     at = 0
     while len(data) - at >= HEADER.size:
         head = Head(data, at)
-        check_head(head)
+        if head.magic != MAGIC:
+            raise Malformed(f"record format {head.magic}; only {MAGIC} is known")
+        if head.size < HEADER.size or head.count < 1:
+            raise Malformed(f"a batch of {head.size} bytes with {head.count} records")
         if at + head.size > len(data):
-            return
+            return  # a fetch is cut off at its limit of bytes, in the middle of a batch
         batch = data[at : at + head.size]
-        if checked and crc32c.crc32c(batch[CHECKED_FROM:]) != head.crc:
+        if crc32c.crc32c(batch[CHECKED_FROM:]) != head.crc:
             raise Malformed(f"the checksum of the batch at {head.base_offset} does not fit")
         base = head.base_offset
         yield Batch(base, base + head.count, head.size, head.leader_epoch, batch)
         at += head.size
-
-
-def check_head(head: Head) -> None:
-    if head.magic != MAGIC:
-        raise Malformed(f"record format {head.magic}; only {MAGIC} is known")
-    if head.size < HEADER.size or head.count < 1:
-        raise Malformed(f"a batch of {head.size} bytes with {head.count} records")
 
 
 def produced(data: bytes) -> tuple[int, int]:
@@ -68,9 +65,11 @@ def produced(data: bytes) -> tuple[int, int]:
     batches = list(read_batches(data))
     if len(batches) != 1 or batches[0].size != len(data):
         raise Malformed(f"{len(batches)} record batches; one is wanted")
-    if Head(data, 0).records != batches[0].next_offset - batches[0].base_offset:
+    offsets = batches[0].next_offset - batches[0].base_offset
+    # Only a log cleaner leaves fewer records than offsets: what a producer sends has no gaps.
+    if Head(data, 0).records != offsets:
         raise Malformed("as many records as offsets are wanted")
-    return batches[0].next_offset - batches[0].base_offset, batches[0].size
+    return offsets, batches[0].size
 
 
 def write_batches(batches: Iterable[Batch]) -> bytes:
@@ -87,18 +86,16 @@ def written(batch: Batch) -> bytes:
 
 def filled(records: int, size: int, now_ms: int) -> bytes:
     """A batch of `records` records without keys, of about `size` bytes in all."""
-    each = max(0, (size - HEADER.size) // records - 12)
-    body = b"".join(_record(n, each) for n in range(records))
+    each = max(0, (size - HEADER.size) // records - 12)  # a record's own fields take about 12
+    body = bytearray()
+    for number in range(records):
+        # attributes, timestamp delta, offset delta, no key, zeros, no headers
+        record = b"\0\0" + _varint(number) + b"\x01" + _varint(each) + bytes(each) + b"\0"
+        body += _varint(len(record)) + record
     checked = struct.pack(">hiqqqhii", 0, records - 1, now_ms, now_ms, -1, -1, -1, records)
     crc = crc32c.crc32c(checked + body)
     length = 9 + len(checked) + len(body)
     return struct.pack(">qiibI", 0, length, -1, MAGIC, crc) + checked + body
-
-
-def _record(number: int, size: int) -> bytes:
-    """attributes, timestamp delta, offset delta, no key, zeros, no headers."""
-    inner = b"\0\0" + _varint(number) + b"\x01" + _varint(size) + bytes(size) + b"\0"
-    return _varint(len(inner)) + inner
 
 
 def _varint(value: int) -> bytes:

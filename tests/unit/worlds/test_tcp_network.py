@@ -117,7 +117,7 @@ def test_who_asks_is_answered(served: Served) -> None:
     assert asks(served) == ANSWER
 
 
-FRAME = request_frame(MetadataRequest(), 9, 1, "c", 0)
+FRAME = request_frame(MetadataRequest(), 9, 1, "c")
 HOSTILE = st.one_of(
     st.binary(max_size=64),
     st.integers(0, len(FRAME) - 1).map(lambda n: FRAME[:n]),
@@ -167,7 +167,7 @@ def test_a_produce_with_acks_0_that_fails_closes_its_connection(served: Served) 
     """What was sent behind it is not served."""
     data = filled(1, 100, 0)
     wanted = ProducePartition(TopicPartition("t", 0), 1, len(data), data)
-    produce = request_frame(ProduceRequest(0, 1000, (wanted,)), 8, 1, "c", 0)
+    produce = request_frame(ProduceRequest(0, 1000, (wanted,)), 8, 1, "c")
     asked = len(served.asked)
     assert rest_of(served, produce + FRAME) == b""
     assert asks(served) == ANSWER
@@ -177,7 +177,7 @@ def test_a_produce_with_acks_0_that_fails_closes_its_connection(served: Served) 
 
 def test_requests_of_one_connection_are_served_one_after_the_other(served: Served) -> None:
     """All three were sent at once; the answers come in order."""
-    frames = b"".join(request_frame(MetadataRequest(), 9, n, "c", 0) for n in (5, 6, 7))
+    frames = b"".join(request_frame(MetadataRequest(), 9, n, "c") for n in (5, 6, 7))
     received, numbers = rest_of(served, frames), []
     while received:
         (length,) = struct.unpack(">i", received[:4])

@@ -159,7 +159,7 @@ def test_requests_and_answers_survive_the_wire_in_every_version(profile: str) ->
     for name, request, response, version in _spoken():
         if name != profile:
             continue
-        frame = request_frame(request, version, 41, "broker-2-fetcher-0", 0)
+        frame = request_frame(request, version, 41, "broker-2-fetcher-0")
         assert length_of(frame[:4]) == len(frame) - 4
         read = arrived(frame[4:], knows)
         assert (read.correlation_id, read.version) == (41, version)
@@ -175,7 +175,7 @@ def test_the_newest_version_says_everything(request_response: tuple[Request, Res
     request, response = request_response
     knows = spoken(profiles()["2.7" if isinstance(request, AlterIsrRequest) else "2.6"])
     version = knows[api_of(request).name][1]
-    frame = request_frame(request, version, 1, "c", 0)
+    frame = request_frame(request, version, 1, "c")
     read = arrived(frame[4:], knows)
     assert _told(read.sent.requests) == _told((request,))
     answer = read.answer([response])
@@ -206,7 +206,7 @@ def _of_interest(response: Response) -> object:
 def test_kio_reads_what_we_write_and_writes_what_we_read() -> None:
     """Our reader goes over kio's schemas by itself; kio's own is the oracle, byte for byte."""
     for _, request, _, version in _spoken():
-        frame = request_frame(request, version, 7, "client", 0)
+        frame = request_frame(request, version, 7, "client")
         read = arrived(frame[4:], spoken(profiles()["2.7"]))
         schema = type(read.entity)
         header, size = entity_reader(schema.__header_schema__)(frame, 4)
@@ -301,13 +301,13 @@ def test_what_is_no_topic_makes_no_folder(topic: str) -> None:
             StopReplicaRequest(1, 5, 99, (stop,)),
         ):
             for version in range(1, 4):
-                frame = request_frame(request, version, 1, "c", 0)
+                frame = request_frame(request, version, 1, "c")
                 with pytest.raises(Malformed, match=r"Topic name|partition -1"):
                     arrived(frame[4:], spoken(_2_6))
 
 
 FRAMES = [
-    (request_frame(request, version, 1, "c", 0)[4:], profile)
+    (request_frame(request, version, 1, "c")[4:], profile)
     for profile, request, _, version in _spoken()
 ]
 STRIKES = st.lists(
@@ -386,7 +386,7 @@ def test_a_produce_request_without_a_whole_batch_is_refused_partition_by_partiti
         ProducePartition(ORDERS, 2, len(good), good),
         ProducePartition(PAYMENTS, 2, len(bad), bad),
     )
-    frame = request_frame(ProduceRequest(1, 1000, wanted), 8, 1, "p", 0)
+    frame = request_frame(ProduceRequest(1, 1000, wanted), 8, 1, "p")
     read = arrived(frame[4:], spoken(_2_6))
     (request,) = read.sent.requests
     assert isinstance(request, ProduceRequest)
