@@ -20,7 +20,7 @@ export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
 .NOTPARALLEL:
 .PHONY: help setup demo test test-all test-rest test-live test-live-patient test-live-alone test-slow test-slow-plays test-slow-processes \
         test-slow-alone test-spark test-containers test-kafka test-shared check check-format check-lint check-types check-imports check-house \
-        format fidelity fidelity-kafka paths pages hazards bench mutants soak lock clean
+        format docs fidelity fidelity-kafka paths pages hazards bench mutants soak lock clean
 
 help: ## This list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | \
@@ -107,6 +107,9 @@ format: setup ## Format, and repair what the linter can
 	.venv/bin/ruff format
 	.venv/bin/ruff check --fix
 
+docs: setup ## Build the site into .venv/site, strictly: no broken link, no page left out
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict -f tools/pages/mkdocs.yml
+
 fidelity: setup ## Play all recordings, and write docs/fidelity.md
 	$(PYTHON_BIN) -m tools.fidelity $(RECORDINGS) $(ARGS)
 
@@ -116,7 +119,7 @@ fidelity-kafka: setup ## Record the shipped scenarios on real Kafka, in real tim
 paths: setup ## Measure both propagation paths, and write the tables of docs/zk-vs-rpc.md
 	$(PYTHON_BIN) -m tools.paths $(RECORDINGS) $(ARGS)
 
-pages: setup ## Run what pages of docs/ show, and fill in what it prints
+pages: setup ## Run what pages show, fill in what it prints, and draw the pictures
 	$(PYTHON_BIN) -m tools.pages $(ARGS)
 
 hazards: setup ## Play the hazard catalogue, and write docs/hazards.md

@@ -1,4 +1,4 @@
-"""`make pages`: runs the commands that pages of docs/ show, and fills in what they print."""
+"""`make pages`: runs the commands that pages show, fills in what they print, draws the pictures."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tools.pages.pictures import draw_all
 from tools.pages.transcripts import filled, output_of, write_files
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = (
     ROOT / "README.md",
+    DOCS / "learn" / "tutorial.md",
     DOCS / "misconceptions.md",
     DOCS / "hazards-told.md",
     DOCS / "explore.md",
@@ -20,7 +22,9 @@ PAGES = (
 
 
 def main(chosen: list[str]) -> int:
-    """All pages, or those named."""
+    """All pages, or those named; `pictures` names the pictures."""
+    if not chosen or "pictures" in chosen:
+        draw_all(DOCS / "pictures")
     for page in PAGES:
         if not chosen or page.stem in chosen:
             text = page.read_text(encoding="utf-8")
