@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["README.md", "docs/explore.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/learn/tutorial.md", "docs/explore.md"])
 def test_its_commands_print_what_it_claims(page: str, tmp_path: Path) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     write_files(text, tmp_path)

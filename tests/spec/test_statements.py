@@ -244,7 +244,9 @@ def test_what_is_said_to_hold_a_statement_is_there() -> None:
 
 def test_what_is_not_emulated_is_named_in_the_limits() -> None:
     limits = (ROOT / LIMITS).read_text("utf-8")
-    missing = [text for text, held in HELD.items() if LIMITS in held and text.lower() not in limits.lower()]
+    missing = [
+        text for text, held in HELD.items() if LIMITS in held and text.lower() not in limits.lower()
+    ]
     assert not missing
     settings = NOT_SETTINGS_HERE - {"zookeeper.connection.timeout.ms"}
     assert all(f"`{name}`" in limits for name in settings)

@@ -61,7 +61,8 @@ class Drawn:
         self.scenario = load(find(scenario))
         self.state = TraceState([boot.broker for boot in self.scenario.boots])
         played = play_in_memory(
-            Request(scenario=self.scenario, seed=seed), attach=lambda run: run.sink.listen(self.state)
+            Request(scenario=self.scenario, seed=seed),
+            attach=lambda run: run.sink.listen(self.state),
         )
         self.end_us = played.events[-1].t
 

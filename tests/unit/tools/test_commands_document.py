@@ -12,7 +12,3 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "commands.md"
 def test_the_page_shows_the_help_of_every_command() -> None:
     page = DOCUMENT.read_text(encoding="utf-8")
     assert page == markdown(), "run: python -m tools.documents.commands > docs/commands.md"
-
-
-def test_help_fits_into_80_columns() -> None:
-    assert [line for line in markdown().splitlines() if len(line) > 80] == []
