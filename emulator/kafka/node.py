@@ -13,7 +13,7 @@ from emulator.kafka.broker.admin import AdminManager
 from emulator.kafka.broker.alter_isr_manager import RpcAlterIsrManager
 from emulator.kafka.broker.apis import KafkaApis
 from emulator.kafka.broker.context import BrokerContext
-from emulator.kafka.broker.controlled_shutdown import ControlledShutdown
+from emulator.kafka.broker.controlled_shutdown import controlled_shutdown
 from emulator.kafka.broker.controller_channel import BrokerToControllerChannelManager
 from emulator.kafka.broker.dynamic_config import (
     BrokerConfigHandler,
@@ -22,14 +22,14 @@ from emulator.kafka.broker.dynamic_config import (
     TopicConfigHandler,
 )
 from emulator.kafka.broker.fetcher import ReplicaFetcherManager
-from emulator.kafka.broker.log_dir_failure import LogDirFailureHandler
+from emulator.kafka.broker.log_dir_failure import handle_log_dir_failures
 from emulator.kafka.broker.log_dirs import Disk
 from emulator.kafka.broker.log_manager import LogManager
 from emulator.kafka.broker.metadata_cache import MetadataCache
 from emulator.kafka.broker.out_of_range import OutOfRange
 from emulator.kafka.broker.quota import ReplicationQuotaManager
 from emulator.kafka.broker.replica_manager import ReplicaManager
-from emulator.kafka.broker.request_handlers import Received, RequestHandlerPool
+from emulator.kafka.broker.request_handlers import RequestHandlerPool
 from emulator.kafka.broker.zookeeper import BLOCKING, client_of, era_of
 from emulator.kafka.controller.controller import KafkaController
 from emulator.kafka.profiles.base import ServesFrom
@@ -84,13 +84,12 @@ class Broker:
         self._disk, self._host, self._port, self._wall_ms = disk, host, port, wall_ms
         self._draw = draw
         self._not_before_us = dict(not_before_us or {})
-        self.broker_epoch = -1
         self.started = False
         self.zk: ZooKeeperClient | None = None
         self.replica_manager: ReplicaManager | None = None
         self.metadata_cache = MetadataCache(context)
         self.controller: KafkaController | None = None
-        self._pool = RequestHandlerPool(context, self._handle)
+        self._pool = RequestHandlerPool(context)
         self._apis: KafkaApis | None = None
         self._zk_client: KafkaZkClient | None = None
         self.shutting_down = False
@@ -103,6 +102,10 @@ class Broker:
     def broker(self) -> int:
         return self.context.broker
 
+    @property
+    def broker_epoch(self) -> int:
+        return self.context.broker_epoch
+
     def start(self) -> None:
         """Begin to boot."""
         self.context.emit(events.BrokerStarting, self.context.profile.name)
@@ -112,10 +115,6 @@ class Broker:
     def receive(self, request: Request, connection: ServerConnection) -> None:
         """A network thread has read a request; until the broker has started it waits."""
         self._pool.receive(request, connection)
-
-    def _handle(self, received: Received) -> Awaitable[None]:
-        assert self._apis is not None
-        return self._apis.handle(received)
 
     async def _step(self, name: str) -> None:
         """A named place of the boot: worlds charge time here, and a recording's moment is waited
@@ -128,6 +127,8 @@ class Broker:
         try:
             zk_client = self._zk_client = await self._connect()
             await self._load(zk_client)
+            # Registered before the controller starts: whoever is elected at once finds itself among
+            # the live brokers.
             if not self._registers_last:
                 await self._step("list_ids")
                 await zk_client.get_all_broker_and_epochs()
@@ -137,6 +138,7 @@ class Broker:
         except _Halted:
             return
         except ZooKeeperError as error:
+            # Not told to the controller: it may have nothing of this broker's to move yet.
             self.context.failed("startup", error)
             self.shutting_down = True
             self._change_process_state("stopping")
@@ -186,7 +188,7 @@ class Broker:
                 self.context, self._network, self.metadata_cache
             )
             channel.start()
-            alter_isr = RpcAlterIsrManager(self.context, channel, lambda: self.broker_epoch)
+            alter_isr = RpcAlterIsrManager(self.context, channel)
         self.replica_manager = ReplicaManager(
             self.context,
             zk_client,
@@ -204,9 +206,12 @@ class Broker:
         )
         await self._step("replica_manager_startup")
         await self.replica_manager.startup()
-        LogDirFailureHandler(
-            self.context, zk_client, self._logs, self.replica_manager, self.halt
-        ).start()
+        self.context.spawn(
+            "LogDirFailureHandler",
+            handle_log_dir_failures(
+                self.context, zk_client, self._logs, self.replica_manager, self.halt
+            ),
+        )
 
     async def _register(self) -> None:
         """Create `/brokers/ids/<id>` under the present session; its czxid is the broker epoch."""
@@ -217,9 +222,9 @@ class Broker:
             timestamp_ms=self._wall_ms(),
             version=self.context.profile.registration_version,
         )
-        self.broker_epoch = await self._zk_client.register_broker(self.broker, info)
-        self.context.broker_epoch = self.broker_epoch
-        self.context.emit(events.BrokerRegistered, self.broker_epoch)
+        epoch = await self._zk_client.register_broker(self.broker, info)
+        self.context.broker_epoch = epoch
+        self.context.emit(events.BrokerRegistered, epoch)
 
     async def _serve(self, zk_client: KafkaZkClient) -> None:
         """The controller thread races with the main thread from here on."""
@@ -234,7 +239,6 @@ class Broker:
             self.replica_manager,
             self.metadata_cache,
             AdminManager(self.context, zk_client, self.metadata_cache, self._draw),
-            lambda: self.broker_epoch,
             controller.requests,
         )
         self._answers_from("controller")
@@ -268,7 +272,8 @@ class Broker:
     def _answers_from(self, here: ServesFrom) -> None:
         """Where this version's handlers begin, and what waits in the sockets is taken up."""
         if self.context.profile.serves_from == here:
-            self._pool.start()
+            assert self._apis is not None
+            self._pool.start(self._apis.handle)
 
     # -- the end -----------------------------------------------------------------------------------
 
@@ -295,12 +300,7 @@ class Broker:
         if self.context.config.controlled_shutdown_enable:
             assert self._zk_client is not None
             try:
-                await ControlledShutdown(
-                    self.context,
-                    self._zk_client,
-                    self._network,
-                    lambda: self.broker_epoch,
-                ).run()
+                await controlled_shutdown(self.context, self._zk_client, self._network)
             except ZooKeeperError as error:
                 self.context.failed("controlled shutdown", error)
         await self._shutdown_parts()
@@ -320,6 +320,7 @@ class Broker:
         await self.context.kernel.checkpoint("shutdown.parts")
         if self.controller is not None:
             await self.controller.shutdown()
+        # Last: with the session goes the registration.
         if self.zk is not None:
             self.zk.close()
         await self.context.kernel.checkpoint("shutdown.exit")
@@ -339,6 +340,7 @@ class Broker:
             self._change_process_state("dead")
         self.context.process.crash()
         self.started = False
+        # No close request is sent: the server keeps the session until its time-out.
         if self.zk is not None:
             self.zk.abandon()
 

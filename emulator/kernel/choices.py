@@ -66,30 +66,30 @@ class ChoosingKernel(Kernel):
         """All that is to happen, with the time since when or at which, in the plain kernel's
         order."""
         ready = [*self._waiting, *((self.now, item) for item in self._ready)]
-        return ready + [(due, item) for due, _, item in sorted(self._heap, key=_in_order)]
+        # By time, then by count; the items themselves do not compare.
+        heap = sorted(self._heap, key=lambda entry: entry[:2])
+        return ready + [(due, item) for due, _, item in heap]
 
     def _step(self, strategy: Strategy, until_us: int) -> bool:
         """One thing happens; False when nothing can until then."""
-        self._line_up()
+        while self._ready:
+            self._waiting.append((self.now, self._ready.popleft()))
         if not self._waiting:
             if not self._heap or self._heap[0][0] > until_us:
                 return False
             self._come_to(self._heap[0][0])
             return True
+        # The window begins with the oldest: it may be passed over only for so long.
         since_us, oldest = self._waiting[0]
         if oldest.is_cancelled():
             self._run(0)
             return True
         options = self._options(min(since_us + self.window_us, until_us))
+        # No choice is not asked for: a schedule lists only what could have gone otherwise.
         chosen = 0 if len(options) == 1 else strategy.choose([item for _, item in options])
         if chosen != LOOK_AGAIN:
             self._take(options[chosen][0])
         return True
-
-    def _line_up(self) -> None:
-        """What has become ready waits from now on."""
-        while self._ready:
-            self._waiting.append((self.now, self._ready.popleft()))
 
     def _come_to(self, at_us: int) -> None:
         """Time goes on; what is due then waits since it was."""
@@ -105,33 +105,35 @@ class ChoosingKernel(Kernel):
                 item.process.hold(item)
 
     def _options(self, until_us: int) -> list[tuple[int, Runnable]]:
-        """(place, item): the first of each way. Places of what is not due yet begin behind those of
-        what waits."""
-        found: list[tuple[int, Runnable]] = []
-        ways: set[Hashable] = set()
+        """(index, item): the first of each ordered queue (`way_of`). Indices of what is not due yet
+        begin behind those of what waits."""
+        options: list[tuple[int, Runnable]] = []
+        queues: set[Hashable] = set()
         waiting = len(self._waiting)
-        soon = sorted(
-            (due, count, place)
-            for place, (due, count, _) in enumerate(self._heap)
+        due_soon = sorted(
+            (due, count, index)
+            for index, (due, count, _) in enumerate(self._heap)
             if due <= until_us
         )
-        places = [*range(waiting), *(waiting + place for _, _, place in soon)]
-        for place in places:
-            item = self._waiting[place][1] if place < waiting else self._heap[place - waiting][2]
-            way = way_of(item)
-            if way in ways or item.is_cancelled() or not item.process.running:
+        for index in [*range(waiting), *(waiting + index for _, _, index in due_soon)]:
+            item = self._waiting[index][1] if index < waiting else self._heap[index - waiting][2]
+            queue = way_of(item)
+            # Behind another of its queue, or of a paused process: it cannot be next.
+            if queue in queues or item.is_cancelled() or not item.process.running:
                 continue
-            ways.add(way)
-            found.append((place, item))
-        return found or [(0, self._waiting[0][1])]
+            queues.add(queue)
+            options.append((index, item))
+        # All that waits may belong to paused processes: the oldest is then put by.
+        return options or [(0, self._waiting[0][1])]
 
-    def _take(self, place: int) -> None:
+    def _take(self, index: int) -> None:
         """Let it happen: what is not due yet takes time with it."""
         waiting = len(self._waiting)
-        if place < waiting:
-            self._run(place)
+        if index < waiting:
+            self._run(index)
             return
-        due, _, item = self._heap.pop(place - waiting)
+        due, _, item = self._heap.pop(index - waiting)
+        # Taken from the middle of the heap.
         heapify(self._heap)
         self._come_to(max(due, self.now))
         if item.process.ordered_until >= self.now and item.is_behind():
@@ -140,8 +142,8 @@ class ChoosingKernel(Kernel):
         self._waiting.insert(0, (self.now, item))
         self._run(0)
 
-    def _run(self, place: int) -> None:
-        item = self._waiting.pop(place)[1]
+    def _run(self, index: int) -> None:
+        item = self._waiting.pop(index)[1]
         if item.process.running:
             item.run()
         else:
@@ -161,10 +163,7 @@ def way_of(item: Runnable) -> Hashable:
 def owner_of(item: Action) -> object | None:
     """Whose method a call-back calls; None where that cannot be seen."""
     call: object = item._fn
+    # What is put on a lane is often a method with its arguments bound.
     while isinstance(call, partial):
         call = call.func
     return getattr(call, "__self__", None)
-
-
-def _in_order(entry: tuple[int, int, Runnable]) -> tuple[int, int]:
-    return entry[:2]

@@ -53,6 +53,7 @@ class Hold:
         """Let go of what stands; a process that stands still itself has it when it runs again."""
         self.released = True
         standing: list[Runnable] = [*self._tasks, *self._behind]
+        # Tasks before call-backs: a thread that was held is before what queued behind it.
         for item in standing:
             self._kernel.make_ready(item)
         self._tasks.clear()
@@ -89,8 +90,9 @@ class Holds:
         thread = current.thread if current is not None else ""
         for hold in self._ordered:
             place = hold.place
-            here = not hold.reached and place.at == at and place.process == process
-            if here and place.fits(of, which, peer, thread):
+            # An order holds one thing: whatever reaches the place after it goes on.
+            is_here = not hold.reached and place.at == at and place.process == process
+            if is_here and place.fits(of, which, peer, thread):
                 hold.reached = True
                 kernel = self._kernel
                 cause = kernel.cause
@@ -114,6 +116,7 @@ class Passage:
     def stops(self, of: str, pass_on: Callable[[], None]) -> bool:
         """Whether this message waits here; `pass_on` is called when its turn has come. It is on its
         way: what becomes of who sent it does not matter any more."""
+        # TCP keeps order: what was sent behind a held message waits too, whatever it is.
         if self._hold is not None:
             self._hold.behind(pass_on)
             return True

@@ -16,6 +16,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _MASK = (1 << 64) - 1
+# 2^64 divided by the golden ratio, SplitMix64's step: odd, so that the state visits every value.
 _GOLDEN = 0x9E3779B97F4A7C15
 
 Choice = tuple[int, str, str]
@@ -31,6 +32,7 @@ def mix(z: int) -> int:
 
 @lru_cache(maxsize=4096)
 def _name_hash(name: str) -> int:
+    # FNV-1a: Python's own hash of a text differs from process to process.
     h = 0xCBF29CE484222325
     for byte in name.encode():
         h = ((h ^ byte) * 0x100000001B3) & _MASK
@@ -54,6 +56,8 @@ class Stream:
 
     def below(self, n: int) -> int:
         """A whole number in [0, n)."""
+        # Lemire's multiplication instead of a remainder: one draw always, and no bias that n far
+        # below 2^64 could show.
         return (self.bits() * n) >> 64
 
     def between(self, low: int, high: int) -> int:
@@ -81,7 +85,7 @@ class Chance:
         self._streams: dict[tuple[str, str], Stream] = {}
 
     def next_segment(self) -> None:
-        """A stimulus came: every stream starts anew with this segment's seed."""
+        """An action came: every stream starts again, with this segment's seed."""
         self.draws += len(self._streams)
         self.segment += 1
         self._streams.clear()
@@ -99,6 +103,7 @@ class Chance:
         run's."""
         choices = self.choices
         base = choices.get((segment, "", ""), mix(self.seed ^ mix(segment + _GOLDEN)))
+        # From the general to the particular: segment, then actor, then this stream alone.
         if choices:
             base = choices.get((segment, actor, ""), base)
             exact = choices.get((segment, actor, purpose))

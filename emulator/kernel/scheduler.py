@@ -17,12 +17,21 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import suppress
 from heapq import heappop, heappush
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 import msgspec
 
 from emulator.kernel.places import At, Place
+from emulator.trace.event import Event
 from emulator.trace.sink import Sink
+
+Body = Coroutine[object, None, object]
+"""What a thread does: it is sent nothing, and nobody reads what it returns."""
+
+# Later than any time of a run; it fits 64 bits.
+NEVER = 1 << 62
+# A wall clock is far from 0, and Kafka's rules compare times with 0.
+BASE_MS = 1_000_000_000
 
 
 class Action(msgspec.Struct, eq=False):
@@ -42,14 +51,18 @@ class Action(msgspec.Struct, eq=False):
     def not_before(self, at_us: int) -> int:
         """Later than what the lane has been given before, after a resume."""
         lane, process = self._lane, self.process
+        # A second pause puts the same action off again: its place in the lane stays the first one.
         if not self._put_off:
             lane.put_off.append(self)
         lane.busy_until = max(lane.busy_until, at_us)
+        # Until then the process as a whole checks each action's order (`Kernel.make_ready`); after
+        # that nothing is put off any more, and the check costs one comparison.
         process.ordered_until = max(process.ordered_until, lane.busy_until)
         self._put_off = True
         return lane.busy_until
 
     def is_behind(self) -> bool:
+        # One that was put off has its place already, and must not wait for itself.
         if self._put_off:
             return False
         return self._lane.busy_until >= self.process.kernel.now or bool(self._lane.put_off)
@@ -65,14 +78,6 @@ class Action(msgspec.Struct, eq=False):
             kernel = self.process.kernel
             kernel.current, kernel.cause = action, action.cause
             action._fn()
-
-
-E = TypeVar("E")
-
-# Later than any time of a run; it fits 64 bits.
-NEVER = 1 << 62
-# A wall clock is far from 0, and Kafka's rules compare times with 0.
-BASE_MS = 1_000_000_000
 
 
 class _Suspend:
@@ -216,9 +221,12 @@ class Process:
             return
         kernel = self.kernel
         self.state, self.running = "running", True
+        # Each resume draws anew when each thread gets on.
         self._awake.clear()
+        # What falls due in this very instant queues behind what was held.
         self.ordered_until = max(self.ordered_until, kernel.now)
         held, self._held = self._held, []
+        # The world draws by how much there is to catch up with; a timer called off is none of it.
         waiting = sum(not item.is_cancelled() for item in held)
         self.sluggish_until = kernel.now + kernel.wake_up.window(self.name, waiting)
         for item in held:
@@ -237,7 +245,8 @@ class Process:
             self.on_death(self)
 
     def hold(self, item: Runnable) -> None:
-        """Keep what became ready while the process stands still."""
+        """Keep what became ready while the process is paused."""
+        # Of a dead process nothing is kept: nobody will ever resume it.
         if self.state == "paused":
             self._held.append(item)
 
@@ -245,13 +254,15 @@ class Process:
         """Microseconds until `thread` gets on, shortly after a resume."""
         kernel = self.kernel
         awake = self._awake.get(thread)
+        # Drawn when the thread first has something to do, and once: what it does next is late only
+        # by what is left of that.
         if awake is None:
             awake = self._awake[thread] = kernel.now + kernel.wake_up.thread(self.name, thread)
         return max(0, awake - kernel.now) + kernel.wake_up.step(self.name, thread)
 
-    def spawn(self, thread: str, coro: Coroutine[Any, Any, Any]) -> Task:
+    def spawn(self, thread: str, body: Body) -> Task:
         """Start a thread of this process."""
-        return self.kernel.spawn(self, thread, coro)
+        return self.kernel.spawn(self, thread, body)
 
     def lane(self, thread: str) -> Lane:
         """A thread of call-backs of this process."""
@@ -290,20 +301,21 @@ class Task:
         "finished",
         "process",
         "thread",
-        "value",
         "waiting_for",
     )
 
-    def __init__(self, process: Process, thread: str, coro: Coroutine[Any, Any, Any]) -> None:
-        self.process, self.thread, self.coro = process, thread, coro
+    def __init__(self, process: Process, thread: str, body: Body) -> None:
+        self.process, self.thread, self.coro = process, thread, body
         self._kernel = process.kernel
+        # A thread goes on with the cause of whoever started it.
         self.cause = process.kernel.cause
-        self.value: Any = None
         self.finished = False
         self.waiting_for = "start"
 
     def __repr__(self) -> str:
         return f"{self.process.name}/{self.thread} ({self.waiting_for})"
+
+    # A thread waits for one thing at a time: there is nothing of its own to overtake.
 
     def not_before(self, at_us: int) -> int:
         return at_us
@@ -315,12 +327,14 @@ class Task:
         return self.finished
 
     def run(self) -> None:
+        # Stopped after it had been made ready: the queue still holds it.
         if self.finished:
             return
         kernel = self._kernel
         kernel.current, kernel.cause = self, self.cause
         try:
             self.coro.send(None)
+            # It waits now, and keeps its cause until it goes on; a promise may give it another.
             self.cause = kernel.cause
         except StopIteration:
             self._end()
@@ -338,6 +352,7 @@ class Task:
             return
         self._end()
         kernel = self._kernel
+        # `finally` clauses release locks, which ask who the owner is.
         before, kernel.current = kernel.current, self
         try:
             self.coro.close()
@@ -369,10 +384,7 @@ class Lane:
         kernel.post(Action(self, action, kernel.cause, self.process, self.thread))
 
     def call_later(self, delay_us: int, action: Callable[[], object]) -> Action:
-        kernel = self._kernel
-        timer = Action(self, action, kernel.cause, self.process, self.thread)
-        kernel.call_at(kernel.now + delay_us, timer)
-        return timer
+        return self.call_at(self._kernel.now + delay_us, action)
 
     def call_at(self, at_us: int, action: Callable[[], object]) -> Action:
         """Run `action` at `at_us` of the world's clock, or as soon as the process runs after it."""
@@ -403,6 +415,8 @@ class Kernel:
         self.holds: HoldOrders | None = None
         self.processes: dict[str, Process] = {}
         self._ready: deque[Runnable] = deque()
+        # (due, count, item): the count keeps what is due at one instant in its order, and keeps
+        # the heap from comparing items.
         self._heap: list[tuple[int, int, Runnable]] = []
         self._count = 0
         self._stopping = False
@@ -415,27 +429,15 @@ class Kernel:
         0."""
         return BASE_MS + self.now // 1000
 
-    def emit(self, event_type: Callable[..., E], broker: int, *fields: Any) -> E:
+    def emit(self, event_type: Callable[..., Event], broker: int, *fields: object) -> None:
         """Put an event on the trace; it becomes the cause of what this thread does next."""
-        seq = self.sink.next_seq
-        current = self.current
-        event = event_type(
-            seq,
-            self.now,
-            broker,
-            current.thread if current is not None else "",
-            self.cause,
-            *fields,
-        )
-        self.cause = seq
-        self.sink.append(event)
-        return event
+        self.emitter(broker)(event_type, *fields)
 
     def emitter(self, broker: int) -> Callable[..., None]:
-        """`emit` for one broker, in one call."""
+        """`emit` for one broker: a closure, since a broker emits most of a run's events."""
         sink, append = self.sink, self.sink.append
 
-        def emit(event_type: Callable[..., E], *fields: Any) -> None:
+        def emit(event_type: Callable[..., Event], *fields: object) -> None:
             seq, current = sink.next_seq, self.current
             thread = current.thread if current is not None else ""
             event = event_type(seq, self.now, broker, thread, self.cause, *fields)
@@ -486,8 +488,8 @@ class Kernel:
         process = self.processes[name] = Process(self, name)
         return process
 
-    def spawn(self, process: Process, thread: str, coro: Coroutine[Any, Any, Any]) -> Task:
-        task = Task(process, thread, coro)
+    def spawn(self, process: Process, thread: str, body: Body) -> Task:
+        task = Task(process, thread, body)
         process.live_tasks[task] = None
         self.make_ready(task)
         return task
@@ -495,9 +497,11 @@ class Kernel:
     def make_ready(self, item: Runnable) -> None:
         """Let `item` run as soon as its process does."""
         process = item.process
+        # Shortly after a resume every wake-up costs the thread its drawn delay.
         if process.running and process.sluggish_until > self.now:
             at = item.not_before(self.now + process.wake_delay(item.thread))
             self.call_at(at, item)
+        # Other call-backs of its lane have been put off: it must not overtake them.
         elif process.ordered_until >= self.now and item.is_behind():
             self.call_at(item.not_before(self.now), item)
         elif process.running:
@@ -547,6 +551,7 @@ class Kernel:
                 self.call_at(item.not_before(now), item)
             elif not process.running:
                 process.hold(item)
+            # More is due at this instant: it goes before what the first of it makes ready.
             elif heap and heap[0][0] <= now:
                 ready.append(item)
                 self._make_due_ready()
@@ -556,6 +561,7 @@ class Kernel:
                 if ready:
                     self._drain()
                 self.current = None
+        # Nothing more until then; time passes all the same.
         if until_us < NEVER and not self._stopping:
             self._note_time(until_us)
 
@@ -565,6 +571,8 @@ class Kernel:
             due = heap[0][0] if heap else NEVER
             self._note_time(self.clock.wait(min(due, until_us)))
             self.behind_us = max(0, self.now - due)
+            # What other threads handed over goes first: an answer from a socket may call off a
+            # timer that is due in the same instant.
             for action in self.clock.inbox():
                 action()
             self._make_due_ready()

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Generator
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from emulator.kernel.scheduler import SUSPEND, Kernel, Task
 from zk.wire import labelled
@@ -51,12 +52,14 @@ class Queue(Generic[T]):
     @labelled("put")
     def put(self, item: T) -> None:
         self._items.append((self._kernel.cause, item))
+        # One taker for one item; it takes whatever is first by the time it runs.
         if self._takers:
             self._kernel.make_ready(self._takers.popleft())
 
     async def take(self) -> T:
         """Block until there is an item, and take it."""
         kernel = self._kernel
+        # Another taker may have been faster between the wake-up and now: wait again.
         while not self._items:
             task = kernel.this_task()
             task.waiting_for = "queue"
@@ -115,12 +118,14 @@ class RwLock:
         """Take the read lock and give it back: what follows, up to the next await, is a read
         section, since nothing else runs in between. For sections that do not block; cheap when the
         lock is free."""
+        # A writer reads under its own lock: to wait would be to wait for itself.
         if not self.readable and self._writer is not self._kernel.current:
             await self.acquire_read()
             self.release_read()
 
     async def acquire_read(self) -> None:
         task = self._kernel.this_task()
+        # Re-entered: also past a writer that is first in the queue, which waits for this very task.
         if task in self._readers or self._writer is task:
             self._readers[task] = self._readers.get(task, 0) + 1
         elif self.readable:
@@ -136,6 +141,7 @@ class RwLock:
             self._writer, self._writes = task, 1
             self.readable = False
         else:
+            # Java's lock does not upgrade either: the thread would deadlock with itself.
             assert task not in self._readers, (
                 f"{task} would wait for itself: read lock held, write lock wanted"
             )
@@ -145,6 +151,8 @@ class RwLock:
         task.waiting_for = self.name
         self._queue.append((task, exclusive))
         self._see_if_readable()
+        # Whoever grants the lock makes the task its owner before it wakes: nobody can barge in
+        # between the grant and the next line.
         while not (self._writer is task if exclusive else task in self._readers):
             await SUSPEND
 
@@ -170,6 +178,7 @@ class RwLock:
 
     def _unpark(self) -> None:
         """Wake the first in the queue; until it runs, whoever comes may take the lock."""
+        # One wake-up at a time: a second release meanwhile finds the first in the queue on its way.
         if self._unparking:
             return
         first, _ = self._queue[0]
@@ -189,8 +198,8 @@ class RwLock:
     def _grant(self) -> None:
         """Give the lock, if it is free, to the first in the queue; readers in a row get it
         together."""
-        # Somebody may have taken it meanwhile: then the first stays first, and waits for the next
-        # release.
+        # Somebody may have taken it meanwhile (barging): then the first stays first, and waits for
+        # the next release.
         while self._queue and self._writer is None:
             task, exclusive = self._queue[0]
             if exclusive and self._readers:
@@ -272,6 +281,8 @@ class Monitor:
         self._depth -= 1
         if self._depth:
             return
+        # Handed over, not raced for: Java's monitors make no promise of order, and ours are fair so
+        # that a run can be repeated.
         self._owner = self._queue.popleft() if self._queue else None
         if self._owner is not None:
             self._depth = 1
@@ -329,6 +340,7 @@ class Condition:
         self._monitor.leave()
         await signalled.wait()
         timer.cancel()
+        # By now others may have had the monitor: whoever waits has to look at everything again.
         await self._monitor.enter()
 
     def signal_all(self) -> None:
@@ -337,28 +349,26 @@ class Condition:
             signalled.resolve(None)
 
 
-_PENDING: Any = object()
-
-
 class Promise(msgspec.Struct, Generic[T], eq=False):
     """A value that comes once (CompletableFuture, CountDownLatch(1) with a result). A struct, since
     every request makes one."""
 
     _kernel: Kernel
-    _value: T = _PENDING
+    _value: T | UnsetType = UNSET
     _waiters: list[Task] = []
     cause: int = -1
 
     @property
     def done(self) -> bool:
-        return self._value is not _PENDING
+        return self._value is not UNSET
 
     def resolve(self, value: T) -> None:
         """Give the value; a second one is ignored (the first answer counts)."""
-        if self._value is not _PENDING:
+        if self._value is not UNSET:
             return
         self._value = value
         self.cause = self._kernel.cause
+        # Whoever waited goes on because of this value, whatever led it to the wait.
         for task in self._waiters:
             task.cause = self.cause
             self._kernel.make_ready(task)
@@ -366,10 +376,11 @@ class Promise(msgspec.Struct, Generic[T], eq=False):
 
     async def wait(self) -> T:
         """Block until the value is there."""
-        if self._value is _PENDING:
+        if self._value is UNSET:
             task = self._kernel.this_task()
             task.waiting_for = "promise"
             self._waiters.append(task)
-            while self._value is _PENDING:
+            # A stop makes a task ready too, without a value.
+            while self._value is UNSET:
                 await SUSPEND
         return self._value

@@ -13,7 +13,7 @@ from emulator.kafka.broker.alter_isr_manager import RpcAlterIsrManager
 from emulator.kafka.broker.controller_channel import BrokerToControllerChannelManager
 from emulator.kafka.broker.fetch_session import FullFetch
 from emulator.kafka.broker.fetcher import ReplicaFetcherManager
-from emulator.kafka.broker.log_dir_failure import LogDirFailureHandler
+from emulator.kafka.broker.log_dir_failure import handle_log_dir_failures
 from emulator.kafka.broker.log_dirs import Disk
 from emulator.kafka.broker.log_manager import LogManager
 from emulator.kafka.broker.metadata_cache import MetadataCache
@@ -78,11 +78,11 @@ class Hosting(Playbook):
         self.follower_quota = ReplicationQuotaManager(11, 1000)
         self.logs = LogManager(self.context, self.zk, self.disk, self._halts)
         self.metadata_cache = MetadataCache(self.context)
-        self.broker_epoch = BROKER_EPOCH
+        self.context.broker_epoch = BROKER_EPOCH
         self.channel = BrokerToControllerChannelManager(
             self.context, self.network, self.metadata_cache
         )
-        self.alter_isr = RpcAlterIsrManager(self.context, self.channel, lambda: self.broker_epoch)
+        self.alter_isr = RpcAlterIsrManager(self.context, self.channel)
         by_rpc = self.context.profile.propagation == "rpc"
         self.replicas = ReplicaManager(
             self.context,
@@ -91,13 +91,6 @@ class Hosting(Playbook):
             self.metadata_cache,
             self.leader_quota,
             self.alter_isr if by_rpc else None,
-        )
-        self.log_dir_failures = LogDirFailureHandler(
-            self.context,
-            self.zk,
-            self.logs,
-            self.replicas,
-            self._halts,
         )
         self.fetchers = ReplicaFetcherManager(
             self.context,
@@ -119,6 +112,10 @@ class Hosting(Playbook):
         for state in partitions:
             self._fill(self.hosted(state.partition), records)
         self.forget()
+
+    def start_log_dir_failure_handler(self) -> None:
+        body = handle_log_dir_failures(self.context, self.zk, self.logs, self.replicas, self._halts)
+        self.context.spawn("LogDirFailureHandler", body)
 
     def _halts(self, reason: str) -> None:
         self.say(f"halts: {reason}")

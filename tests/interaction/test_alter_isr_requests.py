@@ -149,7 +149,7 @@ def test_after_an_error_of_the_whole_request_it_goes_out_again_with_the_broker_e
     with pending(profile) as play:
         assert isinstance(play, Hosting)
         play >> answer_to_all(error)
-        play.broker_epoch = 60
+        play.context.broker_epoch = 60
         play >> after_ms(49) >> after_ms(1) << ASKS.replace("50", "60")
 
 

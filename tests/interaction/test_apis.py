@@ -107,12 +107,11 @@ class Serving(Hosting):
             self.replicas,
             self.metadata_cache,
             AdminManager(self.context, self.zk, self.metadata_cache, self._draw),
-            lambda: BROKER_EPOCH,
             NotAsked(is_controller),
         )
         self.draws: list[int] = []
-        self.pool = RequestHandlerPool(self.context, self.apis.handle)
-        self.pool.start()
+        self.pool = RequestHandlerPool(self.context)
+        self.pool.start(self.apis.handle)
         self.settle()
 
     def _draw(self, below: int) -> int:
@@ -220,11 +219,11 @@ def test_requests_that_come_before_the_start_wait() -> None:
         async def handle(received: object) -> None:
             served.append(received)
 
-        pool = RequestHandlerPool(play.context, handle)
+        pool = RequestHandlerPool(play.context)
         pool.receive(MetadataRequest(), Answers(play, "early"))
         play.settle()
         assert (len(served), pool.waiting) == (0, 1)
-        pool.start()
+        pool.start(handle)
         play.settle()
         assert (len(served), pool.waiting) == (1, 0)
 

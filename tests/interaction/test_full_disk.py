@@ -58,7 +58,7 @@ def test_after_a_write_that_failed_all_are_refused_also_when_there_is_space_agai
 
 def test_a_broker_halts_with_the_first_write_that_fails_in_its_last_directory(disk: Disk) -> None:
     with Hosting(ALONE, disk=disk) as play:
-        play.log_dir_failures.start()
+        play.start_log_dir_failure_handler()
         play >> produce(data=DATA) << "hw 1" << "produce: NONE at 0"
         with half_a_batch_fits():
             play >> produce(data=DATA) << "produce: KAFKA_STORAGE_ERROR"

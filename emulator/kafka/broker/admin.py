@@ -48,49 +48,20 @@ DEFAULT = -1
 """Of a number in CreateTopics: what the broker's configuration says."""
 
 
-class DelayedCreatePartitions(DelayedOperation):
-    """A CreateTopics answer waits until this broker's metadata cache shows a leader for every
-    partition."""
+class DelayedTopicChange(DelayedOperation):
+    """An answer waits until this broker's own metadata cache shows what was written to ZooKeeper
+    (DelayedCreatePartitions, DelayedDeleteTopics)."""
 
-    def __init__(
-        self,
-        timeout_ms: int,
-        partitions: list[TopicPartition],
-        metadata_cache: MetadataCache,
-        respond: Respond,
-    ) -> None:
+    def __init__(self, timeout_ms: int, is_visible: Callable[[], bool], respond: Respond) -> None:
         super().__init__(timeout_ms)
-        self._partitions, self._metadata_cache = partitions, metadata_cache
-        self._respond = respond
-
-    def _missing(self) -> bool:
-        found = [self._metadata_cache.partition(p) for p in self._partitions]
-        return any(state is None or state.leader < 0 for state in found)
+        self._is_visible, self._respond = is_visible, respond
 
     async def try_complete(self) -> bool:
-        return False if self._missing() else await self.force_complete()
+        return await self.force_complete() if self._is_visible() else False
 
     async def on_complete(self) -> None:
-        self._respond(AdminResponse(Errors.REQUEST_TIMED_OUT if self._missing() else Errors.NONE))
-
-
-class DelayedDeleteTopic(DelayedOperation):
-    """A DeleteTopics answer waits until this broker's metadata cache has forgotten the topic."""
-
-    def __init__(
-        self, timeout_ms: int, topic: str, metadata_cache: MetadataCache, respond: Respond
-    ) -> None:
-        super().__init__(timeout_ms)
-        self._topic, self._metadata_cache, self._respond = topic, metadata_cache, respond
-
-    def _is_there(self) -> bool:
-        return self._topic in self._metadata_cache.topics()
-
-    async def try_complete(self) -> bool:
-        return False if self._is_there() else await self.force_complete()
-
-    async def on_complete(self) -> None:
-        error = Errors.REQUEST_TIMED_OUT if self._is_there() else Errors.NONE
+        # Timed out: the change is written all the same, and the controller will see it.
+        error = Errors.NONE if self._is_visible() else Errors.REQUEST_TIMED_OUT
         self._respond(AdminResponse(error))
 
 
@@ -114,47 +85,49 @@ class AdminManager:
         fenced."""
         topic = request.topic
         try:
-            replicas = self._assignment_of(request)
-            await self._validate_topic_create(request, replicas)
+            # Asked of the cache first, which costs nothing; a cache that is behind lets it pass,
+            # and ZooKeeper answers below.
+            if topic in self._metadata_cache.topics():
+                raise KafkaError(Errors.TOPIC_ALREADY_EXISTS)
+            replicas = self._replicas_of(request)
+            check_topic_name(topic)
+            if await self._zk_client.path_exists(paths.topic(topic)):
+                raise KafkaError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
+            if can_collide(topic):
+                check_collisions(topic, await self._zk_client.get_all_topics(register_watch=False))
+            check_new_topic(replicas)
+            check_topic_settings(dict(request.config))
         except KafkaError as failed:
             respond(AdminResponse(failed.error, failed.message))
             return
+        # Brokers that hear of the topic read its configuration when they make the log.
         await self._zk_client.set_or_create_entity_configs("topics", topic, dict(request.config))
         assignment = {n: ReplicaAssignment(r) for n, r in enumerate(replicas)}
         await self._zk_client.create_topic_assignment(topic, assignment)
-        parked = DelayedCreatePartitions(
-            request.timeout_ms,
-            [TopicPartition(topic, n) for n in assignment],
-            self._metadata_cache,
-            respond,
-        )
+        await self._wait_for_leaders(topic, assignment, request.timeout_ms, respond)
+
+    async def _wait_for_leaders(
+        self, topic: str, partitions: Iterable[int], timeout_ms: int, respond: Respond
+    ) -> None:
+        created = [TopicPartition(topic, n) for n in partitions]
+
+        def have_leaders() -> bool:
+            states = [self._metadata_cache.partition(p) for p in created]
+            return all(state is not None and state.leader >= 0 for state in states)
+
+        parked = DelayedTopicChange(timeout_ms, have_leaders, respond)
         await self._purgatory.try_complete_else_watch(parked, [topic])
 
-    async def _validate_topic_create(
-        self, request: CreateTopicsRequest, replicas: Assignment
-    ) -> None:
-        """validateTopicCreate: name, topics that are there, replicas, settings. Raises
-        KafkaError."""
-        topic = request.topic
-        check_topic_name(topic)
-        if await self._zk_client.path_exists(paths.topic(topic)):
-            raise KafkaError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
-        if can_collide(topic):
-            check_collisions(topic, await self._zk_client.get_all_topics(register_watch=False))
-        check_new_topic(replicas)
-        check_topic_settings(dict(request.config))
-
-    def _assignment_of(self, request: CreateTopicsRequest) -> Assignment:
-        """As given; else drawn among the brokers that the metadata cache has alive."""
-        if request.topic in self._metadata_cache.topics():
-            raise KafkaError(Errors.TOPIC_ALREADY_EXISTS)
-        counted = request.num_partitions != DEFAULT or request.replication_factor != DEFAULT
+    def _replicas_of(self, request: CreateTopicsRequest) -> Assignment:
+        """What the request assigns; else drawn among the brokers that the metadata cache has
+        alive."""
+        partitions, factor = request.num_partitions, request.replication_factor
         if request.assignment:
-            if counted:
+            # Numbers and an assignment together could contradict each other.
+            if partitions != DEFAULT or factor != DEFAULT:
                 raise KafkaError(Errors.INVALID_REQUEST)
             return request.assignment
         config, brokers = self._context.config, self._metadata_cache.alive_brokers()
-        partitions, factor = request.num_partitions, request.replication_factor
         return assign_replicas_to_brokers(
             brokers,
             config.num_partitions if partitions == DEFAULT else partitions,
@@ -167,34 +140,33 @@ class AdminManager:
         """Read who is there and what the topic has, and overwrite the topic's znode."""
         brokers = sorted(await self._zk_client.get_all_broker_and_epochs())
         topic = request.topic
-        found = await self._zk_client.get_full_replica_assignment_for_topics([topic])
+        existing = await self._zk_client.get_full_replica_assignment_for_topics([topic])
         try:
-            added = added_partitions(request, list(found.values()), brokers)
+            added = added_partitions(request, list(existing.values()), brokers)
         except KafkaError as failed:
             respond(AdminResponse(failed.error))
             return
-        assignment = {p.partition: a for p, a in found.items()}
-        assignment |= {len(found) + n: ReplicaAssignment(r) for n, r in enumerate(added)}
+        assignment = {p.partition: a for p, a in existing.items()}
+        assignment |= {len(existing) + n: ReplicaAssignment(r) for n, r in enumerate(added)}
+        # Without a version: what somebody else has written since the read above is lost (spec §1.5,
+        # the last writer wins).
         await self._zk_client.set_topic_assignment(topic, assignment)
-        new = [TopicPartition(topic, n) for n in range(len(found), len(assignment))]
-        parked = DelayedCreatePartitions(request.timeout_ms, new, self._metadata_cache, respond)
-        await self._purgatory.try_complete_else_watch(parked, [topic])
+        added_numbers = range(len(existing), len(assignment))
+        await self._wait_for_leaders(topic, added_numbers, request.timeout_ms, respond)
 
     async def delete_topic(self, request: DeleteTopicsRequest, respond: Respond) -> None:
-        """Leave a marker for the controller; answered when this broker's cache has forgotten it. A
-        marker that is there already is waited for as well."""
+        """Leave a marker for the controller; answered when this broker's cache has forgotten the
+        topic. A marker that exists already is waited for as well."""
         if not self._context.config.delete_topic_enable:
             respond(AdminResponse(Errors.TOPIC_DELETION_DISABLED))
             return
-        known = request.topic in self._metadata_cache.topics()
-        if not known or not await self._zk_client.path_exists(paths.topic(request.topic)):
+        topic, topics = request.topic, self._metadata_cache.topics
+        if topic not in topics() or not await self._zk_client.path_exists(paths.topic(topic)):
             respond(AdminResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION))
             return
-        await self._zk_client.create_delete_topic_path(request.topic)
-        parked = DelayedDeleteTopic(
-            request.timeout_ms, request.topic, self._metadata_cache, respond
-        )
-        await self._purgatory.try_complete_else_watch(parked, [request.topic])
+        await self._zk_client.create_delete_topic_path(topic)
+        parked = DelayedTopicChange(request.timeout_ms, lambda: topic not in topics(), respond)
+        await self._purgatory.try_complete_else_watch(parked, [topic])
 
     async def metadata_changed(self, partitions: Iterable[TopicPartition]) -> None:
         """The cache was updated: parked requests are looked at again."""
@@ -205,6 +177,7 @@ class AdminManager:
         """Read, merge, write, and announce the entity's configuration (incrementalAlterConfigs)."""
         if request.entity_type == "topics":
             topic = paths.topic(request.entity)
+            # Kafka looks twice: when it checks the resource, and again before it writes.
             for _ in range(2):
                 if not await self._zk_client.path_exists(topic):
                     return AdminResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION)
@@ -213,15 +186,17 @@ class AdminManager:
         for name in request.removed:
             config.pop(name, None)
         if request.entity_type == "topics":
+            # All of them, also those that were set before this request.
             try:
                 check_topic_settings(config)
+            except BadValue as failed:
+                return AdminResponse(Errors.INVALID_REQUEST, failed.message)
             except KafkaError as failed:
-                bad = isinstance(failed, BadValue)
-                error = Errors.INVALID_REQUEST if bad else failed.error
-                return AdminResponse(error, failed.message)
+                return AdminResponse(failed.error, failed.message)
         await self._zk_client.set_or_create_entity_configs(
             request.entity_type, request.entity, config
         )
+        # After the write: a broker that is notified reads the entity's znode at once.
         await self._zk_client.create_config_change_notification(
             f"{request.entity_type}/{request.entity}"
         )
@@ -234,24 +209,22 @@ class AdminManager:
             if request.entity not in self._metadata_cache.topics():
                 return AdminResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION)
             own = await self._zk_client.get_entity_configs("topics", request.entity)
-            entries = described(own, TOPIC_CONFIG, self._topic_defaults())
+            config = self._context.config
+            unclean = str(config.unclean_leader_election_enable).lower()
+            defaults = {
+                "min.insync.replicas": str(config.min_insync_replicas),
+                "unclean.leader.election.enable": unclean,
+                "flush.messages": str(config.log_flush_interval_messages),
+            }
+            entries = described(own, TOPIC_CONFIG, defaults)
         elif request.entity == str(self._context.broker):
             own = await self._zk_client.get_entity_configs("brokers", request.entity)
             entries = described(own, DYNAMIC_BROKER_CONFIG, self._context.config.properties())
         else:
             return AdminResponse(Errors.INVALID_REQUEST, "ask that broker itself")
-        names = request.names
-        told = tuple(e for e in entries if names is None or e.name in names)
-        return AdminResponse(Errors.NONE, configs=told)
-
-    def _topic_defaults(self) -> dict[str, str]:
-        """What this broker's settings give a topic that has none of its own."""
-        config = self._context.config
-        return {
-            "min.insync.replicas": str(config.min_insync_replicas),
-            "unclean.leader.election.enable": str(config.unclean_leader_election_enable).lower(),
-            "flush.messages": str(config.log_flush_interval_messages),
-        }
+        if request.names is not None:
+            entries = tuple(e for e in entries if e.name in request.names)
+        return AdminResponse(Errors.NONE, configs=entries)
 
 
 def described(
@@ -279,6 +252,8 @@ def added_partitions(
         return request.assignment
     if request.count <= before:
         raise KafkaError(Errors.INVALID_PARTITIONS)
+    # Where the topic began, so that the new leaders go on round the brokers and the shift of the
+    # followers is the one that the first partitions had (AdminZkClient.scala@2.6.3 addPartitions).
     first = existing[0].replicas[0]
     start = next((n for n, b in enumerate(brokers) if b >= first), 0)
     return assign_replicas_to_brokers(brokers, request.count - before, factor, start, start, before)

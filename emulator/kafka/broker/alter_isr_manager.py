@@ -8,7 +8,6 @@ Source: server/AlterIsrManager.scala@2.7.2, @2.8.2; spec §7.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from emulator.kafka.broker.context import BrokerContext
@@ -21,7 +20,6 @@ from emulator.kafka.profiles.guards.alter_isr import (
     KEEP_IN_FLIGHT,
 )
 from emulator.kafka.protocol.messages import (
-    AlteredIsr,
     AlterIsrPartition,
     AlterIsrRequest,
     AlterIsrResponse,
@@ -30,6 +28,7 @@ from emulator.kernel.sync import Promise
 from emulator.trace.values import TopicPartition
 from zk.client.codec import LeaderAndIsr
 
+# A constant in Kafka too; from 2.8 on only the pause after a request that was refused as a whole.
 SEND_PERIOD_MS = 50
 
 Items = tuple[AlterIsrItem, ...]
@@ -38,13 +37,8 @@ Items = tuple[AlterIsrItem, ...]
 class RpcAlterIsrManager:
     """AlterIsrManagerImpl, `isr_store.AlterIsrManager` through the controller."""
 
-    def __init__(
-        self,
-        context: BrokerContext,
-        channel: BrokerToControllerChannelManager,
-        broker_epoch: Callable[[], int],
-    ) -> None:
-        self._context, self._channel, self._broker_epoch = context, channel, broker_epoch
+    def __init__(self, context: BrokerContext, channel: BrokerToControllerChannelManager) -> None:
+        self._context, self._channel = context, channel
         self._unsent: dict[TopicPartition, AlterIsrItem] = {}
         self._in_flight = False
         self._has_changed: Promise[None] = Promise(context.kernel)
@@ -55,7 +49,7 @@ class RpcAlterIsrManager:
         if not self._event_driven:
             self._context.scheduler.schedule_when(
                 "send-alter-isr",
-                self._until_there_is_something_to_send,
+                self._wait_until_sendable,
                 self._maybe_send,
                 SEND_PERIOD_MS,
                 SEND_PERIOD_MS,
@@ -64,6 +58,7 @@ class RpcAlterIsrManager:
     # -- isr_store.AlterIsrManager -----------------------------------------------------------------
 
     def enqueue(self, item: AlterIsrItem) -> bool:
+        # Sent or not: an item leaves the map only when it is answered.
         if item.partition in self._unsent:
             return False
         self._unsent[item.partition] = item
@@ -82,7 +77,7 @@ class RpcAlterIsrManager:
 
     # -- requests ----------------------------------------------------------------------------------
 
-    async def _until_there_is_something_to_send(self) -> None:
+    async def _wait_until_sendable(self) -> None:
         while not self._unsent or self._in_flight:
             self._has_changed = Promise(self._context.kernel)
             await self._has_changed.wait()
@@ -91,11 +86,12 @@ class RpcAlterIsrManager:
         """All items, if no request is in flight; with the broker epoch of now."""
         if not self._unsent or self._in_flight:
             return
+        # One request of this broker at a time: what is proposed meanwhile waits for its answer.
         self._in_flight = True
         items = tuple(self._unsent.values())
         request = AlterIsrRequest(
             self._context.broker,
-            self._broker_epoch(),
+            self._context.broker_epoch,
             tuple(
                 AlterIsrPartition(
                     item.partition,
@@ -108,19 +104,35 @@ class RpcAlterIsrManager:
             ),
             self._context.profile.request_versions["AlterIsr"],
         )
-        self._channel.send(request, partial(self._on_complete, items))
+        self._channel.send(request, partial(self._handle_alter_isr_response, items))
 
-    async def _on_complete(self, items: Items, response: AlterIsrResponse) -> None:
-        """Tell each item that was sent what became of it; those without an answer stay, and go out
-        again. After that 2.8 sends at once what is left, or in 50 ms if the whole request was
-        refused."""
+    async def _handle_alter_isr_response(self, items: Items, response: AlterIsrResponse) -> None:
+        """Call back each item that was sent; those without an answer stay, and go out again. After
+        that 2.8 sends at once what is left, or in 50 ms if the whole request was refused."""
+        clears_first = CLEAR_BEFORE_CALLBACK in self._context.guards
         try:
-            if response.error is Errors.NONE:
-                answers = {p.partition: p for p in response.partitions}
-                for item in items:
-                    answer = answers.get(item.partition)
-                    if answer is not None:
-                        await self._call_back(item, answer)
+            # Refused as a whole (a stale broker epoch, say): all items stay, and go out again with
+            # the broker epoch of then.
+            altered = {p.partition: p for p in response.partitions}
+            for item in items if response.error is Errors.NONE else ():
+                result = altered.get(item.partition)
+                if result is None:
+                    continue
+                answer: Answer = result.error
+                if result.error is Errors.NONE:
+                    answer = LeaderAndIsr(
+                        result.leader, result.leader_epoch, result.isr, result.zk_version
+                    )
+                if clears_first:
+                    self._unsent.pop(item.partition, None)
+                    await item.answered(answer)
+                    continue
+                try:
+                    await item.answered(answer)
+                finally:
+                    # What the call-back has enqueued meanwhile was refused: this item was still in
+                    # the map (KAFKA-14010).
+                    self._unsent.pop(item.partition, None)
         finally:
             # Also when a call-back fails, which leaves the items behind it without an answer.
             self._in_flight = False
@@ -131,19 +143,3 @@ class RpcAlterIsrManager:
             await self._maybe_send()
         else:
             self._context.schedule_once("send-alter-isr", self._maybe_send, SEND_PERIOD_MS)
-
-    async def _call_back(self, item: AlterIsrItem, altered: AlteredIsr) -> None:
-        answer: Answer = altered.error
-        if altered.error is Errors.NONE:
-            answer = LeaderAndIsr(
-                altered.leader, altered.leader_epoch, altered.isr, altered.zk_version
-            )
-        if CLEAR_BEFORE_CALLBACK in self._context.guards:
-            self._unsent.pop(item.partition, None)
-            await item.answered(answer)
-            return
-        try:
-            await item.answered(answer)
-        finally:
-            # What the call-back has enqueued meanwhile was refused: this item was still there.
-            self._unsent.pop(item.partition, None)

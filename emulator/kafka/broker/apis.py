@@ -6,8 +6,9 @@ of answers on errors. Source: server/KafkaApis.scala@2.6.3; spec §4.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Protocol, assert_never
 
 from emulator.kafka.broker.admin import AdminManager
 from emulator.kafka.broker.context import BrokerContext
@@ -28,6 +29,7 @@ from emulator.kafka.protocol.messages import (
     ApiVersionsResponse,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
+    ControlRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -48,6 +50,7 @@ from emulator.kafka.protocol.messages import (
     ProduceRequest,
     ProduceResponse,
     Reassignment,
+    Request,
     StopReplicaRequest,
     StopReplicaResponse,
     UpdateMetadataRequest,
@@ -57,8 +60,6 @@ from emulator.kafka.protocol.transport import ServerConnection
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
 from zk.errors import ZooKeeperError
-
-Handler = Callable[[Any, ServerConnection], Awaitable[None]]
 
 
 class ControllerPort(Protocol):
@@ -106,47 +107,92 @@ class KafkaApis:
         replica_manager: ReplicaManager,
         metadata_cache: MetadataCache,
         admin: AdminManager,
-        broker_epoch: Callable[[], int],
         controller: ControllerPort,
     ) -> None:
         self._context, self._replicas = context, replica_manager
         self._metadata_cache, self._admin = metadata_cache, admin
-        self._broker_epoch, self._controller = broker_epoch, controller
+        self._controller = controller
         self._elections = ElectLeaders(context, metadata_cache)
         self._sessions = FetchSessions(context.config.max_incremental_fetch_session_cache_slots)
-        self._handlers: dict[type, Handler] = {
-            FetchRequest: self._fetch,
-            ProduceRequest: self._produce,
-            LeaderAndIsrRequest: self._leader_and_isr,
-            UpdateMetadataRequest: self._update_metadata,
-            StopReplicaRequest: self._stop_replica,
-            ControlledShutdownRequest: self._controlled_shutdown,
-            AlterIsrRequest: self._alter_isr,
-            OffsetsForLeaderEpochRequest: self._offsets_for_leader_epoch,
-            ListOffsetsRequest: self._list_offsets,
-            ApiVersionsRequest: self._api_versions,
-            MetadataRequest: self._metadata,
-            CreateTopicsRequest: self._create_topics,
-            CreatePartitionsRequest: self._create_partitions,
-            DeleteTopicsRequest: self._delete_topics,
-            ElectLeadersRequest: self._elect_leaders,
-            AlterPartitionReassignmentsRequest: self._alter_partition_reassignments,
-            ListPartitionReassignmentsRequest: self._list_partition_reassignments,
-            AlterConfigsRequest: self._alter_configs,
-            DescribeConfigsRequest: self._describe_configs,
-        }
 
-    async def handle(self, received: Received) -> None:
-        """Serve one request; an exception that reaches here is the request's answer."""
+    async def handle(self, received: Received) -> None:  # noqa: C901 - a case for each request
+        """Serve one request; an exception that reaches here is the request's answer. What several
+        requests have to pass first stands before them (KafkaApis.scala@2.6.3 handle)."""
         request, connection = received.request, received.connection
         if self._context.kernel.may_wait_at("handle_request"):
             name = type(request).__name__.removesuffix("Request")
             await self._context.kernel.checkpoint("handle_request", name)
+        controller, admin = self._controller, self._admin
         try:
-            await self._handlers[type(request)](request, connection)
+            match request:
+                case FetchRequest():
+                    await self._fetch(request, connection)
+                case ProduceRequest():
+                    await self._produce(request, connection)
+                case OffsetsForLeaderEpochRequest():
+                    connection.respond(await self._replicas.last_offset_for_leader_epoch(request))
+                case ListOffsetsRequest():
+                    connection.respond(await self._list_offsets(request))
+                case MetadataRequest():
+                    connection.respond(self._metadata_cache.metadata(request.topics))
+                case ApiVersionsRequest():
+                    connection.respond(ApiVersionsResponse())
+                # -- from the controller and from other brokers
+                case LeaderAndIsrRequest() | UpdateMetadataRequest() | StopReplicaRequest() if (
+                    self._is_broker_epoch_stale(request)
+                ):
+                    connection.respond(error_response(request, Errors.STALE_BROKER_EPOCH))
+                case LeaderAndIsrRequest():
+                    connection.respond(await self._replicas.become_leader_or_follower(request))
+                case UpdateMetadataRequest():
+                    connection.respond(await self._update_metadata(request))
+                case StopReplicaRequest():
+                    connection.respond(await self._replicas.stop_replicas(request))
+                case ControlledShutdownRequest():
+                    controller.controlled_shutdown(request, connection.respond)
+                case AlterIsrRequest():
+                    self._alter_isr(request, connection)
+                # -- administration. Only at the controller's own broker, although the first three
+                # do nothing but write to ZooKeeper, where any broker could.
+                case CreateTopicsRequest() | CreatePartitionsRequest() | DeleteTopicsRequest() if (
+                    not controller.is_active
+                ):
+                    connection.respond(AdminResponse(Errors.NOT_CONTROLLER))
+                case CreateTopicsRequest():
+                    await admin.create_topic(request, connection.respond)
+                case CreatePartitionsRequest():
+                    if controller.is_topic_queued_for_deletion(request.topic):
+                        connection.respond(AdminResponse(Errors.INVALID_TOPIC_EXCEPTION))
+                    else:
+                        await admin.create_partitions(request, connection.respond)
+                case DeleteTopicsRequest():
+                    await admin.delete_topic(request, connection.respond)
+                case ElectLeadersRequest():
+                    self._elect_leaders(request, connection)
+                case AlterPartitionReassignmentsRequest():
+                    controller.alter_partition_reassignments(
+                        dict(request.targets), partial(_respond_per_partition, connection)
+                    )
+                case ListPartitionReassignmentsRequest():
+                    controller.list_partition_reassignments(
+                        request.partitions,
+                        lambda result: connection.respond(
+                            AdminResponse(result)
+                            if isinstance(result, Errors)
+                            else AdminResponse(Errors.NONE, reassignments=result)
+                        ),
+                    )
+                case AlterConfigsRequest():
+                    connection.respond(await admin.alter_configs(request))
+                case DescribeConfigsRequest():
+                    connection.respond(await admin.describe_configs(request))
+                case _:
+                    assert_never(request)
         except (ZooKeeperError, IllegalState) as error:
+            # Kafka catches whatever a handler throws: the handler thread takes the next request,
+            # and what the request had done before it threw stays done.
             self._context.failed(type(request).__name__, error)
-            connection.respond(_unknown_server_error(request))
+            connection.respond(error_response(request, Errors.UNKNOWN_SERVER_ERROR))
 
     # -- data --------------------------------------------------------------------------------------
 
@@ -160,6 +206,7 @@ class KafkaApis:
                 # The only sign that a producer with acks 0 can get.
                 connection.hang_up()
             else:
+                # No bytes go back, but the connection is free for the next request.
                 connection.respond(None)
 
         await self._replicas.append_records(request, respond)
@@ -173,105 +220,63 @@ class KafkaApis:
         def respond(fetched: Fetched) -> None:
             response, without_records = context.respond(fetched)
             if request.replica_id >= 0:
+                # The quota counts what is sent, after the session has left out what is unchanged.
                 self._replicas.reads.record_sent(response.partitions)
                 if without_records:
                     self._replicas.reads.idle(request.replica_id, without_records)
             connection.respond(response)
 
         if request.replica_id >= 0:
+            # A leader proposes ISR members with the broker epochs that they fetch with (KIP-903).
             self._context.follower_epochs[request.replica_id] = request.replica_epoch
         await self._replicas.fetch_messages(request, context, respond)
 
-    async def _offsets_for_leader_epoch(
-        self, request: OffsetsForLeaderEpochRequest, connection: ServerConnection
-    ) -> None:
-        connection.respond(await self._replicas.last_offset_for_leader_epoch(request))
-
-    async def _list_offsets(
-        self, request: ListOffsetsRequest, connection: ServerConnection
-    ) -> None:
+    async def _list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
         hosted = self._replicas.partitions.get(request.partition)
         if hosted is None:
-            connection.respond(ListOffsetsResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION, -1))
-            return
+            return ListOffsetsResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION, -1)
         await hosted.lock.pass_read()
         log = hosted.leader_log_or_error(request.current_leader_epoch)
         if isinstance(log, Errors):
-            connection.respond(ListOffsetsResponse(log, -1))
-            return
-        found = hosted.latest_offset(request.replica_id, log)
-        if isinstance(found, Errors) and not request.earliest:
-            connection.respond(ListOffsetsResponse(found, -1))
-            return
-        offset = log.log_start_offset if request.earliest else found
-        connection.respond(ListOffsetsResponse(Errors.NONE, offset, hosted.leader_epoch))
-
-    async def _api_versions(self, _: ApiVersionsRequest, connection: ServerConnection) -> None:
-        connection.respond(ApiVersionsResponse())
-
-    async def _metadata(self, request: MetadataRequest, connection: ServerConnection) -> None:
-        connection.respond(self._metadata_cache.metadata(request.topics))
+            return ListOffsetsResponse(log, -1)
+        # Where the log begins a leader always knows; where committed records end it may not yet.
+        offset = log.log_start_offset
+        if not request.earliest:
+            latest = hosted.latest_offset(request.replica_id, log)
+            if isinstance(latest, Errors):
+                return ListOffsetsResponse(latest, -1)
+            offset = latest
+        return ListOffsetsResponse(Errors.NONE, offset, hosted.leader_epoch)
 
     # -- control -----------------------------------------------------------------------------------
 
-    def _is_stale(self, request: str, sender: int, sender_epoch: int, broker_epoch: int) -> bool:
-        """Meant for an earlier incarnation of this broker (KIP-380); a greater epoch is
-        accepted."""
-        # -1: the controller is older than 2.2, or knows no epochs.
-        if broker_epoch < 0 or broker_epoch >= self._broker_epoch():
+    def _is_broker_epoch_stale(self, request: ControlRequest) -> bool:
+        """Whether it is meant for an earlier incarnation of this broker (isBrokerEpochStale,
+        KIP-380)."""
+        # -1: the controller is older than 2.2, or knows no epochs. A greater epoch is accepted: the
+        # controller may have seen this broker's registration before its answer came back.
+        if request.broker_epoch < 0 or request.broker_epoch >= self._context.broker_epoch:
             return False
         self._context.emit(
             events.ControlRequestRefused,
-            request,
-            sender,
-            sender_epoch,
+            type(request).__name__.removesuffix("Request"),
+            request.controller_id,
+            request.controller_epoch,
             Errors.STALE_BROKER_EPOCH.name,
         )
         return True
 
-    async def _leader_and_isr(
-        self, request: LeaderAndIsrRequest, connection: ServerConnection
-    ) -> None:
-        if self._is_stale(
-            "LeaderAndIsr", request.controller_id, request.controller_epoch, request.broker_epoch
-        ):
-            connection.respond(LeaderAndIsrResponse(Errors.STALE_BROKER_EPOCH))
-            return
-        connection.respond(await self._replicas.become_leader_or_follower(request))
-
-    async def _update_metadata(
-        self, request: UpdateMetadataRequest, connection: ServerConnection
-    ) -> None:
-        if self._is_stale(
-            "UpdateMetadata", request.controller_id, request.controller_epoch, request.broker_epoch
-        ):
-            connection.respond(UpdateMetadataResponse(Errors.STALE_BROKER_EPOCH))
-            return
+    async def _update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         try:
             await self._replicas.maybe_update_metadata_cache(request)
+            # Parked requests wait for what the cache shows: looked at once it shows something new.
             await self._admin.metadata_changed(s.partition for s in request.states)
             await self._elections.metadata_changed(s.partition for s in request.states)
-            error = Errors.NONE
         except KafkaError as failed:
-            error = failed.error
-        connection.respond(UpdateMetadataResponse(error))
+            return UpdateMetadataResponse(failed.error)
+        return UpdateMetadataResponse(Errors.NONE)
 
-    async def _stop_replica(
-        self, request: StopReplicaRequest, connection: ServerConnection
-    ) -> None:
-        if self._is_stale(
-            "StopReplica", request.controller_id, request.controller_epoch, request.broker_epoch
-        ):
-            connection.respond(StopReplicaResponse(Errors.STALE_BROKER_EPOCH))
-            return
-        connection.respond(await self._replicas.stop_replicas(request))
-
-    async def _controlled_shutdown(
-        self, request: ControlledShutdownRequest, connection: ServerConnection
-    ) -> None:
-        self._controller.controlled_shutdown(request, connection.respond)
-
-    async def _alter_isr(self, request: AlterIsrRequest, connection: ServerConnection) -> None:
+    def _alter_isr(self, request: AlterIsrRequest, connection: ServerConnection) -> None:
         """A version that does not know the request closes the connection, or has said so before it
         was sent: this answer stands for both (`controller_channel`)."""
         error = Errors.NOT_CONTROLLER
@@ -286,90 +291,39 @@ class KafkaApis:
 
     # -- administration ----------------------------------------------------------------------------
 
-    async def _create_topics(
-        self, request: CreateTopicsRequest, connection: ServerConnection
-    ) -> None:
-        if not self._controller.is_active:
-            connection.respond(AdminResponse(Errors.NOT_CONTROLLER))
-            return
-        await self._admin.create_topic(request, connection.respond)
-
-    async def _create_partitions(
-        self, request: CreatePartitionsRequest, connection: ServerConnection
-    ) -> None:
-        if not self._controller.is_active:
-            connection.respond(AdminResponse(Errors.NOT_CONTROLLER))
-        elif self._controller.is_topic_queued_for_deletion(request.topic):
-            connection.respond(AdminResponse(Errors.INVALID_TOPIC_EXCEPTION))
-        else:
-            await self._admin.create_partitions(request, connection.respond)
-
-    async def _delete_topics(
-        self, request: DeleteTopicsRequest, connection: ServerConnection
-    ) -> None:
-        if self._controller.is_active:
-            await self._admin.delete_topic(request, connection.respond)
-        else:
-            connection.respond(AdminResponse(Errors.NOT_CONTROLLER))
-
-    async def _elect_leaders(
-        self, request: ElectLeadersRequest, connection: ServerConnection
-    ) -> None:
-        """For all partitions: those that needed none are not spoken of."""
-        everywhere = request.partitions is None
-        partitions = self._metadata_cache.partitions()
+    def _elect_leaders(self, request: ElectLeadersRequest, connection: ServerConnection) -> None:
+        """A request for all partitions is not told of those that needed no election."""
+        partitions = request.partitions
+        unneeded = Errors.ELECTION_NOT_NEEDED if partitions is None else None
+        # The controller's queue counts towards the time that the request may take.
         deadline_ms = self._context.now_ms() + request.timeout_ms
 
         def respond(results: dict[TopicPartition, Errors]) -> None:
-            unneeded = Errors.ELECTION_NOT_NEEDED if everywhere else None
-            told = {p: e for p, e in results.items() if e is not unneeded}
-            error = _first_error(told.values())
-            connection.respond(AdminResponse(error, partitions=tuple(told.items())))
+            _respond_per_partition(
+                connection, {p: e for p, e in results.items() if e is not unneeded}
+            )
 
         async def done(results: ElectionResults) -> None:
             await self._elections.answer(results, deadline_ms, respond)
 
-        wanted = partitions if request.partitions is None else request.partitions
-        self._controller.elect_leaders(wanted, request.election_type, done)
-
-    async def _alter_partition_reassignments(
-        self, request: AlterPartitionReassignmentsRequest, connection: ServerConnection
-    ) -> None:
-        def done(results: dict[TopicPartition, Errors]) -> None:
-            error = _first_error(results.values())
-            connection.respond(AdminResponse(error, partitions=tuple(results.items())))
-
-        self._controller.alter_partition_reassignments(dict(request.targets), done)
-
-    async def _list_partition_reassignments(
-        self, request: ListPartitionReassignmentsRequest, connection: ServerConnection
-    ) -> None:
-        def done(found: tuple[Reassignment, ...] | Errors) -> None:
-            if isinstance(found, Errors):
-                connection.respond(AdminResponse(found))
-            else:
-                connection.respond(AdminResponse(Errors.NONE, reassignments=found))
-
-        self._controller.list_partition_reassignments(request.partitions, done)
-
-    async def _alter_configs(
-        self, request: AlterConfigsRequest, connection: ServerConnection
-    ) -> None:
-        connection.respond(await self._admin.alter_configs(request))
-
-    async def _describe_configs(
-        self, request: DescribeConfigsRequest, connection: ServerConnection
-    ) -> None:
-        connection.respond(await self._admin.describe_configs(request))
+        self._controller.elect_leaders(
+            self._metadata_cache.partitions() if partitions is None else partitions,
+            request.election_type,
+            done,
+        )
 
 
-def _first_error(errors: Iterable[Errors]) -> Errors:
-    return next((e for e in errors if e is not Errors.NONE), Errors.NONE)
+def _respond_per_partition(
+    connection: ServerConnection, results: dict[TopicPartition, Errors]
+) -> None:
+    """The first error stands for the whole request."""
+    error = next((e for e in results.values() if e is not Errors.NONE), Errors.NONE)
+    connection.respond(AdminResponse(error, partitions=tuple(results.items())))
 
 
-def _unknown_server_error(request: object) -> object:
-    """The answer to a request that failed as a whole."""
-    error = Errors.UNKNOWN_SERVER_ERROR
+def error_response(request: Request, error: Errors) -> object:
+    """The answer to a request that failed as a whole (AbstractRequest.java@2.6.3
+    getErrorResponse)."""
     match request:
         case FetchRequest():
             return FetchResponse(error, 0, ())

@@ -31,6 +31,8 @@ def assign_replicas_to_brokers(
         raise KafkaError(Errors.INVALID_REPLICATION_FACTOR)
     assigned = []
     for partition in range(first_partition, first_partition + partitions):
+        # Each round round the brokers moves the followers by one: else the same pairs of brokers
+        # would share all their partitions.
         if partition > 0 and partition % count == 0:
             shift += 1
         first = (partition + start_index) % count

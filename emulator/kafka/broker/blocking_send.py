@@ -29,6 +29,7 @@ class ReplicaFetcherBlockingSend:
             # Closed while the thread got here: there was no connection yet to be closed.
             if self._closed:
                 raise Disconnected("the fetcher ends")
+        # A connection that broke is opened again by the next request, not when it breaks.
         if self._connection is None or not self._connection.open:
             self._connection = await self._network.connect(
                 self._client, self._leader.host, self._leader.port, config.replica_socket_timeout_ms

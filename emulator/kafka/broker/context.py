@@ -5,15 +5,15 @@ Also the bridges that let `zk.client.client` block on this kernel and speak to t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence, Set
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence, Set
+from typing import TypeVar
 
-from emulator.kafka.broker.kafka_scheduler import KafkaScheduler
+from emulator.kafka.broker.kafka_scheduler import Job, KafkaScheduler
 from emulator.kafka.model.config import KafkaConfig
 from emulator.kafka.profiles.base import Profile
 from emulator.kafka.profiles.guards.base import Guard
 from emulator.kernel.places import At
-from emulator.kernel.scheduler import HeldHere, Kernel, Lane, Process, Task
+from emulator.kernel.scheduler import Body, HeldHere, Kernel, Lane, Process, Task
 from emulator.kernel.sync import Promise, RwLock, Semaphore
 from emulator.trace import events
 from zk.errors import MalformedZNode
@@ -56,32 +56,28 @@ class BrokerContext:
         """A thread of Kafka logged an exception and goes on."""
         self.emit(events.ThreadFailed, what, f"{type(error).__name__}: {error}")
 
-    def spawn(self, thread: str, body: Coroutine[Any, Any, Any]) -> Task:
+    def spawn(self, thread: str, body: Body) -> Task:
         """Start one of this broker's threads."""
         return self.process.spawn(thread, body)
 
-    def schedule(
-        self,
-        name: str,
-        body: Callable[[], Coroutine[Any, Any, None]],
-        period_ms: int,
-        delay_ms: int = 0,
-    ) -> Task:
+    def schedule(self, name: str, body: Job, period_ms: int, delay_ms: int = 0) -> Task:
         """A periodic task on a scheduler of its own, as the controller has one; the broker's
         stops before it does."""
         return KafkaScheduler(self.kernel, self.spawn).schedule(name, body, period_ms, delay_ms)
 
-    def schedule_once(
-        self, name: str, body: Callable[[], Coroutine[Any, Any, None]], delay_ms: int
-    ) -> Task:
+    def schedule_once(self, name: str, body: Job, delay_ms: int) -> Task:
         """A task of KafkaScheduler that runs once."""
 
         async def run() -> None:
             await self.kernel.sleep(delay_ms * 1000)
+            # What time brings has no cause before it.
             self.kernel.cause = -1
             await body()
 
         return self.spawn(f"kafka-scheduler/{name}", run())
+
+
+T = TypeVar("T")
 
 
 class KernelThreads:
@@ -90,7 +86,7 @@ class KernelThreads:
     def __init__(self, context: BrokerContext) -> None:
         self._kernel, self._process = context.kernel, context.process
 
-    def promise(self) -> Promise[Any]:
+    def promise(self) -> Promise[T]:
         return Promise(self._kernel)
 
     def permits(self, number: int) -> Semaphore:
@@ -102,7 +98,7 @@ class KernelThreads:
     def lane(self, thread: str) -> Lane:
         return self._process.lane(thread)
 
-    def spawn(self, thread: str, body: Coroutine[Any, Any, Any]) -> object:
+    def spawn(self, thread: str, body: Body) -> object:
         return self._process.spawn(thread, body)
 
     def now_us(self) -> int:
@@ -134,6 +130,7 @@ class KernelThreads:
         if holds is None:
             return None
         hold = holds.caught(self._process.name, "watch", event.type.value, (event.path,))
+        # What queues behind a held event are call-backs of the client's event thread, not messages.
         if hold is not None:
             assert isinstance(lane, Lane)
             hold.lane = lane
@@ -152,6 +149,7 @@ class TraceProbe:
 
     def replied(self, request: Request, reply: Reply, elapsed_us: int) -> None:
         op, path, _, _ = describe(request)
+        # Of a multi the last operation: those before it are checks, or parents that are created.
         stat = reply.results[-1].stat if reply.results else reply.stat
         version = stat.version if stat is not None else -1
         self._context.emit(

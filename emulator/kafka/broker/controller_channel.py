@@ -10,6 +10,7 @@ spec §7.2.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import NamedTuple
 
 from emulator.kafka.broker.context import BrokerContext
@@ -21,6 +22,7 @@ from emulator.kafka.protocol.transport import Connection, Disconnected, Network
 from emulator.kernel.sync import Queue
 from emulator.trace import events
 
+# Kafka polls the metadata cache at this rate while it has no controller that is alive.
 NO_CONTROLLER_BACKOFF_MS = 100
 RECONNECT_BACKOFF_MS = 50
 
@@ -65,6 +67,8 @@ class BrokerToControllerChannelManager:
         while True:
             item = await self._queue.take()
             response = await self._send_until_answered(item.request)
+            # The call-back changes partitions under their locks, in this thread: the next request
+            # waits for it, as in Kafka.
             try:
                 await item.on_complete(response)
             except KafkaError as error:
@@ -80,46 +84,47 @@ class BrokerToControllerChannelManager:
         return self._controller
 
     async def _send_until_answered(self, request: AlterIsrRequest) -> AlterIsrResponse:
-        attempt = 0
-        while True:
+        """Connecting is limited by controller.socket.timeout.ms, the answer by
+        request.timeout.ms."""
+        config = self._context.config
+        partitions = tuple(p.partition for p in request.partitions)
+        for attempt in count(1):
             controller = await self._find_controller()
-            attempt += 1
             try:
-                response = await self._send(controller, request, attempt)
+                if self._connection is None or not self._connection.open:
+                    client = f"broker-{self._context.broker}-to-controller"
+                    self._connection = await self._network.connect(
+                        client,
+                        controller.host,
+                        controller.port,
+                        config.controller_socket_timeout_ms,
+                    )
+                self._context.emit(
+                    events.AlterIsrSent,
+                    controller.broker,
+                    partitions,
+                    request.broker_epoch,
+                    attempt,
+                )
+                response = await self._connection.send(request, config.request_timeout_ms)
+                assert isinstance(response, AlterIsrResponse)
+                # A broker before 2.7 closes a connection with a request that it does not know; a
+                # later sender has asked it for its versions, and reads the error.
+                if (
+                    response.error is Errors.UNSUPPORTED_VERSION
+                    and CONTROLLER_ASKED_FOR_VERSIONS not in self._context.guards
+                ):
+                    raise Disconnected
             except Disconnected:
                 self._forget_controller()
                 await self._context.kernel.sleep(RECONNECT_BACKOFF_MS * 1000)
                 continue
-            # Tried again at once and for ever; requests behind it wait.
+            # Tried again at once and for ever; requests behind it wait. Where the metadata cache is
+            # behind it names the same broker again, which refuses again.
             if not says_not_controller(response):
                 return response
             self._forget_controller()
-
-    async def _send(
-        self, controller: LiveBroker, request: AlterIsrRequest, attempt: int
-    ) -> AlterIsrResponse:
-        """Connecting is limited by controller.socket.timeout.ms, the answer by
-        request.timeout.ms."""
-        config = self._context.config
-        if self._connection is None or not self._connection.open:
-            client = f"broker-{self._context.broker}-to-controller"
-            self._connection = await self._network.connect(
-                client, controller.host, controller.port, config.controller_socket_timeout_ms
-            )
-        partitions = tuple(p.partition for p in request.partitions)
-        self._context.emit(
-            events.AlterIsrSent, controller.broker, partitions, request.broker_epoch, attempt
-        )
-        response = await self._connection.send(request, config.request_timeout_ms)
-        assert isinstance(response, AlterIsrResponse)
-        # A broker before 2.7 closes a connection with a request that it does not know; a later
-        # sender has asked it for its versions, and reads the error.
-        if (
-            response.error is Errors.UNSUPPORTED_VERSION
-            and CONTROLLER_ASKED_FOR_VERSIONS not in self._context.guards
-        ):
-            raise Disconnected
-        return response
+        raise AssertionError("it is tried without limit")
 
     def _forget_controller(self) -> None:
         self._controller = None

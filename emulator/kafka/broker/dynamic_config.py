@@ -118,6 +118,7 @@ class DynamicConfigManager:
         (`/config/changes-event-process-thread`)."""
         self._zk_client.client.register_child_handler(self)
         self._zk_client.client.register_state_handler(self)
+        # The first list sets the watch; what was announced while the broker was down is in it.
         self._changes.put(None)
         self._context.spawn("/config/changes-event-process-thread", self._run())
         if "all-configs" not in self._context.profile.reads_at_start:
@@ -140,28 +141,28 @@ class DynamicConfigManager:
         while True:
             await self._changes.take()
             try:
-                await self._process_notifications()
+                names = sorted(await self._zk_client.get_children(paths.CONFIG_CHANGES))
+                numbered = [(paths.config_change_sequence_number(n), n) for n in names]
+                for number, name in numbered:
+                    if number > self._last_executed:
+                        change = await self._zk_client.get_config_change(name)
+                        # Another broker may have purged it since the list was read.
+                        if change is not None:
+                            entity_type, _, entity = change[0].partition("/")
+                            await self._apply(entity_type, entity)
+                        self._last_executed = number
+                # purgeObsoleteNotifications: Kafka reads each for its creation time.
+                for _, name in numbered:
+                    await self._zk_client.get_config_change(name)
             except ZooKeeperError as error:
+                # The notifications behind it are applied with the next change.
                 self._context.failed("config change", error)
-
-    async def _process_notifications(self) -> None:
-        names = sorted(await self._zk_client.get_children(paths.CONFIG_CHANGES))
-        numbered = [(paths.config_change_sequence_number(n), n) for n in names]
-        for number, name in numbered:
-            if number > self._last_executed:
-                change = await self._zk_client.get_config_change(name)
-                if change is not None:
-                    entity_type, _, entity = change[0].partition("/")
-                    await self._apply(entity_type, entity)
-                self._last_executed = number
-        # purgeObsoleteNotifications: Kafka reads each for its creation time.
-        for _, name in numbered:
-            await self._zk_client.get_config_change(name)
 
     async def _apply(self, entity_type: str, entity: str) -> None:
         handler = self._handlers.get(entity_type)
         if handler is None:
             return
+        # A value that a tool wrote without checks: the entity keeps the settings that it had.
         try:
             handler.process(entity, await self._zk_client.get_entity_configs(entity_type, entity))
         except ValueError as error:

@@ -7,12 +7,13 @@ per job (docs/limits.md). Source: utils/KafkaScheduler.scala@2.6.3; spec §4.1.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any
 
-from emulator.kernel.scheduler import Kernel, Task
+from emulator.kernel.scheduler import Body, Kernel, Task
 from emulator.kernel.sync import Promise
 
-Spawn = Callable[[str, Coroutine[Any, Any, Any]], Task]
+Spawn = Callable[[str, Body], Task]
+Job = Callable[[], Coroutine[object, None, None]]
+"""One run of a task."""
 
 
 class KafkaScheduler:
@@ -23,73 +24,57 @@ class KafkaScheduler:
         self._stopped = False
         self._runs: dict[Promise[None], None] = {}
 
-    def schedule(
-        self,
-        name: str,
-        body: Callable[[], Coroutine[Any, Any, None]],
-        period_ms: int,
-        delay_ms: int = 0,
-    ) -> Task:
-        """Run `body` every `period_ms`. An exception is logged in Kafka, and the task keeps its
+    def schedule(self, name: str, job: Job, period_ms: int, delay_ms: int = 0) -> Task:
+        """Run `job` every `period_ms`. An exception is logged in Kafka, and the task keeps its
         schedule."""
-        return self._spawn(f"kafka-scheduler/{name}", self._run(body, period_ms, delay_ms))
+        kernel = self._kernel
+
+        async def run() -> None:
+            due = kernel.now + delay_ms * 1000
+            while True:
+                await kernel.sleep_until(due)
+                if self._stopped:
+                    return
+                # A run is a story of its own: the run before it caused nothing of it.
+                kernel.cause = -1
+                ended = Promise[None](kernel)
+                self._runs[ended] = None
+                await job()
+                del self._runs[ended]
+                ended.resolve(None)
+                # scheduleAtFixedRate: runs that were missed follow back to back, and the phase is
+                # kept (recorded: eight runs within 50 ms after a blocked one).
+                due += period_ms * 1000
+                if due <= kernel.now:
+                    await kernel.checkpoint("missed_run")
+
+        return self._spawn(f"kafka-scheduler/{name}", run())
 
     def schedule_when(
-        self,
-        name: str,
-        needed: Callable[[], Coroutine[Any, Any, None]],
-        body: Callable[[], Coroutine[Any, Any, None]],
-        period_ms: int,
-        delay_ms: int,
+        self, name: str, needed: Job, job: Job, period_ms: int, delay_ms: int
     ) -> Task:
         """As `schedule`, without the runs that find nothing to do: `needed` blocks until there is
         something, and the next run in turn does it. That may be one which is due already and would
         only have come after what is done now (`Kernel.behind_us`)."""
-        return self._spawn(
-            f"kafka-scheduler/{name}", self._run_when(needed, body, period_ms, delay_ms)
-        )
-
-    async def _run_when(
-        self,
-        needed: Callable[[], Coroutine[Any, Any, None]],
-        body: Callable[[], Coroutine[Any, Any, None]],
-        period_ms: int,
-        delay_ms: int,
-    ) -> None:
-        kernel, turn = self._kernel, -1
-        first_us, period_us = kernel.now + delay_ms * 1000, period_ms * 1000
-        while True:
-            await needed()
-            from_us = kernel.now - kernel.behind_us
-            turn = max(turn + 1, -((first_us - from_us) // period_us))
-            await kernel.sleep_until(first_us + turn * period_us)
-            if self._stopped:
-                return
-            await body()
-
-    async def _run(
-        self, body: Callable[[], Coroutine[Any, Any, None]], period_ms: int, delay_ms: int
-    ) -> None:
         kernel = self._kernel
-        due = kernel.now + delay_ms * 1000
-        while True:
-            await kernel.sleep_until(due)
-            if self._stopped:
-                return
-            kernel.cause = -1
-            run = Promise[None](kernel)
-            self._runs[run] = None
-            await body()
-            del self._runs[run]
-            run.resolve(None)
-            # scheduleAtFixedRate: runs that were missed follow back to back, and the phase is kept
-            # (recorded: eight runs within 50 ms after a blocked one).
-            due += period_ms * 1000
-            if due <= kernel.now:
-                await kernel.checkpoint("missed_run")
+
+        async def run() -> None:
+            turn = -1
+            first_us, period_us = kernel.now + delay_ms * 1000, period_ms * 1000
+            while True:
+                await needed()
+                from_us = kernel.now - kernel.behind_us
+                # The first turn not before now (rounded up), and none twice.
+                turn = max(turn + 1, -((first_us - from_us) // period_us))
+                await kernel.sleep_until(first_us + turn * period_us)
+                if self._stopped:
+                    return
+                await job()
+
+        return self._spawn(f"kafka-scheduler/{name}", run())
 
     async def shutdown(self) -> None:
         """No run begins any more; those under way are waited for (executor.awaitTermination)."""
         self._stopped = True
-        for run in list(self._runs):
-            await run.wait()
+        for ended in list(self._runs):
+            await ended.wait()

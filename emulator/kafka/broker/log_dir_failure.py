@@ -18,33 +18,24 @@ from zk.client.kafka_zk_client import KafkaZkClient
 from zk.errors import ZooKeeperError
 
 
-class LogDirFailureHandler:
-    """The thread of that name."""
-
-    def __init__(
-        self,
-        context: BrokerContext,
-        zk_client: KafkaZkClient,
-        logs: LogManager,
-        replicas: ReplicaManager,
-        halt: Callable[[str], None],
-    ) -> None:
-        """`halt` ends the process at once (Exit.halt)."""
-        self._context, self._zk_client = context, zk_client
-        self._logs, self._replicas, self._halt = logs, replicas, halt
-
-    def start(self) -> None:
-        self._context.spawn("LogDirFailureHandler", self._run())
-
-    async def _run(self) -> None:
-        while True:
-            directory = await self._logs.failures.take()
-            try:
-                removed = await self._replicas.take_offline(directory)
-                self._context.emit(events.LogDirFailed, directory.number, removed)
-                if self._logs.handle_log_dir_failure(directory):
-                    await self._zk_client.propagate_log_dir_event(self._context.broker)
-                else:
-                    self._halt("all log directories have failed")
-            except ZooKeeperError as error:
-                self._context.failed("log directory failure", error)
+async def handle_log_dir_failures(
+    context: BrokerContext,
+    zk_client: KafkaZkClient,
+    logs: LogManager,
+    replicas: ReplicaManager,
+    halt: Callable[[str], None],
+) -> None:
+    """The body of the thread LogDirFailureHandler; `halt` ends the process at once (Exit.halt)."""
+    while True:
+        directory = await logs.failures.take()
+        try:
+            # Before the controller knows: its LeaderAndIsr for another replica then finds these
+            # partitions offline here, not served.
+            removed = await replicas.take_offline(directory)
+            context.emit(events.LogDirFailed, directory.number, removed)
+            if logs.handle_log_dir_failure(directory):
+                await zk_client.propagate_log_dir_event(context.broker)
+            else:
+                halt("all log directories have failed")
+        except ZooKeeperError as error:
+            context.failed("log directory failure", error)

@@ -26,20 +26,23 @@ class Received(msgspec.Struct, frozen=True):
 class RequestHandlerPool:
     """data-plane-kafka-request-handler-0 … N-1."""
 
-    def __init__(
-        self, context: BrokerContext, handle: Callable[[Received], Awaitable[None]]
-    ) -> None:
+    def __init__(self, context: BrokerContext) -> None:
         self._queue: Queue[Received | None] = Queue(context.kernel)
-        self._handle = handle
         self._context = context
         self._ended: list[Promise[None]] = []
 
-    def start(self) -> None:
+    def start(self, handle: Callable[[Received], Awaitable[None]]) -> None:
         """The sockets answer from now on; what waited in them is taken up."""
+
+        async def run(ended: Promise[None]) -> None:
+            while (received := await self._queue.take()) is not None:
+                await handle(received)
+            ended.resolve(None)
+
         for n in range(self._context.config.num_io_threads):
             ended: Promise[None] = Promise(self._context.kernel)
             self._ended.append(ended)
-            self._context.spawn(f"data-plane-kafka-request-handler-{n}", self._run(ended))
+            self._context.spawn(f"data-plane-kafka-request-handler-{n}", run(ended))
 
     def receive(self, request: Request, connection: ServerConnection) -> None:
         """A network thread has read a request."""
@@ -50,15 +53,11 @@ class RequestHandlerPool:
         """Requests in the queue (RequestQueueSize)."""
         return len(self._queue)
 
-    async def _run(self, ended: Promise[None]) -> None:
-        while (received := await self._queue.take()) is not None:
-            await self._handle(received)
-        ended.resolve(None)
-
     async def shutdown(self) -> None:
         """What waits is dropped with its connection (RequestChannel.clear); each handler ends when
         it is through with what it is at."""
         self._queue.clear()
+        # One for each handler, as Kafka's ShutdownRequest.
         for _ in self._ended:
             self._queue.put(None)
         for ended in self._ended:
