@@ -7,13 +7,12 @@ an error of its own, never a pass. Knows the format of recordings and of scenari
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
 from emulator.conformance.recording import Fact, Recording
 from emulator.kafka.profiles.base import profiles
-from emulator.scenario.actions.base import Stimulus, stimuli
+from emulator.scenario.actions.base import stimuli
 from emulator.scenario.actions.clients import Send
 from emulator.scenario.actions.life import Start
 from emulator.scenario.schema import Boot, Scenario, Step, ZooKeeperSettings
@@ -30,9 +29,13 @@ ONLY_ONE = (0,)
 LATE_MS = 25
 """A driver's round is up to so much late."""
 
-_NOT_CARRIED_OUT = frozenset({"up", "start", "registered", "exited"})
-"""Starts are put in with the registrations that they lead to."""
+_ABOUT_PROCESSES = frozenset({"up", "start", "registered", "exited"})
 _ABOUT_THE_RECORDING = frozenset({"t", "kind", "returned", "sent", "last_offset"})
+_ZOOKEEPER = {
+    "tickTime": "tick_time_ms",
+    "minSessionTimeout": "min_session_timeout_ms",
+    "maxSessionTimeout": "max_session_timeout_ms",
+}
 
 
 class CannotPlay(Exception):
@@ -42,122 +45,84 @@ class CannotPlay(Exception):
 def scenario_of(recording: Recording, chosen: Chosen = AS_RECORDED) -> Scenario:
     """The scenario that plays what the recording's cluster was put through, on the version that it
     ran unless another was chosen."""
-    steps = [_step(fact) for fact in _carried_out(recording)]
-    steps += _restarts(recording)
-    settings, zookeeper = _settings(recording.settings)
-    profile = chosen.profile or _profile(recording)
+    digits = 3 if recording.version[0] == 0 else 2
+    recorded_on = ".".join(str(part) for part in recording.version[:digits])
+    if not chosen.profile and recorded_on not in profiles():
+        raise CannotPlay(
+            f"{recording.name}: no profile for Kafka {recording.settings['kafka']}"
+            f" (there are {', '.join(profiles())})"
+        )
+    profile = chosen.profile or recorded_on
     version = read_version({}, msgspec.structs.replace(chosen, profile=profile))
+
+    kafka: dict[str, str] = {}
+    zookeeper: dict[str, int] = {}
+    for key, value in recording.settings.items():
+        name = key.removeprefix("zookeeper.")
+        if name in _ZOOKEEPER:
+            zookeeper[_ZOOKEEPER[name]] = int(value)
+        elif key not in ("t", "kind", "kafka"):
+            kafka[key] = str(value)
+
+    boots, restarts = _processes(recording)
+    steps = [*_steps(recording), *restarts]
     return Scenario(
         name=recording.name.rstrip("/").rsplit("/", 1)[-1],
         about="The stimuli of a recording.",
         profile=version.profile,
         guards=dict(version.guards),
         propagation=version.propagation,
-        boots=tuple(_boots(recording)),
-        settings=settings,
+        boots=boots,
+        settings=kafka,
         broker_settings={},
-        zookeeper=zookeeper,
+        zookeeper=ZooKeeperSettings(**zookeeper),
         steps=tuple(sorted(steps, key=lambda step: step.at_us)),
         duration_us=max((s.at_us for s in steps), default=0) + QUIET_AFTER_LAST_US,
     )
 
 
-def _carried_out(recording: Recording) -> Iterator[Fact]:
+def _steps(recording: Recording) -> Iterator[Step]:
+    """What was done to the cluster, but for the starts of processes."""
+    kinds = stimuli()
     begun: dict[tuple[object, object], Fact] = {}
     for fact in recording.of("stimulus"):
-        producer = fact.get("topic"), fact.get("acks")
-        if fact["do"] == "produce":
-            begun[producer] = fact
-        if fact["do"] == "produce_stop" and "sent" in fact and producer in begun:
-            yield {**fact, "t": _stopped_ms(begun[producer], fact)}
-        elif fact["do"] not in _NOT_CARRIED_OUT:
-            yield fact
-
-
-def _stopped_ms(begun: Fact, stopped: Fact) -> int:
-    """A stop is written down when the client has let go of all that it had (flush), up to seconds
-    after its driver's last round; how many rounds there were, the recording says."""
-    period_ms = 1000 / begun["rate"]
-    over_ms = begun["t"] + round(stopped["sent"] * period_ms)
-    flushed = stopped["t"] - over_ms > max(period_ms, LATE_MS)
-    return over_ms if flushed else int(stopped["t"])
-
-
-def _profile(recording: Recording) -> str:
-    digits = 3 if recording.version[0] == 0 else 2
-    line = ".".join(str(part) for part in recording.version[:digits])
-    if line not in profiles():
-        raise CannotPlay(
-            f"{recording.name}: no profile for Kafka {recording.settings['kafka']}"
-            f" (there are {', '.join(profiles())})"
-        )
-    return line
-
-
-def _settings(first_line: Fact) -> tuple[dict[str, str], ZooKeeperSettings]:
-    kafka: dict[str, str] = {}
-    zookeeper: dict[str, int] = {}
-    for key, value in first_line.items():
-        if key in ("t", "kind", "kafka"):
+        do, at_ms, producer = fact["do"], fact["t"], (fact.get("topic"), fact.get("acks"))
+        if do in _ABOUT_PROCESSES:
             continue
-        name = key.removeprefix("zookeeper.")
-        if name in _ZOOKEEPER:
-            zookeeper[_ZOOKEEPER[name]] = int(value)
-        else:
-            kafka[key] = str(value)
-    return kafka, ZooKeeperSettings(**zookeeper)
+        if do not in kinds:
+            raise CannotPlay(f"no stimulus {do} (there are {', '.join(sorted(kinds))})")
+        if do == "produce":
+            begun[producer] = fact
+        elif do == "produce_stop" and "sent" in fact and producer in begun:
+            # A stop is written down when the client has let go of all that it had (flush), up to
+            # seconds after its driver's last round; how many rounds there were, "sent" says.
+            period_ms = 1000 / begun[producer]["rate"]
+            over_ms = begun[producer]["t"] + round(fact["sent"] * period_ms)
+            if at_ms - over_ms > max(period_ms, LATE_MS):
+                at_ms = over_ms
+        parameters = {key: fact[key] for key in fact if key not in _ABOUT_THE_RECORDING}
+        if kinds[do] is Send:
+            parameters.setdefault("partitions", ONLY_ONE)
+        try:
+            stimulus = msgspec.convert(parameters, kinds[do], strict=False)
+        except msgspec.ValidationError as error:
+            raise CannotPlay(f"stimulus {do} at {at_ms} ms: {error}") from None
+        yield Step(int(at_ms) * 1000, stimulus)
 
 
-_ZOOKEEPER = {
-    "tickTime": "tick_time_ms",
-    "minSessionTimeout": "min_session_timeout_ms",
-    "maxSessionTimeout": "max_session_timeout_ms",
-}
-
-
-def _boots(recording: Recording) -> list[Boot]:
-    """Each broker's first registration: the moment from which the cluster sees it; and when that
-    process was launched."""
+def _processes(recording: Recording) -> tuple[tuple[Boot, ...], list[Step]]:
+    """Each broker's first process and its later ones. The moment that counts is the registration's,
+    from which the cluster sees it; when the process was launched, a `start` says."""
     boots: dict[int, Boot] = {}
-    launched: dict[int, int] = {}
+    restarts: list[Step] = []
+    launched_ms: dict[int, int] = {}
     for fact in recording.of("stimulus"):
-        if fact["do"] == "start":
-            launched.setdefault(fact["broker"], fact["t"] * 1000)
-        elif fact["do"] == "registered" and fact["broker"] not in boots:
-            broker, at_us = fact["broker"], fact["t"] * 1000
-            boots[broker] = Boot(broker, None, at_us, launched.get(broker))
-    return list(boots.values())
-
-
-def _restarts(recording: Recording) -> list[Step]:
-    """Later processes of a broker: launched at `start`, registered at the moment given."""
-    steps: list[Step] = []
-    launched: dict[int, int] = {}
-    seen: dict[int, None] = {}
-    for fact in recording.of("stimulus"):
-        if fact["do"] == "start":
-            launched[fact["broker"]] = fact["t"]
-        elif fact["do"] == "registered":
-            broker = fact["broker"]
-            if broker in seen:
-                steps.append(Step(launched[broker] * 1000, Start(broker, fact["t"])))
-            seen[broker] = None
-    return steps
-
-
-def _step(fact: Fact) -> Step:
-    known = stimuli()
-    do = fact["do"]
-    if do not in known:
-        raise CannotPlay(f"no stimulus {do} (there are {', '.join(sorted(known))})")
-    return Step(fact["t"] * 1000, _stimulus(known[do], fact))
-
-
-def _stimulus(kind: type[Stimulus], fact: Fact) -> Stimulus:
-    given: dict[str, Any] = {k: v for k, v in fact.items() if k not in _ABOUT_THE_RECORDING}
-    if kind is Send:
-        given.setdefault("partitions", ONLY_ONE)
-    try:
-        return msgspec.convert(given, kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise CannotPlay(f"stimulus {fact['do']} at {fact['t']} ms: {error}") from None
+        do, broker, at_ms = fact["do"], fact.get("broker", 0), fact["t"]
+        if do == "start":
+            launched_ms[broker] = at_ms
+        elif do == "registered" and broker in boots:
+            restarts.append(Step(launched_ms[broker] * 1000, Start(broker, at_ms)))
+        elif do == "registered":
+            launched_us = launched_ms[broker] * 1000 if broker in launched_ms else None
+            boots[broker] = Boot(broker, None, at_ms * 1000, launched_us)
+    return tuple(boots.values()), restarts

@@ -8,9 +8,9 @@ once of the real recording and examines runs one by one, perhaps in several proc
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
+
+import msgspec
 
 from emulator.conformance.criteria import (
     AGREED,
@@ -19,14 +19,13 @@ from emulator.conformance.criteria import (
     POINTS,
     PRODUCED,
     Entry,
-    Lens,
     Part,
     all_keys,
     entries_of,
     lens_of,
 )
 from emulator.conformance.delays import Delays, delays_of
-from emulator.conformance.producers import Tally, periods_ms, same_tally, stalls_of, tallies_of
+from emulator.conformance.producers import periods_ms, same_tally, stalls_of, tallies_of
 from emulator.conformance.recording import Recording
 from emulator.runs.summary import nearest_rank
 
@@ -38,8 +37,7 @@ _SHOWN = 3
 _ALL_POINTS = tuple(sorted((*AGREED, *BY_KEY)))
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """The first place where one key of a point differs: what was alike before, then both sides."""
 
     point: int
@@ -49,19 +47,8 @@ class Difference:
     real: tuple[Entry, ...]
     run: tuple[Entry, ...]
 
-    def as_json(self) -> dict[str, object]:
-        return {
-            "point": self.point,
-            "key": self.key,
-            "entry": self.entry,
-            "before": list(self.before),
-            "real": list(self.real),
-            "run": list(self.run),
-        }
 
-
-@dataclass(frozen=True)
-class Timing:
+class Timing(msgspec.Struct, frozen=True):
     """One recorded delay beside the range that the runs span (None: no run has it)."""
 
     what: str
@@ -71,19 +58,8 @@ class Timing:
     max_ms: int | None
     inside: bool
 
-    def as_json(self) -> dict[str, object]:
-        return {
-            "what": self.what,
-            "recorded_ms": self.recorded_ms,
-            "min_ms": self.min_ms,
-            "p50_ms": self.p50_ms,
-            "max_ms": self.max_ms,
-            "inside": self.inside,
-        }
 
-
-@dataclass(frozen=True)
-class Examined:
+class Examined(msgspec.Struct, frozen=True):
     """What one run has to do with the real recording: per point its differences, and its delays."""
 
     run: str
@@ -106,8 +82,7 @@ class Examined:
         return sum(len(self.differences[point]) for point in AGREED)
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     recording: str
     matched: bool
     seeds: int
@@ -138,26 +113,11 @@ class Verdict:
             "matched": self.matched,
             "seeds": self.seeds,
             "seeds_agreeing": self.seeds_agreeing,
-            "agreeing": list(self.agreeing),
+            "agreeing": self.agreeing,
             "points": {str(point): ok for point, ok in self.points.items()},
-            "first_difference": first.as_json() if first else None,
-            "timings": [timing.as_json() for timing in self.timings],
+            "first_difference": first and msgspec.structs.asdict(first),
+            "timings": [msgspec.structs.asdict(timing) for timing in self.timings],
         }
-
-
-@dataclass(frozen=True)
-class _Sides:
-    """A recording as the judge reads it, through the lens of the real one."""
-
-    entries: dict[int, dict[str, list[Entry]]]
-    tallies: dict[str, Tally]
-    delays: Delays
-
-
-def _read(recording: Recording, lens: Lens) -> _Sides:
-    entries = {point: entries_of(point, recording, lens) for point in POINTS}
-    stalls = stalls_of(recording)
-    return _Sides(entries, tallies_of(recording, stalls), delays_of(recording, stalls))
 
 
 class Reference:
@@ -166,23 +126,34 @@ class Reference:
     def __init__(self, real: Recording, requests_from_ms: int = EVER) -> None:
         self.real = real
         self.lens = lens_of(real, requests_from_ms)
+        stalls = stalls_of(real)
+        self._entries = {point: entries_of(point, real, self.lens) for point in POINTS}
+        self._tallies = tallies_of(real, stalls)
+        self._periods_ms = periods_ms(real)
+        self.delays = delays_of(real, stalls)
 
     def examine(self, run: Recording) -> Examined:
-        found = _read(run, self.lens)
-        differences = {
-            point: tuple(_differences(point, self._read.entries[point], found.entries[point]))
-            for point in POINTS
-        }
-        differences[PRODUCED] = tuple(_tally_differences(self._read.tallies, found.tallies))
-        return Examined(run.name, differences, found.delays)
-
-    @property
-    def delays(self) -> Delays:
-        return self._read.delays
-
-    @cached_property
-    def _periods_ms(self) -> dict[str, float]:
-        return periods_ms(self.real)
+        differences: dict[int, tuple[Difference, ...]] = {}
+        for point in POINTS:
+            real_lanes, run_lanes = self._entries[point], entries_of(point, run, self.lens)
+            differences[point] = tuple(
+                _difference(point, key, real_lanes.get(key, []), run_lanes.get(key, []))
+                for key in all_keys(real_lanes, run_lanes)
+                if real_lanes.get(key, []) != run_lanes.get(key, [])
+            )
+        stalls = stalls_of(run)
+        tallies = tallies_of(run, stalls)
+        produced = []
+        for key in all_keys(self._tallies, tallies):
+            ours, theirs = self._tallies.get(key), tallies.get(key)
+            if same_tally(ours, theirs):
+                continue
+            sides: tuple[list[Entry], list[Entry]] = list(ours or ()), list(theirs or ())
+            if ours and theirs:  # with counts: else it is shown only which results there were
+                sides = list(ours.items()), list(theirs.items())
+            produced.append(_difference(PRODUCED, key, *sides))
+        differences[PRODUCED] = tuple(produced)
+        return Examined(run.name, differences, delays_of(run, stalls))
 
     def slack_ms(self, what: str, tolerance_ms: float = TOLERANCE_MS) -> float:
         """How far from the recorded delay still counts as equal. A producer notices that it may go
@@ -198,10 +169,6 @@ class Reference:
                 yield f"{what}: none so short"
             if taken is None or taken < recorded_ms - slack:
                 yield f"{what}: none so long"
-
-    @cached_property
-    def _read(self) -> _Sides:
-        return _read(self.real, self.lens)
 
 
 def judge(
@@ -221,92 +188,50 @@ def conclude(
     assert examined, "a verdict needs at least one run"
     nearest = min(examined, key=lambda run: run.distance)
     agreeing = [run for run in examined if run.agrees]
-    missed = _missed(agreeing or [nearest])
-    timings = tuple(_timings(reference, _judged_by_time(examined, agreeing), tolerance_ms))
-    fine = not any(missed.values()) and all(timing.inside for timing in timings)
+
+    # Keys in which none of the runs is equal. Those that agree have no difference in 1, 3 and 4;
+    # where none agrees, the nearest one alone says what keeps the recording from being matched.
+    first, *others = agreeing or [nearest]
+    missed: dict[int, list[Difference]] = {}
+    for point in (*AGREED, *BY_KEY):
+        elsewhere = [{difference.key for difference in run.differences[point]} for run in others]
+        missed[point] = [
+            difference
+            for difference in first.differences[point]
+            if all(difference.key in keys for keys in elsewhere)
+        ]
+
+    by_time = agreeing if len(agreeing) >= ENOUGH_AGREEING else examined
+    timings = []
+    for what, recorded_ms in reference.delays.items():
+        ordered = sorted(run.delays[what] for run in by_time if what in run.delays)
+        if not ordered:
+            timings.append(Timing(what, recorded_ms, None, None, None, inside=False))
+            continue
+        low, high, slack = ordered[0], ordered[-1], reference.slack_ms(what, tolerance_ms)
+        inside = low - slack <= recorded_ms <= high + slack
+        timings.append(Timing(what, recorded_ms, low, nearest_rank(ordered, 50), high, inside))
+
+    equal = not any(missed.values()) and all(timing.inside for timing in timings)
     return Verdict(
         recording=reference.real.name,
-        matched=bool(agreeing) and fine,
+        matched=bool(agreeing) and equal,
         seeds=len(examined),
         agreeing=tuple(run.run for run in agreeing),
         points={point: not missed[point] for point in _ALL_POINTS},
-        agreeing_by_point={point: _count_equal(examined, point) for point in _ALL_POINTS},
+        agreeing_by_point={
+            point: sum(not run.differences[point] for run in examined) for point in _ALL_POINTS
+        },
         nearest_run=nearest.run,
-        nearest_differences={point: _first(nearest, point) for point in _ALL_POINTS},
-        differences=tuple(difference for point in missed.values() for difference in point),
-        timings=timings,
+        nearest_differences={
+            point: next(iter(nearest.differences[point]), None) for point in _ALL_POINTS
+        },
+        differences=tuple(chain.from_iterable(missed.values())),
+        timings=tuple(timings),
     )
 
 
-def _count_equal(examined: Sequence[Examined], point: int) -> int:
-    return sum(not run.differences[point] for run in examined)
-
-
-def _first(run: Examined, point: int) -> Difference | None:
-    return next(iter(run.differences[point]), None)
-
-
-def _missed(runs: Sequence[Examined]) -> dict[int, tuple[Difference, ...]]:
-    """By point, the keys in which none of the runs is equal.
-
-    Runs that agree have no difference in 1, 3 and 4; where none does, there is the nearest alone.
-    """
-    return {point: tuple(_in_all(runs, point)) for point in (*AGREED, *BY_KEY)}
-
-
-def _in_all(runs: Sequence[Examined], point: int) -> Iterator[Difference]:
-    elsewhere = [{difference.key for difference in run.differences[point]} for run in runs[1:]]
-    for difference in runs[0].differences[point]:
-        if all(difference.key in keys for keys in elsewhere):
-            yield difference
-
-
-def _judged_by_time(
-    examined: Sequence[Examined], agreeing: Sequence[Examined]
-) -> Sequence[Examined]:
-    return agreeing if len(agreeing) >= ENOUGH_AGREEING else examined
-
-
-def _timings(
-    reference: Reference, runs: Sequence[Examined], tolerance_ms: float
-) -> Iterator[Timing]:
-    for what, recorded_ms in reference.delays.items():
-        taken = [run.delays[what] for run in runs if what in run.delays]
-        yield _timing(what, recorded_ms, taken, reference.slack_ms(what, tolerance_ms))
-
-
-def _timing(what: str, recorded_ms: int, taken: list[int], slack: float) -> Timing:
-    if not taken:
-        return Timing(what, recorded_ms, None, None, None, inside=False)
-    low, high = min(taken), max(taken)
-    inside = low - slack <= recorded_ms <= high + slack
-    return Timing(what, recorded_ms, low, nearest_rank(sorted(taken), 50), high, inside)
-
-
-def _differences(
-    point: int, real: dict[str, list[Entry]], run: dict[str, list[Entry]]
-) -> Iterator[Difference]:
-    for key in all_keys(real, run):
-        ours, theirs = real.get(key, []), run.get(key, [])
-        if ours != theirs:
-            yield _difference(point, key, ours, theirs)
-
-
-def _tally_differences(real: dict[str, Tally], run: dict[str, Tally]) -> Iterator[Difference]:
-    for key in all_keys(real, run):
-        ours, theirs = real.get(key), run.get(key)
-        if not same_tally(ours, theirs):
-            yield _difference(PRODUCED, key, *_listed(ours, theirs))
-
-
-def _listed(real: Tally | None, run: Tally | None) -> tuple[list[Entry], list[Entry]]:
-    """Two tallies for the eye: with counts where there are two, else only which results."""
-    if real and run:
-        return list(real.items()), list(run.items())
-    return list(real or ()), list(run or ())
-
-
-def _difference(point: int, key: str, real: list[Entry], run: list[Entry]) -> Difference:
+def _difference(point: int, key: str, real: Sequence[Entry], run: Sequence[Entry]) -> Difference:
     at = first_unequal(real, run)
     before, until = real[max(0, at - _SHOWN) : at], at + _SHOWN
     return Difference(point, key, at, tuple(before), tuple(real[at:until]), tuple(run[at:until]))

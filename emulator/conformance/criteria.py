@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from emulator.conformance.recording import Fact, Recording, Transaction, partition_of
+from emulator.conformance.recording import Fact, Recording, partition_of
 from emulator.conformance.requests import Threads, batches_sorted, sent_requests
 from emulator.conformance.znodes import (
     BROKER_IDS,
@@ -53,23 +53,22 @@ _WRITES = ("create", "setData")
 class Lens:
     """What the real version's log says at all, and from when its requests are compared."""
 
-    said: dict[str, frozenset[str] | None]
+    compared: dict[str, frozenset[str] | None]
     """By kind of control request, the fields to compare; None (never seen): all of them."""
     requests_recorded: bool
     requests_from_ms: int
 
 
 def lens_of(real: Recording, requests_from_ms: int = EVER) -> Lens:
-    said = {kind: _said(real, kind) for kind in CONTROL_REQUESTS}
-    if real.version < (2, 0):
-        said = {kind: fields for kind, fields in said.items() if fields is not None}
+    compared: dict[str, frozenset[str] | None] = {}
+    for kind in CONTROL_REQUESTS:
+        if fields := real.fields(kind):
+            compared[kind] = fields - _NAMED_BY_LANE
+        elif real.version >= (2, 0):
+            # That log has every kind of request: what is not there was never sent.
+            compared[kind] = None
     recorded = next(real.of("zookeeper_request"), None) is not None
-    return Lens(said, recorded, requests_from_ms)
-
-
-def _said(real: Recording, kind: str) -> frozenset[str] | None:
-    fields = real.fields(kind)
-    return fields - _NAMED_BY_LANE if fields else None
+    return Lens(compared, recorded, requests_from_ms)
 
 
 class StateWrite(NamedTuple):
@@ -100,7 +99,7 @@ class OwnershipWrite(NamedTuple):
 
 class ControlRequest(NamedTuple):
     kind: str
-    said: str
+    fields: str
 
 
 class IsrChange(NamedTuple):
@@ -130,20 +129,17 @@ def state_znodes(recording: Recording, lens: Lens) -> Lanes:
         if op.op == "delete":
             lanes[partition].append((op.t, Removal("deleted", op.broker)))
         elif op.op in _WRITES:
-            lanes[partition].append((op.t, _state_write(op)))
+            state = decode_state(op.data)
+            write = StateWrite(
+                op.version_after,
+                state.leader,
+                state.leader_epoch,
+                state.isr,
+                state.controller_epoch,
+                op.broker,
+            )
+            lanes[partition].append((op.t, write))
     return lanes
-
-
-def _state_write(op: Transaction) -> StateWrite:
-    state = decode_state(op.data)
-    return StateWrite(
-        op.version_after,
-        state.leader,
-        state.leader_epoch,
-        state.isr,
-        state.controller_epoch,
-        op.broker,
-    )
 
 
 def notifications(recording: Recording, lens: Lens) -> Lanes:
@@ -173,28 +169,23 @@ def controllers_and_registrations(recording: Recording, lens: Lens) -> Lanes:
 
 def control_requests(recording: Recording, lens: Lens) -> Lanes:
     lanes: Lanes = defaultdict(list)
-    for kind, fields in lens.said.items():
+    for kind, fields in lens.compared.items():
         # Lanes are gathered kind by kind: at one millisecond the log has no order between kinds.
+        role = "metadata" if "metadata" in kind else "replica"
         for fact in recording.of(kind):
-            if "topic" in fact:
-                entry = ControlRequest(kind, _as_said(fact, fields))
-                lanes[_control_lane(fact)].append((fact["t"], entry))
+            if "topic" not in fact:
+                continue
+            compared = {
+                k: v for k, v in fact.items() if k != "t" and (fields is None or k in fields)
+            }
+            if "offline_replicas" in compared:  # a set's order
+                compared["offline_replicas"] = sorted(compared["offline_replicas"])
+            entry = ControlRequest(kind, _SORTED_JSON.encode(compared))
+            lanes[f"broker {fact['broker']} {role} {partition_of(fact)}"].append((fact["t"], entry))
     return lanes
 
 
-def _control_lane(fact: Fact) -> str:
-    lane = "metadata" if "metadata" in fact["kind"] else "replica"
-    return f"broker {fact['broker']} {lane} {partition_of(fact)}"
-
-
-_SAID = json.JSONEncoder(sort_keys=True)
-
-
-def _as_said(fact: Fact, fields: frozenset[str] | None) -> str:
-    said = {k: v for k, v in fact.items() if k != "t" and (fields is None or k in fields)}
-    if "offline_replicas" in said:
-        said["offline_replicas"] = sorted(said["offline_replicas"])
-    return _SAID.encode(said)
+_SORTED_JSON = json.JSONEncoder(sort_keys=True)
 
 
 def isr_decisions(recording: Recording, lens: Lens) -> Lanes:
@@ -211,16 +202,17 @@ def _isr_change(fact: Fact) -> IsrChange:
     return IsrChange(fact["kind"], tuple(fact["from_isr"]), tuple(fact["to_isr"]))
 
 
-def _proposal(fact: Fact) -> Proposal:
-    epoch, version = fact["leader_epoch"], fact["zk_version"]
-    return Proposal("proposed", tuple(fact["isr"]), epoch, version, fact["pending"])
-
-
 _DECISIONS: dict[str, Callable[[Fact], Entry]] = {
     "shrink": _isr_change,
     "expand": _isr_change,
     "isr_update_rejected": lambda fact: Rejection("rejected", fact["cached_zk_version"]),
-    "alter_isr_proposed": _proposal,
+    "alter_isr_proposed": lambda fact: Proposal(
+        "proposed",
+        tuple(fact["isr"]),
+        fact["leader_epoch"],
+        fact["zk_version"],
+        fact["pending"],
+    ),
     "log_truncated": lambda fact: "truncated",
 }
 
@@ -248,20 +240,15 @@ def squeezed(lane: list[Timed]) -> list[Timed]:
     out: list[Timed] = []
     for timed in lane:
         out.append(timed)
-        while length := _repeated_at_end(out):
-            del out[-length:]
+        while True:  # what is left may end with a repeat again
+            entries = [entry for _, entry in out[-4:]]
+            if entries[-1:] == entries[-2:-1]:
+                del out[-1:]
+            elif len(entries) == 4 and entries[:2] == entries[2:]:
+                del out[-2:]
+            else:
+                break
     return out
-
-
-def _repeated_at_end(lane: list[Timed]) -> int:
-    if len(lane) >= 2 and lane[-1][1] == lane[-2][1]:
-        return 1
-    pair = len(lane) >= 4 and lane[-1][1] == lane[-3][1] and lane[-2][1] == lane[-4][1]
-    return 2 if pair else 0
-
-
-def _batches_squeezed(lane: list[Timed]) -> list[Timed]:
-    return squeezed(batches_sorted(lane))
 
 
 class Point(NamedTuple):
@@ -275,7 +262,7 @@ POINTS = {
     3: Point(controllers_and_registrations, as_recorded),
     4: Point(control_requests, by_time),
     5: Point(isr_decisions, squeezed),
-    6: Point(zookeeper_requests, _batches_squeezed),
+    6: Point(zookeeper_requests, lambda lane: squeezed(batches_sorted(lane))),
 }
 AGREED = (1, 3, 4)
 REQUESTED = 6

@@ -29,22 +29,6 @@ def delays_of(recording: Recording, stalls: dict[str, list[int]]) -> Delays:
     return watch.out
 
 
-def _stimuli(recording: Recording) -> list[int]:
-    registered = (op for op in recording.transactions if op.op == "create")
-    times = [op.t for op in registered if op.path.startswith(BROKER_IDS)]
-    return [fact["t"] for fact in recording.of("stimulus")] + times
-
-
-def _steps(recording: Recording) -> list[Fact | Transaction]:
-    """Facts by time; what ZooKeeper applied comes after what brokers said at that instant."""
-    said: list[Fact | Transaction] = list(recording.of("shrink", "expand", "update_metadata"))
-    return sorted([*said, *recording.transactions], key=_when)
-
-
-def _when(step: Fact | Transaction) -> tuple[int, bool]:
-    return (step.t, True) if isinstance(step, Transaction) else (step["t"], False)
-
-
 class StopWatch:
     """Goes through a recording once and notes how long after its cause each thing came."""
 
@@ -60,25 +44,29 @@ class StopWatch:
 
     def go_on(self, piece: Recording) -> None:
         """What came next, all of it later than what was seen before."""
-        for t in _stimuli(piece):
-            insort(self._stimuli, t)
-        for step in _steps(piece):
-            self._see(step)
+        for op in piece.transactions:
+            if op.op == "create" and op.path.startswith(BROKER_IDS):
+                insort(self._stimuli, op.t)
+        for fact in piece.of("stimulus"):
+            insort(self._stimuli, fact["t"])
 
-    def _see(self, step: Fact | Transaction) -> None:
-        if isinstance(step, Transaction):
-            self._applied(step)
-        elif step["kind"] == "update_metadata":
-            self._in_metadata(step)
-        else:
-            self._decided[partition_of(step), step["broker"], tuple(step["to_isr"])] = step["t"]
-
-    def _in_metadata(self, fact: Fact) -> None:
-        partition, version = partition_of(fact), fact.get("zk_version")
-        if (written := self._written.get((partition, version or 0))) is not None:
-            broker = fact["broker"]
-            what = f"{partition} v{version}: state write to metadata of broker {broker}"
-            self.out.setdefault(what, fact["t"] - written)
+        steps: list[tuple[int, bool, Fact | Transaction]] = [
+            *((fact["t"], False, fact) for fact in piece.of("shrink", "expand", "update_metadata")),
+            *((op.t, True, op) for op in piece.transactions),
+        ]
+        # At one instant what brokers said goes before what ZooKeeper applied: decisions come first.
+        for t, _, step in sorted(steps, key=lambda step: step[:2]):
+            if isinstance(step, Transaction):
+                self._applied(step)
+                continue
+            partition, broker = partition_of(step), step["broker"]
+            if step["kind"] != "update_metadata":
+                self._decided[partition, broker, tuple(step["to_isr"])] = t
+                continue
+            version = step.get("zk_version")
+            if (written := self._written.get((partition, version or 0))) is not None:
+                what = f"{partition} v{version}: state write to metadata of broker {broker}"
+                self.out.setdefault(what, t - written)
 
     def _applied(self, op: Transaction) -> None:
         partition = partition_of_state(op.path)
@@ -87,35 +75,26 @@ class StopWatch:
         elif partition and op.op in ("create", "setData") and op.t >= 0:
             self._state_written(partition, op)
         elif op.path == "/controller" and op.op == "create":
-            self._elected(op)
+            if self._controller_gone is not None:
+                self._elections += 1
+                what = f"election {self._elections}: /controller gone to new controller"
+                self.out[what] = op.t - self._controller_gone
+            self._controller, self._controller_gone = op.broker, None
         elif op.path.startswith(NOTIFICATIONS) and op.op == "create":
-            self._notified(op)
+            named = decode_notification(op.data).partitions
+            last = max((self._last_written.get(str(p), op.t) for p in named), default=op.t)
+            what = f"{op.path.removeprefix(NOTIFICATIONS)}: last state write to notification"
+            self.out[what] = op.t - last
 
     def _state_written(self, partition: str, op: Transaction) -> None:
         if not (version := op.version_after):
-            return
+            return  # its creation
         self._written[partition, version] = self._last_written[partition] = op.t
-        what = f"{partition} v{version}"
-        self.out[f"{what}: stimulus to state write"] = op.t - self._stimulus_before(op.t)
+        what, before = f"{partition} v{version}", bisect_right(self._stimuli, op.t)
+        stimulus = self._stimuli[before - 1] if before else 0
+        self.out[f"{what}: stimulus to state write"] = op.t - stimulus
         if op.broker is None:
             return
         decided = self._decided.get((partition, op.broker, decode_state(op.data).isr))
         if decided is not None:
             self.out[f"{what}: decision to state write"] = op.t - decided
-
-    def _stimulus_before(self, t: int) -> int:
-        at = bisect_right(self._stimuli, t)
-        return self._stimuli[at - 1] if at else 0
-
-    def _elected(self, op: Transaction) -> None:
-        if self._controller_gone is not None:
-            self._elections += 1
-            what = f"election {self._elections}: /controller gone to new controller"
-            self.out[what] = op.t - self._controller_gone
-        self._controller, self._controller_gone = op.broker, None
-
-    def _notified(self, op: Transaction) -> None:
-        named = decode_notification(op.data).partitions
-        last = max((self._last_written.get(str(p), op.t) for p in named), default=op.t)
-        what = f"{op.path.removeprefix(NOTIFICATIONS)}: last state write to notification"
-        self.out[what] = op.t - last

@@ -8,13 +8,14 @@ module, which draws nothing that a run could feel, imports `random`.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import combinations, product
 from statistics import fmean, median
 from typing import TypeAlias, TypeVar
 
-from emulator.conformance.criteria import POINTS, PRODUCED, Lens, entries_of, lens_of
+import msgspec
+
+from emulator.conformance.criteria import POINTS, PRODUCED, entries_of, lens_of
 from emulator.conformance.producers import Tally, same_tally, stalls_of, tallies_of
 from emulator.conformance.recording import Recording
 from emulator.kernel.rng import definition_shuffles
@@ -26,12 +27,9 @@ _ROUNDING = 1e-12
 
 V = TypeVar("V")
 Pair: TypeAlias = tuple[int, int]
-Apart: TypeAlias = dict[str, float]
-"""How far two runs are apart, by point ("1" to "7") and in all points together."""
 
 
-@dataclass(frozen=True)
-class Medians:
+class Medians(msgspec.Struct, frozen=True):
     real_to_real: float
     run_to_real: float
 
@@ -45,8 +43,7 @@ class Medians:
         return self.run_to_real / self.real_to_real if self.real_to_real else None
 
 
-@dataclass(frozen=True)
-class Distance:
+class Distance(msgspec.Struct, frozen=True):
     """Median distances (to three places, as defined) by point, and the p-value of the test."""
 
     points: dict[str, Medians]
@@ -58,15 +55,11 @@ class Distance:
         return all(medians.near_enough for medians in self.points.values())
 
     def as_json(self) -> dict[str, object]:
-        points = {
-            point: {"real_to_real": medians.real_to_real, "run_to_real": medians.run_to_real}
-            for point, medians in self.points.items()
-        }
+        points = {point: msgspec.structs.asdict(one) for point, one in self.points.items()}
         return {**points, "p": self.p}
 
 
-@dataclass(frozen=True)
-class _Profile:
+class _Profile(msgspec.Struct, frozen=True):
     """One run as it is compared: per point and key its entries, each as text; its tallies."""
 
     lanes: dict[int, dict[str, list[str]]]
@@ -78,29 +71,52 @@ def distance(reals: Sequence[Recording], runs: Sequence[Recording]) -> Distance:
     assert len(reals) >= 2, "the distance between real runs needs two of them"
     assert runs, "the distance to real runs needs a run"
     lens = lens_of(reals[0], requests_from_ms=0)
-    profiles = [_profile(recording, lens) for recording in (*reals, *runs)]
-    pairs = {
+    profiles = []
+    for recording in (*reals, *runs):
+        lanes = {
+            point: {
+                key: [repr(entry) for entry in entries]
+                for key, entries in entries_of(point, recording, lens).items()
+            }
+            for point in POINTS
+        }
+        profiles.append(_Profile(lanes, tallies_of(recording, stalls_of(recording))))
+
+    count = len(reals)
+    apart = {
         (i, j): _apart(profiles[i], profiles[j]) for i, j in combinations(range(len(profiles)), 2)
     }
-    points = {point: _medians(pairs, point, len(reals)) for point in pairs[0, 1]}
-    overall = {pair: apart[ALL] for pair, apart in pairs.items()}
-    return Distance(points, _p_value(overall, len(reals), len(profiles)))
+    points = {}
+    for point in apart[0, 1]:
+        real = [by_point[point] for (_, j), by_point in apart.items() if j < count]
+        run = [by_point[point] for (i, j), by_point in apart.items() if i < count <= j]
+        points[point] = Medians(round(median(real), 3), round(median(run), 3))
+
+    overall = {pair: by_point[ALL] for pair, by_point in apart.items()}
+    overall |= {(j, i): far for (i, j), far in overall.items()}
+    members = list(range(len(profiles)))
+    seen = _energy(overall, members, count)
+    shuffles, as_far = definition_shuffles(1), 0
+    for _ in range(PERMUTATIONS):
+        shuffles.shuffle(members)
+        as_far += _energy(overall, members, count) >= seen - _ROUNDING
+    return Distance(points, (as_far + 1) / (PERMUTATIONS + 1))
 
 
-def _profile(recording: Recording, lens: Lens) -> _Profile:
-    lanes = {
-        point: {
-            key: [repr(entry) for entry in entries]
-            for key, entries in entries_of(point, recording, lens).items()
-        }
-        for point in POINTS
+def _apart(a: _Profile, b: _Profile) -> dict[str, float]:
+    """How far two runs are apart, by point ("1" to "7") and in all points together."""
+
+    def entries_apart(a: list[str] | None, b: list[str] | None) -> float:
+        if a == b:
+            return 0.0
+        return 1 - SequenceMatcher(None, a or [], b or [], autojunk=False).ratio()
+
+    points = {
+        str(point): _mean_apart(a.lanes[point], b.lanes[point], entries_apart) for point in POINTS
     }
-    return _Profile(lanes, tallies_of(recording, stalls_of(recording)))
-
-
-def _apart(a: _Profile, b: _Profile) -> Apart:
-    points = {str(point): _mean_apart(a.lanes[point], b.lanes[point], _share) for point in POINTS}
-    points[str(PRODUCED)] = _mean_apart(a.tallies, b.tallies, _other_tally)
+    points[str(PRODUCED)] = _mean_apart(
+        a.tallies, b.tallies, lambda a, b: float(not same_tally(a, b))
+    )
     return {**points, ALL: fmean(points.values())}
 
 
@@ -109,33 +125,6 @@ def _mean_apart(
 ) -> float:
     keys = a.keys() | b.keys()
     return fmean([apart(a.get(key), b.get(key)) for key in keys]) if keys else 0.0
-
-
-def _share(a: list[str] | None, b: list[str] | None) -> float:
-    if a == b:
-        return 0.0
-    return 1 - SequenceMatcher(None, a or [], b or [], autojunk=False).ratio()
-
-
-def _other_tally(a: Tally | None, b: Tally | None) -> float:
-    return float(not same_tally(a, b))
-
-
-def _medians(pairs: dict[Pair, Apart], point: str, reals: int) -> Medians:
-    real = [apart[point] for (_, j), apart in pairs.items() if j < reals]
-    run = [apart[point] for (i, j), apart in pairs.items() if i < reals <= j]
-    return Medians(round(median(real), 3), round(median(run), 3))
-
-
-def _p_value(overall: dict[Pair, float], reals: int, count: int) -> float:
-    both_ways = overall | {(j, i): apart for (i, j), apart in overall.items()}
-    members = list(range(count))
-    seen = _energy(both_ways, members, reals)
-    shuffles, as_far = definition_shuffles(1), 0
-    for _ in range(PERMUTATIONS):
-        shuffles.shuffle(members)
-        as_far += _energy(both_ways, members, reals) >= seen - _ROUNDING
-    return (as_far + 1) / (PERMUTATIONS + 1)
 
 
 def _energy(apart: dict[Pair, float], members: Sequence[int], reals: int) -> float:

@@ -8,8 +8,9 @@ rest of the recording: whoever wants runs examined hands in a function that look
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 from emulator.conformance.actions import AS_RECORDED, scenario_of
 from emulator.conformance.export import export
@@ -27,8 +28,7 @@ T = TypeVar("T")
 Choices = Mapping[Choice, int]
 
 
-@dataclass(frozen=True)
-class Script:
+class Script(msgspec.Struct, frozen=True):
     """What is given: the settings as recorded, and the stimuli as a scenario."""
 
     settings: Fact
@@ -47,20 +47,13 @@ def play_options(
     return PlayOptions(seed=seed, choices=choices, zookeeper=zookeeper, calibration=RecorderLoad)
 
 
-def simulate(script: Script, seed: int, choices: Choices | None = None) -> Recording:
-    """One play in virtual time."""
-    return _play(script, play_options(seed, choices))
-
-
-def play_live(script: Script, seed: int, zookeeper: str) -> Recording:
-    """One play on a real ZooKeeper server, on the wall clock, requests taken on the wire."""
-    return _play(script, play_options(seed, zookeeper=zookeeper))
-
-
-def _play(script: Script, options: PlayOptions) -> Recording:
-    """Nobody else listens: the judge of a recording reads the export alone."""
-    events = play_unheard(script.scenario, options)
-    return export(events, script.settings, f"seed {options.seed}")
+def simulate(
+    script: Script, seed: int, choices: Choices | None = None, zookeeper: str = SIMULATED
+) -> Recording:
+    """One play in virtual time, or on a real ZooKeeper server and the wall clock. Nobody else
+    listens: the judge of a recording reads the export alone."""
+    events = play_unheard(script.scenario, play_options(seed, choices, zookeeper))
+    return export(events, script.settings, f"seed {seed}")
 
 
 def blind_plays(
@@ -76,4 +69,4 @@ def live_plays(
 ) -> Iterator[tuple[int, T]]:
     """The same on a real server, one after the other: they would be late side by side."""
     assert zookeeper != SIMULATED
-    return ((seed, look(seed, play_live(script, seed, zookeeper))) for seed in seeds)
+    return ((seed, look(seed, simulate(script, seed, zookeeper=zookeeper))) for seed in seeds)

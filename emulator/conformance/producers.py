@@ -34,11 +34,10 @@ def stalls_of(recording: Recording) -> dict[str, list[int]]:
     for result in recording.results:
         if result.result == "ok":
             acknowledged[result.lane].append(result.t)
-    return {lane: _gaps(sorted(times)) for lane, times in acknowledged.items()}
-
-
-def _gaps(times: list[int]) -> list[int]:
-    return [later - t for t, later in pairwise(times) if later - t > STALL_MS]
+    return {
+        lane: [later - t for t, later in pairwise(sorted(times)) if later - t > STALL_MS]
+        for lane, times in acknowledged.items()
+    }
 
 
 def same_tally(real: Tally | None, run: Tally | None) -> bool:

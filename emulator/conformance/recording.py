@@ -10,7 +10,7 @@ in place; whoever wants another recording makes one. This module must not know w
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -113,7 +113,18 @@ class Recording:
 
     @cached_property
     def transactions(self) -> tuple[Transaction, ...]:
-        return tuple(_transactions(self.of("zookeeper")))
+        return tuple(
+            Transaction(
+                fact["t"],
+                fact.get("broker"),
+                op["op"],
+                op.get("path") or "",
+                op.get("data") or "",
+                op.get("version"),
+            )
+            for fact in self.of("zookeeper")
+            for op in fact.get("ops", [fact])
+        )
 
     def of(self, *kinds: str) -> Iterator[Fact]:
         return (fact for fact in self.events if fact["kind"] in kinds)
@@ -135,7 +146,9 @@ def read_recording(folder: Path | str) -> Recording:
     settings, *events = _lines(file, _fact) or [{}]
     if settings.get("kind") != "settings":
         raise BadRecording(file, 1, "the first line is not the settings")
-    _check_version(file, settings)
+    kafka = settings.get("kafka")
+    if not isinstance(kafka, str) or not all(part.isdigit() for part in kafka.split(".")):
+        raise BadRecording(file, 1, f"settings: kafka is not a version: {kafka!r}")
     produced = _find(Path(folder), "produce.jsonl")
     results = _lines(produced, _RESULT.decode) if produced else []
     return Recording(settings, events, results, str(folder))
@@ -145,9 +158,14 @@ def write_recording(recording: Recording, folder: Path | str) -> None:
     """Write the format of the real recordings; no producer, no `produce.jsonl`."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / "recording.jsonl", [recording.settings, *recording.events])
-    if recording.results:
-        _write(folder / "produce.jsonl", [msgspec.to_builtins(r) for r in recording.results])
+    tables: dict[str, list[object]] = {
+        "recording.jsonl": [recording.settings, *recording.events],
+        "produce.jsonl": [msgspec.to_builtins(result) for result in recording.results],
+    }
+    for name, rows in tables.items():
+        if rows:
+            text = "".join(f"{json.dumps(row)}\n" for row in rows)
+            (folder / name).write_text(text, encoding="utf-8")
 
 
 _RESULT = msgspec.json.Decoder(ProduceResult)
@@ -162,7 +180,10 @@ def _lines(file: Path, decode: Callable[[bytes], T]) -> list[T]:
     number = 0
     out: list[T] = []
     try:
-        for line in _bytes(file).splitlines():
+        data = file.read_bytes()
+        if file.suffix == ".gz":
+            data = gzip.decompress(data)
+        for line in data.splitlines():
             number += 1
             out.append(decode(line))
     except (msgspec.MsgspecError, OSError, EOFError, zlib.error) as error:
@@ -170,78 +191,40 @@ def _lines(file: Path, decode: Callable[[bytes], T]) -> list[T]:
     return out
 
 
-def _bytes(file: Path) -> bytes:
-    data = file.read_bytes()
-    return gzip.decompress(data) if file.suffix == ".gz" else data
-
-
 def _fact(line: bytes) -> Fact:
+    """What the judge could not use is refused here, where the line is known."""
     fact = _FACT.decode(line)
-    if complaint := _complaint(fact):
-        raise msgspec.ValidationError(complaint)
-    assert isinstance(fact, dict)
+    if not isinstance(fact, dict) or not isinstance(fact.get("kind"), str):
+        raise msgspec.ValidationError("not an object with a kind")
+    kind = fact["kind"]
+    if kind != "settings" and type(fact.get("t")) is not int:
+        raise msgspec.ValidationError(f"{kind}: t is not a whole number of milliseconds")
+    needed = _NEEDED.get(kind, {})
+    if fact.get("do") == "produce":
+        needed = needed | _NEEDED_OF_PRODUCE
+    if bad := [k for k, of in needed.items() if k not in fact or not isinstance(fact[k], of)]:
+        what = f"{kind}: {', '.join(bad)}: missing, or not what it should be"
+        raise msgspec.ValidationError(what)
+    if kind.startswith("zookeeper"):
+        operations = fact.get("ops", [fact])
+        if not isinstance(operations, list):
+            raise msgspec.ValidationError(f"{kind}: ops is not a list")
+        for op in operations:
+            if complaint := _complaint_about_operation(op, applied=kind == "zookeeper"):
+                raise msgspec.ValidationError(f"{kind}: {complaint}")
     return fact
 
 
-def _complaint(fact: object) -> str | None:
-    """Why the judge could not use this fact: said here, where the line is known."""
-    if not isinstance(fact, dict) or not isinstance(fact.get("kind"), str):
-        return "not an object with a kind"
-    if fact["kind"] != "settings" and type(fact.get("t")) is not int:
-        return f"{fact['kind']}: t is not a whole number of milliseconds"
-    if bad := [key for key, of in _needed(fact).items() if not _has(fact, key, of)]:
-        return f"{fact['kind']}: {', '.join(bad)}: missing, or not what it should be"
-    return _complaint_about_operations(fact) if fact["kind"].startswith("zookeeper") else None
-
-
-def _needed(fact: Fact) -> _Fields:
-    of_kind = _NEEDED.get(fact["kind"], {})
-    return of_kind | _NEEDED_OF_PRODUCE if fact.get("do") == "produce" else of_kind
-
-
-def _has(fact: Fact, key: str, of: type) -> bool:
-    return key in fact and isinstance(fact[key], of)
-
-
-def _complaint_about_operations(fact: Fact) -> str | None:
-    operations = fact.get("ops", [fact])
-    if not isinstance(operations, list):
-        return f"{fact['kind']}: ops is not a list"
-    about = _complaint_about_applied if fact["kind"] == "zookeeper" else _complaint_about_operation
-    return next((f"{fact['kind']}: {why}" for why in map(about, operations) if why), None)
-
-
-def _complaint_about_operation(op: object) -> str | None:
+def _complaint_about_operation(op: object, *, applied: bool) -> str | None:
+    """`applied`: by ZooKeeper. What was only asked for may lack a version, or hold nonsense."""
     if not isinstance(op, dict) or not isinstance(op.get("op"), str):
         return "an operation lacks op"
-    texts = isinstance(op.get("path") or "", str) and isinstance(op.get("data") or "", str)
-    return None if texts else f"{op['op']}: path or data is no text"
-
-
-def _complaint_about_applied(op: Fact) -> str | None:
-    if why := _complaint_about_operation(op):
-        return why
+    path, data = op.get("path") or "", op.get("data") or ""
+    if not (isinstance(path, str) and isinstance(data, str)):
+        return f"{op['op']}: path or data is no text"
+    if not applied or op["op"] not in ("create", "setData"):
+        return None
     if op["op"] == "setData" and type(op.get("version")) is not int:
         return f"setData of {op.get('path')} lacks version"
-    if op["op"] not in ("create", "setData"):
-        return None
-    why = complaint_about_payload(op.get("path") or "", op.get("data") or "")
-    return f"{op['path']}: {why}" if why else None
-
-
-def _check_version(file: Path, settings: Fact) -> None:
-    kafka = settings.get("kafka")
-    if not isinstance(kafka, str) or not all(part.isdigit() for part in kafka.split(".")):
-        raise BadRecording(file, 1, f"settings: kafka is not a version: {kafka!r}")
-
-
-def _transactions(facts: Iterable[Fact]) -> Iterator[Transaction]:
-    for fact in facts:
-        for op in fact.get("ops", [fact]):
-            path, data = op.get("path") or "", op.get("data") or ""
-            broker, version = fact.get("broker"), op.get("version")
-            yield Transaction(fact["t"], broker, op["op"], path, data, version)
-
-
-def _write(file: Path, rows: Iterable[object]) -> None:
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    complaint = complaint_about_payload(path, data)
+    return complaint and f"{path}: {complaint}"

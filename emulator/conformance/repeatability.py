@@ -7,8 +7,9 @@ distance and its test are in `distance`. This module must not know what makes ru
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from emulator.conformance.distance import Distance, distance
 from emulator.conformance.player import Script, simulate
@@ -16,8 +17,7 @@ from emulator.conformance.recording import Recording
 from emulator.runs.forks import in_children
 
 
-@dataclass(frozen=True)
-class Near:
+class Near(msgspec.Struct, frozen=True):
     """The distance of so many runs of ours to so many real ones."""
 
     recordings: tuple[str, ...]
@@ -26,7 +26,7 @@ class Near:
 
     def as_json(self) -> dict[str, object]:
         return {
-            "recordings": list(self.recordings),
+            "recordings": self.recordings,
             "runs": self.runs,
             "near_enough": self.distance.near_enough,
             "distance": self.distance.as_json(),

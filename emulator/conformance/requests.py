@@ -11,7 +11,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from emulator.conformance.recording import Fact, Recording
 from emulator.conformance.znodes import BROKER_IDS, NOTIFICATIONS, partition_of_state
@@ -54,32 +54,23 @@ def sent_requests(
 ) -> Iterator[tuple[int, str, Request]]:
     """Each compared request: when it passed, its lane (broker and thread), and itself."""
     for fact in recording.of("zookeeper_request"):
-        if fact["op"] == "connect":
-            threads.connected(fact["broker"])
-        path = _path(fact)
-        if _is_compared(fact, path) and fact["t"] >= from_ms:
-            lane = f"broker {fact['broker']} {threads.sender(fact, path)}"
-            yield fact["t"], lane, _request(fact)
-
-
-def _path(fact: Fact) -> str:
-    """The path of a request; a multi's last one, for its first only checks the epoch."""
-    path: str = fact.get("path") or (fact.get("ops") or [{}])[-1].get("path", "")
-    return path
-
-
-def _is_compared(fact: Fact, path: str) -> bool:
-    return path.startswith(_COMPARED) and "/__" not in path and fact["op"] != "sync"
-
-
-def _request(fact: Fact) -> Request:
-    get = fact.get
-    ops = tuple(_operation(op) for op in get("ops", ()))
-    return Request(fact["op"], get("path"), get("watch"), get("version"), get("flags"), ops)
-
-
-def _operation(op: dict[str, Any]) -> Operation:
-    return Operation(op["op"], op.get("path"), op.get("version"), op.get("flags"))
+        broker, op = fact["broker"], fact["op"]
+        if op == "connect":
+            threads.connected(broker)
+        ops = fact.get("ops") or []
+        # A multi is known by its last path, for its first operation only checks the epoch.
+        path: str = fact.get("path") or (ops or [{}])[-1].get("path", "")
+        if not path.startswith(_COMPARED) or "/__" in path or op == "sync" or fact["t"] < from_ms:
+            continue
+        request = Request(
+            op,
+            fact.get("path"),
+            fact.get("watch"),
+            fact.get("version"),
+            fact.get("flags"),
+            tuple(Operation(o["op"], o.get("path"), o.get("version"), o.get("flags")) for o in ops),
+        )
+        yield fact["t"], f"broker {broker} {threads.sender(fact, path)}", request
 
 
 class Threads:
@@ -94,56 +85,42 @@ class Threads:
 
     def sender(self, fact: Fact, path: str) -> str:
         broker, op = fact["broker"], fact["op"]
-        if self._is_leaders(broker, op, path):
-            return self._leader(broker, op, path)
+        # A leader writes a state, and reads it back where the write met another version.
+        read_back = op == "getData" and (broker, path) in self._just_written
         self._just_written.discard((broker, path))
+        state = partition_of_state(path)
+        if state is not None and (op == "setData" or read_back):
+            if op == "setData":
+                self._just_written.add((broker, path))
+            return f"leader of {state}"
         if op == "multi" and path.startswith(BROKER_IDS):
             self._registered.add(broker)
             return "registration"
-        return self._other_sender(fact, path)
-
-    def _is_leaders(self, broker: int, op: str, path: str) -> bool:
-        """A leader writes a state, and reads it back where the write met another version."""
-        read_back = op == "getData" and (broker, path) in self._just_written
-        return (op == "setData" or read_back) and partition_of_state(path) is not None
-
-    def _leader(self, broker: int, op: str, path: str) -> str:
-        note = self._just_written.add if op == "setData" else self._just_written.discard
-        note((broker, path))
-        return f"leader of {partition_of_state(path)}"
-
-    def _other_sender(self, fact: Fact, path: str) -> str:
-        if fact["op"] == "create" and path.startswith(NOTIFICATIONS):
+        if op == "create" and path.startswith(NOTIFICATIONS):
             return "propagation"
-        if _is_admins(fact["op"], path):
+        if op == "create" and path.startswith(_ADMIN_CREATES):
             return "admin"
-        return "start-up" if self._is_start_up(fact, path) else "controller"
-
-    def _is_start_up(self, fact: Fact, path: str) -> bool:
+        if op == "exists" and path.startswith("/brokers/topics/"):
+            return "admin"
         lists_once = path in _LISTS and not fact.get("watch")
-        unregistered = fact["broker"] not in self._registered
-        reads_ids = path.startswith(BROKER_IDS) and unregistered
-        return fact["op"] == "create" or lists_once or reads_ids
-
-
-def _is_admins(op: str, path: str) -> bool:
-    if op == "create":
-        return path.startswith(_ADMIN_CREATES)
-    return op == "exists" and path.startswith("/brokers/topics/")
+        reads_ids_first = path.startswith(BROKER_IDS) and broker not in self._registered
+        is_start_up = op == "create" or lists_once or reads_ids_first
+        return "start-up" if is_start_up else "controller"
 
 
 def batches_sorted(lane: list[tuple[int, E]]) -> list[tuple[int, E]]:
     """Sort each batch: requests of one kind in a row were pipelined, by a map's order."""
-    batches = itertools.groupby(lane, lambda timed: _kind(timed[1]))
+
+    def kind(timed: tuple[int, E]) -> tuple[object, ...]:
+        request = timed[1]
+        assert isinstance(request, Request)
+        ops = tuple((op.op, _pattern(op.path)) for op in request.ops)
+        return request.op, _pattern(request.path), request.watch, ops
+
+    batches = itertools.groupby(lane, kind)
     return [
         timed for _, batch in batches for timed in sorted(batch, key=lambda timed: repr(timed[1]))
     ]
-
-
-def _kind(request: object) -> tuple[object, ...]:
-    assert isinstance(request, Request)
-    ops = tuple((op.op, _pattern(op.path)) for op in request.ops)
-    return request.op, _pattern(request.path), request.watch, ops
 
 
 @lru_cache(maxsize=4096)

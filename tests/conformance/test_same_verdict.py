@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from emulator import cli
-from emulator.conformance.alterations import ALTERATIONS, IGNORED, Alteration
 from emulator.conformance.compare import Verdict, judge
 from emulator.conformance.criteria import EVER
 from emulator.conformance.distance import distance
 from emulator.conformance.recording import read_recording, write_recording
+from tests.conformance.alterations import ALTERATIONS, IGNORED, Alteration
 
 SHARED = Path(__file__).parents[3] / "shared"
 RECORDINGS = SHARED / "recordings"

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from emulator.conformance.alterations import ALTERATIONS, Alteration
 from emulator.conformance.compare import Examined, Reference, conclude
 from emulator.conformance.player import script_of
 from emulator.conformance.recording import Recording, read_recording
@@ -21,6 +20,7 @@ from emulator.search.guided.guided import Guided, guided, names_of
 from emulator.search.guided.restarts import Budget, Restarts, Result
 from emulator.search.guided.search import goal_of
 from emulator.worlds.latency import TABLE
+from tests.conformance.alterations import ALTERATIONS, Alteration
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests/recordings/kafka-2.6.3/min-isr-pauses"

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from emulator.conformance.alterations import ALTERATIONS
 from emulator.conformance.compare import Examined, Reference, conclude
 from emulator.conformance.player import script_of
 from emulator.conformance.recording import Recording, read_recording
 from emulator.search.guided.choices import Choices, read_choices, replay, script_from
 from emulator.search.guided.guided import judge_choices
 from emulator.worlds.latency import TABLE
+from tests.conformance.alterations import ALTERATIONS
 
 GUIDED = Path(__file__).parents[1] / "recordings" / "guided"
 FOLDERS = [file.parent for file in sorted(GUIDED.glob("*/*/choices.json"))]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from emulator.conformance.alterations import ALTERATIONS, IGNORED, Alteration
 from emulator.conformance.compare import Reference, Verdict, conclude, judge
 from emulator.conformance.criteria import DELAYS, StateWrite
 from emulator.conformance.recording import ProduceResult, Recording, read_recording
+from tests.conformance.alterations import ALTERATIONS, IGNORED, Alteration
 from tests.unit.conformance.failure_free import FAILURE_FREE, FOLDER
 
 NAMES = sorted(path.name for path in FOLDER.iterdir())

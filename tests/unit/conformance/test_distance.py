@@ -5,9 +5,9 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-from emulator.conformance.alterations import ALTERATIONS
 from emulator.conformance.distance import distance
 from emulator.conformance.recording import Recording, read_recording
+from tests.conformance.alterations import ALTERATIONS
 
 FOLDER = Path(__file__).parents[2] / "recordings" / "repeats" / "kafka-2.6.3" / "random-pauses-6"
 BY_NAME = {alteration.name: alteration for alteration in ALTERATIONS}

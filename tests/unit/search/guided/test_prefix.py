@@ -7,7 +7,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from emulator.conformance.alterations import ALTERATIONS, Alteration
 from emulator.conformance.recording import Fact, Recording, read_recording
 from emulator.search.guided.prefix import (
     GRACE_MS,
@@ -17,6 +16,7 @@ from emulator.search.guided.prefix import (
     Prefix,
     RealCourse,
 )
+from tests.conformance.alterations import ALTERATIONS, Alteration
 from tests.unit.conformance.failure_free import FAILURE_FREE, FOLDER
 
 NAMES = sorted(path.name for path in FOLDER.iterdir())
