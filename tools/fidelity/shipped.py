@@ -1,11 +1,11 @@
 """`make fidelity-kafka`: every shipped scenario that real Kafka can be given, recorded by our own
-command and held to the emulator; renews its section of docs/fidelity.md.
+command and held to the emulator; renews its files in docs/fidelity/ and the page.
 
 For each version and scenario: `isr record` (unless DIR has a recording of it), blind seeds in
 virtual time, plays on a real ZooKeeper server (`--live`), and its logs given to `isr import` as a
 stranger's. Of a scenario that DIR has several recordings of each is judged, and the newest that is
-matched is shown (where none is, the nearest to it). What is known is kept in DIR/held.json, so that
-a part can be renewed. Real time: about a minute for a recording, and as much for a live play.
+matched is shown (where none is, the nearest to it). What is known stays in the files, so that a
+part can be renewed. Real time: about a minute for a recording, and as much for a live play.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
-
 from emulator.conformance import player
 from emulator.conformance.compare import Examined, Reference, Verdict, conclude
 from emulator.conformance.recording import Recording, read_recording
@@ -29,7 +27,17 @@ from emulator.scenario.load import load
 from emulator.worlds.real_kafka.capabilities import check_supported
 from emulator.worlds.real_kafka.release import numbers_of
 from tests.unit.forensics.strangers import Stranger, as_a_strangers
-from tools.fidelity.shipped_table import Delay, Held, Without, with_section
+from tools.fidelity.page import write_page
+from tools.fidelity.results import (
+    CRITERIA,
+    DelayRow,
+    NotRecorded,
+    ShippedResult,
+    delay_rows,
+    difference_of,
+    read_rows,
+    write_rows,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 ISR = [sys.executable, "-c", "from emulator.cli import main; main()"]
@@ -44,20 +52,32 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=40)
     parser.add_argument("--live", type=int, default=0, metavar="N", help="live plays of each")
     parser.add_argument("--again", action="store_true", help="record anew")
-    parser.add_argument("--page", action="store_true", help="only write what is known")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--into", type=Path, default=ROOT / "docs" / "fidelity.md")
-    asked = parser.parse_args()
-    known = read_known(asked.recorded)
-    for version in [] if asked.page else asked.kafka:
-        for name in scenarios(version, asked.only):
-            held = one(version, name, asked, known.get(f"{version}/{name}"))
-            if held is not None:
-                known[f"{version}/{name}"] = held
-                keep(asked.recorded, known)
-    page = with_section(asked.into.read_text(), list(known.values()), without(known))
-    asked.into.write_text(page)
+    options = parser.parse_args()
+    known = {(row.kafka, row.scenario): row for row in read_rows("shipped", ShippedResult)}
+    delays = read_rows("shipped-delays", DelayRow)
+    for version in options.kafka:
+        for name in scenarios(version, options.only):
+            before = [row for row in delays if (row.kafka, row.recording) == (version, name)]
+            result = measure(version, name, options, known.get((version, name)), before)
+            if result is not None:
+                known[version, name] = result[0]
+                delays = [row for row in delays if row not in before] + result[1]
+                write(known, delays)
     return 0
+
+
+def write(known: dict[tuple[str, str], ShippedResult], delays: list[DelayRow]) -> None:
+    write_rows("shipped", [row for _, row in sorted(known.items())])
+    write_rows("shipped-delays", delays)
+    others = [
+        NotRecorded(kafka=version, scenario=name, why=why_not(name, version))
+        for version in VERSIONS
+        for name in sorted(shipped.shipped())
+        if (version, name) not in known
+    ]
+    write_rows("not-recorded", others)
+    write_page()
 
 
 def scenarios(version: str, only: list[str]) -> list[str]:
@@ -79,70 +99,60 @@ def why_not(name: str, version: str) -> str:
     return ""
 
 
-def without(known: dict[str, Held]) -> list[Without]:
-    """Every other shipped scenario, and why it is not there."""
-    return [
-        Without(name, version, why_not(name, version))
-        for version in VERSIONS
-        for name in sorted(shipped.shipped())
-        if f"{version}/{name}" not in known
-    ]
-
-
-def read_known(folder: Path) -> dict[str, Held]:
-    file = folder / "held.json"
-    return msgspec.json.decode(file.read_bytes(), type=dict[str, Held]) if file.exists() else {}
-
-
-def keep(folder: Path, known: dict[str, Held]) -> None:
-    text = msgspec.json.format(msgspec.json.encode(dict(sorted(known.items()))))
-    (folder / "held.json").write_bytes(text)
-
-
-def told(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def one(version: str, name: str, asked: argparse.Namespace, before: Held | None) -> Held | None:
-    """Recorded, played, judged; None where it could not be recorded."""
-    out = asked.recorded / f"kafka-{version}"
-    load_before = os.getloadavg()[0]
-    load_of_it = before.load if before else load_before
-    if asked.again or not recordings(out, name):
-        told(f"{version} {name}: recording")
+def measure(
+    version: str,
+    name: str,
+    options: argparse.Namespace,
+    before: ShippedResult | None,
+    delays_before: list[DelayRow],
+) -> tuple[ShippedResult, list[DelayRow]] | None:
+    """Recorded, played, judged; None where it could not be recorded. Without live plays now, those
+    of before count."""
+    out = options.recorded / f"kafka-{version}"
+    load = before.load if before else round(os.getloadavg()[0])
+    if options.again or not recordings(out, name):
+        load = round(os.getloadavg()[0])
+        print(f"{version} {name}: recording", file=sys.stderr, flush=True)
         if record(version, name, out) is None:
             return None
-        load_of_it = load_before
-    judged = [(run, *judge(run, name, asked)) for run in recordings(out, name)]
+    judged = [(run, *judge(run, name, options)) for run in recordings(out, name)]
     matched = [one for one in judged if one[2].matched]
     run, reference, blind = matched[-1] if matched else min(judged[::-1], key=distance)
-    live = live_verdict(reference, player.script_of(reference.real), asked.live)
-    missed = [str(point) for point, fine in blind.points.items() if not fine]
-    return Held(
-        scenario=name,
+    live = live_verdict(reference, player.script_of(reference.real), options.live)
+    live_plays, live_equal = (before.live_plays, before.live_equal) if before else (0, "")
+    live_ms = {row.delay: row.live_ms for row in delays_before}
+    if live is not None:
+        equal = [str(one) for one in CRITERIA if live.agreeing_by_point[one]]
+        live_plays, live_equal = live.seeds, ", ".join(equal)
+        live_ms = {timing.what: timing.p50_ms for timing in live.timings}
+    with tempfile.TemporaryDirectory(prefix="isr-stranger-") as scratch:
+        stranger: Stranger = as_a_strangers(run, Path(scratch))
+    result = ShippedResult(
         kafka=version,
-        load=load_of_it,
+        scenario=name,
         seeds=blind.seeds,
         agreeing=blind.seeds_agreeing,
-        matched=blind.matched,
-        recorded=len(judged),
-        recorded_and_matched=len(matched),
-        equal={str(point): count for point, count in blind.agreeing_by_point.items()},
-        missed=missed,
-        live_plays=live.seeds if live else (before.live_plays if before else 0),
-        live_points=points_of(live) if live else (before.live_points if before else []),
-        stranger=stranger(run),
-        delays=delays(blind, live, before),
+        equal=", ".join(str(blind.agreeing_by_point[one]) for one in CRITERIA),
+        is_matched=blind.matched,
+        recordings=len(judged),
+        recordings_matched=len(matched),
+        live_plays=live_plays,
+        live_equal=live_equal,
+        skew_ms=stranger.found_ms,
+        skew_same=stranger.same,
+        skew_without_ms=stranger.found_without_ms,
+        skew_without_same=stranger.same_without,
+        load=load,
+        difference="" if blind.matched else difference_of(blind),
     )
+    return result, delay_rows(version, name, blind.timings, live_ms)
 
 
-def judge(run: Path, name: str, asked: argparse.Namespace) -> tuple[Reference, Verdict]:
+def judge(run: Path, name: str, options: argparse.Namespace) -> tuple[Reference, Verdict]:
     reference = Reference(replace(read_recording(run), name=name))
-    blind = blind_verdict(reference, player.script_of(reference.real), asked)
-    told(
-        f"{name}, {run.name}: {blind.seeds_agreeing} of {blind.seeds} agree,"
-        f" matched: {blind.matched}"
-    )
+    blind = blind_verdict(reference, player.script_of(reference.real), options)
+    agree = f"{blind.seeds_agreeing} of {blind.seeds} agree"
+    print(f"{name}, {run.name}: {agree}, matched: {blind.matched}", file=sys.stderr, flush=True)
     return reference, blind
 
 
@@ -167,19 +177,20 @@ def record(version: str, name: str, out: Path) -> Path | None:
     command = [*ISR, "record", name, "--kafka", version, "--out", str(out), "--quiet"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1, 2):
-        told(f"{version} {name}: {done.stderr.strip() or done.stdout.strip()}")
+        reason = done.stderr.strip() or done.stdout.strip()
+        print(f"{version} {name}: {reason}", file=sys.stderr, flush=True)
         return None
     return newest(out, name)
 
 
 def blind_verdict(
-    reference: Reference, script: player.Script, asked: argparse.Namespace
+    reference: Reference, script: player.Script, options: argparse.Namespace
 ) -> Verdict:
     def look(_: int, run: Recording) -> Examined:
         return reference.examine(run)
 
-    seeds = range(1, asked.seeds + 1)
-    seen = dict(player.blind_plays(script, seeds, look, asked.jobs))
+    seeds = range(1, options.seeds + 1)
+    seen = dict(player.blind_plays(script, seeds, look, options.jobs))
     return conclude(reference, [seen[seed] for seed in seeds])
 
 
@@ -193,28 +204,6 @@ def live_verdict(reference: Reference, script: player.Script, plays: int) -> Ver
     seeds = range(1, plays + 1)
     return conclude(reference, [seen for _, seen in player.live_plays(
         script, seeds, look, "embedded")])  # fmt: skip
-
-
-def points_of(live: Verdict) -> list[str]:
-    """In which points at least one live play is equal as a whole."""
-    return [str(point) for point, count in live.agreeing_by_point.items() if count]
-
-
-def delays(blind: Verdict, live: Verdict | None, before: Held | None) -> list[Delay]:
-    of_live = {it.what: it.p50_ms for it in live.timings} if live else {}
-    if not live and before:
-        of_live = {it.what: it.live_ms for it in before.delays}
-    return [
-        Delay(it.what, it.recorded_ms, of_live.get(it.what), it.min_ms, it.p50_ms, it.max_ms,
-              it.inside)
-        for it in blind.timings
-    ]  # fmt: skip
-
-
-def stranger(run: Path) -> Stranger:
-    """Its logs, mangled, imported with ZooKeeper's log and without."""
-    with tempfile.TemporaryDirectory(prefix="isr-stranger-") as scratch:
-        return as_a_strangers(run, Path(scratch))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,10 @@
-"""The page of `make fidelity`: what each recording came to, and what is not matched, with why."""
+"""The page of `make fidelity`: made from its data files; what each recording came to, and why."""
 
 from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
 
 from emulator.conformance.compare import Difference, Timing, Verdict
 from emulator.conformance.distance import Distance, Medians
@@ -8,9 +12,17 @@ from emulator.conformance.repeatability import Near
 from emulator.search.guided.choices import Choices, ChosenRun
 from emulator.search.guided.guided import Guided
 from emulator.search.guided.restarts import Progress
-from tools.fidelity.table import Row, Scope, page
+from tools.fidelity.page import README_TABLE, markdown, readme_table
+from tools.fidelity.results import (
+    RecordingResult,
+    delay_rows,
+    distance_rows,
+    read_rows,
+    recording_result,
+    write_rows,
+)
 
-SCOPE = Scope(seeds=60, most=1280, budget_s=120, jobs=2, latencies=8, commit="abc1234", load=1.2)
+ROOT = Path(__file__).resolve().parents[3]
 POINTS = range(1, 8)
 INSIDE = Timing("orders-0 v1: decision to state write", 4, 1, 2, 6, inside=True)
 OUTSIDE = Timing("election 1", 900, None, None, None, inside=False)
@@ -32,29 +44,6 @@ def verdict(agreeing: int, *timings: Timing, missed: int | None = None) -> Verdi
     )
 
 
-def test_each_recording_has_a_line_and_each_delay_its_figures() -> None:
-    lines = page(SCOPE, [Row("quiet", verdict(58, INSIDE), None)], []).splitlines()
-    assert "| quiet | 58 of 60 | blind seeds |  |" in lines
-    assert "| orders-0 v1: decision to state write | 4 | 1 | 2 | 6 |" in lines
-    assert "abc1234" in page(SCOPE, [], [])
-    assert not any("Not matched" in line for line in lines)
-
-
-def test_what_is_not_matched_is_named_with_its_reason() -> None:
-    rows = [
-        Row("raced", verdict(0, INSIDE, missed=4), None),
-        Row("late", verdict(9, INSIDE, OUTSIDE), None),
-    ]
-    text = page(SCOPE, rows, [])
-    assert "| raced | 0 of 60 | **not matched** |  |" in text
-    assert (
-        "- `raced`: 0 of 60 runs agree; points 4 equal in none; first at point 4,"
-        " broker 1 replica orders-0, entry 3."
-    ) in text
-    assert "- `late`: 9 of 60 runs agree; 1 of 2 delays outside, as election 1." in text
-    assert "| election 1 | 900 | - | - | - **outside** |" in text
-
-
 def searched(*seeds: int, found: bool) -> Guided:
     progress = Progress([], seconds=9.6)
     progress.draws.update({0: 30, 1: 11})
@@ -64,21 +53,70 @@ def searched(*seeds: int, found: bool) -> Guided:
     return Guided(found, choices, verdict(len(seeds), INSIDE, missed=missed), progress, 7)
 
 
-def test_what_a_search_took_is_told_and_by_how_many_runs_it_is_a_match() -> None:
-    text = page(SCOPE, [Row("raced", verdict(0, missed=4), searched(7, 14, found=True))], [])
-    assert "| raced | 0 of 60 | guided | 41, 10 s, 2 |" in text
-    assert "Not matched" not in text
+def page(folder: Path, *rows: RecordingResult) -> str:
+    write_rows("recordings", rows, folder)
+    return markdown(folder)
 
 
-def test_where_a_search_finds_nothing_more_seeds_may() -> None:
-    text = page(SCOPE, [Row("raced", verdict(92, INSIDE), searched(1, found=False))], [])
-    assert "| raced | 92 of 60 | blind seeds | 41, 10 s |" in text
-    assert "Not matched" not in text
+def test_the_page_and_readmes_table_are_made_from_the_files() -> None:
+    shown = (ROOT / "docs" / "fidelity.md").read_text(encoding="utf-8")
+    assert shown == markdown(), "run: python -m tools.fidelity.page"
+    table = README_TABLE.search((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert table is not None
+    assert table[0] == readme_table(read_rows("recordings", RecordingResult))
 
 
-def test_several_runs_of_one_script_have_ratios_and_a_p_value() -> None:
+def test_each_recording_has_a_line(tmp_path: Path) -> None:
+    text = page(tmp_path, recording_result("2.6.3", "quiet", "", verdict(58, INSIDE), None))
+    assert "| 2.6.3 quiet | 58 of 60 | random seeds |" in text
+    assert "| 2.6.3 | 1 | 1 | – | – |" in text
+
+
+def test_each_delay_has_a_row(tmp_path: Path) -> None:
+    rows = delay_rows("2.6.3", "quiet", [INSIDE, OUTSIDE])
+    write_rows("delays", rows, tmp_path)
+    assert read_rows("delays", type(rows[0]), tmp_path) == rows
+    assert (rows[0].recorded_ms, rows[0].min_ms, rows[0].median_ms, rows[0].max_ms) == (4, 1, 2, 6)
+    assert "Delays outside: 1 of 2" in markdown(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("blind", "difference"),
+    [
+        (
+            verdict(0, INSIDE, missed=4),
+            "no run equal in control requests;"
+            " first difference: broker 1 replica orders-0, entry 3",
+        ),
+        (verdict(9, INSIDE, OUTSIDE), "1 of 2 delays outside (election 1)"),
+    ],
+)
+def test_what_is_not_matched_has_its_reason(
+    blind: Verdict, difference: str, tmp_path: Path
+) -> None:
+    row = recording_result("2.6.3", "raced", "1", blind, None)
+    assert row.difference == difference
+    assert f"- `2.6.3 raced`, run 1: {difference}." in page(tmp_path, row)
+
+
+def test_a_search_says_its_candidates_and_by_how_many_runs_it_is_a_match(tmp_path: Path) -> None:
+    guided = searched(7, 14, found=True)
+    row = recording_result("2.6.3", "raced", "", verdict(0, missed=4), guided)
+    assert "| 2.6.3 raced | 0 of 60 | search | 41, 10 s, 2 |" in page(tmp_path, row)
+    assert row.difference == ""
+
+
+def test_where_a_search_fails_more_seeds_may_match(tmp_path: Path) -> None:
+    row = recording_result("2.6.3", "raced", "", verdict(92, INSIDE), searched(1, found=False))
+    assert "| 2.6.3 raced | 92 of 60 | random seeds | 41, 10 s |" in page(tmp_path, row)
+
+
+def test_several_runs_of_one_script_have_ratios_and_a_p_value(tmp_path: Path) -> None:
     distances = Distance({"1": Medians(0.4, 0.42), "7": Medians(0.1, 0.3)}, p=0.25)
-    text = page(SCOPE, [], [("raced", Near(("1", "2"), 20, distances))])
-    assert "| 1 | 0.400 | 0.420 | 1.05 |" in text
-    assert "| 7 | 0.100 | 0.300 | 3.00 **too far** |" in text
-    assert "p = 0.250" in text
+    write_rows(
+        "distances", distance_rows("2.6.3", "raced", Near(("1", "2"), 20, distances)), tmp_path
+    )
+    text = page(tmp_path, recording_result("2.6.3", "raced", "1", verdict(1), None))
+    assert "| state history | 0.400 | 0.420 | 1.05 |" in text
+    assert "| producer results | 0.100 | 0.300 | 3.00 |" in text
+    assert "2 real runs, 20 of ours, p = 0.250" in text

@@ -1,0 +1,223 @@
+"""What `make fidelity` and `make fidelity-kafka` measured, as CSV files in docs/fidelity/.
+
+Owns the rows. The page and its plots are made from these files and from nothing else.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from emulator.conformance.compare import Timing, Verdict
+from emulator.conformance.repeatability import Near
+from emulator.search.guided.guided import Guided
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "fidelity"
+CRITERIA = {
+    1: "state history",
+    2: "notifications",
+    3: "controllers",
+    4: "control requests",
+    5: "ISR decisions",
+    6: "ZooKeeper requests",
+    7: "producer results",
+}
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """When and how: one row. `load`: of the machine at the end; `latencies`: their version."""
+
+    commit: str
+    latencies: int
+    seeds: int
+    most_seeds: int
+    search_s: float
+    jobs: int
+    load: float
+
+
+class RecordingResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One recording, or one (`run`) of several recordings of a script. `agreeing`: of `seeds`
+    random seeds, those that agree in state history, controllers and control requests. A search
+    tried `candidates`; its match is a set of `runs`. `difference`: what keeps it from a match."""
+
+    kafka: str
+    recording: str
+    run: str = ""
+    seeds: int
+    agreeing: int
+    by_seeds: bool
+    by_search: bool = False
+    candidates: int | None = None
+    search_s: int | None = None
+    runs: int | None = None
+    difference: str = ""
+
+    @property
+    def is_matched(self) -> bool:
+        return self.by_seeds or self.by_search
+
+
+class ShippedResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A shipped scenario, recorded on real Kafka. `equal`: seeds equal in each criterion, in their
+    order; `live_equal`: criteria in which a live play is equal. `skew_ms`: what `isr import` made
+    of a clock that is 1,700 ms ahead, with and without ZooKeeper's log; `skew_same`, whether the
+    ISR history was the transaction log's. `load`: of the machine when it was recorded."""
+
+    kafka: str
+    scenario: str
+    seeds: int
+    agreeing: int
+    equal: str = ""
+    is_matched: bool
+    recordings: int
+    recordings_matched: int
+    live_plays: int = 0
+    live_equal: str = ""
+    skew_ms: int
+    skew_same: bool
+    skew_without_ms: int
+    skew_without_same: bool
+    load: int | None = None
+    difference: str = ""
+
+
+class NotRecorded(msgspec.Struct, frozen=True, kw_only=True):
+    """A shipped scenario without a recording. `why`: what a real cluster cannot be given (empty:
+    it was not recorded yet)."""
+
+    kafka: str
+    scenario: str
+    why: str = ""
+
+
+class DistanceRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Median distances in one criterion of a script that was recorded several times; `p` of the
+    two-sample test over all criteria."""
+
+    kafka: str
+    script: str
+    criterion: str
+    real_to_real: float
+    ours_to_real: float
+    real_runs: int
+    our_runs: int
+    p: float
+
+
+class DelayRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One delay in milliseconds: recorded, and over the emulator's runs. `live_ms`: median of live
+    plays."""
+
+    kafka: str
+    recording: str
+    delay: str
+    recorded_ms: int
+    min_ms: int | None = None
+    median_ms: int | None = None
+    max_ms: int | None = None
+    live_ms: int | None = None
+    inside: bool
+
+
+R = TypeVar("R", bound=msgspec.Struct)
+
+
+def write_rows(name: str, rows: Iterable[msgspec.Struct], folder: Path = FOLDER) -> None:
+    """Replace a file by these rows; no rows, no file."""
+    values = [msgspec.to_builtins(row) for row in rows]
+    if not values:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(values[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(values)
+
+
+def read_rows(name: str, kind: type[R], folder: Path = FOLDER) -> list[R]:
+    """The rows of a file; none where it is missing."""
+    path = folder / f"{name}.csv"
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = [{key: value for key, value in row.items() if value} for row in csv.DictReader(file)]
+    return msgspec.convert(rows, list[kind], strict=False)  # type: ignore[valid-type]
+
+
+def recording_result(
+    kafka: str, recording: str, run: str, blind: Verdict, guided: Guided | None
+) -> RecordingResult:
+    """From the verdicts of random seeds and, where there was one, of a search."""
+    by_search = guided is not None and guided.found and guided.verdict.matched
+    verdict = verdict_of(blind, guided)
+    return RecordingResult(
+        kafka=kafka,
+        recording=recording,
+        run=run,
+        seeds=blind.seeds,
+        agreeing=blind.seeds_agreeing,
+        by_seeds=blind.matched,
+        by_search=by_search,
+        candidates=guided.progress.total if guided else None,
+        search_s=round(guided.progress.seconds) if guided else None,
+        runs=len(guided.choices.runs) if guided and guided.found else None,
+        difference="" if blind.matched or by_search else difference_of(verdict),
+    )
+
+
+def verdict_of(blind: Verdict, guided: Guided | None) -> Verdict:
+    """The verdict that stands: the search's, where it found a match."""
+    return guided.verdict if guided is not None and guided.found else blind
+
+
+def difference_of(verdict: Verdict) -> str:
+    """What keeps a recording from being matched, in a few words."""
+    missed = [CRITERIA[criterion] for criterion, fine in verdict.points.items() if not fine]
+    outside = [timing.what for timing in verdict.timings if not timing.inside]
+    parts = [f"no run equal in {', '.join(missed)}"] if missed else []
+    if first := verdict.first_difference:
+        parts.append(f"first difference: {first.key}, entry {first.entry}")
+    if outside:
+        parts.append(f"{len(outside)} of {len(verdict.timings)} delays outside ({outside[0]})")
+    return "; ".join(parts) or "no seed agrees"
+
+
+def delay_rows(
+    kafka: str, recording: str, timings: Iterable[Timing], live: dict[str, int | None] | None = None
+) -> list[DelayRow]:
+    """`live`: medians of live plays by what they are."""
+    return [
+        DelayRow(
+            kafka=kafka,
+            recording=recording,
+            delay=timing.what,
+            recorded_ms=timing.recorded_ms,
+            min_ms=timing.min_ms,
+            median_ms=timing.p50_ms,
+            max_ms=timing.max_ms,
+            live_ms=(live or {}).get(timing.what),
+            inside=timing.inside,
+        )
+        for timing in timings
+    ]
+
+
+def distance_rows(kafka: str, script: str, near: Near) -> list[DistanceRow]:
+    return [
+        DistanceRow(
+            kafka=kafka,
+            script=script,
+            criterion="all" if point == "all" else CRITERIA[int(point)],
+            real_to_real=round(medians.real_to_real, 3),
+            ours_to_real=round(medians.run_to_real, 3),
+            real_runs=len(near.recordings),
+            our_runs=near.runs,
+            p=round(near.distance.p, 3),
+        )
+        for point, medians in near.distance.points.items()
+    ]
