@@ -104,6 +104,7 @@ def draw_delays(drawing: Axes, delays: list[DelayRow]) -> None:
             linewidth=0.4,
             color=color,
             alpha=0.6,
+            rasterized=True,  # thousands of strokes: as shapes they would make a megabyte
             label=f"{'inside' if is_inside else 'outside'} the emulator's range: {len(rows)}",
         )
     limits = (1, 100_000)
