@@ -26,6 +26,9 @@ ROOT = Path(__file__).resolve().parents[3]
 POINTS = range(1, 8)
 INSIDE = Timing("orders-0 v1: decision to state write", 4, 1, 2, 6, inside=True)
 OUTSIDE = Timing("election 1", 900, None, None, None, inside=False)
+NO_RUN_EQUAL = (
+    "no run equal in control requests; first difference: broker 1 replica orders-0, entry 3"
+)
 MISSED = Difference(4, "broker 1 replica orders-0", 3, (), (), ())
 
 
@@ -85,8 +88,7 @@ def test_each_delay_has_a_row(tmp_path: Path) -> None:
     [
         (
             verdict(0, INSIDE, missed=4),
-            "no run equal in control requests;"
-            " first difference: broker 1 replica orders-0, entry 3",
+            NO_RUN_EQUAL,
         ),
         (verdict(9, INSIDE, OUTSIDE), "1 of 2 delays outside (election 1)"),
     ],
