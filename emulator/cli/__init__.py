@@ -12,7 +12,6 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -65,19 +64,15 @@ def build(named: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(isr)
-    for name, module in _commands(named).items():
+    names = {m.name.strip("_").replace("_", "-"): m.name for m in pkgutil.iter_modules(__path__)}
+    names.pop("parts")
+    for name in [named] if named in names else sorted(names):
+        module = importlib.import_module(f"{__name__}.{names[name]}")
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
         else:
             app.command(name=name, **getattr(module, "OPTIONS", {}))(module.command)
     return app
-
-
-def _commands(named: str | None = None) -> dict[str, ModuleType]:
-    names = {m.name.strip("_").replace("_", "-"): m.name for m in pkgutil.iter_modules(__path__)}
-    names.pop("parts")
-    only = [named] if named in names else sorted(names)
-    return {name: importlib.import_module(f"{__name__}.{names[name]}") for name in only}
 
 
 def execute(arguments: Sequence[str]) -> int:

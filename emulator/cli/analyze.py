@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 if TYPE_CHECKING:
@@ -63,13 +62,13 @@ def command(
     from emulator.analysis import session
     from emulator.analysis.dataset import open_dataset
     from emulator.analysis.whole import analyse_whole
-    from emulator.cli.parts.options import orderly_end
+    from emulator.cli.parts.options import orderly_end, print_json
     from emulator.cli.parts.progress import ProgressLine, counted
 
-    into, given = out or dataset / OUT, settings_of(conf)
+    into, settings = out or dataset / OUT, settings_of(conf)
     session.check_master(master)
     if follow:
-        _follow(dataset, into, master, given, skip_bad=skip_bad, as_json=as_json)
+        _follow(dataset, into, master, settings, skip_bad=skip_bad, as_json=as_json)
         return
     began_s = time.monotonic()
     with orderly_end(), ProgressLine() as line:
@@ -85,7 +84,7 @@ def command(
             dataset,
             into,
             partial(open_dataset, dataset, skip_bad=skip_bad),
-            lambda chosen: session.start(master, {**chosen, **given}, remember=keep_classes),
+            lambda chosen: session.start(master, {**chosen, **settings}, remember=keep_classes),
             local=session.is_local(master),
             csv=csv,
             on_open=on_open,
@@ -95,7 +94,16 @@ def command(
     for problem in left.problems:
         print(f"left out: {problem}", file=sys.stderr)
     if as_json:
-        typer.echo(msgspec.json.encode(_json(left, made, page, took_s)))
+        print_json(
+            {
+                "rows": left.rows,
+                "runs": len(made.runs),
+                "left_out": _left_out(left),
+                "seconds": round(took_s, 3),
+                "report": str(page),
+                "tables": {name: table.to_pylist() for name, table in made.tables.items()},
+            }
+        )
         return
     typer.echo(f"{len(made.runs):,} runs, {left.rows:,} rows in {took_s:.1f} s")
     typer.echo(f"tables         {into / 'tables'}")
@@ -109,12 +117,26 @@ def _follow(
     from emulator.analysis import session
     from emulator.analysis.errors import AnalysisError
     from emulator.analysis.follow import Following
-    from emulator.cli.parts.options import orderly_end
+    from emulator.cli.parts.options import orderly_end, print_json
 
     if not dataset.is_dir():
         raise AnalysisError(f"{dataset}: there is no such directory")
     spark = session.start(master, {**session.sized(0), **conf})
-    following = Following(dataset, into, _Renewed(as_json).told, skip_bad=skip_bad)
+    reported: set[str] = set()
+
+    def on_update(opened: Dataset, made: Analysis) -> None:
+        for text in map(str, opened.problems):
+            if text not in reported:
+                print(f"left out: {text}", file=sys.stderr, flush=True)
+                reported.add(text)
+        ended = sum(run["verdict"] is not None for run in made.runs)
+        if as_json:
+            counts = {"rows": opened.rows, "runs": len(made.runs), "over": ended}
+            print_json({**counts, "left_out": _left_out(opened)})
+        else:
+            typer.echo(f"{len(made.runs):,} runs, {ended:,} of them over")
+
+    following = Following(dataset, into, on_update, skip_bad=skip_bad)
     try:
         query = following.start(spark)
         text = f"following {dataset}; the report is {into / 'report.html'}; Ctrl-C ends it"
@@ -126,51 +148,18 @@ def _follow(
         spark.stop()
 
 
-class _Renewed:
-    """A line whenever the tables are new; what is left out of them is said once."""
-
-    def __init__(self, as_json: bool) -> None:
-        self._as_json = as_json
-        self._reported: set[str] = set()
-
-    def told(self, found: Dataset, made: Analysis) -> None:
-        for text in map(str, found.problems):
-            if text not in self._reported:
-                print(f"left out: {text}", file=sys.stderr, flush=True)
-                self._reported.add(text)
-        ended = sum(run["verdict"] is not None for run in made.runs)
-        if self._as_json:
-            left_out = _left_out(found)
-            line = {"rows": found.rows, "runs": len(made.runs), "over": ended, "left_out": left_out}
-            typer.echo(msgspec.json.encode(line))
-        else:
-            typer.echo(f"{len(made.runs):,} runs, {ended:,} of them over")
-
-
 def settings_of(conf: list[str] | None) -> dict[str, str]:
     """`--spark-conf KEY=VALUE`."""
     from emulator.scenario.errors import UserError
 
-    found = {}
+    settings = {}
     for pair in conf or ():
         key, equals, value = pair.partition("=")
         if not equals or not key.startswith("spark."):
             raise UserError(f"--spark-conf {pair}: write spark.KEY=VALUE")
-        found[key] = value
-    return found
+        settings[key] = value
+    return settings
 
 
-def _json(found: Dataset, made: Analysis, page: Path, took_s: float) -> dict[str, object]:
-    """`rows`, `runs`, `left_out` (path, why), `seconds`, `report`, `tables` (name to rows)."""
-    return {
-        "rows": found.rows,
-        "runs": len(made.runs),
-        "left_out": _left_out(found),
-        "seconds": round(took_s, 3),
-        "report": str(page),
-        "tables": {name: table.to_pylist() for name, table in made.tables.items()},
-    }
-
-
-def _left_out(found: Dataset) -> list[dict[str, str]]:
-    return [{"path": str(p.path), "why": p.why} for p in found.problems]
+def _left_out(opened: Dataset) -> list[dict[str, str]]:
+    return [{"path": str(p.path), "why": p.why} for p in opened.problems]

@@ -10,7 +10,13 @@ from typing import Annotated
 
 import typer
 
-from emulator.cli.parts.options import GuardOption, ProfileOption, PropagationOption, chosen_version
+from emulator.cli.parts.options import (
+    GuardOption,
+    ProfileOption,
+    PropagationOption,
+    Sets,
+    chosen_version,
+)
 from emulator.kafka.model.config import BadSetting, KafkaConfig
 from emulator.kafka.profiles.base import Profile
 from emulator.scenario.errors import UserError
@@ -50,10 +56,7 @@ def command(
     profile: ProfileOption = None,
     guard: GuardOption = None,
     propagation: PropagationOption = None,
-    sets: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Any Kafka setting; may be repeated."),
-    ] = None,
+    sets: Sets = None,
     data: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Logs and checkpoints; without it, in memory alone."),

@@ -10,11 +10,18 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 import typer
-from rich.console import Console
 
 from emulator.cli.parts.compare_report import page_of, report
-from emulator.cli.parts.compare_sides import Both, Given, Own
-from emulator.cli.parts.options import orderly_end, seed_of, width_of
+from emulator.cli.parts.compare_sides import Common, Options
+from emulator.cli.parts.options import (
+    FirstSeed,
+    ScenarioArgument,
+    TimeScale,
+    orderly_end,
+    print_json,
+    report_console,
+    seed_of,
+)
 from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.target import SIMULATED
 from emulator.runs.comparison import SAMPLES, Compared, Measured, curve, figures
@@ -67,9 +74,7 @@ Out = Annotated[
 
 
 def command(
-    scenario: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help="A name (isr scenarios) or a YAML file.")
-    ],
+    scenario: ScenarioArgument,
     a: Profile = None,
     b: Profile = None,
     profile: Annotated[
@@ -86,13 +91,9 @@ def command(
     propagation_b: OwnPath = None,
     seeds: Seeds = None,
     jobs: Jobs = CORES,
-    seed: Annotated[
-        str | None, typer.Option(metavar="S", help="The first seed, decimal or 0x...; else drawn.")
-    ] = None,
+    seed: FirstSeed = None,
     zookeeper: ZooKeeper = SIMULATED,
-    time_scale: Annotated[
-        int, typer.Option(min=1, max=1000, help="Live: divide all times by this.")
-    ] = 1,
+    time_scale: TimeScale = 1,
     out: Out = Path("runs"),
     as_json: Annotated[
         bool, typer.Option("--json", help="compare.json on standard output, all else on stderr.")
@@ -110,42 +111,51 @@ def command(
     off, or a live run was too late to tell.
     """
     first, number = seed_of(seed), seeds or (SEEDS if zookeeper == SIMULATED else 1)
-    given, began = Given(scenario, first, zookeeper, time_scale, out), datetime.now(UTC)
-    both = Both(profile or "", propagation or "", tuple(sets or ()), tuple(guards or ()))
+    common, began = Common(scenario, first, zookeeper, time_scale, out), datetime.now(UTC)
+    both = Options(profile or "", propagation or "", tuple(sets or ()), tuple(guards or ()))
     own = (
-        Own.of(a, propagation_a, set_a, guard_a, both=both),
-        Own.of(b, propagation_b, set_b, guard_b, both=both),
+        Options.of_side(a, propagation_a, set_a, guard_a, both=both),
+        Options.of_side(b, propagation_b, set_b, guard_b, both=both),
     )
-    sides = given.sides(own, both)
-    console = Console(stderr=as_json, highlight=False, width=width_of(as_json=as_json))
-    console.print(given.announced(sides, number), soft_wrap=True)
-    plays = given.plays(sides, number, jobs, _keeping(parquet, began))
-    seen = _play(plays, shown=not quiet)
-    options: dict[str, object] = {"--profile": profile, "--set": sets, "--guard": guards}
-    options |= {"--propagation": propagation, "--a": a, "--b": b}
-    options |= {"--set-a": set_a, "--set-b": set_b, "--guard-a": guard_a, "--guard-b": guard_b}
-    options |= {"--propagation-a": propagation_a, "--propagation-b": propagation_b}
-    found = seen.compared(given.repeat({**options, "--seeds": seeds}))
-    directory = make_directory(out, f"{found.scenario}-compare", first, began)
-    _write(directory, found, seen)
-    report(console, found, directory)
+    sides = common.sides(own, both)
+    console = report_console(as_json=as_json)
+    console.print(common.announced(sides, number), soft_wrap=True)
+    record: Keep | None = None
+    if parquet is not None:
+        from emulator.analysis.sweep.recording import keep_side
+
+        record = partial(keep_side, parquet, f"{began:%Y%m%dT%H%M%S}")
+    plays = common.plays(sides, number, jobs, record)
+    played = _play(plays, shown=not quiet)
+    given: dict[str, object] = {"--profile": profile, "--set": sets, "--guard": guards}
+    given |= {"--propagation": propagation, "--a": a, "--b": b}
+    given |= {"--set-a": set_a, "--set-b": set_b, "--guard-a": guard_a, "--guard-b": guard_b}
+    given |= {"--propagation-a": propagation_a, "--propagation-b": propagation_b}
+    compared = played.compared(common.repeat({**given, "--seeds": seeds}))
+    directory = make_directory(out, f"{compared.scenario}-compare", first, began)
+    curves = [{of: curve(side.values(), of) for of in SAMPLES} for side in played.measured]
+    # The page has the lanes of each side of which a play was kept.
+    kept = {
+        name: open_run(played.kept[side])
+        for side, name in enumerate(compared.paths)
+        if side in played.kept
+    }
+    page = render_comparison(page_of(compared, curves), kept)
+    try:
+        (directory / FILE).write_bytes(pretty(msgspec.to_builtins(compared)))
+        (directory / PAGE).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{directory}: {error.strerror}") from None
+    report(console, compared, directory)
     if as_json:
-        typer.echo(msgspec.json.encode(found))
-    raise typer.Exit(_exit_code(found))
+        print_json(compared)
+    if any(side.broken_invariants for side in compared.paths.values()):
+        raise typer.Exit(BROKEN)
+    late = any(side.runs_too_late for side in compared.paths.values())
+    raise typer.Exit(UNKNOWN if late or compared.broken_off else PLAYED)
 
 
-def _keeping(parquet: Path | None, began: datetime) -> Keep | None:
-    if parquet is None:
-        return None
-    from emulator.analysis.sweep.recording import keep_side
-
-    return partial(keep_side, parquet, f"{began:%Y%m%dT%H%M%S}")
-
-
-# -- plays -----------------------------------------------------------------------------------------
-
-
-class _Seen(NamedTuple):
+class _Played(NamedTuple):
     """What was played: of each side its measures by seed, and where its first play is kept."""
 
     plays: Plays
@@ -174,9 +184,9 @@ class _Seen(NamedTuple):
         )
 
 
-def _play(plays: Plays, *, shown: bool) -> _Seen:
+def _play(plays: Plays, *, shown: bool) -> _Played:
     """All of it, or until the user ends it."""
-    seen = _Seen(plays, ({}, {}), {}, False)
+    played = _Played(plays, ({}, {}), {}, False)
     names = tuple(side.name for side in plays.sides)
     number, done = len(names) * len(plays.seeds), 0
     try:
@@ -186,33 +196,14 @@ def _play(plays: Plays, *, shown: bool) -> _Seen:
                 where = f", {names[side]} at {now_us / 1e6:.1f} s"
                 line.update(f"{done} of {number} plays{where}", done)
 
-            for played in play_sides(plays, tell):
-                if played.is_interrupted:
+            for one in play_sides(plays, tell):
+                if one.is_interrupted:
                     raise KeyboardInterrupt
-                seen.measured[played.side][played.measured.seed] = played.measured
-                if played.directory is not None:
-                    seen.kept[played.side] = played.directory
+                played.measured[one.side][one.measured.seed] = one.measured
+                if one.directory is not None:
+                    played.kept[one.side] = one.directory
                 done += 1
                 line.update(f"{done} of {number} plays", done)
     except KeyboardInterrupt:
-        return seen._replace(broken_off=True)
-    return seen
-
-
-def _write(directory: Path, found: Compared, seen: _Seen) -> None:
-    """Both files. The page needs a kept play of each side."""
-    curves = [{of: curve(side.values(), of) for of in SAMPLES} for side in seen.measured]
-    runs = {name: open_run(seen.kept[i]) for i, name in enumerate(found.paths) if i in seen.kept}
-    page = render_comparison(page_of(found, curves), runs)
-    try:
-        (directory / FILE).write_bytes(pretty(msgspec.to_builtins(found)))
-        (directory / PAGE).write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{directory}: {error.strerror}") from None
-
-
-def _exit_code(found: Compared) -> int:
-    if any(side.broken_invariants for side in found.paths.values()):
-        return BROKEN
-    late = any(side.runs_too_late for side in found.paths.values())
-    return UNKNOWN if late or found.broken_off else PLAYED
+        return played._replace(broken_off=True)
+    return played

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
 from emulator.cli.parts.conform_report import (
@@ -26,6 +25,8 @@ from emulator.cli.parts.options import (
     PropagationOption,
     chosen_version,
     orderly_end,
+    print_json,
+    read_duration,
 )
 from emulator.cli.parts.progress import ProgressLine
 from emulator.conformance import player
@@ -41,7 +42,6 @@ from emulator.conformance.repeatability import Near, near
 from emulator.runs.play import SIMULATED
 from emulator.runs.run_directory import find_run
 from emulator.scenario.errors import UserError
-from emulator.scenario.units import BadDuration, duration_us
 from emulator.scenario.version import Chosen
 from emulator.search.guided.choices import (
     BadChoices,
@@ -95,7 +95,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Options:
     """The options that say how to play and what to tell."""
 
     seeds: int
@@ -162,56 +162,27 @@ def command(
     is equal in one of those that agree, and each recorded delay lies in the range that the runs
     span. Exit code 0: all matched; 1: one was not; 64: it cannot be played.
     """
-    asked = Asked(
+    try:
+        numbers = () if only is None else tuple(sorted({int(seed) for seed in only.split(",")}))
+    except ValueError:
+        raise UserError(f"--only {only}: seeds, as in 2,30,41") from None
+    if zookeeper not in (SIMULATED, EMBEDDED):
+        raise UserError(f"--zookeeper {zookeeper}: {SIMULATED} or {EMBEDDED}")
+    options = Options(
         seeds,
-        _listed(only),
+        numbers,
         jobs,
-        _zookeeper(zookeeper),
-        _seconds(budget),
+        zookeeper,
+        read_duration("--budget", budget) / 1_000_000,
         save,
         write,
         chosen_version(profile, guard, propagation),
         as_json,
     )
     folders = recordings or []
-    _check(folders, asked, guide=guide, replayed=replayed, against=against)
-    with orderly_end():
-        if replayed is not None:
-            matched = _replay(replayed, list(_cases(folders, asked)), asked)
-        elif against:
-            matched = _against(list(_cases(folders, asked)), asked)
-        else:
-            judge = _guided if guide else _blind
-            matched = _all_matched(list(_cases(folders, asked)), asked, judge)
-    raise typer.Exit(MATCHED if matched else NOT_MATCHED)
-
-
-def _listed(text: str | None) -> tuple[int, ...]:
-    try:
-        return () if text is None else tuple(sorted({int(seed) for seed in text.split(",")}))
-    except ValueError:
-        raise UserError(f"--only {text}: seeds, as in 2,30,41") from None
-
-
-def _zookeeper(text: str) -> str:
-    if text not in (SIMULATED, EMBEDDED):
-        raise UserError(f"--zookeeper {text}: {SIMULATED} or {EMBEDDED}")
-    return text
-
-
-def _seconds(text: str) -> float:
-    try:
-        return duration_us(text) / 1_000_000
-    except BadDuration as error:
-        raise UserError(f"--budget: {error}") from None
-
-
-def _check(
-    folders: Sequence[str], asked: Asked, *, guide: bool, replayed: Path | None, against: bool
-) -> None:
-    """Options that contradict each other."""
+    # Options that contradict each other.
     simulated_only = {
-        "--only": bool(asked.only),
+        "--only": bool(numbers),
         "--guided": guide,
         "--replay": replayed is not None,
         "--against": against,
@@ -219,9 +190,9 @@ def _check(
     given = [option for option, is_given in simulated_only.items() if is_given]
     if len(given) > 1:
         raise UserError(f"{' and '.join(given)}: one of them")
-    if given and asked.zookeeper != SIMULATED:
+    if given and zookeeper != SIMULATED:
         raise UserError(f"{given[0]} plays in virtual time: --zookeeper {SIMULATED}")
-    if asked.save is not None and (not guide or len(folders) != 1):
+    if save is not None and (not guide or len(folders) != 1):
         raise UserError("--save keeps the choices of --guided for one recording")
     if replayed is not None and len(folders) > 1:
         raise UserError("--replay: at most one recording, to be held against the run")
@@ -229,21 +200,35 @@ def _check(
         raise UserError("--against: at least two recordings of one script")
     if not folders and replayed is None:
         raise UserError("a recording is missing: isr conform RECORDING...")
+    with orderly_end():
+        cases = list(_cases(folders, options))
+        if replayed is not None:
+            matched = _replay(replayed, cases, options)
+        elif against:
+            matched = _against(cases, options)
+        else:
+            judge = _guided if guide else _blind if zookeeper == SIMULATED else _live
+            matched = True
+            for case in cases:
+                verdict = judge(case, options)
+                matched &= verdict.matched
+                _report(verdict, options)
+    raise typer.Exit(MATCHED if matched else NOT_MATCHED)
 
 
-def _cases(folders: Sequence[str], asked: Asked) -> Iterator[Case]:
+def _cases(folders: Sequence[str], options: Options) -> Iterator[Case]:
     names = [Path(folder).resolve().name for folder in folders]
     for folder, name in zip(folders, names, strict=True):
         with _users_mistakes(folder):
-            real = _recording(folder)
-            script = player.script_of(real, asked.chosen)
+            real = _read_recording(folder)
+            script = player.script_of(real, options.chosen)
         if names.count(name) > 1:
             name = f"{Path(folder).resolve().parent.name}-{name}"
-        yield Case(name, Reference(replace(real, name=folder)), script, asked.write)
+        yield Case(name, Reference(replace(real, name=folder)), script, options.write)
 
 
-def _recording(folder: str) -> Recording:
-    """A recording; a run of ours in its place is told apart. Raises BadRecording, UserError."""
+def _read_recording(folder: str) -> Recording:
+    """A run of ours in its place has a message of its own. Raises BadRecording, UserError."""
     try:
         return read_recording(folder)
     except BadRecording as error:
@@ -268,21 +253,10 @@ def _users_mistakes(folder: str) -> Iterator[None]:
         raise UserError(text if text.startswith(folder) else f"{folder}: {text}") from None
 
 
-def _all_matched(
-    cases: Sequence[Case], asked: Asked, judge: Callable[[Case, Asked], Verdict]
-) -> bool:
-    matched = True
-    for case in cases:
-        verdict = judge(case, asked)
-        matched &= verdict.matched
-        _tell(verdict, asked)
-    return matched
-
-
-def _tell(verdict: Verdict, asked: Asked) -> None:
-    if asked.as_json:
-        typer.echo(msgspec.json.encode(verdict.as_json()))
-    asked.tell(verdict_lines(verdict))
+def _report(verdict: Verdict, options: Options) -> None:
+    if options.as_json:
+        print_json(verdict.as_json())
+    options.tell(verdict_lines(verdict))
 
 
 # -- progress --------------------------------------------------------------------------------------
@@ -293,107 +267,102 @@ def _plays(name: str, played: int, number: int, agreeing: int | None = None) -> 
     return f"{name}: {played} of {number} played{agree}"
 
 
-def _search(name: str, progress: Progress) -> str:
-    agree = f", {progress.agreeing} agree, {progress.missing} parts missing"
-    return (
-        f"{name}: {progress.seconds:.0f} s, search {progress.searches}, segment reached"
-        f" {progress.segment} of {progress.segments}, {progress.total} candidates,"
-        f" {progress.draws_per_second:.0f} per second{agree if progress.agreeing else ''}"
-    )
-
-
 # -- blind and live --------------------------------------------------------------------------------
 
 
-def _blind(case: Case, asked: Asked) -> Verdict:
-    if asked.zookeeper != SIMULATED:
-        return _live(case, _preselect(case, asked), asked)
-    seeds = asked.only or range(1, asked.seeds + 1)
+def _blind(case: Case, options: Options) -> Verdict:
+    seeds = options.only or range(1, options.seeds + 1)
     examined: dict[int, Examined] = {}
     with ProgressLine(total=len(seeds)) as line:
-        for seed, seen in player.blind_plays(case.script, seeds, case.look, asked.jobs):
+        for seed, seen in player.blind_plays(case.script, seeds, case.look, options.jobs):
             examined[seed] = seen
             agree = sum(run.agrees for run in examined.values())
             line.update(_plays(case.name, len(examined), len(seeds), agree), len(examined))
     return conclude(case.reference, [examined[seed] for seed in seeds])
 
 
-def _preselect(case: Case, asked: Asked) -> list[int]:
-    """The seeds of the live plays, chosen by simulated ones."""
-    at_most = max(PRESELECTED_MAX, asked.seeds)
+def _live(case: Case, options: Options) -> Verdict:
+    """Up to so many plays one after the other; no more once the recording is matched. Simulated
+    plays choose their seeds: a live play takes as long as the recording did."""
+    at_most = max(PRESELECTED_MAX, options.seeds)
     apart = case.reference.delays_apart
     preselected: dict[int, Examined] = {}
 
-    def look(_: int, run: Recording) -> Examined:
+    def examine(_: int, run: Recording) -> Examined:
         return case.reference.examine(run)
 
     name = f"{case.name}, preselection in virtual time"
     with ProgressLine(total=at_most) as line:
-        while len(preselected) < at_most and not are_enough(preselected, asked.seeds, apart):
+        while len(preselected) < at_most and not are_enough(preselected, options.seeds, apart):
             first = len(preselected) + 1
             numbers = range(first, min(first + AT_ONCE, at_most + 1))
-            for seed, seen in player.blind_plays(case.script, numbers, look, asked.jobs):
+            for seed, seen in player.blind_plays(case.script, numbers, examine, options.jobs):
                 preselected[seed] = seen
                 agree = sum(run.agrees for run in preselected.values())
                 line.update(_plays(name, len(preselected), at_most, agree), len(preselected))
-    return nearest_first(preselected, asked.seeds, apart)
-
-
-def _live(case: Case, seeds: Sequence[int], asked: Asked) -> Verdict:
-    """Up to so many plays one after the other; no more once the recording is matched."""
+    seeds = nearest_first(preselected, options.seeds, apart)
     examined: list[Examined] = []
     with ProgressLine(total=len(seeds)) as line:
-        for _, seen in player.live_plays(case.script, seeds, case.look, asked.zookeeper):
+        for _, seen in player.live_plays(case.script, seeds, case.look, options.zookeeper):
             examined.append(seen)
             verdict = conclude(case.reference, examined)
             agree = verdict.seeds_agreeing
             line.update(_plays(case.name, len(examined), len(seeds), agree), len(examined))
             if verdict.matched:
                 break
-    asked.tell(play_lines(examined, verdict))
+    options.tell(play_lines(examined, verdict))
     return verdict
 
 
 # -- guided ----------------------------------------------------------------------------------------
 
 
-def _guided(case: Case, asked: Asked) -> Verdict:
-    budget = Budget(asked.budget_s, asked.jobs)
-    with ProgressLine(total=asked.budget_s) as line:
+def _guided(case: Case, options: Options) -> Verdict:
+    budget = Budget(options.budget_s, options.jobs)
+    with ProgressLine(total=options.budget_s) as line:
 
         def on_progress(progress: Progress) -> None:
-            line.update(lambda: _search(case.name, progress), progress.seconds)
+            agree = f", {progress.agreeing} agree, {progress.missing} parts missing"
+            line.update(
+                lambda: (
+                    f"{case.name}: {progress.seconds:.0f} s, search {progress.searches}, segment"
+                    f" reached {progress.segment} of {progress.segments}, {progress.total}"
+                    f" candidates, {progress.draws_per_second:.0f} per second"
+                    f"{agree if progress.agreeing else ''}"
+                ),
+                progress.seconds,
+            )
 
         result: Guided = guided(case.reference, case.script, budget, case.look, on_progress)
-    asked.tell(guided_lines(result))
-    if asked.save is not None and result.found:
-        with writing(asked.save):
-            write_choices(result.choices, asked.save)
+    options.tell(guided_lines(result))
+    if options.save is not None and result.found:
+        with writing(options.save):
+            write_choices(result.choices, options.save)
     return result.verdict
 
 
-def _replay(file: Path, cases: Sequence[Case], asked: Asked) -> bool:
+def _replay(file: Path, cases: Sequence[Case], options: Options) -> bool:
     """Play choices; with a recording given, judge the run. True where there is nothing to judge."""
     with _users_mistakes(str(file)):
         choices: Choices = read_choices(file)
-        script = script_from(choices, asked.chosen)
+        script = script_from(choices, options.chosen)
     for name, run in zip(names_of(choices), choices.runs, strict=True):
         played, _ = replay(script, run)
-        if asked.write is not None:
-            write_recording(played, asked.write / Path(choices.recording).name / name)
-        asked.tell(iter([chosen_line(choices, run, played)]))
+        if options.write is not None:
+            write_recording(played, options.write / Path(choices.recording).name / name)
+        options.tell(iter([chosen_line(choices, run, played)]))
     if not cases:
         return True
     case = cases[0]
-    verdict, _ = judge_choices(case.reference, script, choices, case.look, asked.jobs)
-    _tell(verdict, asked)
+    verdict, _ = judge_choices(case.reference, script, choices, case.look, options.jobs)
+    _report(verdict, options)
     return verdict.matched
 
 
 # -- against ---------------------------------------------------------------------------------------
 
 
-def _against(cases: Sequence[Case], asked: Asked) -> bool:
+def _against(cases: Sequence[Case], options: Options) -> bool:
     """Each real run's stimuli played equally often: `--seeds` plays of each."""
     reals = [case.reference.real for case in cases]
     scripts = [case.script for case in cases]
@@ -401,14 +370,14 @@ def _against(cases: Sequence[Case], asked: Asked) -> bool:
     def keep(script: int, seed: int, run: Recording) -> None:
         cases[script].keep(seed, run)
 
-    number, name = asked.seeds * len(cases), cases[0].name
+    number, name = options.seeds * len(cases), cases[0].name
     with ProgressLine(total=number) as line:
 
         def on_progress(played: int) -> None:
             line.update(_plays(name, played, number), played)
 
-        result: Near = near(reals, scripts, asked.seeds, asked.jobs, on_progress, keep)
-    if asked.as_json:
-        typer.echo(msgspec.json.encode(result.as_json()))
-    asked.tell(distance_lines(result))
+        result: Near = near(reals, scripts, options.seeds, options.jobs, on_progress, keep)
+    if options.as_json:
+        print_json(result.as_json())
+    options.tell(distance_lines(result))
     return result.distance.near_enough

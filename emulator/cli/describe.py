@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import msgspec
 import typer
 from rich.console import Console
 
-from emulator.runs.run_directory import RUN_HELP, find_run
+from emulator.cli.parts.options import RunArgument, print_json
+from emulator.runs.run_directory import find_run
 from emulator.scenario.errors import UserError
 from emulator.trace.state.snapshot import snapshot
 from emulator.trace.state.timeline import Timeline
-from emulator.view import selectors as asked
+from emulator.view import selectors
 from emulator.view.describe import as_json as description_json
 from emulator.view.describe import describe
 from emulator.view.describe_text import render_description
-from emulator.view.stored import NoRun, StoredRun, open_run
+from emulator.view.stored import open_run
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)],
+    run: RunArgument,
     at: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="12.5s since the cluster was up; default: the end."),
@@ -40,32 +40,23 @@ def command(
     and as each broker's metadata shows them; each replica's own LEO and HW beside what its leader
     thinks. What differs is marked.
     """
-    try:
-        stored = open_run(find_run(run))
-        timeline = Timeline(stored.events)
-        at_us = _moment(at, stored, timeline)
-        only = asked.partition(partition, timeline) if partition is not None else None
-    except (NoRun, asked.NotInRun) as error:
-        raise UserError(str(error)) from None
-    found = describe(snapshot(timeline.events, at_us), timeline.origin_us)
-    if only is not None:
-        found.partitions = [one for one in found.partitions if one.partition == only]
-    if as_json:
-        about = {"scenario": stored.header.scenario, "seed": stored.header.seed}
-        typer.echo(msgspec.json.encode(about | description_json(found)))
-    else:
-        Console(highlight=False).print(render_description(found, only=only, fetchers=fetchers))
-
-
-def _moment(at: str | None, stored: StoredRun, timeline: Timeline) -> int:
-    """Microseconds of the trace; the run's end where no time is given."""
+    stored = open_run(find_run(run))
+    timeline = Timeline(stored.events)
+    # A run goes on after its last event; one that was killed has no summary that says how long.
     first_us = timeline.events[0].t if timeline.events else 0
     ended_us = round(float(stored.summary.get("virtual_ms", 0)) * 1000)
     last_us = max(timeline.end_us - 1, ended_us)
-    if at is None:
-        return last_us
-    at_us = timeline.origin_us + asked.time_us(at)
+    at_us = last_us if at is None else timeline.origin_us + selectors.time_us(at)
     if not first_us <= at_us <= last_us:
         ends = " to ".join(f"{(us - timeline.origin_us) / 1e6:.3f} s" for us in (first_us, last_us))
-        raise asked.NotInRun(f"--at {at}: the run goes from {ends}")
-    return at_us
+        raise UserError(f"--at {at}: the run goes from {ends}")
+    only = selectors.partition(partition, timeline) if partition is not None else None
+    description = describe(snapshot(timeline.events, at_us), timeline.origin_us)
+    if only is not None:
+        description.partitions = [one for one in description.partitions if one.partition == only]
+    if as_json:
+        about = {"scenario": stored.header.scenario, "seed": stored.header.seed}
+        print_json(about | description_json(description))
+    else:
+        shown = render_description(description, only=only, fetchers=fetchers)
+        Console(highlight=False).print(shown)

@@ -5,24 +5,32 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 import typer
 
 from emulator.cli.parts.async_isr import MODEL, explore_async_isr
 from emulator.cli.parts.options import (
     GuardOption,
+    OneObject,
     ProfileOption,
     PropagationOption,
+    Seed,
     chosen_version,
     orderly_end,
+    print_json,
+    read_duration,
     seed_of,
 )
 from emulator.cli.parts.progress import ProgressLine
-from emulator.cli.parts.schedules import keep_schedule, said, schedule_json, tell_schedule
+from emulator.cli.parts.schedules import (
+    keep_schedule,
+    said,
+    schedule_json,
+    tell_broken,
+    tell_schedule,
+)
 from emulator.scenario.errors import UserError, instead_of
 from emulator.scenario.load import load
 from emulator.scenario.shipped import find
-from emulator.scenario.units import BadDuration, duration_us
 from emulator.search.schedules.coverage_goals import COVERAGE_GOALS, never
 from emulator.search.schedules.schedule import Schedule, schedule_of
 from emulator.search.schedules.search import ExploreTally, SearchOptions, as_schedule, search
@@ -85,9 +93,7 @@ def command(
     faults: Faults = 1,
     converged: Converged = False,
     sometimes: Sometimes = None,
-    seed: Annotated[
-        str | None, typer.Option(metavar="N", help="Decimal or 0x...; drawn if not given.")
-    ] = None,
+    seed: Seed = None,
     profile: ProfileOption = None,
     guard: GuardOption = None,
     propagation: PropagationOption = None,
@@ -95,7 +101,7 @@ def command(
     keep_going: KeepGoing = False,
     jobs: Annotated[int, typer.Option(min=1, metavar="K", help="Processes.")] = 1,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where a failing schedule goes.")] = OUT,
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    as_json: OneObject = False,
 ) -> None:
     """Choose wherever more than one thing can happen next, schedule after schedule.
 
@@ -121,118 +127,73 @@ def command(
     options = SearchOptions(
         how=strategy,
         schedules=schedules,
-        seconds=_us("--time", for_time) / 1e6 if for_time else None,
+        seconds=read_duration(f"--time {for_time}", for_time) / 1e6 if for_time else None,
         menu=tuple(read_injection(one, schedule) for one in fault or ()),
         faults_max=faults,
-        then_us=FOREVER_US if then is None else _us("--then", then),
+        then_us=FOREVER_US if then is None else read_duration(f"--then {then}", then),
         jobs=jobs,
         keep_going=keep_going,
     )
-    wanted = _known(sometimes or [])
-    raise typer.Exit(_explore(schedule, options, wanted, out, small=small, as_json=as_json))
-
-
-def _known(sometimes: list[str]) -> tuple[str, ...]:
-    for name in sometimes:
+    goals = tuple(sometimes or ())
+    for name in goals:
         if name not in COVERAGE_GOALS:
             raise UserError(f"--sometimes {name}: {instead_of(name, COVERAGE_GOALS)}")
-    return tuple(sometimes)
-
-
-def _explore(
-    schedule: Schedule,
-    options: SearchOptions,
-    wanted: tuple[str, ...],
-    out: Path,
-    *,
-    small: bool,
-    as_json: bool,
-) -> int:
-    """Search, tell, keep what fails; the exit code."""
-    tally, warm, broken_off = ExploreTally(), _warm_cluster(schedule, as_json=as_json), False
+    typer.echo(said(schedule), err=as_json)
+    read_duration(f"--from {begins}", begins)
+    read_duration(f"--window {window}", window)
+    tally, warm, broken_off = ExploreTally(), WarmCluster(schedule), False
     try:
         with orderly_end(), ProgressLine() as line:
             for _ in search(warm, options, tally):
-                line.update(lambda: _progress(tally, options.schedules))
+                line.update(
+                    lambda: (
+                        f"{tally.schedules} schedules of at most {schedules}, "
+                        f"{tally.schedules / tally.seconds:.1f} per second, "
+                        f"{len(tally.failing)} failing"
+                    )
+                )
     except KeyboardInterrupt:
         broken_off = True
-    kept = _kept(warm, tally, out, small=small) if tally.failing else None
-    code = verdict(tally, wanted, broken_off=broken_off)
-    if as_json:
-        typer.echo(msgspec.json.encode(_json(schedule, tally, kept, code)))
-    else:
-        _report(tally, wanted, kept, code)
-    return code
-
-
-def _warm_cluster(schedule: Schedule, *, as_json: bool) -> WarmCluster:
-    typer.echo(said(schedule), err=as_json)
-    for name in ("begins", "window"):
-        _us(f"--{'from' if name == 'begins' else name}", getattr(schedule, name))
-    return WarmCluster(schedule)
-
-
-def verdict(tally: ExploreTally, wanted: tuple[str, ...], *, broken_off: bool) -> int:
-    """Found; or nothing found, which says something only where a race was run."""
+    kept = None
     if tally.failing:
-        return FOUND
-    exercised = all(tally.seen[name] for name in wanted) if wanted else bool(tally.seen)
-    return CLEAN if exercised and not broken_off else UNKNOWN
-
-
-def _us(option: str, text: str) -> int:
-    try:
-        return duration_us(text)
-    except BadDuration as error:
-        raise UserError(f"{option} {text}: {error}") from None
-
-
-def _kept(
-    warm: WarmCluster, tally: ExploreTally, out: Path, *, small: bool
-) -> tuple[Path, Schedule]:
-    schedule = as_schedule(warm, tally.failing[0])
-    if small:
-        schedule = Shrinking(schedule).smallest()
-    file = out / f"{schedule.name}-{schedule.seed:#x}.yaml"
-    keep_schedule(schedule, file)
-    return file, schedule
-
-
-def _progress(tally: ExploreTally, of: int) -> str:
-    return (
-        f"{tally.schedules} schedules of at most {of}, "
-        f"{tally.schedules / tally.seconds:.1f} per second, {len(tally.failing)} failing"
-    )
+        failing = as_schedule(warm, tally.failing[0])
+        failing = Shrinking(failing).smallest() if small else failing
+        kept = out / f"{failing.name}-{failing.seed:#x}.yaml", failing
+        keep_schedule(failing, kept[0])
+    # That nothing was found says something only where a race was run.
+    exercised = all(tally.seen[name] for name in goals) if goals else bool(tally.seen)
+    code = FOUND if tally.failing else CLEAN if exercised and not broken_off else UNKNOWN
+    if as_json:
+        print_json(_json(schedule, tally, kept, code))
+    else:
+        _report(tally, goals, kept, code)
+    raise typer.Exit(code)
 
 
 def _report(
-    tally: ExploreTally, wanted: tuple[str, ...], kept: tuple[Path, Schedule] | None, code: int
+    tally: ExploreTally, goals: tuple[str, ...], kept: tuple[Path, Schedule] | None, code: int
 ) -> None:
+    states = ""
+    if tally.complete is not None:
+        complete = "complete" if tally.complete else "not complete"
+        states = f", {len(tally.states):,} states, {complete}"
     typer.echo(
         f"schedules  {tally.schedules:,} ({tally.schedules / tally.seconds:.1f} per second), "
-        f"{tally.steps:,} steps{_whole(tally)}"
+        f"{tally.steps:,} steps{states}"
     )
     for name in COVERAGE_GOALS:
-        if tally.seen[name] or name in wanted:
+        if tally.seen[name] or name in goals:
             typer.echo(f"seen       {tally.seen[name]:>6,} × {name}")
     typer.echo(f"never      {', '.join(never(tally.seen)) or 'nothing'}")
     words = {CLEAN: "nothing violated", FOUND: "violated", UNKNOWN: "unknown: no race was run"}
     typer.echo(f"verdict    {words[code]}")
-    if kept is None:
-        return
-    file, schedule = kept
-    tell_schedule(schedule)
-    assert schedule.violation is not None
-    hazard = f" [{schedule.violation.hazard}]" if schedule.violation.hazard else ""
-    typer.echo(f"broken     {schedule.violation.invariant}: {schedule.violation.text}{hazard}")
-    typer.echo(f"failing    {len(tally.failing)}, the first in {file}")
-    typer.echo(f"repeat it  isr replay {file}")
-
-
-def _whole(tally: ExploreTally) -> str:
-    if tally.complete is None:
-        return ""
-    return f", {len(tally.states):,} states, {'complete' if tally.complete else 'not complete'}"
+    if kept is not None:
+        file, schedule = kept
+        tell_schedule(schedule)
+        assert schedule.violation is not None
+        tell_broken((schedule.violation,))
+        typer.echo(f"failing    {len(tally.failing)}, the first in {file}")
+        typer.echo(f"repeat it  isr replay {file}")
 
 
 def _json(

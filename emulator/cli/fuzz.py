@@ -7,26 +7,26 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
 from emulator.cli.parts.options import (
+    FirstSeed,
     GuardOption,
+    OneObject,
     ProfileOption,
     PropagationOption,
     chosen_version,
     orderly_end,
+    print_json,
+    read_duration,
     seed_of,
 )
 from emulator.cli.parts.progress import ProgressLine
-from emulator.runs.broken import Broken
-from emulator.scenario.errors import UserError
-from emulator.scenario.units import BadDuration, duration_us
-from emulator.scenario.version import Chosen, read_version
+from emulator.scenario.version import read_version
 from emulator.search.fuzz.fuzz import FuzzTally, trials
 from emulator.search.fuzz.repro import keep, replay_command
 from emulator.search.fuzz.self_check import SelfCheck, run_self_checks
-from emulator.search.fuzz.trial import Keep, Trial
+from emulator.search.fuzz.trial import Keep
 
 CLEAN, FAILED, UNKNOWN = 0, 1, 2
 FAILURES_SHOWN = 6
@@ -40,9 +40,7 @@ def command(
         str | None, typer.Option("--time", metavar="TIME", help="For how long, such as 60s.")
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, metavar="K", help="Processes.")] = 1,
-    seed: Annotated[
-        str | None, typer.Option(metavar="S", help="The first seed, decimal or 0x...; else drawn.")
-    ] = None,
+    seed: FirstSeed = None,
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where a failing run goes: DIR/fuzz/TIME-SEED.")
     ] = Path("runs"),
@@ -59,7 +57,7 @@ def command(
         Path | None,
         typer.Option(metavar="DIR", help="Every world's trace into this data set (isr analyze)."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    as_json: OneObject = False,
 ) -> None:
     """Play random worlds in virtual time, and hold every invariant against them.
 
@@ -78,71 +76,55 @@ def command(
     read_version({}, chosen)
     tally = FuzzTally()
     number = runs if runs is not None or for_time is not None else 100
-    seconds, broken_off = _seconds(for_time), False
+    seconds = None if for_time is None else read_duration(f"--time {for_time}", for_time) / 1e6
+    record: Keep | None = None
+    if parquet is not None:
+        from emulator.analysis.sweep.recording import keep_random
+
+        record = partial(keep_random, parquet, chosen)
+    of = "" if runs is None else f" of {runs}"
+    broken_off = False
     checks: tuple[SelfCheck, ...] = ()
     try:
         with orderly_end(), ProgressLine(total=runs) as line:
             print(f"seeds from {first:#x}", file=sys.stderr, flush=True)
             checks = run_self_checks()
-            for trial in trials(first, number, seconds, jobs, chosen, _keeping(parquet, chosen)):
+            for trial in trials(first, number, seconds, jobs, chosen, record):
                 tally.take(trial)
-                line.update(lambda: _progress(tally, runs), tally.trials)
+                line.update(
+                    lambda: (
+                        f"{tally.trials}{of} seeds, {tally.trials / tally.seconds:.1f} per second, "
+                        f"{tally.events:,} events, {len(tally.failed)} failed, "
+                        f"{tally.hazards.total()} with a hazard of Kafka's"
+                    ),
+                    tally.trials,
+                )
                 if trial.ours and not keep_going:
                     break
     except KeyboardInterrupt:
         broken_off = True
     kept = keep(tally.failed[0], out, chosen, small=small) if tally.failed else None
     if as_json:
-        said = {**_json(tally, first, kept, broken_off=broken_off), "canaries": checks}
-        typer.echo(msgspec.json.encode(said))
+        print_json({**_json(tally, first, kept, broken_off=broken_off), "canaries": checks})
     else:
-        _print_self_checks(checks)
+        for one in checks:
+            if one.missed:
+                typer.echo(
+                    f"canary {one.name} NOT NOTICED: {', '.join(one.missed)} held; the checkers"
+                )
+                typer.echo("  are blind, and what follows means nothing")
+            else:
+                typer.echo(f"canary {one.name} noticed: {', '.join(one.breaks)}")
         _report(tally, kept, broken_off=broken_off)
     blind = any(one.missed for one in checks)
     raise typer.Exit(FAILED if tally.failed or blind else UNKNOWN if broken_off else CLEAN)
 
 
-def _print_self_checks(checks: tuple[SelfCheck, ...]) -> None:
-    for one in checks:
-        if one.missed:
-            typer.echo(f"canary {one.name} NOT NOTICED: {', '.join(one.missed)} held; the checkers")
-            typer.echo("  are blind, and what follows means nothing")
-        else:
-            typer.echo(f"canary {one.name} noticed: {', '.join(one.breaks)}")
-
-
-def _keeping(parquet: Path | None, chosen: Chosen) -> Keep | None:
-    if parquet is None:
-        return None
-    from emulator.analysis.sweep.recording import keep_random
-
-    return partial(keep_random, parquet, chosen)
-
-
-def _seconds(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        return duration_us(text) / 1_000_000
-    except BadDuration as error:
-        raise UserError(f"--time {text}: {error}") from None
-
-
-def _progress(tally: FuzzTally, runs: int | None) -> str:
-    of = "" if runs is None else f" of {runs}"
-    return (
-        f"{tally.trials}{of} seeds, {tally.trials / tally.seconds:.1f} per second, "
-        f"{tally.events:,} events, {len(tally.failed)} failed, "
-        f"{tally.hazards.total()} with a hazard of Kafka's"
-    )
-
-
 def _report(tally: FuzzTally, kept: Path | None, *, broken_off: bool) -> None:
-    rate = tally.trials / tally.seconds
-    said = ", broken off" if broken_off else ""
     typer.echo(
-        f"{tally.trials} seeds in {tally.seconds:.1f} s ({rate:.2f} per second), "
-        f"{tally.events:,} events, {tally.virtual_us / 1e6:,.0f} s of virtual time{said}"
+        f"{tally.trials} seeds in {tally.seconds:.1f} s "
+        f"({tally.trials / tally.seconds:.2f} per second), {tally.events:,} events, "
+        f"{tally.virtual_us / 1e6:,.0f} s of virtual time{', broken off' * broken_off}"
     )
     for name, count in sorted(tally.hazards.items()):
         typer.echo(f"{name}: {count} seeds, such as {tally.examples[name]:#x}")
@@ -152,21 +134,14 @@ def _report(tally: FuzzTally, kept: Path | None, *, broken_off: bool) -> None:
     typer.echo(f"{len(tally.failed)} failed: {', '.join(f'{t.seed:#x}' for t in tally.failed)}")
     trial = tally.failed[0]
     for failure in trial.ours[:FAILURES_SHOWN]:
-        typer.echo(f"  {_told(failure)}")
+        broker = f"broker {failure.broker}" if failure.broker else ""
+        where = " ".join(filter(None, (failure.partition, broker)))
+        typer.echo(f"  {failure.invariant}{f' ({where})' if where else ''}: {failure.text}")
     if len(trial.ours) > FAILURES_SHOWN:
         typer.echo(f"  and {len(trial.ours) - FAILURES_SHOWN} more")
     typer.echo(f"run directory  {kept}")
     typer.echo(f"seed           {trial.seed:#x}")
     typer.echo(f"repeat it      {replay_command(kept, trial.seed)}")
-
-
-def _told(failure: Broken) -> str:
-    where = " ".join(
-        word
-        for word in (failure.partition, f"broker {failure.broker}" if failure.broker else "")
-        if word
-    )
-    return f"{failure.invariant}{f' ({where})' if where else ''}: {failure.text}"
 
 
 def _json(
@@ -176,7 +151,22 @@ def _json(
     to count), `failed` (each with its seed and failures), `broken_off`, `run_directory`,
     `repeat` (null without a failure); beside them `canaries` (each with what it breaks, and what of
     that was missed)."""
-    failed = [_failed_json(trial) for trial in tally.failed]
+    failed = [
+        {
+            "seed": trial.seed,
+            "failures": [
+                {
+                    "what": one.invariant,
+                    "text": one.text,
+                    "hazard": one.hazard,
+                    "partition": one.partition or "",
+                    "broker": one.broker,
+                }
+                for one in trial.ours
+            ],
+        }
+        for trial in tally.failed
+    ]
     repeat = None if kept is None else replay_command(kept, tally.failed[0].seed)
     return {
         "first_seed": first,
@@ -191,17 +181,3 @@ def _json(
         "run_directory": None if kept is None else str(kept),
         "repeat": repeat,
     }
-
-
-def _failed_json(trial: Trial) -> dict[str, object]:
-    failures = [
-        {
-            "what": one.invariant,
-            "text": one.text,
-            "hazard": one.hazard,
-            "partition": one.partition or "",
-            "broker": one.broker,
-        }
-        for one in trial.ours
-    ]
-    return {"seed": trial.seed, "failures": failures}

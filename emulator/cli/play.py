@@ -7,17 +7,19 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
-from rich.console import Console
 
 from emulator.cli.parts.options import (
     GuardOption,
     ProfileOption,
     PropagationOption,
+    ScenarioArgument,
+    Seed,
+    Sets,
     chosen_version,
+    print_json,
+    report_console,
     seed_of,
-    width_of,
 )
 from emulator.cli.parts.play_session import PlaySession
 from emulator.runs.by_hand import ByHand
@@ -40,19 +42,12 @@ OPTIONS = {"epilog": EPILOG}
 
 
 def command(
-    scenario: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help="A name (isr scenarios) or a YAML file.")
-    ],
-    sets: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Any Kafka setting; may be repeated."),
-    ] = None,
+    scenario: ScenarioArgument,
+    sets: Sets = None,
     profile: ProfileOption = None,
     guard: GuardOption = None,
     propagation: PropagationOption = None,
-    seed: Annotated[
-        str | None, typer.Option(metavar="N", help="Decimal or 0x...; drawn if not given.")
-    ] = None,
+    seed: Seed = None,
     save: Annotated[
         Path | None,
         typer.Option(
@@ -74,7 +69,7 @@ def command(
     chosen = chosen_version(profile, guard, propagation)
     loaded = load(shipped.find(scenario), sets or (), chosen)
     number = seed_of(seed)
-    console = Console(stderr=as_json, highlight=False, width=width_of(as_json=as_json))
+    console = report_console(as_json=as_json)
     console.print(f"seed {number:#x}   {loaded.name} by hand, virtual time; help, quit")
     file = save or free_name(loaded.name)
     hand = ByHand(loaded, number)
@@ -88,7 +83,7 @@ def command(
         session.leave(shlex.join(["isr", "run", str(file), "--seed", f"{number:#x}"]))
         hand.close()
         if as_json:
-            typer.echo(msgspec.json.encode(session.as_json()))
+            print_json(session.as_json())
 
 
 def free_name(scenario: str) -> Path:

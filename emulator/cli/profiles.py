@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import msgspec
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from emulator.cli.parts.options import width_of
+from emulator.cli.parts.options import OneObject, print_json, report_console
 from emulator.kafka.profiles.base import Profile, profiles
 from emulator.kafka.profiles.differences import differences, features
-from emulator.kafka.profiles.guards.base import Guard, guards
+from emulator.kafka.profiles.guards.base import guards
 from emulator.scenario.errors import UserError
 from emulator.scenario.version import unknown_profile
 
 app = typer.Typer(rich_markup_mode=None)
-Json = Annotated[bool, typer.Option("--json", help="As one JSON object.")]
+Json = OneObject
 
 
 @app.callback(invoke_without_command=True)
@@ -26,9 +24,33 @@ def listed(context: typer.Context, as_json: Json = False) -> None:
     if context.invoked_subcommand is not None:
         return
     if as_json:
-        typer.echo(msgspec.json.encode(_all_as_json()))
+        print_json(
+            {
+                "profiles": [
+                    {
+                        "name": profile.name,
+                        "release": profile.release,
+                        "citation": profile.citation,
+                        "propagations": profile.propagations,
+                        "controller_threads": profile.controller_threads,
+                        "zookeeper_client": profile.zookeeper_client,
+                        "guards": [n for n, guard in guards().items() if guard in profile.guards],
+                        "settings": dict(profile.defaults),
+                        "request_versions": dict(profile.request_versions),
+                    }
+                    for profile in profiles().values()
+                ],
+                "guards": [
+                    {
+                        key: getattr(guard, key)
+                        for key in ("name", "kafka", "since", "does", "citation")
+                    }
+                    for guard in guards().values()
+                ],
+            }
+        )
         return
-    console = Console(highlight=False, width=width_of(as_json=False))
+    console = report_console()
     table = _grid()
     for name, profile in profiles().items():
         table.add_row(name, profile.release, "; ".join(features(profile)))
@@ -49,13 +71,13 @@ def diff(
     """What differs between two versions: settings, guards, strategies, request versions."""
     found = differences(_profile(a), _profile(b))
     if as_json:
-        typer.echo(msgspec.json.encode({"a": a, "b": b, "differences": found}))
+        print_json({"a": a, "b": b, "differences": found})
         return
     table = _grid()
     table.add_row("", f"[bold]{a}[/]", f"[bold]{b}[/]", "")
     for one in found:
         table.add_row(f"{one.kind} {one.name}", one.a, one.b, one.why)
-    Console(highlight=False, width=width_of(as_json=False)).print(table)
+    report_console().print(table)
 
 
 def _grid() -> Table:
@@ -70,34 +92,3 @@ def _profile(name: str) -> Profile:
     if problem:
         raise UserError(problem)
     return profiles()[name]
-
-
-def _all_as_json() -> dict[str, object]:
-    return {
-        "profiles": [_as_json(profile) for profile in profiles().values()],
-        "guards": [_guard_as_json(guard) for guard in guards().values()],
-    }
-
-
-def _as_json(profile: Profile) -> dict[str, object]:
-    return {
-        "name": profile.name,
-        "release": profile.release,
-        "citation": profile.citation,
-        "propagations": profile.propagations,
-        "controller_threads": profile.controller_threads,
-        "zookeeper_client": profile.zookeeper_client,
-        "guards": [name for name, guard in guards().items() if guard in profile.guards],
-        "settings": dict(profile.defaults),
-        "request_versions": dict(profile.request_versions),
-    }
-
-
-def _guard_as_json(guard: Guard) -> dict[str, object]:
-    return {
-        "name": guard.name,
-        "kafka": guard.kafka,
-        "since": guard.since,
-        "does": guard.does,
-        "citation": guard.citation,
-    }

@@ -6,11 +6,17 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
-from rich.console import Console
 
-from emulator.cli.parts.options import AsJson, orderly_end, performing, width_of
+from emulator.cli.parts.options import (
+    AsJson,
+    ScenarioArgument,
+    Sets,
+    orderly_end,
+    performing,
+    print_json,
+    report_console,
+)
 from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.run_report import EXIT_CODES, report
 from emulator.forensics.record import profile_of, record
@@ -26,9 +32,7 @@ from zk.real.server import find_java
 
 
 def command(
-    scenario: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help="A name (isr scenarios) or a YAML file.")
-    ],
+    scenario: ScenarioArgument,
     kafka: Annotated[
         str | None,
         typer.Option(metavar="VERSION", help="Fetched with Maven into a cache folder: 2.6.3."),
@@ -36,10 +40,7 @@ def command(
     kafka_home: Annotated[
         Path | None, typer.Option(metavar="DIR", help="An unpacked release that you have.")
     ] = None,
-    sets: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Any Kafka setting; may be repeated."),
-    ] = None,
+    sets: Sets = None,
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where runs go: DIR/SCENARIO/TIME-0x0.")
     ] = Path("runs"),
@@ -60,7 +61,7 @@ def command(
         check_version(kafka)
     loaded = _loaded(scenario, kafka or "2.6.3", sets or [])
     find_java()
-    console = Console(stderr=as_json, highlight=False, width=width_of(as_json=as_json))
+    console = report_console(as_json=as_json)
     with orderly_end():
         release = find_release(kafka, kafka_home)
         if release.version != kafka:
@@ -69,7 +70,12 @@ def command(
         if not quiet:
             took = show_us(loaded.duration_us)
             console.print(f"{loaded.name}, {took}, on real Kafka {release.version}")
-        repeat = _repeat(scenario, kafka, kafka_home, sets or [], out)
+        words = ["isr", "record", scenario]
+        words += ["--kafka", kafka] if kafka else []
+        words += ["--kafka-home", str(kafka_home)] if kafka_home else []
+        words += [word for pair in sets or () for word in ("--set", pair)]
+        words += ["--out", str(out)] if out != Path("runs") else []
+        repeat = shlex.join(words)
         request = Request(
             scenario=loaded,
             seed=0,
@@ -81,33 +87,23 @@ def command(
         whole_us = loaded.duration_us
         with ProgressLine(total=whole_us, shown=not quiet) as line:
 
-            def on_progress(at_us: int, cluster: RealKafkaWorld) -> None:
-                line.update(lambda: _progress(at_us, whole_us, cluster), at_us)
+            def on_progress(at_us: int, world: RealKafkaWorld) -> None:
+                hosts = sorted(world.cluster.hosts.items())
+                up = ", ".join(str(broker) for broker, host in hosts if host.real.runs)
+                notes = world.notes
+                line.update(
+                    f"{at_us / 1e6:7.1f} s of {show_us(whole_us)}  brokers {up or 'none'}"
+                    f"  {len(notes.requests)} ZooKeeper requests  {len(notes.produced)} records",
+                    at_us,
+                )
 
             performed = performing(lambda: record(request, release, on_progress))
     report(console, performed, repeat, quiet=quiet)
     if as_json:
-        typer.echo(msgspec.json.encode(performed.summary))
+        print_json(performed.summary)
     raise typer.Exit(EXIT_CODES[performed.summary.verdict])
 
 
 def _loaded(scenario: str, version: str, sets: list[str]) -> LoadedScenario:
     """The scenario as the version's profile reads it."""
     return load(shipped.find(scenario), sets, Chosen(profile_of(version)))
-
-
-def _repeat(scenario: str, kafka: str | None, home: Path | None, sets: list[str], out: Path) -> str:
-    words = ["isr", "record", scenario]
-    words += ["--kafka", kafka] if kafka else []
-    words += ["--kafka-home", str(home)] if home else []
-    words += [word for pair in sets for word in ("--set", pair)]
-    words += ["--out", str(out)] if out != Path("runs") else []
-    return shlex.join(words)
-
-
-def _progress(at_us: int, whole_us: int, world: RealKafkaWorld) -> str:
-    up = [str(b) for b, host in sorted(world.cluster.hosts.items()) if host.real.runs]
-    return (
-        f"{at_us / 1e6:7.1f} s of {show_us(whole_us)}  brokers {', '.join(up) or 'none'}"
-        f"  {len(world.notes.requests)} ZooKeeper requests  {len(world.notes.produced)} records"
-    )

@@ -8,10 +8,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Annotated
 
-import msgspec
 import typer
 
-from emulator.cli.parts.options import announcement, orderly_end, performing
+from emulator.cli.parts.options import OneObject, announcement, orderly_end, performing, print_json
 from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.schedules import replay_schedule
 from emulator.cli.parts.trace_difference import difference_json, difference_lines
@@ -41,7 +40,7 @@ def command(
         bool,
         typer.Option("--break", help="A schedule: stop at the violation in the debugger (pdb)."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    as_json: OneObject = False,
 ) -> None:
     """Play a run again, and compare every event.
 
@@ -66,17 +65,28 @@ def command(
         with orderly_end(), ProgressLine(total=request.scenario.duration_us) as line:
             again = performing(lambda: play_again(directory, request, line.show_run))
         keep = again.compared.difference is not None
-        _tell(directory, about, again, as_json=as_json)
+        if as_json:
+            # `other_versions`: of the emulator, Python ... where it is not the one that recorded.
+            print_json(
+                {
+                    "run_directory": str(directory),
+                    "scenario": about.scenario,
+                    "seed": about.seed,
+                    **difference_json(again.compared, NAMES),
+                    "broken_off": again.cut_short,
+                    "other_versions": other_versions(about),
+                    "replayed": str(again.directory) if keep else None,
+                }
+            )
+        else:
+            _report(directory, about, again)
     finally:
         if not keep:
             shutil.rmtree(scratch, ignore_errors=True)
     raise typer.Exit(DIFFERS if keep else SAME)
 
 
-def _tell(directory: Path, about: RunManifest, again: ReplayResult, *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(msgspec.json.encode(_json(directory, about, again)))
-        return
+def _report(directory: Path, about: RunManifest, again: ReplayResult) -> None:
     compared = again.compared
     if compared.difference is None:
         whole = "as far as it was recorded: it was broken off" if again.cut_short else "all of them"
@@ -87,18 +97,3 @@ def _tell(directory: Path, about: RunManifest, again: ReplayResult, *, as_json: 
         typer.echo(f"not the same {name}: it was played with {then}, this is {now}")
     if compared.difference is not None:
         typer.echo(f"recorded  {directory}\nreplayed  {again.directory}")
-
-
-def _json(directory: Path, about: RunManifest, again: ReplayResult) -> dict[str, object]:
-    """`run_directory`, `scenario`, `seed`, what `difference_json` has, `broken_off`,
-    `other_versions`, `replayed` (null where it was the same)."""
-    differs = again.compared.difference is not None
-    return {
-        "run_directory": str(directory),
-        "scenario": about.scenario,
-        "seed": about.seed,
-        **difference_json(again.compared, NAMES),
-        "broken_off": again.cut_short,
-        "other_versions": other_versions(about),
-        "replayed": str(again.directory) if differs else None,
-    }

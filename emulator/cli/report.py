@@ -5,30 +5,28 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import msgspec
 import typer
 from rich.console import Console
 
 from emulator.cli.import_ import clock_lines
+from emulator.cli.parts.options import RunArgument, print_json
 from emulator.cli.show import write_page
-from emulator.forensics.diagnoses.base import Diagnosed
 from emulator.forensics.findings import Findings, Stale, Stuck, find
 from emulator.forensics.imported import Imported, read_import
-from emulator.runs.run_directory import RUN_HELP, find_run
-from emulator.scenario.errors import UserError
+from emulator.runs.run_directory import find_run
 from emulator.trace.events import AnyEvent, Stimulus
 from emulator.view.report_page import Found, ReportPage, Section, render_report
-from emulator.view.stored import NoRun, StoredRun, open_run
+from emulator.view.stored import StoredRun, open_run
 
 SHOWN = 200
-T = TypeVar("T")
 Clock = Callable[[int], str]
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)],
+    run: RunArgument,
     whole: Annotated[
         bool, typer.Option("--all", help=f"The whole time line, not its last {SHOWN} lines.")
     ] = False,
@@ -45,30 +43,38 @@ def command(
     reference clock's time of day; of others, seconds since the cluster was up. Exit code 1 when a
     hazard is diagnosed, else 0.
     """
-    try:
-        directory = find_run(run)
-        stored = open_run(directory)
-    except NoRun as error:
-        raise UserError(str(error)) from None
+    directory = find_run(run)
+    stored = open_run(directory)
     imported = read_import(directory)
-    found = find(stored.events)
+    findings = find(stored.events)
+    clock = _clock(stored.events, imported)
+    timeline = findings.timeline if whole else findings.timeline[-SHOWN:]
+    left_out = len(findings.timeline) - len(timeline)
+    # Where an imported run comes from, and what is therefore not known.
+    origin: list[str] = []
+    if imported is not None:
+        unknown = (f"unknown: {what}" for what in imported.unknown)
+        origin = [f"imported from {imported.folder}", *clock_lines(imported), *unknown]
     if html is not None:
-        page = _page(stored, imported, found, _clock(stored.events, imported), whole=whole)
-        write_page(render_report(page, stored), html, told=not as_json)
+        note = f"{left_out} earlier lines are left out (--all)." if left_out else ""
+        moments: list[tuple[str, ...]] = [(clock(one.t_us), one.what, one.text) for one in timeline]
+        time_line = Section("Time line", "Nothing.", ("when", "what", ""), moments, note)
+        page = _page(stored, imported, findings, clock, origin, time_line)
+        write_page(render_report(page, stored), html, reported=not as_json)
     if as_json:
-        typer.echo(msgspec.json.encode(_json(stored, imported, found)))
+        # `imported`: import.json, null for other runs; times in microseconds of the trace.
+        about = {"run_directory": str(stored.directory), "imported": imported}
+        print_json(about | msgspec.structs.asdict(findings))
     elif html is None:
+        heading = "time line" + (f" ({left_out} earlier lines: --all)" if left_out else "")
+        lines = [*origin, "", heading]
+        lines += [f"  {clock(one.t_us)}  {one.what:<10}  {one.text}" for one in timeline]
+        for title, items in _sections(findings, clock):
+            lines += ["", title if items else f"{title}: none", *items]
         console = Console(highlight=False, soft_wrap=True)
-        for line in _lines(imported, found, _clock(stored.events, imported), whole=whole):
+        for line in lines:
             console.print(line, markup=False)
-    raise typer.Exit(1 if found.diagnoses else 0)
-
-
-def _json(stored: StoredRun, imported: Imported | None, found: Findings) -> dict[str, object]:
-    """`run_directory`, `imported` (import.json, null for other runs), and the findings; times in
-    microseconds of the trace."""
-    about = {"run_directory": str(stored.directory), "imported": imported}
-    return about | {name: getattr(found, name) for name in Findings.__struct_fields__}
+    raise typer.Exit(1 if findings.diagnoses else 0)
 
 
 def _clock(events: list[AnyEvent], imported: Imported | None) -> Clock:
@@ -86,64 +92,82 @@ def _clock(events: list[AnyEvent], imported: Imported | None) -> Clock:
 
 
 def _page(
-    stored: StoredRun, imported: Imported | None, found: Findings, clock: Clock, *, whole: bool
+    stored: StoredRun,
+    imported: Imported | None,
+    findings: Findings,
+    clock: Clock,
+    origin: list[str],
+    time_line: Section,
 ) -> ReportPage:
-    shown = found.timeline if whole else found.timeline[-SHOWN:]
-    left_out = len(found.timeline) - len(shown)
+    brokers = imported.brokers.items() if imported else ()
     return ReportPage(
         title=f"report on {imported.folder if imported else stored.header.scenario}",
-        facts=[f"broker {n}: Kafka {one.version or '?'}" for n, one in imported.brokers.items()]
-        if imported
-        else [],
-        about=list(_about(imported)),
+        facts=[f"broker {n}: Kafka {one.version or '?'}" for n, one in brokers],
+        about=[" ".join(line.split()) for line in origin],
         diagnoses=[
             Found(
                 one.name, _span(one.from_us, one.to_us, clock), f"{one.seen}; {one.ended}", one.cure
             )
-            for one in found.diagnoses
+            for one in findings.diagnoses
         ],
         sections=[
             Section(
                 "At the end",
                 "Every partition has a leader, and all its replicas in sync.",
                 ("partition", "what", "leader", "since"),
-                [_stuck_cells(one, clock) for one in found.stuck],
+                [
+                    (
+                        str(one.partition),
+                        _lacks(one),
+                        str(one.leader) if one.leader >= 0 else "none",
+                        clock(one.since_us),
+                    )
+                    for one in findings.stuck
+                ],
             ),
             Section(
                 "Stale metadata, 1 s and longer",
                 "None.",
                 ("broker", "partition", "showed", "there was", "when"),
-                [_stale_cells(one, clock) for one in found.stale],
+                [_stale_cells(one, clock) for one in findings.stale],
             ),
-            Section(
-                "Time line",
-                "Nothing.",
-                ("when", "what", ""),
-                [(clock(one.t_us), one.what, one.text) for one in shown],
-                f"{left_out} earlier lines are left out (--all)." if left_out else "",
-            ),
+            time_line,
         ],
     )
 
 
-def _about(imported: Imported | None) -> Iterator[str]:
-    """Where it comes from, and what is therefore not known."""
-    if imported is not None:
-        yield f"imported from {imported.folder}"
-        yield from (" ".join(line.split()) for line in clock_lines(imported))
-        yield from (f"unknown: {what}" for what in imported.unknown)
+def _sections(findings: Findings, clock: Clock) -> Iterator[tuple[str, list[str]]]:
+    """What stands below the time line: a title, and its lines."""
+    cells = [_stale_cells(one, clock) for one in findings.stale]
+    yield (
+        "stale metadata, 1 s and longer",
+        [
+            f"  broker {broker} showed {shown} of {partition} {when}; {newest} was there"
+            for broker, partition, shown, newest, when in cells
+        ],
+    )
+    yield (
+        "at the end",
+        [
+            f"  {one.partition}: {_lacks(one)}, leader {one.leader}, since {clock(one.since_us)}"
+            for one in findings.stuck
+        ],
+    )
+    yield (
+        "diagnosis",
+        [
+            f"  {one.name}  {_span(one.from_us, one.to_us, clock)}: {one.seen}; {one.ended}\n"
+            f"  cure: {one.cure}"
+            for one in findings.diagnoses
+        ],
+    )
 
 
 def _span(from_us: int, to_us: int | None, clock: Clock) -> str:
     return f"from {clock(from_us)} to {'the end' if to_us is None else clock(to_us)}"
 
 
-def _stuck_cells(one: Stuck, clock: Clock) -> tuple[str, ...]:
-    leader = str(one.leader) if one.leader >= 0 else "none"
-    return (str(one.partition), _lacks(one), leader, clock(one.since_us))
-
-
-def _stale_cells(one: Stale, clock: Clock) -> tuple[str, ...]:
+def _stale_cells(one: Stale, clock: Clock) -> tuple[str, str, str, str, str]:
     lasted = "" if one.to_us is None else f" ({(one.to_us - one.from_us) / 1e6:.1f} s)"
     when = _span(one.from_us, one.to_us, clock) + lasted
     shown = "nothing" if one.shown < 0 else f"v{one.shown}"
@@ -153,42 +177,3 @@ def _stale_cells(one: Stale, clock: Clock) -> tuple[str, ...]:
 def _lacks(one: Stuck) -> str:
     isr = ",".join(map(str, one.isr))
     return f"ISR [{isr}] of {len(one.replicas)} replicas" if one.leader >= 0 else "no leader"
-
-
-def _lines(
-    imported: Imported | None, found: Findings, clock: Clock, *, whole: bool
-) -> Iterator[str]:
-    if imported is not None:
-        yield f"imported from {imported.folder}"
-        yield from clock_lines(imported)
-        yield from (f"unknown: {what}" for what in imported.unknown)
-    shown = found.timeline if whole else found.timeline[-SHOWN:]
-    yield ""
-    left_out = len(found.timeline) - len(shown)
-    yield "time line" + (f" ({left_out} earlier lines: --all)" if left_out else "")
-    yield from (f"  {clock(one.t_us)}  {one.what:<10}  {one.text}" for one in shown)
-    yield from _section("stale metadata, 1 s and longer", found.stale, lambda it: _stale(it, clock))
-    yield from _section("at the end", found.stuck, lambda it: _stuck(it, clock))
-    yield from _section("diagnosis", found.diagnoses, lambda it: _diagnosed(it, clock))
-
-
-def _section(title: str, items: list[T], tell: Callable[[T], str]) -> Iterator[str]:
-    yield ""
-    yield title if items else f"{title}: none"
-    yield from (tell(one) for one in items)
-
-
-def _stale(one: Stale, clock: Clock) -> str:
-    broker, partition, shown, newest, when = _stale_cells(one, clock)
-    return f"  broker {broker} showed {shown} of {partition} {when}; {newest} was there"
-
-
-def _stuck(one: Stuck, clock: Clock) -> str:
-    return f"  {one.partition}: {_lacks(one)}, leader {one.leader}, since {clock(one.since_us)}"
-
-
-def _diagnosed(one: Diagnosed, clock: Clock) -> str:
-    return (
-        f"  {one.name}  {_span(one.from_us, one.to_us, clock)}: {one.seen}; {one.ended}\n"
-        f"  cure: {one.cure}"
-    )

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import msgspec
 import typer
-from rich.console import Console
 
 from emulator.cli.parts.options import (
     AsJson,
@@ -16,14 +15,19 @@ from emulator.cli.parts.options import (
     Parquet,
     ProfileOption,
     PropagationOption,
+    ScenarioArgument,
+    Seed,
+    Sets,
+    TimeScale,
     ZooKeeper,
     announcement,
     check_playable,
     chosen_version,
     orderly_end,
     performing,
+    print_json,
+    report_console,
     seed_of,
-    width_of,
     words_of,
 )
 from emulator.cli.parts.progress import ProgressLine
@@ -44,19 +48,15 @@ from zk.real.server import JavaNotFound
 
 
 def _epilog() -> str:
-    """A scenario in full, in the words of the file that comes with us."""
-    path = shipped.shipped().get(next(iter(_shown()), ""))
-    if path is None:
+    """The shortest of the shipped scenarios that has a fault, in full."""
+    texts = {path: path.read_text(encoding="utf-8") for path in shipped.shipped().values()}
+    texts = {path: text for path, text in texts.items() if "\nfaults:" in text}
+    if not texts:
         return ""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    blocks = "\n".join(f"  {line}" if line else "" for line in lines).split("\n\n")
-    return f"A scenario in full ({path.name}):\n\n" + "\n\n".join(f"\b\n{b}" for b in blocks)
-
-
-def _shown() -> list[str]:
-    """The shortest of the shipped scenarios that has a fault."""
-    texts = {name: path.read_text(encoding="utf-8") for name, path in shipped.shipped().items()}
-    return sorted((n for n in texts if "\nfaults:" in texts[n]), key=lambda name: len(texts[name]))
+    path = min(texts, key=lambda path: len(texts[path]))
+    blocks = "\n".join(f"  {line}" if line else "" for line in texts[path].splitlines())
+    shown = "\n\n".join(f"\b\n{block}" for block in blocks.split("\n\n"))
+    return f"A scenario in full ({path.name}):\n\n{shown}"
 
 
 OPTIONS = {"epilog": _epilog()}
@@ -69,23 +69,14 @@ Twice = Annotated[
 
 
 def command(
-    scenario: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help="A name (isr scenarios) or a YAML file.")
-    ],
+    scenario: ScenarioArgument,
     zookeeper: ZooKeeper = None,
-    sets: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Any Kafka setting; may be repeated."),
-    ] = None,
+    sets: Sets = None,
     profile: ProfileOption = None,
     guard: GuardOption = None,
     propagation: PropagationOption = None,
-    time_scale: Annotated[
-        int, typer.Option(min=1, max=1000, help="Live: divide all times by this.")
-    ] = 1,
-    seed: Annotated[
-        str | None, typer.Option(metavar="N", help="Decimal or 0x...; drawn if not given.")
-    ] = None,
+    time_scale: TimeScale = 1,
+    seed: Seed = None,
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where runs go: DIR/SCENARIO/TIME-SEED.")
     ] = Path("runs"),
@@ -107,14 +98,17 @@ def command(
     chosen = chosen_version(profile, guard, propagation)
     loaded = load(shipped.find(scenario), sets or (), chosen)
     check_playable(loaded, zookeeper, time_scale, where)
-    if twice:
-        _check_twice(zookeeper, parquet)
+    if twice and parquet is not None:
+        raise UserError("--check plays twice and keeps one: --parquet does not go with it")
+    if twice and zookeeper != SIMULATED:
+        raise UserError(f"--check compares runs in virtual time: --zookeeper {SIMULATED}")
     number = seed_of(seed)
-    console = Console(stderr=as_json, highlight=False, width=width_of(as_json=as_json))
+    console = report_console(as_json=as_json)
     if not quiet:
         console.print(announcement(loaded.name, number, zookeeper, loaded.duration_us))
     words = [*words_of(scenario, number, zookeeper, time_scale, sets or []), *chosen.words()]
-    repeat = _repeat([*words, *target_words(where)], out, twice=twice)
+    to = ["--out", str(out)] if out != Path("runs") else []
+    repeat = shlex.join(["isr", "run", *words, *target_words(where), *to, *["--check"] * twice])
     if twice:
         with orderly_end():
             checked = check(words, number, out, shown=not quiet)
@@ -130,7 +124,10 @@ def command(
         repeat=repeat,
         base=out,
     )
-    request = _recorded(request, parquet)
+    if parquet is not None:
+        from emulator.analysis.sweep.recording import recorder
+
+        request = msgspec.structs.replace(request, dataset=recorder(parquet, request))
     with orderly_end(), ProgressLine(total=loaded.duration_us, shown=not quiet) as line:
         try:
             performed = performing(lambda: play_run(request, line.show_run))
@@ -139,26 +136,5 @@ def command(
             raise UserError(f"{error}; {hint}") from None
     report(console, performed, repeat, quiet=quiet)
     if as_json:
-        typer.echo(msgspec.json.encode(performed.summary))
+        print_json(performed.summary)
     raise typer.Exit(EXIT_CODES[performed.summary.verdict])
-
-
-def _recorded(request: Request, parquet: Path | None) -> Request:
-    if parquet is None:
-        return request
-    from emulator.analysis.sweep.recording import recorder
-
-    return msgspec.structs.replace(request, dataset=recorder(parquet, request))
-
-
-def _check_twice(zookeeper: str, parquet: Path | None) -> None:
-    if parquet is not None:
-        raise UserError("--check plays twice and keeps one: --parquet does not go with it")
-    if zookeeper != SIMULATED:
-        raise UserError(f"--check compares runs in virtual time: --zookeeper {SIMULATED}")
-
-
-def _repeat(words: list[str], out: Path, *, twice: bool) -> str:
-    """The command that plays this again."""
-    there = ["--out", str(out)] if out != Path("runs") else []
-    return shlex.join(["isr", "run", *words, *there, *["--check"] * twice])

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
-from emulator.cli.parts.options import orderly_end
+from emulator.cli.parts.options import OneObject, Width, orderly_end, print_json
 from emulator.cli.parts.progress import ProgressLine, counted
 from emulator.cli.parts.schedules import (
     keep_schedule,
@@ -29,8 +28,8 @@ def command(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where it goes; default: FILE-small.yaml.")
     ] = None,
-    width: Annotated[int | None, typer.Option(help="Columns; default: the terminal's.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    width: Width = None,
+    as_json: OneObject = False,
 ) -> None:
     """Leave out of a failing schedule whatever it fails without, and show what is left.
 
@@ -41,13 +40,19 @@ def command(
     before = read_schedule(file)
     typer.echo(said(before), err=as_json)
     with orderly_end(), ProgressLine() as line:
-        shrinking = Shrinking(before, lambda *at: line.update(lambda: _progress(*at)))
+
+        def on_progress(attempts: int, schedule: Schedule) -> None:
+            faults, choices = len(schedule.faults), len(schedule.choices)
+            left = f"{counted(faults, 'fault')}, {counted(choices, 'choice')} left"
+            line.update(f"attempt {attempts}, {left}")
+
+        shrinking = Shrinking(before, on_progress)
         small = shrinking.smallest()
     target = out or file.with_name(f"{file.stem}-small.yaml")
     keep_schedule(small, target)
     if as_json:
         told = {"file": str(target), "attempts": shrinking.attempts, "length_before": before.length}
-        typer.echo(msgspec.json.encode({**told, "length": small.length, **schedule_json(small)}))
+        print_json({**told, "length": small.length, **schedule_json(small)})
         return
     warm = WarmCluster(small)
     played = warm.play_as_written()
@@ -60,10 +65,3 @@ def command(
         f"{shrinking.attempts} attempts"
     )
     typer.echo(f"repeat it  isr replay {target}")
-
-
-def _progress(attempts: int, schedule: Schedule) -> str:
-    return (
-        f"attempt {attempts}, {counted(len(schedule.faults), 'fault')}, "
-        f"{counted(len(schedule.choices), 'choice')} left"
-    )

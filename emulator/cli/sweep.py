@@ -10,23 +10,27 @@ import msgspec
 import typer
 
 from emulator.cli.analyze import SparkConf, SparkMaster, settings_of
-from emulator.cli.parts.options import GuardOption, orderly_end, seed_of
+from emulator.cli.parts.options import (
+    GuardOption,
+    OneObject,
+    ScenarioArgument,
+    orderly_end,
+    print_json,
+    seed_of,
+)
 from emulator.cli.parts.progress import ProgressLine
 from emulator.scenario import shipped
 from emulator.scenario.document import read_text
 from emulator.scenario.errors import UserError
 
 if TYPE_CHECKING:
-    from emulator.analysis.sweep.grid import Grid
     from emulator.analysis.sweep.spark import Progress
 
 FIRST_SEED = "1"
 
 
 def command(
-    scenario: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help="A name (isr scenarios) or a YAML file.")
-    ],
+    scenario: ScenarioArgument,
     out: Annotated[Path, typer.Option(metavar="DIR", help="The data set; a new or empty folder.")],
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Seeds for each point.")] = 100,
     seed: Annotated[
@@ -51,7 +55,7 @@ def command(
     ] = False,
     master: SparkMaster = "local[*]",
     conf: SparkConf = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    as_json: OneObject = False,
 ) -> None:
     """Play every setting, version and path with every seed, and keep what came of it.
 
@@ -60,51 +64,21 @@ def command(
 
     Exit code 0: all was played, and no invariant broke; 1: one did, in some run; 130: broken off.
     """
-    grid = _grid(scenario, sets or [], profile, propagation, guard or [], seed, seeds, traces)
-    progress = _sweep(grid, out, master, settings_of(conf), resume=resume, quiet=as_json)
-    if as_json:
-        typer.echo(msgspec.json.encode(_json(progress, out)))
-    else:
-        typer.echo(
-            f"{progress.runs:,} runs in {len(grid.points)} settings, {progress.violated:,} with a "
-            f"broken invariant; {progress.seconds:.1f} s, {progress.per_second:.1f} runs per second"
-        )
-        typer.echo(f"data set       {out}")
-        typer.echo(f"tables         isr analyze {out}")
-    raise typer.Exit(1 if progress.violated else 0)
-
-
-def _grid(
-    scenario: str,
-    sets: list[str],
-    profile: str,
-    propagation: str,
-    guard: list[str],
-    seed: str,
-    seeds: int,
-    traces: str,
-) -> Grid:
+    from emulator.analysis import session
     from emulator.analysis.sweep.grid import TRACES, grid_of, points
+    from emulator.analysis.sweep.spark import prepare, sweep
 
     if traces not in TRACES:
         raise UserError(f"--traces {traces}: {', '.join(TRACES)}")
     source = shipped.find(scenario)
-    found = points(sets, _several(profile), _several(propagation), guard)
-    grid = grid_of(source, read_text(source, str(source)), found, seed_of(seed), seeds)
+    profiles, propagations = (
+        [one.strip() for one in text.split(",") if one.strip()] for text in (profile, propagation)
+    )
+    chosen = points(sets or [], profiles, propagations, guard or [])
+    grid = grid_of(source, read_text(source, str(source)), chosen, seed_of(seed), seeds)
     name = scenario if scenario in shipped.shipped() else str(source)
-    return msgspec.structs.replace(grid, traces=traces, source=name)
-
-
-def _several(text: str) -> list[str]:
-    return [one.strip() for one in text.split(",") if one.strip()]
-
-
-def _sweep(
-    grid: Grid, out: Path, master: str, conf: dict[str, str], *, resume: bool, quiet: bool
-) -> Progress:
-    from emulator.analysis import session
-    from emulator.analysis.sweep.spark import prepare, sweep
-
+    grid = msgspec.structs.replace(grid, traces=traces, source=name)
+    settings = settings_of(conf)
     session.check_master(master)
     left = prepare(grid, out, resume=resume)
     print(
@@ -114,9 +88,9 @@ def _sweep(
         flush=True,
     )
     last: list[Progress] = []
-    spark = session.start(master, {**session.sized(0), **conf})
+    spark = session.start(master, {**session.sized(0), **settings})
     try:
-        with orderly_end(), ProgressLine(total=grid.runs, shown=not quiet) as line:
+        with orderly_end(), ProgressLine(total=grid.runs, shown=not as_json) as line:
 
             def on_progress(progress: Progress) -> None:
                 last[:] = [progress]
@@ -128,7 +102,25 @@ def _sweep(
         raise
     finally:
         spark.stop()
-    return last[0]
+    progress = last[0]
+    if as_json:
+        print_json(
+            {
+                "runs": progress.runs,
+                "violated": progress.violated,
+                "seconds": round(progress.seconds, 3),
+                "runs_per_second": round(progress.per_second, 3),
+                "data_set": str(out),
+            }
+        )
+    else:
+        typer.echo(
+            f"{progress.runs:,} runs in {len(grid.points)} settings, {progress.violated:,} with a "
+            f"broken invariant; {progress.seconds:.1f} s, {progress.per_second:.1f} runs per second"
+        )
+        typer.echo(f"data set       {out}")
+        typer.echo(f"tables         isr analyze {out}")
+    raise typer.Exit(1 if progress.violated else 0)
 
 
 def describe(progress: Progress) -> str:
@@ -138,14 +130,3 @@ def describe(progress: Progress) -> str:
         f"{progress.runs:,} of {progress.of:,} runs, {progress.per_second:.1f} per second, {left}"
         f"{progress.violated:,} with a broken invariant"
     )
-
-
-def _json(progress: Progress, out: Path) -> dict[str, object]:
-    """`runs`, `violated`, `seconds`, `runs_per_second`, `data_set`."""
-    return {
-        "runs": progress.runs,
-        "violated": progress.violated,
-        "seconds": round(progress.seconds, 3),
-        "runs_per_second": round(progress.per_second, 3),
-        "data_set": str(out),
-    }

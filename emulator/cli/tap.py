@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated
 
 import msgspec
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from emulator.cli.parts.options import orderly_end, width_of
+from emulator.cli.parts.options import (
+    Lasting,
+    orderly_end,
+    print_json,
+    read_duration,
+    report_console,
+)
 from emulator.scenario.errors import UserError
-from emulator.scenario.units import BadDuration, duration_us, show_us
+from emulator.scenario.units import show_us
 from zk.errors import Code
 from zk.ops import Create, GetChildren, GetData, Multi, Op, Request, SetData, Sync, name_of
 from zk.ops import Exists as ZkExists
-from zk.real.latency_stats import Summary, Tally, kind_of
+from zk.real.latency_stats import Tally, kind_of
 from zk.real.server import HOST, parse_address, wait_until_ready
 from zk.real.tap import Tap, Taps
 
@@ -48,9 +52,7 @@ def command(
         str, typer.Option("--path", metavar="PREFIX", help="Show only what is below it.")
     ] = "",
     quiet: Annotated[bool, typer.Option("--quiet", help="The summary only.")] = False,
-    lasting: Annotated[
-        str | None, typer.Option("--for", metavar="TIME", help="End by itself after this.")
-    ] = None,
+    lasting: Lasting = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="A JSON object per answer and line; the summary last.")
     ] = False,
@@ -62,7 +64,7 @@ def command(
     and path pattern at the end.
     """
     address, where = parse_address(with_host(zookeeper)), listen_at(listen)
-    until_s = None if lasting is None else time.monotonic() + us_of("--for", lasting) / 1e6
+    until_s = None if lasting is None else time.monotonic() + read_duration("--for", lasting) / 1e6
     wait_until_ready(address, READY_MS)
     counted = _Counted()
     with Taps(counted, lambda: time.monotonic_ns() // 1000) as taps:
@@ -70,11 +72,14 @@ def command(
         typer.echo(f"{tap.address.hosts} -> ZooKeeper {address}; Ctrl-C ends it", err=True)
         try:
             with orderly_end():
-                _tell(counted, until_s, lambda it: _show(it, only, as_json=as_json), quiet=quiet)
-        except KeyboardInterrupt:
+                while until_s is None or (left_s := until_s - time.monotonic()) > 0:
+                    answer = counted.answers.get(timeout=None if until_s is None else left_s)
+                    if not quiet and _is_below(only, answer[1]):
+                        _show(answer, as_json=as_json)
+        except (KeyboardInterrupt, queue.Empty):
             pass
         taps.run(lambda: None)
-        _end(counted, tap, as_json=as_json)
+        _print_summary(counted, tap, as_json=as_json)
 
 
 class _Counted:
@@ -96,25 +101,13 @@ class _Counted:
             self.not_shown += 1
 
 
-def _tell(
-    counted: _Counted, until_s: float | None, show: Callable[[Answer], None], *, quiet: bool
-) -> None:
-    while True:
-        left_s = None if until_s is None else until_s - time.monotonic()
-        if left_s is not None and left_s <= 0:
-            return
-        try:
-            answer = counted.answers.get(timeout=left_s)
-        except queue.Empty:
-            return
-        if not quiet:
-            show(answer)
+def _is_below(only: str, request: Request | str) -> bool:
+    ops = request.ops if isinstance(request, Multi) else [request]
+    return not only or any(getattr(op, "path", "").startswith(only) for op in ops)
 
 
-def _show(answer: Answer, only: str, *, as_json: bool) -> None:
+def _show(answer: Answer, *, as_json: bool) -> None:
     client, request, code, elapsed_us = answer
-    if not _is_below(only, request):
-        return
     if as_json:
         op, pattern = kind_of(request)
         about: dict[str, object] = {
@@ -125,31 +118,21 @@ def _show(answer: Answer, only: str, *, as_json: bool) -> None:
         if isinstance(request, Multi):
             about["ops"] = [{"op": name_of(op), "path": op.path} for op in request.ops]
         result = {"pattern": pattern, "code": code.name, "elapsed_us": elapsed_us}
-        print(msgspec.json.encode({**about, **result}).decode(), flush=True)
+        print_json({**about, **result})
         return
-    at = datetime.now().astimezone().strftime("%H:%M:%S.%f")[:-3]
-    operation = _request_text(request)
-    print(f"{at}  {client:<21}  {operation}  {code.name}  {show_us(elapsed_us)}", flush=True)
-
-
-def _is_below(only: str, request: Request | str) -> bool:
-    if not only:
-        return True
-    ops = request.ops if isinstance(request, Multi) else [request]
-    return any(getattr(op, "path", "").startswith(only) for op in ops)
-
-
-def _request_text(request: Request | str) -> str:
-    """One request in words: operation, path, and what decides its result."""
+    # In words: operation, path, and what decides its result.
     if isinstance(request, str):
-        return request
-    if isinstance(request, Multi):
-        return f"multi [{'; '.join(map(_operation_text, request.ops))}]"
-    if isinstance(request, ZkExists | GetData | GetChildren):
-        return f"{name_of(request)} {request.path}{' +watch' if request.watch else ''}"
-    if isinstance(request, Sync):
-        return f"sync {request.path}"
-    return _operation_text(request)
+        text = request
+    elif isinstance(request, Multi):
+        text = f"multi [{'; '.join(map(_operation_text, request.ops))}]"
+    elif isinstance(request, ZkExists | GetData | GetChildren):
+        text = f"{name_of(request)} {request.path}{' +watch' if request.watch else ''}"
+    elif isinstance(request, Sync):
+        text = f"sync {request.path}"
+    else:
+        text = _operation_text(request)
+    at = datetime.now().astimezone().strftime("%H:%M:%S.%f")[:-3]
+    print(f"{at}  {client:<21}  {text}  {code.name}  {show_us(elapsed_us)}", flush=True)
 
 
 def _operation_text(op: Op) -> str:
@@ -166,36 +149,32 @@ def _data(data: bytes | None) -> str:
     return text if len(text) <= 120 and text.isprintable() else f"{len(data or b'')} bytes"
 
 
-def _end(counted: _Counted, tap: Tap, *, as_json: bool) -> None:
-    found = counted.tally.summary()
-    more = {"pings": tap.pings, "not_shown": counted.not_shown, "blind_bytes": tap.blind_bytes}
+def _print_summary(counted: _Counted, tap: Tap, *, as_json: bool) -> None:
+    summary = counted.tally.summary()
     if as_json:
-        print(msgspec.json.encode({"summary": {**msgspec.to_builtins(found), **more}}).decode())
+        more = {"pings": tap.pings, "not_shown": counted.not_shown, "blind_bytes": tap.blind_bytes}
+        print_json({"summary": {**msgspec.to_builtins(summary), **more}})
         return
-    console = Console(highlight=False, width=width_of(as_json=False))
+    console = report_console()
     if console.is_terminal:
         console.print()  # behind the terminal's own ^C
-    console.print(_table(found))
-    words = [f"{found.requests:,} requests of {found.clients} connections"]
-    words += [f"{found.unanswered:,} without an answer"] * bool(found.unanswered)
-    words += [f"{tap.pings:,} pings"]
-    words += [f"{counted.not_shown:,} lines not shown"] * bool(counted.not_shown)
-    words += [f"{tap.blind_bytes:,} bytes not understood"] * bool(tap.blind_bytes)
-    console.print("; ".join(words))
-
-
-def _table(found: Summary) -> Table:
     table = Table(box=None, pad_edge=False)
     for name in ("answers", "median", "99 %", "longest"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("operation", no_wrap=True)
     table.add_column("of")
     table.add_column("errors")
-    for row in found.rows:
+    for row in summary.rows:
         times = [show_us(us) for us in (row.median_us, row.p99_us, row.max_us)]
         errors = ", ".join(f"{name} {count:,}" for name, count in row.errors.items())
         table.add_row(f"{row.count:,}", *times, row.op, row.pattern, errors)
-    return table
+    console.print(table)
+    words = [f"{summary.requests:,} requests of {summary.clients} connections"]
+    words += [f"{summary.unanswered:,} without an answer"] * bool(summary.unanswered)
+    words += [f"{tap.pings:,} pings"]
+    words += [f"{counted.not_shown:,} lines not shown"] * bool(counted.not_shown)
+    words += [f"{tap.blind_bytes:,} bytes not understood"] * bool(tap.blind_bytes)
+    console.print("; ".join(words))
 
 
 def with_host(text: str) -> str:
@@ -208,10 +187,3 @@ def listen_at(text: str) -> tuple[str, int]:
     if not host or not port.isdecimal() or int(port) > 65535:
         raise UserError(f"--listen {text}: HOST:PORT or :PORT")
     return host.strip("[]"), int(port)
-
-
-def us_of(option: str, text: str) -> int:
-    try:
-        return duration_us(text)
-    except BadDuration as error:
-        raise UserError(f"{option}: {error}") from None

@@ -9,7 +9,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from emulator.cli.tap import listen_at, with_host
+from emulator.cli.parts.options import ClusterZooKeeper, print_json
+from emulator.cli.tap import READY_MS, listen_at, with_host
 from emulator.scenario.errors import UserError
 from emulator.view.live.top_model import Look, views
 from emulator.view.live.watch import Lookout
@@ -20,15 +21,11 @@ OPTIONS = {
     "epilog": "Keys: arrows choose a partition, f filters, space freezes, q ends. Exit code 64:"
     " nobody answers at --zookeeper, or there is no terminal."
 }
-READY_MS = 5_000
 _PATIENCE_S = 10.0
 
 
 def command(
-    zookeeper: Annotated[
-        str,
-        typer.Option(metavar="HOST:PORT[,HOST:PORT...][/chroot]", help="The cluster's ZooKeeper."),
-    ] = f"{HOST}:2181",
+    zookeeper: ClusterZooKeeper = f"{HOST}:2181",
     listen: Annotated[
         str | None,
         typer.Option(
@@ -53,15 +50,28 @@ def command(
     wait_until_ready(address, READY_MS)
     with Lookout(address, MetadataQuery(), where) as lookout:
         if as_json:
-            typer.echo(msgspec.json.encode(_as_json(_whole(lookout))))
+            look = _complete_look(lookout)
+            compared = {
+                name: [
+                    {
+                        "view": whose,
+                        "state": state,
+                        "differs": text not in ("=", "·"),
+                        "known": text != "·",
+                    }
+                    for whose, state, text in views(look, one)
+                ]
+                for name, one in look.seen.partitions.items()
+            }
+            print_json({**msgspec.structs.asdict(look), "views": compared})
             return
         from emulator.view.live.screen import Top
 
         Top(lookout.look).run()
 
 
-def _whole(lookout: Lookout) -> Look:
-    """The first look in which all brokers were asked."""
+def _complete_look(lookout: Lookout) -> Look:
+    """The first look in which all brokers were asked, or the last one of ten seconds."""
     until_s = time.monotonic() + _PATIENCE_S
     while time.monotonic() < until_s:
         look = lookout.look()
@@ -69,14 +79,3 @@ def _whole(lookout: Lookout) -> Look:
             return look
         lookout.wait_for_news(until_s - time.monotonic())
     return lookout.look()
-
-
-def _as_json(look: Look) -> dict[str, object]:
-    compared = {
-        name: [
-            {"view": whose, "state": state, "differs": text not in ("=", "·"), "known": text != "·"}
-            for whose, state, text in views(look, one)
-        ]
-        for name, one in look.seen.partitions.items()
-    }
-    return {**msgspec.to_builtins(look), "views": msgspec.to_builtins(compared)}

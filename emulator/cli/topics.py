@@ -5,14 +5,14 @@ Owns the options and the table; the requests go over Kafka's protocol, so that a
 
 from __future__ import annotations
 
-from typing import Annotated, NoReturn
+from typing import Annotated
 
-import msgspec
 import typer
 
 from emulator.cli.broker import host_and_port
+from emulator.cli.parts.options import print_json
 from emulator.kafka.model.errors import Errors
-from emulator.kafka.protocol.messages import AdminResponse, CreateTopicsRequest, DeleteTopicsRequest
+from emulator.kafka.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest
 from emulator.scenario.errors import UserError
 from emulator.worlds.clients.blocking_client import Unreachable, ask_controller, metadata
 
@@ -51,11 +51,11 @@ def create(
     request = CreateTopicsRequest(
         topic,
         () if assignment is None else placed(assignment),
-        tuple(_pair(text) for text in config or ()),
+        tuple(_setting(text) for text in config or ()),
         num_partitions=partitions,
         replication_factor=replication_factor,
     )
-    _tell(topic, "created", _asked(bootstrap, request), as_json=as_json)
+    _request(bootstrap, request, "created", as_json=as_json)
 
 
 @app.command()
@@ -65,7 +65,7 @@ def delete(
     as_json: AsJson = False,
 ) -> None:
     """Delete a topic, and wait until the controller has forgotten it."""
-    _tell(topic, "deleted", _asked(bootstrap, DeleteTopicsRequest(topic)), as_json=as_json)
+    _request(bootstrap, DeleteTopicsRequest(topic), "deleted", as_json=as_json)
 
 
 @app.command(name="list")
@@ -74,7 +74,7 @@ def list_(bootstrap: Bootstrap = FIRST, as_json: AsJson = False) -> None:
     try:
         known = metadata(_servers(bootstrap), TIMEOUT_S)
     except Unreachable as error:
-        _fail(error)
+        raise _no_answer(error) from None
     rows = [
         {
             "topic": s.partition.topic,
@@ -89,7 +89,7 @@ def list_(bootstrap: Bootstrap = FIRST, as_json: AsJson = False) -> None:
     if as_json:
         brokers = [b.broker for b in known.brokers]
         found = {"controller": known.controller_id, "brokers": brokers, "partitions": rows}
-        typer.echo(msgspec.json.encode(found))
+        print_json(found)
         return
     typer.echo(f"controller {known.controller_id}")
     for s in sorted(known.partitions, key=lambda s: s.partition):
@@ -105,7 +105,7 @@ def placed(text: str) -> tuple[tuple[int, ...], ...]:
         raise UserError(f"--assignment {text}: write 1:2:3,2:3:1") from None
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _setting(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
         raise UserError(f"--config {text}: write KEY=VALUE")
@@ -116,22 +116,22 @@ def _servers(bootstrap: str) -> list[tuple[str, int]]:
     return [host_and_port("--bootstrap", part) for part in bootstrap.split(",")]
 
 
-def _asked(bootstrap: str, request: CreateTopicsRequest | DeleteTopicsRequest) -> AdminResponse:
+def _no_answer(error: Unreachable) -> UserError:
+    return UserError(f"no broker answers: {error}")
+
+
+def _request(
+    bootstrap: str, request: CreateTopicsRequest | DeleteTopicsRequest, done: str, *, as_json: bool
+) -> None:
+    """Ask the controller, and say what it answered."""
     try:
-        return ask_controller(_servers(bootstrap), request, TIMEOUT_S)
+        response = ask_controller(_servers(bootstrap), request, TIMEOUT_S)
     except Unreachable as error:
-        _fail(error)
-
-
-def _fail(error: Unreachable) -> NoReturn:
-    raise UserError(f"no broker answers: {error}") from None
-
-
-def _tell(topic: str, done: str, answer: AdminResponse, *, as_json: bool) -> None:
+        raise _no_answer(error) from None
+    topic, name, message = request.topic, response.error.name, response.message
     if as_json:
-        typer.echo(msgspec.json.encode({"topic": topic, "result": answer.error.name}))
-    elif answer.error is Errors.NONE:
+        print_json({"topic": topic, "result": name})
+    elif response.error is Errors.NONE:
         typer.echo(f"{topic} {done}")
-    if answer.error is not Errors.NONE:
-        name, message = answer.error.name, answer.message
+    if response.error is not Errors.NONE:
         raise UserError(f"{topic}: {name}{f' ({message})' * (message not in ('', name))}")

@@ -9,25 +9,25 @@ from typing import Annotated
 import msgspec
 import typer
 
-from emulator.cli.parts.options import orderly_end
-from emulator.cli.tap import us_of, with_host
+from emulator.cli.parts.options import (
+    ClusterZooKeeper,
+    Lasting,
+    orderly_end,
+    print_json,
+    read_duration,
+)
+from emulator.cli.tap import READY_MS, with_host
 from emulator.view.live.watch import Link, Watching
 from emulator.view.live.zookeeper_view import Change, Seen, changes
 from zk.real.server import HOST, parse_address, wait_until_ready
 
 OPTIONS = {"epilog": "Ctrl-C (or SIGTERM) ends it, exit code 0. 64: nobody answers at --zookeeper."}
-READY_MS = 5_000
 _SLICE_US = 200_000
 
 
 def command(
-    zookeeper: Annotated[
-        str,
-        typer.Option(metavar="HOST:PORT[,HOST:PORT...][/chroot]", help="The cluster's ZooKeeper."),
-    ] = f"{HOST}:2181",
-    lasting: Annotated[
-        str | None, typer.Option("--for", metavar="TIME", help="End by itself after this.")
-    ] = None,
+    zookeeper: ClusterZooKeeper = f"{HOST}:2181",
+    lasting: Lasting = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="A JSON object per change and line.")
     ] = False,
@@ -37,7 +37,7 @@ def command(
     Read-only; works with any Kafka that keeps its state in ZooKeeper. First comes what is there.
     """
     address = parse_address(with_host(zookeeper))
-    until_s = None if lasting is None else time.monotonic() + us_of("--for", lasting) / 1e6
+    until_s = None if lasting is None else time.monotonic() + read_duration("--for", lasting) / 1e6
     wait_until_ready(address, READY_MS)
     watching = Watching(address, _Lines(as_json=as_json))
     try:
@@ -66,7 +66,7 @@ class _Lines:
     def _print(self, change: Change) -> None:
         at = datetime.now().astimezone()
         if self._as_json:
-            said = {"at": at.isoformat(timespec="milliseconds"), **msgspec.to_builtins(change)}
-            print(msgspec.json.encode(said).decode(), flush=True)
+            when = {"at": at.isoformat(timespec="milliseconds")}
+            print_json(when | msgspec.structs.asdict(change))
         else:
             print(f"{at.strftime('%H:%M:%S.%f')[:-3]}  {change.about}  {change.text}", flush=True)

@@ -13,15 +13,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
-import msgspec
 import typer
 from rich.console import Console
 
-from emulator.cli.parts.options import orderly_end
-from emulator.cli.parts.zookeeper_log import Log, Wanted, as_json_line, read_run_log, table
-from emulator.runs.run_directory import RUN_HELP, find_run
+from emulator.cli.parts.options import RunArgument, orderly_end, print_json, read_duration
+from emulator.cli.parts.zookeeper_log import Selection, as_json_line, read_run_log, table
+from emulator.runs.run_directory import find_run
 from emulator.scenario.errors import UserError
-from emulator.scenario.units import BadDuration, duration_us
 from zk.real.server import EmbeddedServer, StartFailed
 
 UNFOLDED = 1000
@@ -64,8 +62,17 @@ def server(
         )
         try:
             with made:
-                _say(made, as_json=as_json)
-                _until_it_ends(made)
+                _announce(made, as_json=as_json)
+                # A signal to us is raised while we wait here.
+                process = os.pidfd_open(made.pid)
+                try:
+                    poll = select.poll()
+                    poll.register(process, select.POLLIN)
+                    poll.poll()
+                finally:
+                    os.close(process)
+                text = "the ZooKeeper server has ended by itself (killed, or no memory)"
+                raise StartFailed(text)
         except KeyboardInterrupt:
             typer.echo("the ZooKeeper server has ended", err=True)
 
@@ -90,29 +97,26 @@ def _whole_ms(option: str, text: str | None) -> int:
     """A time of at least a millisecond; 0 where none is given."""
     if text is None:
         return 0
-    try:
-        ms, rest = divmod(duration_us(text), 1000)
-    except BadDuration as error:
-        raise UserError(f"{option}: {error}") from None
+    ms, rest = divmod(read_duration(option, text), 1000)
     if rest or ms < 1:
         raise UserError(f"{option} {text}: whole milliseconds, at least 1ms")
     return ms
 
 
-def _say(made: EmbeddedServer, *, as_json: bool) -> None:
+def _announce(made: EmbeddedServer, *, as_json: bool) -> None:
+    shortest, longest = made.min_session_timeout_ms, made.max_session_timeout_ms
     if as_json:
         about = {
             "address": str(made.address),
             "pid": made.pid,
             "data": str(made.data_dir),
             "tick_ms": made.tick_ms,
-            "min_session_ms": made.min_session_timeout_ms,
-            "max_session_ms": made.max_session_timeout_ms,
+            "min_session_ms": shortest,
+            "max_session_ms": longest,
         }
-        print(msgspec.json.encode(about).decode(), flush=True)
+        print_json(about)
         return
     print(made.address, flush=True)
-    shortest, longest = made.min_session_timeout_ms, made.max_session_timeout_ms
     typer.echo(
         f"ZooKeeper, process {made.pid}, data in {made.data_dir}; sessions of {shortest} to "
         f"{longest} ms. Ctrl-C ends it.",
@@ -120,24 +124,9 @@ def _say(made: EmbeddedServer, *, as_json: bool) -> None:
     )
 
 
-def _until_it_ends(made: EmbeddedServer) -> None:
-    """Wait for the server's process. A signal to ours is raised here."""
-    process = os.pidfd_open(made.pid)
-    try:
-        poll = select.poll()
-        poll.register(process, select.POLLIN)
-        poll.poll()
-    finally:
-        os.close(process)
-    raise StartFailed("the ZooKeeper server has ended by itself (killed, or no memory)")
-
-
 @app.command("log", epilog="Exit codes: 0; 64 when RUN has no log, or not all of it.")
 def log(
-    run: Annotated[
-        str,
-        typer.Argument(metavar="RUN", help=RUN_HELP),
-    ],
+    run: RunArgument,
     path: Annotated[
         str, typer.Option(metavar="PREFIX", help="Only what touches znodes from here down.")
     ] = "",
@@ -160,45 +149,36 @@ def log(
     The server wrote it, no line of this project did. A session is a broker's when it created that
     broker's registration.
     """
-    found = read_run_log(run)
-    wanted = Wanted(path, _session(session), broker)
-    _check(found, wanted)
+    stored = read_run_log(run)
+    chosen = Selection(path, None if session is None else _session_id(session), broker)
+    # What cannot be in this log is a mistake; what merely did not happen is an empty table.
+    sessions = {entry.transaction.session_id for entry in stored.entries}
+    if chosen.session is not None and chosen.session not in sessions:
+        raise UserError(f"--session {chosen.session % (1 << 64):#x}: no such session in this log")
+    if broker is not None and broker not in stored.owners.values():
+        known = ", ".join(map(str, sorted(set(stored.owners.values())))) or "none"
+        raise UserError(f"--broker {broker}: no session of it in this log; it has {known}")
     if parquet is not None:
-        _keep(run, found, parquet)
+        from emulator.analysis.sweep.stored import add_log
+
+        key = add_log(find_run(run), parquet, stored.entries, stored.owners)
+        number = len(stored.entries)
+        typer.echo(f"{number:,} transactions of {key.scenario}/{key.run} in {parquet}")
     elif as_json:
-        for entry in found.entries:
-            if wanted.has(found, entry):
-                typer.echo(as_json_line(found, entry))
+        for entry in stored.entries:
+            if chosen.has(stored, entry):
+                print_json(as_json_line(stored, entry))
     else:
         wide = sys.stdout.isatty() or "COLUMNS" in os.environ
-        Console(width=None if wide else UNFOLDED, highlight=False).print(table(found, wanted))
-    if found.torn:
-        raise UserError(found.torn)
+        Console(width=None if wide else UNFOLDED, highlight=False).print(table(stored, chosen))
+    if stored.torn:
+        raise UserError(stored.torn)
 
 
-def _keep(run: str, found: Log, parquet: Path) -> None:
-    from emulator.analysis.sweep.stored import add_log
-
-    key = add_log(find_run(run), parquet, found.entries, found.owners)
-    typer.echo(f"{len(found.entries):,} transactions of {key.scenario}/{key.run} in {parquet}")
-
-
-def _session(text: str | None) -> int | None:
+def _session_id(text: str) -> int:
     """Ids are signed 64-bit numbers; ZooKeeper prints them as unsigned hexadecimal ones."""
-    if text is None:
-        return None
     try:
         number = int(text, 16 if text.lower().startswith("0x") else 10)
     except ValueError:
         raise UserError(f"--session {text}: a number such as 0x1000abc is wanted") from None
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
-
-
-def _check(found: Log, wanted: Wanted) -> None:
-    """What cannot be in this log is a mistake; what merely did not happen is an empty table."""
-    sessions = {entry.transaction.session_id for entry in found.entries}
-    if wanted.session is not None and wanted.session not in sessions:
-        raise UserError(f"--session {wanted.session % (1 << 64):#x}: no such session in this log")
-    if wanted.broker is not None and wanted.broker not in found.owners.values():
-        known = ", ".join(map(str, sorted(set(found.owners.values())))) or "none"
-        raise UserError(f"--broker {wanted.broker}: no session of it in this log; it has {known}")

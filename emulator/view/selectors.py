@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from emulator.scenario.errors import UserError
 from emulator.trace.state.timeline import Timeline
 from emulator.trace.values import TopicPartition
 from emulator.view.telling import CLIENTS, CONTROLLER, ZOOKEEPER
@@ -18,7 +19,7 @@ _TIME = re.compile(r"(-?\d+(?:\.\d+)?)\s*(us|ms|s|min|)")
 _LISTED = 8
 
 
-class NotInRun(Exception):
+class NotInRun(UserError):
     """What was asked for is not in the run, or not spelt as it should be; the message is one
     line.
     """

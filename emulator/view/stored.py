@@ -12,13 +12,14 @@ from typing import Any
 
 import msgspec
 
+from emulator.scenario.errors import UserError
 from emulator.trace.events import AnyEvent, ProcessStateChanged
 from emulator.trace.reader import BadTrace, Header, read_events, read_header
 
 TRACE = "trace.ndjson"
 
 
-class NoRun(Exception):
+class NoRun(UserError):
     """The path is no run directory, or its trace cannot be read; the message says which, in one
     line.
     """
@@ -43,33 +44,23 @@ def open_run(path: str | Path) -> StoredRun:
     except BadTrace as error:
         raise NoRun(str(error)) from None
     except OSError:
-        raise NoRun(f"{given}: {_why_not(given)}") from None
+        missing = (
+            f"no run directory: it has no {TRACE}" if given.exists() else "there is no such run"
+        )
+        raise NoRun(f"{given}: {missing}") from None
     directory = trace.parent.resolve()
-    summary = _summary(directory / "summary.json")
-    if header.trace < 2:
-        _renumber(summary, events)
-    return StoredRun(directory, header, events, summary)
-
-
-def _renumber(summary: dict[str, Any], events: list[AnyEvent]) -> None:
-    """What an old summary says of broken invariants names events as they were numbered then."""
-    numbers = [one.seq for one in events if not isinstance(one, ProcessStateChanged)]
-    for broken in summary.get("violations", ()):
-        for field in ("facts", "chain"):
-            broken[field] = [
-                numbers[seq] if 0 <= seq < len(numbers) else seq for seq in broken[field]
-            ]
-
-
-def _why_not(given: Path) -> str:
-    if not given.exists():
-        return "there is no such run"
-    return f"no run directory: it has no {TRACE}"
-
-
-def _summary(path: Path) -> dict[str, Any]:
-    """The summary, empty where the run was killed before it wrote one."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        file = directory / "summary.json"
+        summary = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
     except (OSError, msgspec.DecodeError):
-        return {}
+        summary = {}  # the run was killed before it wrote one
+    if header.trace < 2:
+        # Before version 2 there was no ProcessStateChanged: the facts of a broken invariant name
+        # events by the numbers that they had without it.
+        numbers = [one.seq for one in events if not isinstance(one, ProcessStateChanged)]
+        for broken in summary.get("violations", ()):
+            for field in ("facts", "chain"):
+                broken[field] = [
+                    numbers[seq] if 0 <= seq < len(numbers) else seq for seq in broken[field]
+                ]
+    return StoredRun(directory, header, events, summary)

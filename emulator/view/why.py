@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from emulator.scenario.errors import UserError
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.reader import Header
@@ -40,7 +41,7 @@ them; a trace that does not say which it has is of a version that has them all.
 """
 
 
-class NoSuchChange(Exception):
+class NoSuchChange(UserError):
     """The trace has no such partition, or no such version of it; the message says which it has."""
 
 

@@ -7,11 +7,12 @@ import time
 import msgspec
 import typer
 
+from emulator.cli.parts.options import print_json
 from emulator.cli.parts.progress import ProgressLine
 from emulator.scenario.errors import UserError
 from emulator.scenario.version import Chosen, read_version
 from emulator.search.async_isr import published
-from emulator.search.async_isr.search import Explorer, Result
+from emulator.search.async_isr.search import Explorer
 from emulator.search.async_isr.steps import Scope, Steps
 
 MODEL = "async-isr"
@@ -37,17 +38,20 @@ def explore_async_isr(chosen: Chosen, *, as_json: bool) -> int:
         took_s = time.monotonic() - began_s
         beside = len(published.states(scope, on_progress)) if result.complete else None
     if as_json:
-        told = _json(scope, profile.name, result, beside, took_s)
-        typer.echo(msgspec.json.encode(told))
-    else:
-        _report(scope, profile.name, result, beside, took_s)
-    return BROKEN if result.counterexample else HELD
-
-
-def _report(scope: Scope, profile: str, result: Result, beside: int | None, took_s: float) -> None:
+        # `published`: states of the published model, null with a counterexample.
+        print_json(
+            {
+                "scope": scope,
+                "profile": profile.name,
+                **msgspec.structs.asdict(result),
+                "seconds": round(took_s, 3),
+                "published": beside,
+            }
+        )
+        return BROKEN if result.counterexample else HELD
     typer.echo(
         f"scope      {scope.replicas} replicas, {scope.versions} versions, "
-        f"{scope.offsets} offsets, rules of {profile}"
+        f"{scope.offsets} offsets, rules of {profile.name}"
     )
     whole = "complete" if result.complete else "up to the first counterexample"
     typer.echo(
@@ -58,20 +62,6 @@ def _report(scope: Scope, profile: str, result: Result, beside: int | None, took
         typer.echo(f"published  {beside:,} states (AsyncIsr.tla; docs/explore.md says why)")
     for number, words in enumerate(result.counterexample, 1):
         typer.echo(f"  {number:>2}  {words}")
-    said = "violated" if result.counterexample else "holds in every state"
-    typer.echo(f"verdict    ValidHighWatermark {said}")
-
-
-def _json(
-    scope: Scope, profile: str, result: Result, beside: int | None, took_s: float
-) -> dict[str, object]:
-    """`scope`, `profile`, `states`, `transitions`, `depth`, `complete`, `seconds`, `published`
-    (states of the published model; null with a counterexample), `counterexample` (its steps, empty
-    where there is none)."""
-    return {
-        "scope": msgspec.to_builtins(scope),
-        "profile": profile,
-        **msgspec.to_builtins(result),
-        "seconds": round(took_s, 3),
-        "published": beside,
-    }
+    holds = "violated" if result.counterexample else "holds in every state"
+    typer.echo(f"verdict    ValidHighWatermark {holds}")
+    return BROKEN if result.counterexample else HELD

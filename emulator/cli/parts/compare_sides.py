@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,18 +27,9 @@ BOTH_PATHS = "2.7"
 PATHS = ("zk", "rpc")
 
 
-class Both(NamedTuple):
-    """What was said of both sides. `profile`, `propagation`: empty if not named."""
-
-    profile: str
-    propagation: str
-    sets: tuple[str, ...]
-    guards: tuple[str, ...]
-
-
-class Own(NamedTuple):
-    """What one side has, what it shares with the other included. `profile`, `propagation`: empty
-    if not named."""
+class Options(NamedTuple):
+    """What was said of both sides; or what one side has, what was said of both included.
+    `profile`, `propagation`: empty if not named."""
 
     profile: str
     propagation: str
@@ -45,15 +37,15 @@ class Own(NamedTuple):
     guards: tuple[str, ...]
 
     @classmethod
-    def of(
+    def of_side(
         cls,
         profile: str | None,
         propagation: str | None,
         sets: Sequence[str] | None,
         guards: Sequence[str] | None,
         *,
-        both: Both,
-    ) -> Own:
+        both: Options,
+    ) -> Options:
         """From this side's options, and those of both: its own come last, and win."""
         return cls(
             profile or "",
@@ -63,7 +55,7 @@ class Own(NamedTuple):
         )
 
 
-class Given(NamedTuple):
+class Common(NamedTuple):
     """What both sides have in common."""
 
     scenario: str
@@ -72,7 +64,7 @@ class Given(NamedTuple):
     time_scale: int
     out: Path
 
-    def sides(self, own: Sequence[Own], both: Both) -> tuple[Variant, Variant]:
+    def sides(self, own: Sequence[Options], both: Options) -> tuple[Variant, Variant]:
         """Both sides, each known to be playable."""
         versions = self._versions(own, both)
         chosen = [
@@ -84,10 +76,14 @@ class Given(NamedTuple):
             for side, one in zip(own, chosen, strict=True)
         ]
         names = _names(loaded, versions)
-        a, b = (self._side(*side) for side in zip(names, loaded, chosen, own, strict=True))
-        return a, b
+        variants = []
+        for name, scenario, version, side in zip(names, loaded, chosen, own, strict=True):
+            check_playable(scenario, self.zookeeper, self.time_scale)
+            repeat = partial(self._repeat_run, version, side)
+            variants.append(Variant(name, scenario, side.sets, repeat))
+        return variants[0], variants[1]
 
-    def _versions(self, own: Sequence[Own], both: Both) -> list[tuple[str, str]]:
+    def _versions(self, own: Sequence[Options], both: Options) -> list[tuple[str, str]]:
         """(profile, propagation) of each side; empty: the profile's own. Sides that differ in
         nothing else are both paths of one version."""
         named = any(one.profile for one in own)
@@ -104,15 +100,10 @@ class Given(NamedTuple):
         able = both.profile != "" or set(PATHS) <= set(profiles()[scenarios].propagations)
         return [(scenarios if able else BOTH_PATHS, path) for path in PATHS]
 
-    def _side(self, name: str, loaded: LoadedScenario, chosen: Chosen, own: Own) -> Variant:
-        """One side, with the command that plays one seed of it."""
-        check_playable(loaded, self.zookeeper, self.time_scale)
-
-        def repeat(seed: int) -> str:
-            words = words_of(self.scenario, seed, self.zookeeper, self.time_scale, list(own.sets))
-            return shlex.join(["isr", "run", *words, *chosen.words(), *self._out()])
-
-        return Variant(name, loaded, own.sets, repeat)
+    def _repeat_run(self, version: Chosen, own: Options, seed: int) -> str:
+        """The command that plays one seed of a side."""
+        words = words_of(self.scenario, seed, self.zookeeper, self.time_scale, list(own.sets))
+        return shlex.join(["isr", "run", *words, *version.words(), *self._out()])
 
     def plays(
         self, sides: tuple[Variant, Variant], number: int, jobs: int, keep: Keep | None

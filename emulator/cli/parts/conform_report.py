@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from emulator.conformance.compare import Difference, Examined, Timing, Verdict
+from emulator.conformance.compare import Difference, Examined, Verdict
 from emulator.conformance.distance import NEAR_ENOUGH
 from emulator.conformance.recording import Recording
 from emulator.conformance.repeatability import Near
@@ -32,25 +32,23 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
         equal = f"{verdict.agreeing_by_point[point]} of {verdict.seeds} equal"
         missed = "" if verdict.points[point] else "   NOT matched"
         yield f"  point {point}  {text:<38}{equal:>18}{missed}"
-    yield from _agreeing(verdict)
-    yield from _differences(verdict)
-    yield from _delays(verdict.timings)
-
-
-def _agreeing(verdict: Verdict) -> Iterator[str]:
-    """Which runs agree, where it is not all of them; `--only` plays these seeds again."""
     if 0 < verdict.seeds_agreeing < verdict.seeds:
-        listed = ",".join(run.removeprefix("seed ") for run in verdict.agreeing)
-        yield f"  agree: {listed}"
-
-
-def _differences(verdict: Verdict) -> Iterator[str]:
-    found = [d for d in verdict.nearest_differences.values() if d is not None]
-    if not found:
-        return
-    yield f"  nearest: {verdict.nearest_run}, which first differs in each point at"
-    for difference in found:
-        yield from _difference(difference)
+        # `--only` plays these seeds again.
+        yield f"  agree: {','.join(run.removeprefix('seed ') for run in verdict.agreeing)}"
+    nearest = [d for d in verdict.nearest_differences.values() if d is not None]
+    if nearest:
+        yield f"  nearest: {verdict.nearest_run}, which first differs in each point at"
+        for difference in nearest:
+            yield from _difference(difference)
+    if verdict.timings:
+        outside = sum(not timing.inside for timing in verdict.timings)
+        head = f"delays, ms: {len(verdict.timings)}, {outside or 'none'} outside"
+        yield f"  {head:<{_COLUMNS}}{'recorded':>9}{'min':>8}{'median':>8}{'max':>8}"
+        for timing in verdict.timings:
+            range_ms = (timing.min_ms, timing.p50_ms, timing.max_ms)
+            figures = "".join(f"{'-' if ms is None else ms:>8}" for ms in range_ms)
+            mark = "" if timing.inside else "   OUTSIDE"
+            yield f"    {timing.what:<{_COLUMNS - 2}}{timing.recorded_ms:>9}{figures}{mark}"
 
 
 def _difference(difference: Difference) -> Iterator[str]:
@@ -119,24 +117,6 @@ def _short(value: object) -> str:
     if isinstance(value, tuple) and value and isinstance(value[0], tuple):
         return ", ".join(_short(part) for part in value)
     return str(value).replace(" ", "")
-
-
-def _delays(timings: Sequence[Timing]) -> Iterator[str]:
-    if not timings:
-        return
-    outside = sum(not timing.inside for timing in timings)
-    head = f"delays, ms: {len(timings)}, {outside or 'none'} outside"
-    yield f"  {head:<{_COLUMNS}}{'recorded':>9}{'min':>8}{'median':>8}{'max':>8}"
-    for timing in timings:
-        yield _delay(timing)
-
-
-def _delay(timing: Timing) -> str:
-    figures = "".join(
-        f"{'-' if ms is None else ms:>8}" for ms in (timing.min_ms, timing.p50_ms, timing.max_ms)
-    )
-    mark = "" if timing.inside else "   OUTSIDE"
-    return f"    {timing.what:<{_COLUMNS - 2}}{timing.recorded_ms:>9}{figures}{mark}"
 
 
 def guided_lines(result: Guided) -> Iterator[str]:

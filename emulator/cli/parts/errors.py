@@ -37,23 +37,29 @@ def writing(file: Path) -> Iterator[None]:
 class Fault(Exception):
     """A fault of ours whose traceback is kept already."""
 
-    def __init__(self, cause: BaseException, kept: Path | None) -> None:
-        where = f"; the traceback is in {kept}" if kept else ""
+    def __init__(self, cause: BaseException, traceback_file: Path | None) -> None:
+        where = f"; the traceback is in {traceback_file}" if traceback_file else ""
         super().__init__(f"a fault of ours: {type(cause).__name__}: {one_line(cause)}{where}")
 
 
 def tell(error: BaseException) -> int:
     """Say what went wrong, in one line; the exit code."""
     if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
-        return _reader_is_gone()  # rich turns it into a SystemExit
+        # The reader has closed our output (`isr ... | head`), and rich may have made a SystemExit
+        # of that: there is nobody to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
     if isinstance(error, SystemExit):
         raise error
     error = _inner(error)
     code = exit_code(error)
-    text = _usage(error) if isinstance(error, _UsageError) else one_line(error)
+    text = one_line(error)
+    if isinstance(error, _UsageError):
+        context = getattr(error, "ctx", None)
+        hint = f" (see {context.command_path} --help)" if context else ""
+        text = " ".join(error.format_message().split()) + hint
     if code is None:
-        fault = Fault(error, _keep(error))
-        code, text = FAULT, str(fault)
+        code, text = FAULT, str(Fault(error, _keep(error)))
     print(f"isr: {text}", file=sys.stderr)
     return code
 
@@ -62,7 +68,6 @@ def exit_code(error: BaseException) -> int | None:
     """The exit code of an exception that explains itself; None for one that should not be."""
     from emulator.analysis.errors import AnalysisError
     from emulator.trace.reader import BadTrace
-    from emulator.view.stored import NoRun
     from emulator.worlds.errors import DidNotComeUp
     from emulator.worlds.processes.local_brokers import BrokerEnded
     from zk.real.server import ServerError, StartFailed
@@ -71,7 +76,7 @@ def exit_code(error: BaseException) -> int | None:
         return INTERRUPTED
     if isinstance(error, Fault | RunDirectoryError | StartFailed | DidNotComeUp | BrokerEnded):
         return FAULT
-    if isinstance(error, UserError | ServerError | BadTrace | NoRun | AnalysisError | _UsageError):
+    if isinstance(error, UserError | ServerError | BadTrace | AnalysisError | _UsageError):
         return USER
     return None
 
@@ -94,12 +99,6 @@ def _inner(error: BaseException) -> BaseException:
     return error
 
 
-def _usage(error: Any) -> str:
-    context = getattr(error, "ctx", None)
-    hint = f" (see {context.command_path} --help)" if context else ""
-    return " ".join(str(error.format_message()).split()) + hint
-
-
 def _keep(error: BaseException) -> Path | None:
     """Write the traceback to a temporary file."""
     text = "".join(traceback.format_exception(error))
@@ -111,9 +110,3 @@ def _keep(error: BaseException) -> Path | None:
     except OSError:
         return None
     return Path(file.name)
-
-
-def _reader_is_gone() -> int:
-    """Whoever read our output has closed it (`isr ... | head`): nobody is there to be told."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return BROKEN_PIPE

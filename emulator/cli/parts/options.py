@@ -11,7 +11,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated, TypeVar
 
+import msgspec
 import typer
+from rich.console import Console
 
 from emulator.cli.parts import errors
 from emulator.cli.parts.target import (
@@ -21,21 +23,43 @@ from emulator.cli.parts.target import (
     SIMULATED,
     check_processes,
 )
+from emulator.runs.run_directory import RUN_HELP
 from emulator.runs.session import PlayFailed
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario
-from emulator.scenario.units import show_us
+from emulator.scenario.units import BadDuration, duration_us, show_us
 from emulator.scenario.version import Chosen
 from emulator.worlds.errors import TooFast
 from zk.real.server import parse_address
 
 T = TypeVar("T")
-
-
 WIDTH = 140
 """Columns where the output is no terminal."""
 
-
+ScenarioArgument = Annotated[
+    str, typer.Argument(metavar="SCENARIO", help="A name (isr scenarios) or a YAML file.")
+]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Any Kafka setting; may be repeated."),
+]
+Seed = Annotated[
+    str | None, typer.Option(metavar="N", help="Decimal or 0x...; drawn if not given.")
+]
+FirstSeed = Annotated[
+    str | None, typer.Option(metavar="S", help="The first seed, decimal or 0x...; else drawn.")
+]
+TimeScale = Annotated[int, typer.Option(min=1, max=1000, help="Live: divide all times by this.")]
+Width = Annotated[int | None, typer.Option(help="Columns; default: the terminal's.")]
+OneObject = Annotated[bool, typer.Option("--json", help="As one JSON object.")]
+Lasting = Annotated[
+    str | None, typer.Option("--for", metavar="TIME", help="End by itself after this.")
+]
+ClusterZooKeeper = Annotated[
+    str,
+    typer.Option(metavar="HOST:PORT[,HOST:PORT...][/chroot]", help="The cluster's ZooKeeper."),
+]
 ZooKeeper = Annotated[
     str | None,
     typer.Option(
@@ -44,24 +68,16 @@ ZooKeeper = Annotated[
         " server that you have.",
     ),
 ]
-
-
 Parquet = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="The trace into this data set as well (isr analyze)."),
 ]
-
-
 AsJson = Annotated[
     bool, typer.Option("--json", help="summary.json on standard output, all else on stderr.")
 ]
-
-
 ProfileOption = Annotated[
     str | None, typer.Option("--profile", metavar="NAME", help="A Kafka version (isr profiles).")
 ]
-
-
 GuardOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -70,8 +86,6 @@ GuardOption = Annotated[
         help="Take one of Kafka's fixes out, or put it in; may be repeated.",
     ),
 ]
-
-
 PropagationOption = Annotated[
     str | None,
     typer.Option(
@@ -102,35 +116,41 @@ def performing(play: Callable[[], T]) -> T:
 def check_playable(
     loaded: LoadedScenario, zookeeper: str, time_scale: int, target: str = ""
 ) -> None:
-    """Whether this scenario can be played there at all. Raises UserError."""
+    """Whether this scenario can be played there at all, before anything is made; whether a server
+    answers at the address is seen later. Raises UserError."""
     if target in OF_PROCESSES:
         check_processes(loaded, zookeeper, time_scale, target)
-    _check_address(zookeeper)
+    if ":" in zookeeper:
+        parse_address(zookeeper)
+    elif zookeeper not in (EMBEDDED, DOCKER, SIMULATED):
+        raise UserError(f"--zookeeper {zookeeper}: {EMBEDDED}, {DOCKER}, {SIMULATED} or HOST:PORT")
     from emulator.worlds.targets import check_supported
 
     check_supported(loaded, target, zookeeper)
-    _check_time_scale(loaded, zookeeper, time_scale)
-
-
-def _check_address(zookeeper: str) -> None:
-    """Said before anything is made; whether somebody answers there is seen later."""
-    if zookeeper not in (EMBEDDED, DOCKER, SIMULATED) and ":" not in zookeeper:
-        raise UserError(f"--zookeeper {zookeeper}: {EMBEDDED}, {DOCKER}, {SIMULATED} or HOST:PORT")
-    if ":" in zookeeper:
-        parse_address(zookeeper)
-
-
-def _check_time_scale(loaded: LoadedScenario, zookeeper: str, time_scale: int) -> None:
-    """Our own server's tick is whole milliseconds, one at least."""
+    # A server of ours takes its tick in whole milliseconds.
     tick_ms = loaded.zookeeper.tick_time_ms
     if zookeeper in (EMBEDDED, DOCKER) and time_scale > tick_ms:
         raise TooFast(time_scale, f"ZooKeeper's tick of {tick_ms} ms would be less than 1 ms")
 
 
-def width_of(*, as_json: bool) -> int | None:
-    """None: the terminal's own."""
+def report_console(*, as_json: bool = False) -> Console:
+    """Where a command reports to people: with --json standard error, as wide as a terminal is."""
     stream = sys.stderr if as_json else sys.stdout
-    return None if stream.isatty() or "COLUMNS" in os.environ else WIDTH
+    width = None if stream.isatty() or "COLUMNS" in os.environ else WIDTH
+    return Console(stderr=as_json, highlight=False, width=width)
+
+
+def print_json(value: object) -> None:
+    """One line of JSON on standard output, at once."""
+    typer.echo(msgspec.json.encode(value))
+
+
+def read_duration(option: str, text: str) -> int:
+    """Microseconds. Raises UserError, which begins with `option`."""
+    try:
+        return duration_us(text)
+    except BadDuration as error:
+        raise UserError(f"{option}: {error}") from None
 
 
 def announcement(name: str, seed: int, zookeeper: str, duration_us: int) -> str:

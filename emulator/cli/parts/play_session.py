@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import msgspec
 from rich.console import Console
@@ -23,7 +23,6 @@ from emulator.scenario.schema import Settings
 from emulator.scenario.typed import SHORT, cluster_of, read_typed, usage
 from emulator.scenario.units import BadDuration, duration_us, show_us
 from emulator.scenario.written import parameters, write_scenario
-from emulator.trace.events import AnyEvent
 from emulator.trace.state.snapshot import snapshot
 from emulator.trace.state.timeline import Timeline
 from emulator.view import selectors
@@ -32,10 +31,8 @@ from emulator.view.describe_text import render_description
 from emulator.view.lanes import render_lanes
 from emulator.view.live_lanes import Growing
 from emulator.view.rows import tells_a_story
-from emulator.view.why import NoSuchChange, tell_why
+from emulator.view.why import tell_why
 from emulator.view.why_text import render_why
-
-T = TypeVar("T")
 
 
 class Quit(Exception):
@@ -63,19 +60,6 @@ class PlaySession:
 
     def converse(self) -> None:
         """At a terminal: a mistake is reported, and the next line asked for."""
-        for line in self._typed_lines():
-            try:
-                self.obey(line)
-            except Quit:
-                return
-            except UserError as error:
-                self.console.print(f"{error}", style="red", markup=False)
-            except KeyboardInterrupt:
-                self.console.print("interrupted; nothing of it has happened", style="red")
-                self._growing.back_to(len(self.hand.events))
-
-    def _typed_lines(self) -> Iterator[str]:
-        """With completion and history; Ctrl-C empties the line, Ctrl-D ends."""
         from prompt_toolkit import PromptSession
         from prompt_toolkit.completion import WordCompleter
 
@@ -85,11 +69,20 @@ class PlaySession:
         )
         while True:
             try:
-                yield session.prompt(self.prompt, bottom_toolbar=self._status())
-            except KeyboardInterrupt:
+                line = session.prompt(self.prompt, bottom_toolbar=self._status())
+            except KeyboardInterrupt:  # Ctrl-C empties the line
                 continue
-            except EOFError:
+            except EOFError:  # Ctrl-D
                 return
+            try:
+                self.obey(line)
+            except Quit:
+                return
+            except UserError as error:
+                self.console.print(f"{error}", style="red", markup=False)
+            except KeyboardInterrupt:
+                self.console.print("interrupted; nothing of it has happened", style="red")
+                self._growing.back_to(len(self.hand.events))
 
     def _status(self) -> str:
         """`brokers 1, 2 paused, 3   controller 3   orders-0 [1,3] v1   …`"""
@@ -160,7 +153,7 @@ class PlaySession:
 
     # -- time --------------------------------------------------------------------------------------
 
-    def _run(self, words: list[str]) -> None:
+    def do_run(self, words: list[str]) -> None:
         """`run 3s`, `run until 12s`."""
         until = words[:1] == ["until"]
         text = " ".join(words[1:] if until else words) or "1s"
@@ -177,17 +170,18 @@ class PlaySession:
             raise UserError(f"run: a fault of ours, so it has not happened: {error}") from None
         self._after()
 
-    def _step(self, words: list[str]) -> None:
+    def do_step(self, words: list[str]) -> None:
         """To the next thing that the lanes tell."""
         with ProgressLine(shown=sys.stderr.isatty()) as line:
             moved = self.hand.step(
-                _has_a_row, lambda now_us: line.update(lambda: f"{now_us / 1e6:.1f} s")
+                lambda events: bool(events) and tells_a_story(Timeline(events)),
+                lambda now_us: line.update(lambda: f"{now_us / 1e6:.1f} s"),
             )
         if not moved:
             self.console.print("nothing to tell for a minute", style="dim")
         self._after()
 
-    def _undo(self, words: list[str]) -> None:
+    def do_undo(self, words: list[str]) -> None:
         act = self.hand.undo()
         if act is None:
             raise UserError("undo: nothing has been done")
@@ -200,10 +194,15 @@ class PlaySession:
 
     # -- what heals --------------------------------------------------------------------------------
 
-    def _heal(self, words: list[str]) -> None:
+    def do_heal(self, words: list[str]) -> None:
         """What was done and still stands: all of it, or what the words name."""
         standing = self.hand.standing
-        chosen = [one for one in standing if _is_named(one, words)]
+        # `2`, `1 zookeeper`, `pause`: every word is its name or one of its parameters.
+        chosen = [
+            one
+            for one in standing
+            if all(word in (one.name, *map(str, parameters(one).values())) for word in words)
+        ]
         if not chosen:
             known = "; ".join(map(_words_of, standing)) or "nothing"
             raise UserError(
@@ -213,21 +212,21 @@ class PlaySession:
 
     # -- looking -----------------------------------------------------------------------------------
 
-    def _describe(self, words: list[str]) -> None:
+    def do_describe(self, words: list[str]) -> None:
         """`describe`, `describe orders-0`, `describe fetchers`."""
         timeline = Timeline(self.hand.events, is_over=False)
         fetchers = "fetchers" in words
         names = [word for word in words if word != "fetchers"]
-        only = self._selected(selectors.partition, names[0], timeline) if names else None
+        only = selectors.partition(names[0], timeline) if names else None
         at_us = self.hand.up_us + self.hand.now_us
         description = describe(snapshot(timeline.events, at_us), timeline.origin_us)
         self.console.print(render_description(description, only=only, fetchers=fetchers))
 
-    def _why(self, words: list[str]) -> None:
+    def do_why(self, words: list[str]) -> None:
         """`why` (the last change), `why orders-0@v1`."""
         timeline = Timeline(self.hand.events, is_over=False)
         if words:
-            partition, version = self._selected(selectors.change, words[0], timeline)
+            partition, version = selectors.change(words[0], timeline)
         else:
             writes = [state for one in timeline.partitions for state in timeline.states(one)]
             if not writes:
@@ -235,30 +234,17 @@ class PlaySession:
             last = max(writes, key=lambda write: write.seq)
             partition, version = last.partition, last.version
         header = header_of(self._loaded, self.hand.seed, SIMULATED)
-        try:
-            story = tell_why(timeline, header, partition, version)
-        except NoSuchChange as error:
-            raise UserError(f"{error}") from None
-        self.console.print(render_why(story))
+        self.console.print(render_why(tell_why(timeline, header, partition, version)))
 
-    def _show(self, words: list[str]) -> None:
+    def do_show(self, words: list[str]) -> None:
         """All lanes, or those of a partition."""
-        only = (
-            self._selected(selectors.partition, words[0], Timeline(self.hand.events, is_over=False))
-            if words
-            else None
-        )
+        timeline = Timeline(self.hand.events, is_over=False)
+        only = selectors.partition(words[0], timeline) if words else None
         self.console.print(render_lanes(self.hand.events, partition=only))
-
-    def _selected(self, read: Callable[[str, Timeline], T], text: str, timeline: Timeline) -> T:
-        try:
-            return read(text, timeline)
-        except selectors.NotInRun as error:
-            raise UserError(f"{error}") from None
 
     # -- the rest ----------------------------------------------------------------------------------
 
-    def _save_as(self, words: list[str]) -> None:
+    def do_save(self, words: list[str]) -> None:
         """`save`, `save FILE`."""
         file = Path(words[0]) if words else self.file
         self._save(file)
@@ -304,7 +290,7 @@ class PlaySession:
             ],
         }
 
-    def _help(self, words: list[str]) -> None:
+    def do_help(self, words: list[str]) -> None:
         """What can be typed."""
         for name, own in self.COMMANDS.items():
             first_line = (own.__doc__ or "").strip().partition("\n")[0]
@@ -315,34 +301,17 @@ class PlaySession:
         for name in sorted(stimuli()):
             self.console.print(f"  {usage(name)}", markup=False, style="dim")
 
-    def _quit(self, words: list[str]) -> None:
+    def do_quit(self, words: list[str]) -> None:
         """End. What was typed is saved already."""
         raise Quit
 
+    do_exit = do_quit
+
     COMMANDS: ClassVar[dict[str, Callable[[PlaySession, list[str]], None]]] = {
-        "run": _run,
-        "step": _step,
-        "undo": _undo,
-        "heal": _heal,
-        "describe": _describe,
-        "why": _why,
-        "show": _show,
-        "save": _save_as,
-        "help": _help,
-        "quit": _quit,
-        "exit": _quit,
+        name.removeprefix("do_"): method
+        for name, method in locals().copy().items()
+        if name.startswith("do_")
     }
-
-
-def _has_a_row(events: Sequence[AnyEvent]) -> bool:
-    """Would the lanes always have a row for one of these?"""
-    return bool(events) and tells_a_story(Timeline(events))
-
-
-def _is_named(stimulus: Stimulus, words: list[str]) -> bool:
-    """Every word is its name or one of its parameters: `2`, `1 zookeeper`, `pause`."""
-    values = [str(value) for value in parameters(stimulus).values()]
-    return all(word in (stimulus.name, *values) for word in words)
 
 
 def _words_of(stimulus: Stimulus) -> str:

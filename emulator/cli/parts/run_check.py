@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryFile, mkdtemp
@@ -23,6 +23,7 @@ import typer
 from rich.console import Console
 
 import emulator
+from emulator.cli.parts.options import print_json
 from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.run_report import EXIT_CODES, report
 from emulator.cli.parts.trace_difference import difference_json, difference_lines
@@ -56,27 +57,21 @@ class Checked(NamedTuple):
     def tell(self, console: Console, repeat: str, *, as_json: bool, quiet: bool) -> None:
         """The first run as any run, then whether the second is the same."""
         report(console, self.performed, repeat, quiet=quiet)
-        for line in self._lines():
+        runs = f"two processes (PYTHONHASHSEED {' and '.join(map(str, self.hash_seeds))})"
+        if self.compared.difference is None:
+            lines = [f"checked        the same {self.compared.events:,} events in {runs}"]
+        else:
+            lines = [f"checked        NOT the same in {runs}; the second is in {self.kept}"]
+            lines += difference_lines(self.compared, NAMES)
+        for line in lines:
             console.print(line, markup=False, soft_wrap=True)
         if as_json:
-            typer.echo(msgspec.json.encode(self._json()))
-
-    def _lines(self) -> Iterator[str]:
-        seeds = " and ".join(map(str, self.hash_seeds))
-        runs = f"two processes (PYTHONHASHSEED {seeds})"
-        if self.compared.difference is None:
-            yield f"checked        the same {self.compared.events:,} events in {runs}"
-            return
-        yield f"checked        NOT the same in {runs}; the second is in {self.kept}"
-        yield from difference_lines(self.compared, NAMES)
-
-    def _json(self) -> dict[str, object]:
-        """The summary of the first, with `check`."""
-        summary: dict[str, object] = msgspec.to_builtins(self.performed.summary)
-        found = difference_json(self.compared, NAMES)
-        kept = str(self.kept) if self.kept else None
-        check = {"hash_seeds": self.hash_seeds, **found, "second_run_directory": kept}
-        return summary | {"check": check}
+            check = {
+                "hash_seeds": self.hash_seeds,
+                **difference_json(self.compared, NAMES),
+                "second_run_directory": str(self.kept) if self.kept else None,
+            }
+            print_json(msgspec.structs.asdict(self.performed.summary) | {"check": check})
 
 
 class Twin:
@@ -117,7 +112,11 @@ def check(words: Sequence[str], seed: int, out: Path, *, shown: bool) -> Checked
         files.callback(lambda: None if kept else shutil.rmtree(scratch, ignore_errors=True))
         kept: Path | None = None
         twins = [Twin(words, of, to, files) for of, to in zip(seeds, (out, scratch), strict=True)]
-        _wait([twin.process for twin in twins], shown=shown)
+        began_s = time.monotonic()
+        with ProgressLine(shown=shown) as line:
+            while any(twin.process.poll() is None for twin in twins):
+                line.update(f"two processes, {time.monotonic() - began_s:.1f} s")
+                time.sleep(_PAUSE_S)
         first, second = (twin.summary() for twin in twins)
         traces = [Path(summary.run_directory) / TRACE for summary in (first, second)]
         compared = compare_traces(*traces)
@@ -131,12 +130,3 @@ def hash_seeds(seed: int) -> tuple[int, int]:
     """Two values of PYTHONHASHSEED, never the same."""
     first = mix(seed) >> 32
     return first, first ^ (1 + (mix(seed + 1) >> 33))
-
-
-def _wait(processes: list[subprocess.Popen[bytes]], *, shown: bool) -> None:
-    """Until both have ended."""
-    began_s = time.monotonic()
-    with ProgressLine(shown=shown) as line:
-        while any(process.poll() is None for process in processes):
-            line.update(lambda: f"two processes, {time.monotonic() - began_s:.1f} s")
-            time.sleep(_PAUSE_S)

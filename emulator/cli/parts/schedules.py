@@ -15,10 +15,11 @@ import typer
 from rich.console import Console
 
 from emulator.cli.parts.errors import writing
+from emulator.cli.parts.options import print_json
 from emulator.invariants.base import Violation
 from emulator.kernel.scheduler import TaskFailed
 from emulator.runs.broken import Broken
-from emulator.search.schedules.schedule import Choice, Schedule, read_schedule, written
+from emulator.search.schedules.schedule import Schedule, read_schedule, written
 from emulator.search.schedules.search import broken_of
 from emulator.search.schedules.warm_cluster import ScheduleResult, WarmCluster
 from emulator.view.lanes import render_lanes
@@ -32,33 +33,32 @@ def replay_schedule(file: Path, width: int | None, *, stops: bool, as_json: bool
     code."""
     schedule = read_schedule(file)
     typer.echo(said(schedule), err=as_json)
-    warm = WarmCluster(schedule, _break if stops else None)
+
+    def debug(violation: Violation) -> None:
+        """In the debugger, where the event that contradicts was emitted; `up` leads to the core."""
+        print(f"broken: {violation.invariant}: {violation.text}", file=sys.stderr)
+        pdb.set_trace()  # noqa: T100
+
+    warm = WarmCluster(schedule, debug if stops else None)
     try:
-        played = _played(warm)
+        played = warm.play_as_written()
         differs = difference(schedule, played)
         if as_json:
-            typer.echo(msgspec.json.encode(_replay_json(file, played, differs)))
+            print_json(_replay_json(file, played, differs))
         else:
             tell_lanes(warm, played, width)
             tell_schedule(schedule)
             tell_broken(played.broken)
             typer.echo(differs or f"the same: {played.events:,} events, all of them")
             typer.echo(f"repeat it  isr replay {file}")
+    except (BdbQuit, TaskFailed) as error:
+        # Whoever quits the debugger breaks it off.
+        if isinstance(getattr(error, "error", error), BdbQuit):
+            raise KeyboardInterrupt from None
+        raise
     finally:
         warm.close()
     return DIFFERS if differs else SAME
-
-
-def _played(warm: WarmCluster) -> ScheduleResult:
-    """Whoever quits the debugger breaks it off."""
-    try:
-        return warm.play_as_written()
-    except BdbQuit:
-        raise KeyboardInterrupt from None
-    except TaskFailed as failed:
-        if isinstance(failed.error, BdbQuit):
-            raise KeyboardInterrupt from None
-        raise
 
 
 def difference(schedule: Schedule, played: ScheduleResult) -> str:
@@ -99,12 +99,6 @@ def _replay_json(file: Path, played: ScheduleResult, differs: str) -> dict[str, 
     }
 
 
-def _break(violation: Violation) -> None:
-    """In the debugger, where the event that contradicts was emitted; `up` leads to the core."""
-    print(f"broken: {violation.invariant}: {violation.text}", file=sys.stderr)
-    pdb.set_trace()  # noqa: T100
-
-
 def said(schedule: Schedule) -> str:
     """What is going to be played: the seed first."""
     words = [f"seed {schedule.seed:#x}", schedule.name, f"profile {schedule.profile}"]
@@ -118,14 +112,12 @@ def tell_schedule(schedule: Schedule) -> None:
         (s.step, f"step {s.step:>3}  {s.do}" + (f" for {s.lasts}" if s.lasts else ""))
         for s in schedule.faults
     ]
-    lines += [(c.step, f"step {c.step:>3}  {_chosen(c)}") for c in schedule.choices]
+    for c in schedule.choices:
+        late = f"late: {c.over}; " if c.over else ""
+        first = f"first: {c.what} ({c.take + 1} of {c.of})"
+        lines.append((c.step, f"step {c.step:>3}  {late}{first}"))
     for _, line in sorted(lines, key=lambda one: one[0]):
         typer.echo(line)
-
-
-def _chosen(choice: Choice) -> str:
-    late = f"late: {choice.over}; " if choice.over else ""
-    return f"{late}first: {choice.what} ({choice.take + 1} of {choice.of})"
 
 
 def tell_broken(broken: tuple[Broken, ...]) -> None:

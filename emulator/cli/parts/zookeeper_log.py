@@ -6,7 +6,7 @@ Owns how one transaction is told. The file format is `zk.real.txnlog`'s business
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,8 +41,8 @@ class Log:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What of a log is asked for."""
+class Selection:
+    """Which transactions of a log."""
 
     path: str = ""
     session: int | None = None
@@ -55,14 +55,9 @@ class Wanted:
             return False
         if self.broker is not None and log.owners.get(one.session_id) != self.broker:
             return False
+        touched = (one.path, *one.removed, *(op.path for op in one.ops))
         # A prefix may end within a name: `/a` has `/a` and `/a/b`, `/a_` has `/a_1`.
-        return not self.path or any(path.startswith(self.path) for path in _paths(one))
-
-
-def _paths(one: Transaction) -> Iterator[str]:
-    yield one.path
-    yield from one.removed
-    yield from (op.path for op in one.ops)
+        return not self.path or any(path.startswith(self.path) for path in touched)
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -74,43 +69,30 @@ def read_run_log(run: str) -> Log:
     folder = RunDirectory(directory).zookeeper / LOG_FOLDER
     try:
         server = read_header(directory / TRACE).zookeeper
-        _require_log(directory, folder, server)
+        if server == SIMULATED:
+            raise UserError(f"{directory}: this run was simulated: no server wrote a log")
+        if server != EMBEDDED:
+            raise UserError(f"{directory}: the log of this run is with its server, {server}")
+        if not any(folder.glob("log.*")):
+            raise UserError(f"{folder}: there is no log (the server wrote none, or it was removed)")
         entries = list(read_log(folder))
         events = read_events(directory / TRACE)
-        last = max((it.zxid for it in events if isinstance(it, ZkTransaction)), default=0)
+        seen = max((it.zxid for it in events if isinstance(it, ZkTransaction)), default=0)
     except (BadTrace, Malformed) as error:
         raise UserError(str(error)) from None
     except OSError as error:
         raise UserError(f"{error.filename}: {error.strerror}") from None
-    return Log(folder, entries, _owners(entries), _torn(folder, entries, last))
-
-
-def _require_log(directory: Path, folder: Path, server: str) -> None:
-    if server == SIMULATED:
-        raise UserError(f"{directory}: this run was simulated: no server wrote a log")
-    if server != EMBEDDED:
-        raise UserError(f"{directory}: the log of this run is with its server, {server}")
-    if not any(folder.glob("log.*")):
-        raise UserError(f"{folder}: there is no log (the server wrote none, or it was removed)")
-
-
-def _torn(folder: Path, entries: list[Entry], seen: int) -> str:
-    """A log is read up to its first broken record; the run knows how far it went."""
-    last = entries[-1].transaction.zxid if entries else 0
-    if last >= seen:
-        return ""
-    return f"{folder}: the log is torn: it ends at zxid {last:#x}, the run saw {seen:#x}"
-
-
-def _owners(entries: list[Entry]) -> dict[int, int]:
-    """Session to broker, from the registrations that they created."""
+    # A session is the broker's whose registration it created.
     owners = {}
     for entry in entries:
         for one in (entry.transaction, *entry.transaction.ops):
             broker = paths.broker_of_path(one.path) if one.op == "create" else None
             if broker is not None:
                 owners[entry.transaction.session_id] = broker
-    return owners
+    # A log is read up to its first broken record; the run knows how far the server went.
+    last = entries[-1].transaction.zxid if entries else 0
+    ends = f"it ends at zxid {last:#x}, the run saw {seen:#x}"
+    return Log(folder, entries, owners, f"{folder}: the log is torn: {ends}" if last < seen else "")
 
 
 # -- payloads -------------------------------------------------------------------------------------
@@ -171,80 +153,80 @@ _CODECS: tuple[tuple[Callable[[str], object], Callable[[str, bytes], object]], .
 # -- telling --------------------------------------------------------------------------------------
 
 
-def as_json_line(log: Log, entry: Entry) -> str:
+def as_json_line(log: Log, entry: Entry) -> dict[str, object]:
     """`zxid`, `at_ms`, `session`, `broker`, `cxid`, `op`, and what that operation has."""
     one = entry.transaction
-    about: dict[str, object] = {
+    return {
         "zxid": one.zxid,
         "at_ms": entry.at_ms,
         "session": _hex(one.session_id),
         "broker": log.owners.get(one.session_id),
         "cxid": entry.cxid,
+        **_fields(one),
     }
-    return msgspec.json.encode(about | _fields(one)).decode()
 
 
 def _fields(one: Transaction) -> dict[str, object]:
-    told: dict[str, object] = {"op": one.op}
+    fields: dict[str, object] = {"op": one.op}
     if one.path:
-        told["path"] = one.path
+        fields["path"] = one.path
     if one.data is not None:
-        told |= {"data": one.data.decode("utf-8", "replace")} | _decoded(one)
+        fields |= {"data": one.data.decode("utf-8", "replace")} | _decoded(one)
     if one.version is not None:
-        told["version"] = one.version
+        fields["version"] = one.version
     if one.ephemeral:
-        told["ephemeral"] = True
+        fields["ephemeral"] = True
     if one.code:
-        told |= {"code": one.code, "error": _error(one.code)}
+        fields |= {"code": one.code, "error": _error(one.code)}
     if one.timeout_ms:
-        told["timeout_ms"] = one.timeout_ms
+        fields["timeout_ms"] = one.timeout_ms
     if one.removed:
-        told["removed"] = list(one.removed)
-    return told | ({"ops": [_fields(op) for op in one.ops]} if one.ops else {})
+        fields["removed"] = list(one.removed)
+    return fields | ({"ops": [_fields(op) for op in one.ops]} if one.ops else {})
 
 
 def _decoded(one: Transaction) -> dict[str, object]:
     try:
-        found = payload(one.path, one.data)
+        value = payload(one.path, one.data)
     except MalformedZNode as error:
         return {"malformed": str(error)}
-    return {} if found is None else {"payload": found}
+    return {} if value is None else {"payload": value}
 
 
-def table(log: Log, wanted: Wanted) -> Table:
+def table(log: Log, chosen: Selection) -> Table:
     """One row per transaction, the parts of a multi below it."""
-    found = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    rows = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("zxid", "time (UTC)", "session", "operation"):
-        found.add_column(name, no_wrap=True)
-    found.add_column("path", overflow="fold", min_width=24)
-    found.add_column("payload", min_width=20)
+        rows.add_column(name, no_wrap=True)
+    rows.add_column("path", overflow="fold", min_width=24)
+    rows.add_column("payload", min_width=20)
     for entry in log.entries:
-        if wanted.has(log, entry):
+        if chosen.has(log, entry):
             one = entry.transaction
-            where = (f"{one.zxid:#x}", _clock(entry.at_ms), _whose(log, one.session_id))
-            found.add_row(*map(Text, (*where, *_cells(one))))
+            at = datetime.fromtimestamp(entry.at_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
+            broker = log.owners.get(one.session_id)
+            session = _hex(one.session_id) + ("" if broker is None else f" broker {broker}")
+            rows.add_row(*map(Text, (f"{one.zxid:#x}", at, session, *_cells(one))))
             for op in one.ops:
-                found.add_row("", "", "", *map(Text, _cells(op, "  ")))
-    return found
+                rows.add_row("", "", "", *map(Text, _cells(op, "  ")))
+    return rows
 
 
 def _cells(one: Transaction, indent: str = "") -> tuple[str, str, str]:
     name = one.op if not one.ephemeral else f"{one.op} ephemeral"
     version = "" if one.version is None else f" v{one.version}"
-    return f"{indent}{name}{version}", one.path or " ".join(one.removed), _said(one)
-
-
-def _said(one: Transaction) -> str:
+    decoded = _decoded(one)
     if one.op == "error":
-        return _error(one.code)
-    if one.op == "createSession":
-        return f"time-out {one.timeout_ms} ms"
-    told = _decoded(one)
-    if "malformed" in told:
-        return f"{told['malformed']}"
-    if "payload" in told:
-        return _words(told["payload"])
-    return "" if one.data is None else one.data.decode("utf-8", "replace")
+        text = _error(one.code)
+    elif one.op == "createSession":
+        text = f"time-out {one.timeout_ms} ms"
+    elif "malformed" in decoded:
+        text = str(decoded["malformed"])
+    elif "payload" in decoded:
+        text = _words(decoded["payload"])
+    else:
+        text = "" if one.data is None else one.data.decode("utf-8", "replace")
+    return f"{indent}{name}{version}", one.path or " ".join(one.removed), text
 
 
 def _words(value: object) -> str:
@@ -260,18 +242,9 @@ def _inner(value: object) -> str:
     return f"[{_words(value)}]" if isinstance(value, list) else str(value)
 
 
-def _whose(log: Log, session_id: int) -> str:
-    broker = log.owners.get(session_id)
-    return _hex(session_id) + ("" if broker is None else f" broker {broker}")
-
-
 def _hex(session_id: int) -> str:
     """As ZooKeeper's own log prints it."""
     return f"{session_id % (1 << 64):#x}"
-
-
-def _clock(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
 
 
 def _error(code: int) -> str:
