@@ -6,6 +6,7 @@ Owns what covers what (words cover lines, never the other way round), and nothin
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 
 from rich.text import Text
 
@@ -35,20 +36,17 @@ class Canvas:
             if not self._taken[y][x]:
                 self._chars[y][x], self._styles[y][x] = "─", style
 
-    def texts(self) -> list[Text]:
-        """The lines as rich texts."""
-        return [self._text(y) for y in range(self.height)]
-
-    def _text(self, y: int) -> Text:
-        text = Text(no_wrap=True, overflow="crop", end="\n")
-        end = len("".join(self._chars[y]).rstrip())
-        start = 0
-        styles = self._styles[y]
-        for x in range(1, end + 1):
-            if x == end or styles[x] != styles[start]:
-                text.append("".join(self._chars[y][start:x]), styles[start] or None)
-                start = x
-        return text
+    def texts(self) -> Iterator[Text]:
+        """The lines as rich texts: what has one style is one span."""
+        for chars, styles in zip(self._chars, self._styles, strict=True):
+            text = Text(no_wrap=True, overflow="crop", end="\n")
+            end = len("".join(chars).rstrip())
+            start = 0
+            for x in range(1, end + 1):
+                if x == end or styles[x] != styles[start]:
+                    text.append("".join(chars[start:x]), styles[start] or None)
+                    start = x
+            yield text
 
 
 def wrapped(text: str, width: int) -> list[str]:

@@ -7,8 +7,6 @@ trace vocabulary; it must know nothing of how the story is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
 from emulator.trace import events as e
@@ -30,34 +28,42 @@ class Because(msgspec.Struct, frozen=True):
 
 def because(timeline: Timeline, write: State) -> list[Because]:
     """The causes worth telling, the first one first."""
-    chain = list(_causes(timeline, write.seq))
-    found = [(event.t, text) for event in chain if (text := _told(event))]
-    expired = next((event for event in chain if _ended_session(event)), None)
-    if expired is not None:
-        found += _faults_on(timeline, expired)
-    told = dict.fromkeys(sorted(found))
-    return [Because((t - timeline.origin_us) / 1000, text) for t, text in told]
-
-
-def _causes(timeline: Timeline, seq: int) -> Iterator[AnyEvent]:
-    """The event and what led to it, back to where the trace knows no more."""
     by_seq = {event.seq: event for event in timeline.events}
-    at = by_seq.get(seq)
+    chain: list[AnyEvent] = []
+    at = by_seq.get(write.seq)
     while at is not None:
-        yield at
+        chain.append(at)
         at = by_seq.get(at.cause)
+    causes = [(event.t, text) for event in chain if (text := _words(event))]
+    for expired in chain:
+        if isinstance(expired, e.ZkTransaction) and _ends_session(expired):
+            # What was the matter with the broker (or the server) when its session ended: nothing
+            # in the trace leads from silence to its end.
+            for fault in stimuli.faults(timeline.events, timeline.end_us):
+                struck = fault.lane in (str(expired.broker), "zookeeper")
+                if struck and fault.from_us <= expired.t <= fault.to_us:
+                    causes.append((fault.from_us, f"{_who(fault.lane)}{fault.text}"))
+            break
+    return [
+        Because((t - timeline.origin_us) / 1000, text) for t, text in dict.fromkeys(sorted(causes))
+    ]
 
 
-def _told(event: AnyEvent) -> str:
+def _ends_session(event: e.ZkTransaction) -> bool:
+    return event.op == "closeSession" and event.broker > 0
+
+
+def _words(event: AnyEvent) -> str:
     """A few words, or none for what is only on the way."""
     match event:
         case e.Stimulus(do=do) if do not in stimuli.SILENT:
-            lane = stimuli.lane_of(event)
-            return f"{_who(lane)}{stimuli.describe(event)}"
-        case e.ZkTransaction(op="closeSession", broker=broker) if broker:
-            return f"the ZooKeeper session of broker {broker} ended"
+            return f"{_who(stimuli.lane_of(event))}{stimuli.describe(event)}"
+        case e.ZkTransaction() if _ends_session(event):
+            return f"the ZooKeeper session of broker {event.broker} ended"
         case e.BrokerChange():
-            return _found(event)
+            changes = (("new", event.added), ("dead", event.deleted), ("bounced", event.bounced))
+            text = ", ".join(f"{ids(who)} {what}" for what, who in changes if who)
+            return f"controller {event.broker} found {text}" if text else ""
         case e.ControllerElected():
             return f"broker {event.broker} became controller, epoch {event.controller_epoch}"
         case e.ControllerEventQueued(event=name) if name != LOOKING:
@@ -69,22 +75,3 @@ def _who(lane: str) -> str:
     if lane.isdigit():
         return f"broker {lane} "
     return f"{lane} " if lane else ""
-
-
-def _found(event: e.BrokerChange) -> str:
-    changes = (("new", event.added), ("dead", event.deleted), ("bounced", event.bounced))
-    text = ", ".join(f"{ids(who)} {what}" for what, who in changes if who)
-    return f"controller {event.broker} found {text}" if text else ""
-
-
-def _ended_session(event: AnyEvent) -> bool:
-    return isinstance(event, e.ZkTransaction) and event.op == "closeSession" and event.broker > 0
-
-
-def _faults_on(timeline: Timeline, expired: AnyEvent) -> Iterator[tuple[int, str]]:
-    """What was the matter with the broker (or the server) when the session ended: nothing in the
-    trace leads from silence to its end."""
-    for fault in stimuli.faults(timeline.events, timeline.end_us):
-        struck = fault.lane in (str(expired.broker), "zookeeper")
-        if struck and fault.from_us <= expired.t <= fault.to_us:
-            yield fault.from_us, f"{_who(fault.lane)}{fault.text}"

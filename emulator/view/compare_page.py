@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil, floor, log10
-from typing import Any
 
 import msgspec
 
-from emulator.view.html import panel, render_page
+from emulator.view.html import facts_of, panel, render_page
 from emulator.view.stored import StoredRun
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 420, 190, 40, 408, 10, 166
@@ -48,16 +47,14 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
 def render_comparison(page: Page, runs: Mapping[str, StoredRun]) -> str:
     """The whole page; `runs` are kept plays by the names of their sides."""
-    panels = []
-    for name, run in runs.items():
-        drawn = panel(run.header, run.events)
-        panels.append({**drawn, "facts": [name, *drawn["facts"]]})
+    panels = [
+        panel(run.header, run.events, [name, *facts_of(run.header)]) for name, run in runs.items()
+    ]
     plots = [_plot(title, curves) for title, curves in page.distributions.items()]
-    words = {name: getattr(page, name) for name in page.__struct_fields__}
-    return render_page("compare.html.j2", panels, plots=plots, **words)
+    return render_page("compare.html.j2", panels, plots=plots, **msgspec.structs.asdict(page))
 
 
-def _plot(title: str, curves: Curves) -> dict[str, Any]:
+def _plot(title: str, curves: Curves) -> dict[str, object]:
     """One distribution of both sides."""
     every = [max(ms, LEAST_MS) for side in curves.values() for ms in side]
     low = floor(log10(min(every, default=1)))
@@ -99,7 +96,7 @@ class _Scale:
     def y(self, share: float) -> float:
         return round(BOTTOM - share * (BOTTOM - TOP), 1)
 
-    def tick(self, power: int) -> dict[str, Any]:
+    def tick(self, power: int) -> dict[str, object]:
         """A power of ten, with its unit; the last one's words end at the edge."""
         text = f"{10.0**power:g} ms" if power < 3 else f"{10 ** (power - 3):,} s"
         anchor = "end" if power == self._high else "middle"
@@ -114,6 +111,6 @@ class _Scale:
             place = at
         return "".join([*steps, f"H{RIGHT}"])
 
-    def dot(self, ordered: Sequence[float], percent: int) -> dict[str, Any]:
+    def dot(self, ordered: Sequence[float], percent: int) -> dict[str, object]:
         ms = ordered[-(-len(ordered) * percent // 100) - 1]
         return {"x": self.x(ms), "y": self.y(percent / 100), "text": f"p{percent}: {ms:,g} ms"}

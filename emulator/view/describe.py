@@ -9,7 +9,6 @@ what its leader thinks it is; its high watermark with the leader's. Who had what
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
@@ -44,13 +43,13 @@ class Replica(msgspec.Struct):
 
     broker: int
     process: ProcessState | None
-    role: str
-    leader: int | None
-    leader_epoch: int | None
-    leo: int | None
-    leader_sees_leo: int | None
-    hw: int | None
-    leader_hw: int | None
+    role: str = "none"
+    leader: int | None = None
+    leader_epoch: int | None = None
+    leo: int | None = None
+    leader_sees_leo: int | None = None
+    hw: int | None = None
+    leader_hw: int | None = None
     differs: tuple[str, ...] = ()
 
 
@@ -128,68 +127,71 @@ class Description(msgspec.Struct):
 ZOOKEEPER = "ZooKeeper"
 
 
-def describe(found: Snapshot, origin_us: int) -> Description:
+def describe(moment: Snapshot, origin_us: int) -> Description:
     """Everything that a snapshot holds."""
-    members = [found.members[broker] for broker in sorted(found.members)]
+    members = [moment.members[broker] for broker in sorted(moment.members)]
     return Description(
-        at_ms=(found.now_us - origin_us) / 1000,
-        controller=found.controller,
-        controller_epoch=found.controller_epoch,
-        brokers=[_broker(member, found) for member in members],
-        topics=list(_topics(found)),
-        partitions=[_partition(name, found, members) for name in found.partitions],
-        fetchers=[_fetcher(m, f, found.now_us) for m in members for f in _in_order(m)],
+        at_ms=(moment.now_us - origin_us) / 1000,
+        controller=moment.controller,
+        controller_epoch=moment.controller_epoch,
+        brokers=[
+            DescribedBroker(
+                member.broker,
+                member.process,
+                moment.registered.get(member.broker),
+                member.controller_epoch,
+                member.live_brokers,
+            )
+            for member in members
+        ],
+        topics=[
+            DescribedTopic(
+                name, len(topic.replicas), max(map(len, topic.replicas.values())), topic.config
+            )
+            for name, topic in sorted(moment.topics.items())
+            if topic.replicas
+        ],
+        partitions=[_partition(name, moment, members) for name in moment.partitions],
+        fetchers=[
+            _fetcher(member, member.fetchers[key], moment.now_us)
+            for member in members
+            for key in sorted(member.fetchers)
+        ],
         waiting={m.broker: names for m in members if (names := _waiting(m))},
     )
 
 
-def _broker(member: Member, found: Snapshot) -> DescribedBroker:
-    return DescribedBroker(
-        member.broker,
-        member.process,
-        found.registered.get(member.broker),
-        member.controller_epoch,
-        member.live_brokers,
-    )
-
-
-def _topics(found: Snapshot) -> Iterator[DescribedTopic]:
-    for name, topic in sorted(found.topics.items()):
-        if topic.replicas:
-            replication = max(map(len, topic.replicas.values()))
-            yield DescribedTopic(name, len(topic.replicas), replication, topic.config)
-
-
-def _partition(name: TopicPartition, found: Snapshot, members: list[Member]) -> DescribedPartition:
-    views = list(_views(name, found, members))
-    truth = views[0] if views and views[0].of == ZOOKEEPER else None
+def _partition(name: TopicPartition, moment: Snapshot, members: list[Member]) -> DescribedPartition:
+    """ZooKeeper's view, of each broker that thinks itself controller, of each leader's own
+    partition, and every metadata cache; then the replicas."""
+    views = []
+    state = moment.zookeeper_state(name)
+    if state is not None:
+        views.append(_view(ZOOKEEPER, None, state))
+    views += [
+        _view("controller", member.broker, member.cache[name])
+        for member in members
+        if member.controller_epoch is not None and name in member.cache
+    ]
+    for member in members:
+        hosted = member.hosted.get(name)
+        if hosted is not None and hosted.role == LEADER and member.process != DEAD:
+            view = _view("leader", member.broker, hosted.state)
+            view.proposed = hosted.proposed
+            views.append(view)
+    views += [
+        _view("metadata", member.broker, member.metadata[name])
+        for member in members
+        if name in member.metadata
+    ]
+    truth = views[0] if state is not None else None
     for view in views[1:] if truth else ():
         view.differs = tuple(
             field
             for field in COMPARED
             if getattr(view, field) is not None and getattr(view, field) != getattr(truth, field)
         )
-    return DescribedPartition(name, views, list(_replicas(name, found, members, truth)))
-
-
-def _views(name: TopicPartition, found: Snapshot, members: list[Member]) -> Iterator[View]:
-    """ZooKeeper's, of each broker that thinks itself controller, of each leader's own partition,
-    and every metadata cache."""
-    state = found.zookeeper_state(name)
-    if state is not None:
-        yield _view(ZOOKEEPER, None, state)
-    for member in members:
-        if member.controller_epoch is not None and name in member.cache:
-            yield _view("controller", member.broker, member.cache[name])
-    for member in members:
-        hosted = member.hosted.get(name)
-        if hosted is not None and hosted.role == LEADER and member.process != DEAD:
-            view = _view("leader", member.broker, hosted.state)
-            view.proposed = hosted.proposed
-            yield view
-    for member in members:
-        if name in member.metadata:
-            yield _view("metadata", member.broker, member.metadata[name])
+    return DescribedPartition(name, views, list(_replicas(name, moment, members, truth)))
 
 
 def _view(of: str, broker: int | None, state: State) -> View:
@@ -208,16 +210,21 @@ def _view(of: str, broker: int | None, state: State) -> View:
 
 
 def _replicas(
-    name: TopicPartition, found: Snapshot, members: list[Member], truth: View | None
+    name: TopicPartition, moment: Snapshot, members: list[Member], truth: View | None
 ) -> Iterator[Replica]:
     """Assigned ones in their order, then whoever else has one. The leader is who ZooKeeper says."""
-    leader = found.members.get(truth.leader) if truth else None
+    leader = moment.members.get(truth.leader) if truth else None
     leads = leader.hosted.get(name) if leader is not None else None
     leads = leads if leads is not None and leads.role == LEADER else None
     assigned = (truth.replicas or ()) if truth else ()
     hosting = [m.broker for m in members if name in m.hosted and m.broker not in assigned]
     for broker in (*assigned, *hosting):
-        one = _replica(broker, found.members.get(broker), name)
+        member = moment.members.get(broker)
+        one = Replica(broker, member.process if member is not None else None)
+        hosted = member.hosted.get(name) if member is not None else None
+        if hosted is not None:
+            one.role, one.leo, one.hw = hosted.role, hosted.leo, hosted.hw
+            one.leader, one.leader_epoch = hosted.state.leader, hosted.state.leader_epoch
         if leads is not None and leader is not None and broker != leader.broker:
             one.leader_sees_leo, one.leader_hw = leads.sees.get(broker), leads.hw
             pairs = (("leo", one.leo, one.leader_sees_leo), ("hw", one.hw, one.leader_hw))
@@ -225,21 +232,6 @@ def _replicas(
                 field for field, own, its in pairs if None not in (own, its) and own != its
             )
         yield one
-
-
-def _replica(broker: int, member: Member | None, name: TopicPartition) -> Replica:
-    hosted = member.hosted.get(name) if member is not None else None
-    process = member.process if member is not None else None
-    if hosted is None:
-        return Replica(broker, process, "none", None, None, None, None, None, None)
-    epoch = hosted.state.leader_epoch
-    return Replica(
-        broker, process, hosted.role, hosted.state.leader, epoch, hosted.leo, None, hosted.hw, None
-    )
-
-
-def _in_order(member: Member) -> list[Fetcher]:
-    return [member.fetchers[key] for key in sorted(member.fetchers)]
 
 
 def _fetcher(member: Member, fetcher: Fetcher, now_us: int) -> DescribedFetcher:
@@ -273,15 +265,27 @@ def _waiting(member: Member) -> list[TopicPartition]:
     ]
 
 
-def as_json(found: Description) -> dict[str, Any]:
+def as_json(description: Description) -> dict[str, object]:
     """Plain values; partitions by their names, and whether all views of one agree."""
-    plain: dict[str, Any] = msgspec.to_builtins(found)
-    for entry, one in zip(plain["partitions"], found.partitions, strict=True):
-        entry |= {"partition": str(one.partition), "agrees": one.agrees}
-    for entry, fetcher in zip(plain["fetchers"], found.fetchers, strict=True):
-        for part, fetched in zip(entry["partitions"], fetcher.partitions, strict=True):
-            part["partition"] = str(fetched.partition)
-    plain["waiting"] = {
-        str(broker): [str(name) for name in names] for broker, names in found.waiting.items()
+    partitions = [
+        msgspec.structs.asdict(one) | {"partition": str(one.partition), "agrees": one.agrees}
+        for one in description.partitions
+    ]
+    fetchers = [
+        msgspec.structs.asdict(one)
+        | {
+            "partitions": [
+                msgspec.structs.asdict(part) | {"partition": str(part.partition)}
+                for part in one.partitions
+            ]
+        }
+        for one in description.fetchers
+    ]
+    waiting = {
+        str(broker): [str(name) for name in names] for broker, names in description.waiting.items()
     }
-    return plain
+    return msgspec.structs.asdict(description) | {
+        "partitions": partitions,
+        "fetchers": fetchers,
+        "waiting": waiting,
+    }

@@ -17,10 +17,8 @@ from emulator.trace.state.processes import DEAD, UP
 from emulator.trace.values import TopicPartition
 from emulator.view.describe import (
     DescribedBroker,
-    DescribedFetcher,
     DescribedPartition,
     Description,
-    FetchedPartition,
     Replica,
     View,
 )
@@ -36,21 +34,21 @@ _VIEW_TITLES = ("leader", "epoch", "ctrl epoch", "zkVersion", "AR", "ISR", "OSR"
 
 
 def render_description(
-    found: Description, *, only: TopicPartition | None = None, fetchers: bool = False
+    description: Description, *, only: TopicPartition | None = None, fetchers: bool = False
 ) -> RenderableType:
     """The whole as a rich renderable: the cluster, then partitions, or fetcher threads."""
-    parts: list[RenderableType] = [_headline(found), *_controllers(found)]
-    if fetchers:
-        return Group(*parts, *_fetchers(found, only))
-    return Group(*parts, *_partitions(found, only))
-
-
-# -- the cluster -----------------------------------------------------------------------------------
-
-
-def _headline(found: Description) -> Text:
-    brokers = ", ".join(_broker(one) for one in found.brokers) or "none"
-    return Text.assemble((f"{found.at_ms / 1000:.3f} s", "bold"), f"  brokers {brokers}")
+    brokers = ", ".join(_broker(one) for one in description.brokers) or "none"
+    at = f"{description.at_ms / 1000:.3f} s"
+    head = Text.assemble((at, "bold"), f"  brokers {brokers}")
+    # Who is controller, and who thinks to be it.
+    who = "nobody" if description.controller is None else f"broker {description.controller}"
+    controllers = Text(f"controller: {who} in ZooKeeper, epoch {description.controller_epoch}")
+    for one in description.brokers:
+        if one.controller_epoch is not None and one.broker != description.controller:
+            claim = f"; broker {one.broker} thinks it is, epoch {one.controller_epoch}{MARK}"
+            controllers.append(claim, OTHERWISE)
+    rest = _fetchers(description, only) if fetchers else _partitions(description, only)
+    return Group(head, controllers, *rest)
 
 
 def _broker(one: DescribedBroker) -> str:
@@ -62,24 +60,14 @@ def _broker(one: DescribedBroker) -> str:
     return f"{one.broker} ({', '.join(notes)})" if notes else str(one.broker)
 
 
-def _controllers(found: Description) -> Iterator[Text]:
-    """Who is it, and who thinks to be it."""
-    registered = "nobody" if found.controller is None else f"broker {found.controller}"
-    text = Text(f"controller: {registered} in ZooKeeper, epoch {found.controller_epoch}")
-    for one in found.brokers:
-        if one.controller_epoch is not None and one.broker != found.controller:
-            said = f"; broker {one.broker} thinks it is, epoch {one.controller_epoch}{MARK}"
-            text.append(said, OTHERWISE)
-    yield text
-
-
 # -- partitions ------------------------------------------------------------------------------------
 
 
-def _partitions(found: Description, only: TopicPartition | None) -> Iterator[RenderableType]:
-    chosen = [one for one in found.partitions if only in (None, one.partition)]
-    in_full = _in_full(chosen)
-    for topic in found.topics:
+def _partitions(description: Description, only: TopicPartition | None) -> Iterator[RenderableType]:
+    chosen = [one for one in description.partitions if only in (None, one.partition)]
+    several = chosen if len(chosen) <= IN_FULL else [one for one in chosen if not one.agrees]
+    in_full = {one.partition for one in several[:IN_FULL]}
+    for topic in description.topics:
         of_topic = [one for one in chosen if one.partition.topic == topic.topic]
         if not of_topic:
             continue
@@ -93,25 +81,15 @@ def _partitions(found: Description, only: TopicPartition | None) -> Iterator[Ren
             yield from _partition(one, in_full=one.partition in in_full)
         if len(of_topic) > LISTED:
             yield Text(f"  and {len(of_topic) - LISTED} more", style=QUIET)
-    known = {topic.topic for topic in found.topics}
+    known = {topic.topic for topic in description.topics}
     for one in chosen:
         if one.partition.topic not in known:
             yield from _partition(one, in_full=one.partition in in_full)
-    yield from _left_out(chosen, in_full)
-
-
-def _in_full(chosen: list[DescribedPartition]) -> set[TopicPartition]:
-    several = chosen if len(chosen) <= IN_FULL else [one for one in chosen if not one.agrees]
-    return {one.partition for one in several[:IN_FULL]}
-
-
-def _left_out(chosen: list[DescribedPartition], in_full: set[TopicPartition]) -> Iterator[Text]:
-    rest = [one for one in chosen if one.partition not in in_full]
-    if not rest:
-        return
-    differ = sum(not one.agrees for one in rest)
-    more = f", {differ} of them with views that differ" if differ else ", in which all agree"
-    yield Text(f"\n{len(rest)} not in full{more}: --partition NAME shows one", style=QUIET)
+    brief = [one for one in chosen if one.partition not in in_full]
+    if brief:
+        differ = sum(not one.agrees for one in brief)
+        more = f", {differ} of them with views that differ" if differ else ", in which all agree"
+        yield Text(f"\n{len(brief)} not in full{more}: --partition NAME shows one", style=QUIET)
 
 
 def _partition(one: DescribedPartition, *, in_full: bool) -> Iterator[RenderableType]:
@@ -124,9 +102,38 @@ def _partition(one: DescribedPartition, *, in_full: bool) -> Iterator[Renderable
         line.append(f"Isr: {_ids(truth.isr)}  Osr: {_ids(truth.osr)}")
         line.append("" if one.agrees else f"  {MARK.strip()}", OTHERWISE)
     yield line
-    if in_full:
-        yield Padding(_view_table(one.views), (0, 0, 0, 4))
-        yield Padding(_replica_table(one.replicas), (0, 0, 1, 4))
+    if not in_full:
+        return
+    views = _grid(("", *_VIEW_TITLES))
+    for view in one.views:
+        name = view.of if view.broker is None else f"{view.of} {view.broker}"
+        if view.proposed is not None:
+            name += f" asks {_ids(view.proposed)}"
+        cells = [_leader(view), *(_known(getattr(view, field)) for field in _VIEW[1:])]
+        marked = [
+            _marked(cell, differs=field in view.differs)
+            for field, cell in zip(_VIEW, cells, strict=True)
+        ]
+        views.add_row(name, *marked)
+    yield Padding(views, (0, 0, 0, 4))
+    replicas = _grid(("replica", "role", "LEO", "leader sees", "HW", "leader's HW"))
+    for replica in one.replicas:
+        role = "hosts none"
+        if replica.role != "none":
+            follows = replica.role == "follower"
+            role = f"follows {replica.leader}" if follows else replica.role
+            role += f", epoch {replica.leader_epoch}"
+        if replica.process not in (None, UP):
+            role += f" ({replica.process})"
+        replicas.add_row(
+            str(replica.broker),
+            role,
+            _known(replica.leo),
+            _leaders(replica, "leo", replica.leader_sees_leo),
+            _known(replica.hw),
+            _leaders(replica, "hw", replica.leader_hw),
+        )
+    yield Padding(replicas, (0, 0, 1, 4))
 
 
 def _leader(view: View) -> str:
@@ -141,27 +148,11 @@ def _grid(titles: Sequence[str]) -> Table:
     return table
 
 
-def _view_table(views: list[View]) -> Table:
-    table = _grid(("", *_VIEW_TITLES))
-    for view in views:
-        name = view.of if view.broker is None else f"{view.of} {view.broker}"
-        if view.proposed is not None:
-            name += f" asks {_ids(view.proposed)}"
-        table.add_row(name, *(_cell(view, field) for field in _VIEW))
-    return table
-
-
-def _cell(view: View, field: str) -> Text:
-    value = getattr(view, field)
-    text = _leader(view) if field == "leader" else _said(value)
-    return _marked(text, differs=field in view.differs)
-
-
 def _marked(text: str, *, differs: bool) -> Text:
     return Text(text + MARK, style=OTHERWISE) if differs else Text(text)
 
 
-def _said(value: object) -> str:
+def _known(value: object) -> str:
     if isinstance(value, tuple):
         return _ids(value)
     return "?" if value is None else str(value)
@@ -173,67 +164,41 @@ def _ids(brokers: tuple[int, ...] | None) -> str:
     return ",".join(map(str, brokers)) or "-"
 
 
-def _replica_table(replicas: list[Replica]) -> Table:
-    table = _grid(("replica", "role", "LEO", "leader sees", "HW", "leader's HW"))
-    for one in replicas:
-        table.add_row(
-            str(one.broker),
-            _role(one),
-            _said(one.leo),
-            _theirs(one, "leo", one.leader_sees_leo),
-            _said(one.hw),
-            _theirs(one, "hw", one.leader_hw),
-        )
-    return table
-
-
-def _role(one: Replica) -> str:
-    role = one.role if one.role != "follower" else f"follows {one.leader}"
-    role = "hosts none" if one.role == "none" else f"{role}, epoch {one.leader_epoch}"
-    return role if one.process in (None, UP) else f"{role} ({one.process})"
-
-
-def _theirs(one: Replica, field: str, value: int | None) -> Text:
+def _leaders(one: Replica, field: str, value: int | None) -> Text:
+    """What the leader has of a replica's offset; it has none of its own."""
     if one.role == "leader" and value is None:
         return Text("")
-    return _marked(_said(value), differs=field in one.differs)
+    return _marked(_known(value), differs=field in one.differs)
 
 
 # -- fetchers --------------------------------------------------------------------------------------
 
 
-def _fetchers(found: Description, only: TopicPartition | None) -> Iterator[RenderableType]:
-    for broker in found.brokers:
-        threads = [one for one in found.fetchers if one.broker == broker.broker]
-        waiting = [n for n in found.waiting.get(broker.broker, []) if only in (None, n)]
+def _fetchers(description: Description, only: TopicPartition | None) -> Iterator[RenderableType]:
+    for broker in description.brokers:
+        threads = [one for one in description.fetchers if one.broker == broker.broker]
+        waiting = [n for n in description.waiting.get(broker.broker, []) if only in (None, n)]
         count = f"{len(threads)} fetcher thread{'s' * (len(threads) != 1)}"
         yield Text(f"\nbroker {_broker(broker)}: {count}", style="bold")
         for one in threads:
-            yield from _fetcher(one, only)
+            last = "has not asked yet"
+            if one.asked_ms_ago is not None:
+                ago = f"last asked {one.asked_ms_ago:,.1f} ms ago"
+                last = f"session epoch {one.session_epoch}, {ago}"
+            number = len(one.partitions)
+            yield Text(f"  {one.thread}  from broker {one.leader}, {number} partitions, {last}")
+            chosen = [part for part in one.partitions if only in (None, part.partition)]
+            for part in chosen[:LISTED]:
+                text = Text(f"    {part.partition} from offset {part.offset}")
+                if part.delayed_ms:
+                    delay = f", left out for {part.delayed_ms:,.0f} ms more: {part.reason}"
+                    text.append(delay, OTHERWISE)
+                yield text
+            if len(chosen) > LISTED:
+                more = _names([part.partition for part in chosen[LISTED:]])
+                yield Text(f"    and {more}", style=QUIET)
         if waiting:
             yield Text(f"  not asked for yet: {_names(waiting)}", style=OTHERWISE)
-
-
-def _fetcher(one: DescribedFetcher, only: TopicPartition | None) -> Iterator[Text]:
-    asked = "has not asked yet"
-    if one.asked_ms_ago is not None:
-        asked = f"session epoch {one.session_epoch}, last asked {one.asked_ms_ago:,.1f} ms ago"
-    chosen = [part for part in one.partitions if only in (None, part.partition)]
-    yield Text(
-        f"  {one.thread}  from broker {one.leader}, {len(one.partitions)} partitions, {asked}"
-    )
-    for part in chosen[:LISTED]:
-        yield _fetched(part)
-    if len(chosen) > LISTED:
-        yield Text(f"    and {_names([part.partition for part in chosen[LISTED:]])}", style=QUIET)
-
-
-def _fetched(part: FetchedPartition) -> Text:
-    text = Text(f"    {part.partition} from offset {part.offset}")
-    if part.delayed_ms:
-        said = f", left out for {part.delayed_ms:,.0f} ms more: {part.reason}"
-        text.append(said, OTHERWISE)
-    return text
 
 
 def _names(partitions: list[TopicPartition]) -> str:

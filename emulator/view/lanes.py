@@ -147,11 +147,24 @@ class Sheet(ABC):
             if number % HEADER_EVERY == 0:
                 yield from self.header()
             yield from self.one(row)
-        yield from self._legend()
+        drawn = self.of.gutters
+        if any(drawn.old.values()):
+            yield Text("┃ shows an older ISR than ZooKeeper has", style="yellow")
+        if any(drawn.still.values()):
+            yield Text("░ the process stands still", style="red")
+        if any(drawn.gone.values()):
+            yield Text("· there is no process", style="red")
 
     def one(self, row: Row) -> Iterator[Text]:
         """A row with all that belongs to it."""
-        yield from self._banner(row) if row.banner else self.row(row)
+        if row.banner:
+            canvas = Canvas(self.width, 1)
+            canvas.put(0, 0, self.time(row), "bold")
+            canvas.put(TIME, 0, f"── {row.banner} ", "bold")
+            canvas.line(TIME + 4 + len(row.banner), self.width, 0, "dim")
+            yield from canvas.texts()
+        else:
+            yield from self.row(row)
         if row.note:
             yield Text(f" ✗ {row.note}", style="bold white on red", no_wrap=True)
 
@@ -173,22 +186,6 @@ class Sheet(ABC):
         for y in range(canvas.height):
             for lane, x in self.x.items():
                 canvas.put(x, y, *self.of.gutters.glyph(lane, at_us))
-
-    def _banner(self, row: Row) -> Iterator[Text]:
-        canvas = Canvas(self.width, 1)
-        canvas.put(0, 0, self.time(row), "bold")
-        canvas.put(TIME, 0, f"── {row.banner} ", "bold")
-        canvas.line(TIME + 4 + len(row.banner), self.width, 0, "dim")
-        yield from canvas.texts()
-
-    def _legend(self) -> Iterator[Text]:
-        drawn = self.of.gutters
-        if any(drawn.old.values()):
-            yield Text("┃ shows an older ISR than ZooKeeper has", style="yellow")
-        if any(drawn.still.values()):
-            yield Text("░ the process stands still", style="red")
-        if any(drawn.gone.values()):
-            yield Text("· there is no process", style="red")
 
     def title(self, lane: str) -> str:
         """A lane's name, with its role where it never changes."""
@@ -227,9 +224,13 @@ class Wide(Sheet):
         yield from canvas.texts()
 
     def row(self, row: Row) -> Iterator[Text]:
-        blocks = {
-            lane: self._block(cell, row) for lane, cell in row.cells.items() if lane in self.x
-        }
+        blocks: dict[str, list[tuple[str, str]]] = {}
+        room = self.column - 3
+        for lane, cell in row.cells.items():
+            if lane in self.x:
+                style = STYLES["fold" if row.fold else cell.tone]
+                head = [(line, style) for line in wrapped(said(cell), room)]
+                blocks[lane] = head + [(line, "dim") for line in wrapped(cell.numbers, room)]
         height = max((len(block) for block in blocks.values()), default=1)
         canvas = Canvas(self.width, max(height, 1))
         self.gutters(canvas, row.to_us if not row.fold else row.from_us)
@@ -239,30 +240,20 @@ class Wide(Sheet):
         for lane, block in blocks.items():
             for y, (line, style) in enumerate(block):
                 canvas.put(self.x[lane] + 2, y, line, style)
-        if row.source in self.x:
-            self._arrow(canvas, row, blocks)
-        yield from canvas.texts()
-
-    def _block(self, cell: Cell, row: Row) -> list[tuple[str, str]]:
-        style = STYLES["fold" if row.fold else cell.tone]
-        head = [(line, style) for line in wrapped(said(cell), self.column - 3)]
-        return head + [(line, "dim") for line in wrapped(cell.numbers, self.column - 3)]
-
-    def _arrow(self, canvas: Canvas, row: Row, blocks: dict[str, list[tuple[str, str]]]) -> None:
-        """From the source's gutter to each target: over blanks, so that no word is covered."""
-        tone = next(iter(row.cells.values())).tone
-        start = self.x[row.source]
-        for target in row.targets:
+        # An arrow from the source's gutter to each target: over blanks, so that no word is covered.
+        style = STYLES[next(iter(row.cells.values())).tone] if row.cells else ""
+        for target in row.targets if row.source in self.x else ():
             if target not in self.x:
                 continue
-            end = self.x[target]
+            start, end = self.x[row.source], self.x[target]
             if end < start:
                 end += len(blocks[target][0][0]) + 3
-                canvas.put(end, 0, "◀", STYLES[tone])
-                canvas.line(end + 1, start, 0, STYLES[tone])
+                canvas.put(end, 0, "◀", style)
+                canvas.line(end + 1, start, 0, style)
             else:
-                canvas.put(end + 1, 0, "▶", STYLES[tone])
-                canvas.line(start + 2, end, 0, STYLES[tone])
+                canvas.put(end + 1, 0, "▶", style)
+                canvas.line(start + 2, end, 0, style)
+        yield from canvas.texts()
 
 
 def who(lane: str) -> str:
@@ -296,43 +287,36 @@ class Narrow(Sheet):
         yield from canvas.texts()
 
     def row(self, row: Row) -> Iterator[Text]:
-        lines = list(self._counts(row) if row.fold else self._words(row))
+        room = self.width - self.words
+        lines: list[tuple[str, str]] = []
+        if row.fold:
+            counts = [
+                f"{who(lane)} {row.cells[lane].headline}" for lane in self.x if lane in row.cells
+            ]
+            lines = [(line, STYLES["fold"]) for line in wrapped(" · ".join(counts), room)]
+        else:
+            # Lanes that say the same say it together.
+            alike: dict[tuple[str, str, str], list[str]] = {}
+            for lane, cell in row.cells.items():
+                alike.setdefault((cell.headline, cell.numbers, cell.tone), []).append(lane)
+            for (headline, numbers, tone), lanes in alike.items():
+                names = together([lane for lane in self.x if lane in lanes])
+                lines += [(line, STYLES[tone]) for line in wrapped(f"{names}: {headline}", room)]
+                lines += [(f"  {line}", "dim") for line in wrapped(numbers, room - 2)]
         canvas = Canvas(self.width, max(len(lines), 1))
         self.gutters(canvas, row.to_us if not row.fold else row.from_us)
         canvas.put(0, 0, self.time(row), "dim" if row.fold else "")
         for y, (line, style) in enumerate(lines):
             canvas.put(self.words, y, line, style)
         if not row.fold:
-            self._marks(canvas, row)
+            for lane, cell in row.cells.items():
+                if lane in self.x:
+                    canvas.put(self.x[lane], 0, "●", STYLES[cell.tone])
+            if row.source in self.x and row.targets:
+                ends = [self.x[target] for target in row.targets if target in self.x]
+                start = self.x[row.source]
+                canvas.put(start, 0, "○")
+                for end in ends:
+                    canvas.put(end, 0, "◀" if end < start else "▶")
+                canvas.line(min(*ends, start) + 1, max(*ends, start), 0, "dim")
         yield from canvas.texts()
-
-    def _counts(self, row: Row) -> Iterator[tuple[str, str]]:
-        order = [lane for lane in self.x if lane in row.cells]
-        text = " · ".join(f"{who(lane)} {row.cells[lane].headline}" for lane in order)
-        return ((line, STYLES["fold"]) for line in wrapped(text, self.width - self.words))
-
-    def _words(self, row: Row) -> Iterator[tuple[str, str]]:
-        """Lanes that say the same say it together."""
-        room = self.width - self.words
-        alike: dict[tuple[str, str, str], list[str]] = {}
-        for lane, cell in row.cells.items():
-            alike.setdefault((cell.headline, cell.numbers, cell.tone), []).append(lane)
-        for (headline, numbers, tone), lanes in alike.items():
-            names = together([lane for lane in self.x if lane in lanes])
-            for line in wrapped(f"{names}: {headline}", room):
-                yield line, STYLES[tone]
-            for line in wrapped(numbers, room - 2):
-                yield f"  {line}", "dim"
-
-    def _marks(self, canvas: Canvas, row: Row) -> None:
-        for lane, cell in row.cells.items():
-            if lane in self.x:
-                canvas.put(self.x[lane], 0, "●", STYLES[cell.tone])
-        if row.source not in self.x or not row.targets:
-            return
-        ends = [self.x[target] for target in row.targets if target in self.x]
-        start = self.x[row.source]
-        canvas.put(start, 0, "○")
-        for end in ends:
-            canvas.put(end, 0, "◀" if end < start else "▶")
-        canvas.line(min(*ends, start) + 1, max(*ends, start), 0, "dim")

@@ -44,7 +44,6 @@ class ReportPage(msgspec.Struct, frozen=True, kw_only=True):
 
 def render_report(page: ReportPage, run: StoredRun) -> str:
     """The whole page."""
-    drawn = panel(run.header, run.events)
-    drawn = {**drawn, "facts": page.facts or drawn["facts"]}
-    words = {name: getattr(page, name) for name in page.__struct_fields__ if name != "facts"}
+    words = msgspec.structs.asdict(page)
+    drawn = panel(run.header, run.events, words.pop("facts"))
     return render_page("report.html.j2", [drawn], **words)

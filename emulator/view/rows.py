@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
 import msgspec
 
@@ -74,7 +73,7 @@ class Row(msgspec.Struct):
     banner: str = ""
     fold: bool = False
     note: str = ""
-    key: Any = None
+    key: tuple[object, ...] | None = None
     about: tuple[TopicPartition, ...] = ()
 
 
@@ -95,9 +94,17 @@ class Choice(msgspec.Struct, frozen=True):
 
 def rows(timeline: Timeline, choice: Choice) -> list[Row]:
     """The rows of a trace, in order."""
+    until_us = timeline.end_us
+    if choice.to_us is not None:
+        until_us = min(timeline.origin_us + choice.to_us, until_us)
     on = scene(timeline, choice.partition)
-    told = [tell(event, on) for event in _chosen(timeline, choice)]
-    told = [one for one in told if _wanted(one, choice.actor)]
+    told = [tell(event, on) for event in _chosen(timeline, choice, until_us)]
+    # An actor's rows are those in its lane or caused by it; what has no lane is everybody's.
+    told = [
+        one
+        for one in told
+        if choice.actor is None or not one.lane or choice.actor in (one.lane, one.source)
+    ]
     _weigh(told, choice)
     out: list[Row] = []
     between: list[Told] = []
@@ -108,8 +115,8 @@ def rows(timeline: Timeline, choice: Choice) -> list[Row]:
             between = []
         else:
             between.append(one)
-    _add_fold(out, between, _until(timeline, choice))
-    return _bursts(out)
+    _add_fold(out, between, until_us)
+    return _without_bursts(out)
 
 
 def tells_a_story(timeline: Timeline) -> bool:
@@ -134,23 +141,27 @@ def _weigh(told: list[Told], choice: Choice) -> None:
 
 
 def _add_fold(out: list[Row], between: list[Told], until_us: int) -> None:
-    """A row that counts, unless what it would count took no time; or one that shows that nothing
-    happened.
+    """A dim row that counts, unless what it would count took no time; or one that shows that
+    nothing happened.
     """
     if between and between[-1].event.t - between[0].event.t >= BRIEF_US:
-        out.append(_fold(between))
+        lanes: dict[str, list[AnyEvent]] = {}
+        for one in between:
+            lanes.setdefault(one.lane, []).append(one.event)
+        cells = {
+            lane: Cell(text) for lane, events in lanes.items() if lane and (text := _counts(events))
+        }
+        first, last = between[0].event, between[-1].event
+        out.append(Row(first.t, last.t, "fold", cells, [], fold=True))
     elif out and until_us - out[-1].to_us >= QUIET_US:
         out.append(Row(out[-1].to_us, until_us, "fold", {}, [], fold=True))
 
 
-def _chosen(timeline: Timeline, choice: Choice) -> Iterator[AnyEvent]:
-    """The events that the choice lets through; an actor's rows are those in its lane or caused
-    by it.
-    """
-    since = timeline.origin_us + choice.from_us if choice.from_us is not None else 0
-    until = _until(timeline, choice)
+def _chosen(timeline: Timeline, choice: Choice, until_us: int) -> Iterator[AnyEvent]:
+    """The events of the time, the kinds and the partition that are asked for."""
+    since_us = timeline.origin_us + choice.from_us if choice.from_us is not None else 0
     for event in timeline.events:
-        if not since <= event.t <= until or event.seq < choice.from_seq:
+        if not since_us <= event.t <= until_us or event.seq < choice.from_seq:
             continue
         if choice.kinds and event.kind not in choice.kinds:
             continue
@@ -159,21 +170,17 @@ def _chosen(timeline: Timeline, choice: Choice) -> Iterator[AnyEvent]:
             yield event
 
 
-def _until(timeline: Timeline, choice: Choice) -> int:
-    if choice.to_us is None:
-        return timeline.end_us
-    return min(timeline.origin_us + choice.to_us, timeline.end_us)
-
-
-def _wanted(told: Told, actor: str | None) -> bool:
-    return actor is None or not told.lane or actor in (told.lane, told.source)
-
-
 def _row(told: Told, choice: Choice) -> Row:
     event = told.event
     row = Row(event.t, event.t, event.kind, {}, [event.seq])
     row.note = choice.marked.get(event.seq, "")
-    row.key, row.about = _key(told), partitions_of(event)
+    row.about = partitions_of(event)
+    if isinstance(event, (e.BecomesLeader, e.BecomesFollower)):
+        row.key = "becomes", event.partition
+    elif isinstance(event, e.LeaderAndIsr):
+        row.key = event.kind, event.sender, event.state.partition, event.state.leader_epoch
+    elif isinstance(event, e.MetadataCacheUpdated):
+        row.key = event.kind, event.sender, told.headline
     if not told.lane:
         row.banner = told.headline
         return row
@@ -183,19 +190,9 @@ def _row(told: Told, choice: Choice) -> Row:
     return row
 
 
-def _key(told: Told) -> Any:
-    """Rows with equal keys in different lanes are one message to several brokers."""
-    event = told.event
-    if isinstance(event, (e.BecomesLeader, e.BecomesFollower)):
-        return "becomes", event.partition
-    if isinstance(event, e.LeaderAndIsr):
-        return event.kind, event.sender, event.state.partition, event.state.leader_epoch
-    if isinstance(event, e.MetadataCacheUpdated):
-        return event.kind, event.sender, told.headline
-    return None
-
-
 # -- what belongs together -------------------------------------------------------------------------
+
+_ANSWERS = frozenset({"isr_updated", "isr_update_rejected", "isr_change_notified"})
 
 
 def _add(out: list[Row], row: Row) -> None:
@@ -203,55 +200,50 @@ def _add(out: list[Row], row: Row) -> None:
     for before in reversed(out[-6:]):
         if before.fold or before.banner or row.banner or row.from_us - before.from_us > JOIN_US:
             break
-        if _same_message(before, row) or _answer(before, row):
-            _join(before, row)
+        is_same_message = (
+            row.key is not None
+            and before.key == row.key
+            and not before.cells.keys() & row.cells.keys()
+        )
+        # How the one who asked ZooKeeper took the answer that `before` shows.
+        is_answer = (
+            row.kind in _ANSWERS
+            and before.targets == [ZOOKEEPER]
+            and before.source in row.cells
+            and before.source not in before.cells
+            and set(before.about) == set(row.about)
+        )
+        if is_same_message or is_answer:
+            for lane, cell in row.cells.items():
+                cell.later_us = row.from_us - before.from_us if row.key is not None else 0
+                before.cells[lane] = cell
+            before.targets += [lane for lane in row.targets if row.key is not None]
+            before.to_us = max(before.to_us, row.to_us)
+            before.seqs += row.seqs
+            before.note = before.note or row.note
             return
     out.append(row)
-
-
-def _same_message(before: Row, row: Row) -> bool:
-    return (
-        row.key is not None and before.key == row.key and not before.cells.keys() & row.cells.keys()
-    )
-
-
-_ANSWERS = frozenset({"isr_updated", "isr_update_rejected", "isr_change_notified"})
-
-
-def _answer(before: Row, row: Row) -> bool:
-    """Whether `row` is how the one who asked ZooKeeper took the answer that `before` shows."""
-    return (
-        row.kind in _ANSWERS
-        and before.targets == [ZOOKEEPER]
-        and before.source in row.cells
-        and before.source not in before.cells
-        and set(before.about) == set(row.about)
-    )
-
-
-def _join(before: Row, row: Row) -> None:
-    later = row.from_us - before.from_us
-    for lane, cell in row.cells.items():
-        cell.later_us = later if row.key is not None else 0
-        before.cells[lane] = cell
-    before.targets += [lane for lane in row.targets if row.key is not None]
-    before.to_us = max(before.to_us, row.to_us)
-    before.seqs += row.seqs
-    before.note = before.note or row.note
 
 
 # -- folding ---------------------------------------------------------------------------------------
 
 
-def _bursts(out: list[Row]) -> list[Row]:
+def _without_bursts(out: list[Row]) -> list[Row]:
     """Many rows that say the same of many partitions become the first of them."""
+    bursts: list[list[Row]] = []
+    for row in out:
+        last = bursts[-1][-1] if bursts else None
+        # A burst ends at a pause or a banner.
+        if last is None or row.banner or row.fold or row.from_us - last.from_us > BURST_US:
+            bursts.append([])
+        bursts[-1].append(row)
     kept: list[Row] = []
-    for burst in _runs(out):
+    for burst in bursts:
         shapes = Counter(_shape(row) for row in burst)
-        about: dict[Any, set[tuple[TopicPartition, ...]]] = {}
+        about: dict[object, set[tuple[TopicPartition, ...]]] = {}
         for row in burst:
             about.setdefault(_shape(row), set()).add(row.about)
-        first: dict[Any, Row] = {}
+        first: dict[object, Row] = {}
         for row in burst:
             shape = _shape(row)
             if shape is None or len(about[shape]) <= BURST:
@@ -269,18 +261,7 @@ def _bursts(out: list[Row]) -> list[Row]:
     return kept
 
 
-def _runs(out: list[Row]) -> Iterator[list[Row]]:
-    """Rows without a pause or a banner between them."""
-    run: list[Row] = []
-    for row in out:
-        if run and (row.banner or row.fold or row.from_us - run[-1].from_us > BURST_US):
-            yield run
-            run = []
-        run.append(row)
-    yield run
-
-
-def _shape(row: Row) -> Any:
+def _shape(row: Row) -> object:
     """What a row says, whichever partition it says it of; None: it stays as it is."""
     if row.note or row.banner or row.fold:
         return None
@@ -289,56 +270,35 @@ def _shape(row: Row) -> Any:
     return row.kind, tuple((lane, cell.tone) for lane, cell in row.cells.items()), row.source
 
 
-def _fold(rest: list[Told]) -> Row:
-    """One dim row that counts."""
-    first, last = rest[0].event, rest[-1].event
-    lanes: dict[str, list[AnyEvent]] = {}
-    for one in rest:
-        lanes.setdefault(one.lane, []).append(one.event)
-    cells = {
-        lane: Cell(_counted(found)) for lane, found in lanes.items() if lane and _counted(found)
-    }
-    return Row(first.t, last.t, "fold", cells, [], fold=True)
-
-
-def _counted(found: list[AnyEvent]) -> str:
+def _counts(events: list[AnyEvent]) -> str:
     """`120 fetches, 60 records, HW 118`: what a lane's everyday traffic comes to."""
     counts: Counter[str] = Counter()
-    for event in found:
-        noun, number = _noun(event)
-        counts[noun] += number
-    counts.pop("", None)
-    parts = [
-        f"{number:,} {noun if number != 1 else _singular(noun)}" for noun, number in counts.items()
-    ]
-    heights = [event.hw for event in found if isinstance(event, e.HwAdvanced)]
+    for event in events:
+        if isinstance(event, e.RecordsAppended):
+            counts["records"] += event.leo - event.base_offset
+        elif isinstance(event, e.RecordsProduced):
+            counts["acknowledged"] += event.count
+        elif isinstance(event, e.RecordsConsumed):
+            counts["read"] += event.to_offset - event.from_offset
+        elif noun := _NOUNS.get(type(event)):
+            counts[noun] += 1
+    parts = []
+    for noun, number in counts.items():
+        one = "fetch" if noun == "fetches" else noun.removesuffix("s")
+        parts.append(f"{number:,} {noun if number != 1 else one}")
+    heights = [event.hw for event in events if isinstance(event, e.HwAdvanced)]
     if heights:
         parts.append(f"HW {heights[-1]}")
     return ", ".join(parts)
 
 
-def _singular(noun: str) -> str:
-    return {"fetches": "fetch"}.get(noun, noun.removesuffix("s"))
-
-
-def _noun(event: AnyEvent) -> tuple[str, int]:
-    """What an everyday event counts as; the empty noun is not mentioned."""
-    if isinstance(event, e.RecordsAppended):
-        return "records", event.leo - event.base_offset
-    if isinstance(event, e.RecordsProduced):
-        return "acknowledged", event.count
-    if isinstance(event, e.RecordsConsumed):
-        return "read", event.to_offset - event.from_offset
-    return _NOUNS.get(type(event), ("", 1))[0], 1
-
-
-_NOUNS: dict[type[Any], tuple[str, int]] = {
-    e.FetchSent: ("fetches", 1),
-    e.ZkRequest: ("requests", 1),
-    e.ZkTransaction: ("writes", 1),
-    e.ControllerEventProcessed: ("events", 1),
-    e.PartitionStateChanged: ("transitions", 1),
-    e.ReplicaStateChanged: ("transitions", 1),
+_NOUNS: dict[type[AnyEvent], str] = {
+    e.FetchSent: "fetches",
+    e.ZkRequest: "requests",
+    e.ZkTransaction: "writes",
+    e.ControllerEventProcessed: "events",
+    e.PartitionStateChanged: "transitions",
+    e.ReplicaStateChanged: "transitions",
 }
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 
-from emulator.scenario.errors import UserError
 from emulator.trace.state.timeline import Timeline
 from emulator.trace.values import TopicPartition
 from emulator.view.telling import CLIENTS, CONTROLLER, ZOOKEEPER
@@ -19,7 +18,7 @@ _TIME = re.compile(r"(-?\d+(?:\.\d+)?)\s*(us|ms|s|min|)")
 _LISTED = 8
 
 
-class NotInRun(UserError):
+class NotInRun(Exception):
     """What was asked for is not in the run, or not spelt as it should be; the message is one
     line.
     """

@@ -12,14 +12,13 @@ from typing import Any
 
 import msgspec
 
-from emulator.scenario.errors import UserError
 from emulator.trace.events import AnyEvent, ProcessStateChanged
 from emulator.trace.reader import BadTrace, Header, read_events, read_header
 
 TRACE = "trace.ndjson"
 
 
-class NoRun(UserError):
+class NoRun(BadTrace):
     """The path is no run directory, or its trace cannot be read; the message says which, in one
     line.
     """

@@ -7,7 +7,7 @@ the words (`wording` has them). It must know nothing of widths, colours or pixel
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import Any, TypeVar
 
@@ -116,11 +116,19 @@ def about(us: int) -> str:
 
 def partitions_of(event: AnyEvent) -> tuple[TopicPartition, ...]:
     """The partitions that an event is about; none: about the broker or the cluster."""
-    many: Any = getattr(event, "partitions", None) or getattr(event, "pending", None)
+    many: Iterable[TopicPartition] | None
+    many = getattr(event, "partitions", None) or getattr(event, "pending", None)
     if many is not None:
         return tuple(many)
     if isinstance(event, e.ZkTransaction):
-        return _in_transaction(event)
+        names: dict[TopicPartition, None] = {}
+        for op in applied_ops(event):
+            partition = state_partition(op.path)
+            if partition is not None:
+                names[partition] = None
+            elif op.op == "create" and "/isr_change_" in (op.path or ""):
+                names.update(dict.fromkeys(notified_partitions(op.data)))
+        return tuple(names)
     if isinstance(event, e.MetadataCacheUpdated):
         return (*(state.partition for state in event.states), *event.removed)
     if isinstance(event, e.FetchSent):
@@ -132,17 +140,6 @@ def partitions_of(event: AnyEvent) -> tuple[TopicPartition, ...]:
         return (found,) if found is not None else ()
     one: TopicPartition | None = getattr(event, "partition", None)
     return (one,) if one is not None else ()
-
-
-def _in_transaction(event: e.ZkTransaction) -> tuple[TopicPartition, ...]:
-    found: dict[TopicPartition, None] = {}
-    for op in applied_ops(event):
-        partition = state_partition(op.path)
-        if partition is not None:
-            found[partition] = None
-        elif op.op == "create" and "/isr_change_" in (op.path or ""):
-            found.update(dict.fromkeys(notified_partitions(op.data)))
-    return tuple(found)
 
 
 # -- the registry ----------------------------------------------------------------------------------
@@ -173,12 +170,12 @@ _NAME = re.compile(r'\["([^"]+)",(\d+)\]')
 
 def fields_of(event: AnyEvent) -> str:
     """What an event has beside what all have, as `name value` pairs; partitions by their names."""
-    fields: dict[str, Any] = msgspec.to_builtins(event)
+    fields: dict[str, object] = msgspec.to_builtins(event)
     own = ((name, value) for name, value in fields.items() if name not in _COMMON)
     return ", ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in own)
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     """A value without JSON's quotes; what is empty inside a structure is left out."""
     if isinstance(value, dict):
         kept = {k: v for k, v in value.items() if v or (v == 0 and v is not False)}

@@ -9,23 +9,21 @@ holds numbers and no reasons; it must know nothing of the code that applied them
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import Any
 
 import msgspec
 
-from emulator.scenario.errors import UserError
 from emulator.trace import events as e
-from emulator.trace.events import AnyEvent
 from emulator.trace.reader import Header
 from emulator.trace.state.actions import faults
 from emulator.trace.state.isr_updates import Attempt
 from emulator.trace.state.notifications import Notification
 from emulator.trace.state.partitions import State
 from emulator.trace.state.propagation import first_known
-from emulator.trace.state.spans import Known, span_at
+from emulator.trace.state.spans import span_at
 from emulator.trace.state.timeline import Timeline
 from emulator.trace.values import TopicPartition
 from emulator.view.cause_chain import Because, because
+from emulator.view.selectors import NotInRun
 
 TICK_MS, QUIET_MS, AT_LAST_MS = 2_500, 5_000, 60_000
 """ReplicaManager.scala@2.6.3 isrChangePropagation period, IsrChangePropagationBlackOut,
@@ -41,7 +39,7 @@ them; a trace that does not say which it has is of a version that has them all.
 """
 
 
-class NoSuchChange(UserError):
+class NoSuchChange(NotInRun):
     """The trace has no such partition, or no such version of it; the message says which it has."""
 
 
@@ -154,10 +152,18 @@ def tell_why(timeline: Timeline, header: Header, partition: TopicPartition, vers
     write, before = _write(timeline, partition, version)
     attempt = _attempt(timeline, write)
     decided_us = attempt.started.t if attempt is not None else write.from_us
+    if attempt is not None:
+        change = attempt.started.change
+    elif before is None or write.version == 0:
+        change = "created"
+    elif write.leader != before.leader:
+        change = "elected" if write.leader >= 0 else "offline"
+    else:
+        change = "changed"
     story = Story(
         partition=str(partition),
         version=version,
-        change=_change(write, before, attempt),
+        change=change,
         at_ms=_ms(timeline, decided_us),
         by=write.by,
         by_controller=write.by_controller,
@@ -167,16 +173,16 @@ def tell_why(timeline: Timeline, header: Header, partition: TopicPartition, vers
         isr_before=before.isr if before is not None else (),
         leader_before=before.leader if before is not None else None,
         legs=[Leg("ZooKeeper", _ms(timeline, write.from_us), (write.from_us - decided_us) / 1000)],
+        stays_at_log_end=_has(header, LOG_END),
+        past_epoch_start=_has(header, EPOCH_START),
+        notifies=_has(header, NOTIFICATIONS),
+        is_over=timeline.is_over,
     )
     if attempt is not None:
-        _decision(story, timeline, header, attempt)
+        _add_decision(story, timeline, header, attempt)
     else:
         story.because = because(timeline, write)
-    story.is_over = timeline.is_over
-    story.stays_at_log_end = _has(header, LOG_END)
-    story.past_epoch_start = _has(header, EPOCH_START)
-    story.notifies = _has(header, NOTIFICATIONS)
-    _propagation(story, timeline, write, attempt)
+    _add_propagation(story, timeline, write, attempt)
     return story
 
 
@@ -213,60 +219,51 @@ def _attempt(timeline: Timeline, write: State) -> Attempt | None:
     return None
 
 
-def _change(write: State, before: State | None, attempt: Attempt | None) -> str:
-    if attempt is not None:
-        return attempt.started.change
-    if before is None or write.version == 0:
-        return "created"
-    if write.leader != before.leader:
-        return "elected" if write.leader >= 0 else "offline"
-    return "changed"
-
-
 # -- the decision ----------------------------------------------------------------------------------
 
 
-def _decision(story: Story, timeline: Timeline, header: Header, attempt: Attempt) -> None:
+def _add_decision(story: Story, timeline: Timeline, header: Header, attempt: Attempt) -> None:
     started = attempt.started
     story.hw, story.leo = started.hw, started.leo
     story.expected_version = started.zk_version
-    story.refused = _refused(timeline, attempt)
-    story.asked = [_asked(timeline, attempt, sent) for sent in attempt.requests]
+    # Tries of the same leader that were refused just before this one went through.
+    for one in timeline.attempts(started.partition):
+        if one is attempt:
+            break
+        refused = isinstance(one.ended, e.IsrUpdateRejected)
+        story.refused = story.refused + 1 if refused and one.started.broker == started.broker else 0
+    for sent in attempt.requests:
+        after_ms = (sent.t - started.t) / 1000
+        at_ms, partitions = _ms(timeline, sent.t), len(sent.partitions)
+        story.asked.append(Asked(sent.controller, at_ms, after_ms, sent.attempt, partitions))
     if started.change == "shrink":
         story.followers = [Follower(*late) for late in started.out_of_sync]
-        story.lag_ms_max = _number(header, LAG, LAG_DEFAULT)
-        halves = 2 if _has(header, HALF_LAG) else 1
-        story.check_every_ms = story.lag_ms_max // halves
+        story.lag_ms_max = _setting(header, LAG, LAG_DEFAULT)
+        # ReplicaManager.scala@2.6.3 startup: the check runs at half the lag time.
+        story.check_every_ms = story.lag_ms_max // (2 if _has(header, HALF_LAG) else 1)
         if not _has(header, BY_TIME_ONLY):
-            story.lag_messages_max = _number(header, MESSAGES, 0)
+            story.lag_messages_max = _setting(header, MESSAGES, 0)
     else:
         joined = [replica for replica in started.to_isr if replica not in started.from_isr]
         story.followers = [Follower(r, _leo(timeline, started, r)) for r in joined]
-    story.circumstances = _circumstances(story, timeline, started)
+    # Faults that struck those who left, or from which those who joined had just recovered. One
+    # that had ended when the follower was last caught up is not why it left.
+    since = {
+        str(one.replica): started.t - 1000 * (one.behind_ms if one.behind_ms >= 0 else 1000)
+        for one in story.followers
+    }
+    story.circumstances = [
+        Circumstance(f.lane, f.text, _ms(timeline, f.from_us), _ms(timeline, f.to_us))
+        for f in faults(timeline.events, timeline.end_us)
+        if f.lane in since and f.from_us <= started.t and f.to_us > since[f.lane]
+    ]
 
 
-def _asked(timeline: Timeline, attempt: Attempt, sent: e.AlterIsrSent) -> Asked:
-    after_ms = (sent.t - attempt.started.t) / 1000
-    many = len(sent.partitions)
-    return Asked(sent.controller, _ms(timeline, sent.t), after_ms, sent.attempt, many)
-
-
-def _number(header: Header, name: str, default: int) -> int:
+def _setting(header: Header, name: str, default: int) -> int:
     try:
         return int(header.settings.get(name, header.defaults.get(name, default)))
     except (TypeError, ValueError):
         return default
-
-
-def _refused(timeline: Timeline, attempt: Attempt) -> int:
-    """How many tries of that leader were refused just before this one went through."""
-    count = 0
-    for one in timeline.attempts(attempt.started.partition):
-        if one is attempt:
-            return count
-        refused = isinstance(one.ended, e.IsrUpdateRejected)
-        count = count + 1 if refused and one.started.broker == attempt.started.broker else 0
-    return count
 
 
 def _leo(timeline: Timeline, started: e.IsrUpdateStarted, replica: int) -> int:
@@ -285,73 +282,70 @@ def _leo(timeline: Timeline, started: e.IsrUpdateStarted, replica: int) -> int:
     return -1
 
 
-def _circumstances(
-    story: Story, timeline: Timeline, started: e.IsrUpdateStarted
-) -> list[Circumstance]:
-    """Faults that struck those who left, or from which those who joined had just recovered.
-
-    A fault that had ended when the follower was last caught up is not why it left."""
-    since = {
-        str(one.replica): started.t - 1000 * (one.behind_ms if one.behind_ms >= 0 else 1000)
-        for one in story.followers
-    }
-    return [
-        Circumstance(f.lane, f.text, _ms(timeline, f.from_us), _ms(timeline, f.to_us))
-        for f in faults(timeline.events, timeline.end_us)
-        if f.lane in since and f.from_us <= started.t and f.to_us > since[f.lane]
-    ]
-
-
 # -- how it became known ---------------------------------------------------------------------------
 
 
-def _propagation(story: Story, timeline: Timeline, write: State, attempt: Attempt | None) -> None:
+def _add_propagation(
+    story: Story, timeline: Timeline, write: State, attempt: Attempt | None
+) -> None:
     last_us = write.from_us
-    node = None
-    if attempt is not None and attempt.ended is not None:
-        story.legs.append(_leg(timeline, "leader", attempt.ended.t, last_us))
-    if attempt is not None and attempt.ended is not None and not write.by_controller:
-        node = _notification(timeline, write)
-        _held(story, timeline, attempt.ended, node)
-    if node is not None:
-        story.notification = node.path
-        story.legs.append(_leg(timeline, "notification", node.from_us, last_us))
-        last_us = node.from_us
+
+    def add_leg(to: str, at_us: int) -> None:
+        story.legs.append(Leg(to, _ms(timeline, at_us), (at_us - last_us) / 1000))
+
+    ended = attempt.ended if attempt is not None else None
+    if ended is not None:
+        add_leg("leader", ended.t)
+    if ended is not None and not write.by_controller:
+        # The leader's first notification after the write that names the partition.
+        named = (
+            node
+            for node in timeline.state.notifications.all
+            if node.by == write.by
+            and node.from_us >= write.from_us
+            and write.partition in node.partitions
+        )
+        node = next(named, None)
+        _add_waiting(story, timeline, ended, node)
+        if node is not None:
+            story.notification = node.path
+            add_leg("notification", node.from_us)
+            last_us = node.from_us
     read = first_known(timeline.state.controller.history.get(write.partition, []), write)
     if read is not None:
-        story.reason = _reason(timeline, read.seq)
-        story.legs.append(_leg(timeline, "controller", read.from_us, last_us))
+        cached = next((one for one in timeline.events if one.seq == read.seq), None)
+        story.reason = cached.why if isinstance(cached, e.ControllerCacheUpdated) else ""
+        add_leg("controller", read.from_us)
         last_us = max(last_us, read.from_us)
     for broker in timeline.brokers:
-        shown = _shown(timeline, write, broker)
-        if shown is not None:
-            story.shown.append(shown)
-    for shown in story.shown:
-        if shown.at_ms is not None:
-            at_us = timeline.origin_us + round(shown.at_ms * 1000)
-            story.legs.append(_leg(timeline, f"broker {shown.broker}", at_us, last_us))
+        spans = timeline.state.metadata.spans(broker, write.partition)
+        old, new = span_at(spans, write.from_us), first_known(spans, write)
+        if old is None and new is None:
+            continue  # it was down: it had nothing to show, and never got anything
+        if old is not None and old.version == write.version:
+            old = None
+        old_ms = 0.0
+        if old is not None:
+            old_until_us = new.from_us if new is not None else timeline.until(old)
+            old_ms = (old_until_us - write.from_us) / 1000
+        story.shown.append(
+            Shown(
+                broker,
+                old.version if old is not None else None,
+                old.isr if old is not None else (),
+                old_ms,
+                new.version if new is not None else None,
+                _ms(timeline, new.from_us) if new is not None else None,
+            )
+        )
+        if new is not None:
+            add_leg(f"broker {broker}", new.from_us)
     versions = {shown.version for shown in story.shown}
     is_awaited = None in versions and not timeline.is_over
     story.never_shown = bool(versions) and write.version not in versions and not is_awaited
 
 
-def _leg(timeline: Timeline, to: str, at_us: int, since_us: int) -> Leg:
-    return Leg(to, _ms(timeline, at_us), (at_us - since_us) / 1000)
-
-
-def _notification(timeline: Timeline, write: State) -> Notification | None:
-    """The leader's first notification after the write that names the partition."""
-    for node in timeline.state.notifications.all:
-        if (
-            node.by == write.by
-            and node.from_us >= write.from_us
-            and write.partition in node.partitions
-        ):
-            return node
-    return None
-
-
-def _held(
+def _add_waiting(
     story: Story,
     timeline: Timeline,
     known: e.IsrUpdated | e.IsrUpdateRejected | e.AlterIsrFailed,
@@ -372,41 +366,3 @@ def _held(
     if node is not None and node.sent is not None:
         story.quiet_ms = node.sent.quiet_ms
         story.since_propagation_ms = node.sent.since_propagation_ms
-
-
-def _shown(timeline: Timeline, write: State, broker: int) -> Shown | None:
-    """None for a broker that had nothing to show and never got anything: it was down."""
-    spans = timeline.state.metadata.spans(broker, write.partition)
-    old = span_at(spans, write.from_us)
-    new = first_known(spans, write)
-    if old is None and new is None:
-        return None
-    if old is not None and old.version == write.version:
-        old = None
-    end_us = _end_of_old(old, new, write, timeline)
-    return Shown(
-        broker,
-        old.version if old is not None else None,
-        old.isr if old is not None else (),
-        (end_us - write.from_us) / 1000 if old is not None else 0.0,
-        new.version if new is not None else None,
-        _ms(timeline, new.from_us) if new is not None else None,
-    )
-
-
-def _end_of_old(old: Known | None, new: Known | None, write: State, timeline: Timeline) -> int:
-    if new is not None:
-        return new.from_us
-    return timeline.until(old) if old is not None else write.from_us
-
-
-def _reason(timeline: Timeline, seq: int) -> str:
-    """What the controller says its cache entry came from."""
-    event: AnyEvent | None = next((one for one in timeline.events if one.seq == seq), None)
-    return event.why if isinstance(event, e.ControllerCacheUpdated) else ""
-
-
-def as_json(story: Story) -> dict[str, Any]:
-    """The story as one JSON object."""
-    built: dict[str, Any] = msgspec.to_builtins(story)
-    return built

@@ -14,18 +14,7 @@ from rich.text import Text
 
 from emulator.view.lanes import STYLES
 from emulator.view.telling import ids, span
-from emulator.view.why import (
-    AT_LAST_MS,
-    LAG,
-    MESSAGES,
-    QUIET_MS,
-    TICK_MS,
-    Follower,
-    Hold,
-    Leg,
-    Shown,
-    Story,
-)
+from emulator.view.why import AT_LAST_MS, LAG, MESSAGES, QUIET_MS, TICK_MS, Follower, Shown, Story
 from emulator.view.wording import node
 
 HOLDS_LISTED = 3
@@ -47,9 +36,10 @@ def headline(story: Story) -> str:
     """What changed, who did it, when."""
     who = f"controller {story.by}" if story.by_controller else f"leader {story.by}"
     before, now = ids(story.isr_before), ids(story.isr)
+    led = "none" if (story.leader_before or 0) < 0 else str(story.leader_before)
     what = {
         "created": f"created with ISR {now}, leader {story.leader}",
-        "elected": f"leader {_leader(story)} → {story.leader}, ISR {before} → {now}",
+        "elected": f"leader {led} → {story.leader}, ISR {before} → {now}",
         "offline": f"no leader any more (was {story.leader_before}), ISR {before} → {now}",
         "shrink": f"ISR shrinks {before} → {now}",
         "expand": f"ISR expands {before} → {now}",
@@ -58,85 +48,70 @@ def headline(story: Story) -> str:
     return f"{story.partition}@v{story.version}  {what}, by {who} ({when})"
 
 
-def _leader(story: Story) -> str:
-    """Who led before."""
-    return "none" if (story.leader_before or 0) < 0 else str(story.leader_before)
-
-
 def _seconds(ms: float) -> str:
     return f"{ms / 1000:.3f} s"
 
 
 def lines(story: Story) -> Iterator[tuple[str, str]]:
     """Pairs of a heading (empty: the one before goes on) and a line."""
-    yield from _decision(story)
-    yield from _asking(story)
-    yield "write", _write(story)
-    yield from _holding(story)
-    yield from _reached(story)
-    yield "way", _way(story)
-
-
-def _decision(story: Story) -> Iterator[tuple[str, str]]:
     if story.expected_version is None:
-        for place, step in enumerate(story.because):
-            yield "" if place else "because", f"{_seconds(step.at_ms)}  {step.text}"
-        why = f" ({story.reason})" if story.reason else ""
-        yield "decided by", f"the controller itself{why}; no leader asked for it"
-        if story.change == "elected" and story.leader not in story.isr_before:
-            yield "unclean", f"{story.leader} was not in the ISR {ids(story.isr_before)}"
-        return
+        yield from _controller_decision(story)
+    else:
+        yield from _leader_decision(story)
+    yield from _propagation(story)
+    for shown in story.shown:
+        yield f"broker {shown.broker}", _shown(story, shown)
+    if story.never_shown:
+        why = "overtaken on the way" if story.notifies else "nobody was told"
+        yield "never shown", f"v{story.version} was in no broker's metadata: {why}"
+    # `decision ─4 ms→ ZooKeeper ─10.0 s→ notification …`, the brokers together.
+    way = "decision" if story.expected_version is not None else ""
+    brokers = [leg for leg in story.legs if leg.to.startswith("broker")]
+    for leg in story.legs:
+        if leg not in brokers and leg.to != "leader":
+            way += f" ─{_span(leg.ms)}→ {leg.to}" if way else leg.to
+    if brokers:
+        names = ids(tuple(int(leg.to.removeprefix("broker ")) for leg in brokers))
+        low, high = (_span(of(leg.ms for leg in brokers)) for of in (min, max))
+        total = _span(max(leg.at_ms for leg in brokers) - story.at_ms)
+        took = low if low == high else f"{low} to {high}"
+        way += f" ─{took}→ metadata of {names}; {total} in all"
+    yield "way", way
+
+
+def _controller_decision(story: Story) -> Iterator[tuple[str, str]]:
+    for place, step in enumerate(story.because):
+        yield "" if place else "because", f"{_seconds(step.at_ms)}  {step.text}"
+    why = f" ({story.reason})" if story.reason else ""
+    yield "decided by", f"the controller itself{why}; no leader asked for it"
+    if story.change == "elected" and story.leader not in story.isr_before:
+        yield "unclean", f"{story.leader} was not in the ISR {ids(story.isr_before)}"
+    yield "write", f"v{story.version} at {_seconds(story.at_ms)}, fenced by /controller_epoch"
+
+
+def _leader_decision(story: Story) -> Iterator[tuple[str, str]]:
     for follower in story.followers:
-        yield "leader saw", _saw(story, follower)
+        at = f"LEO {follower.leo:,}" if follower.leo >= 0 else "a LEO that this trace does not tell"
+        of = f" of {story.leo:,}" if story.leo is not None and story.leo >= 0 else ""
+        hw = f", HW {story.hw:,}" if story.hw is not None and story.hw >= 0 else ""
+        what = "caught up" if story.lag_messages_max is None else "fetched"
+        late = f", last {what} {follower.behind_ms:,} ms ago" if follower.behind_ms >= 0 else ""
+        yield "leader saw", f"follower {follower.replica} at {at}{of}{hw}{late}"
         yield "rule", _rule(story, follower)
-    for one in story.circumstances:
-        since, until = _seconds(one.from_ms), _seconds(one.to_ms)
-        yield "fault", f"broker {one.broker} {one.text} from {since} to {until}"
-
-
-def _saw(story: Story, follower: Follower) -> str:
-    at = f"LEO {follower.leo:,}" if follower.leo >= 0 else "a LEO that this trace does not tell"
-    of = f" of {story.leo:,}" if story.leo is not None and story.leo >= 0 else ""
-    hw = f", HW {story.hw:,}" if story.hw is not None and story.hw >= 0 else ""
-    what = "caught up" if story.lag_messages_max is None else "fetched"
-    late = f", last {what} {follower.behind_ms:,} ms ago" if follower.behind_ms >= 0 else ""
-    return f"follower {follower.replica} at {at}{of}{hw}{late}"
-
-
-def _rule(story: Story, follower: Follower) -> str:
-    if story.change == "shrink":
-        looks = f"looked at every {story.check_every_ms:,} ms"
-        return f"{_too_late(story, follower)}: out of sync ({looks})"
-    seen = f"LEO {follower.leo:,} ≥ HW {story.hw:,}" if follower.leo >= 0 else "LEO ≥ HW"
-    start = " and ≥ the epoch's first offset" if story.past_epoch_start else ""
-    return f"{seen}{start}: in sync (joining does not ask for {LAG})"
-
-
-def _too_late(story: Story, follower: Follower) -> str:
-    """The rule that it broke; before 0.9 there were two."""
-    behind = (story.leo or 0) - follower.leo
-    if story.lag_messages_max is not None and behind > story.lag_messages_max:
-        return f"{behind:,} records behind > {MESSAGES} {story.lag_messages_max:,}"
-    late = f"{follower.behind_ms:,} ms > {LAG} {story.lag_ms_max:,}"
-    return f"not at the leader's LEO, and {late}" if story.stays_at_log_end else late
-
-
-def _asking(story: Story) -> Iterator[tuple[str, str]]:
-    """A leader that does not write itself asks the controller."""
+    for fault in story.circumstances:
+        since, until = _seconds(fault.from_ms), _seconds(fault.to_ms)
+        yield "fault", f"broker {fault.broker} {fault.text} from {since} to {until}"
+    # AlterIsr: a leader that does not write itself asks the controller.
     for one in story.asked:
         others = f" with {one.partitions - 1} other partitions" if one.partitions > 1 else ""
         again = f", attempt {one.attempt}" if one.attempt > 1 else ""
-        asked = f"controller {one.controller}{others} at {_seconds(one.at_ms)}{again}"
-        yield "asked", f"{asked}, {_span(one.ms)} after the decision"
+        query = f"controller {one.controller}{others} at {_seconds(one.at_ms)}{again}"
+        yield "asked", f"{query}, {_span(one.ms)} after the decision"
     if story.asked:
+        # KIP-497: until the answer the leader counts with the larger of both sets.
         grown = "the new ISR" if story.change == "expand" else "the old ISR"
         yield "", f"pending until the answer: the high watermark waits for {grown} meanwhile"
-
-
-def _write(story: Story) -> str:
     legs = {leg.to: leg for leg in story.legs}
-    if story.expected_version is None:
-        return f"v{story.version} at {_seconds(story.at_ms)}, fenced by /controller_epoch"
     took = _span(legs["ZooKeeper"].ms)
     text = f"expected v{story.expected_version}: v{story.version} ok, {took} after the decision"
     if story.by_controller:
@@ -145,58 +120,64 @@ def _write(story: Story) -> str:
         text += f"; the leader knew {_span(legs['leader'].ms)} later"
     if story.refused:
         text += f" (after {story.refused} refused for a stale version)"
-    return text
+    yield "write", text
 
 
-def _holding(story: Story) -> Iterator[tuple[str, str]]:
-    if not story.holds and story.notification is None:
-        return
-    rule = f"tells after {QUIET_MS:,} ms without a change, or {AT_LAST_MS:,} ms after it last told"
-    yield "held back", f"looks every {_span(TICK_MS)}; {rule}"
-    if story.holds:
-        yield "", _looks(story.holds)
-    if story.later_changes:
-        many = (
-            f"{story.later_changes} further changes" if story.later_changes > 1 else "a later one"
+def _rule(story: Story, follower: Follower) -> str:
+    """The rule that it broke, or keeps again; before 0.9 there were two."""
+    if story.change != "shrink":
+        seen = f"LEO {follower.leo:,} ≥ HW {story.hw:,}" if follower.leo >= 0 else "LEO ≥ HW"
+        start = " and ≥ the epoch's first offset" if story.past_epoch_start else ""
+        return f"{seen}{start}: in sync (joining does not ask for {LAG})"
+    behind = (story.leo or 0) - follower.leo
+    if story.lag_messages_max is not None and behind > story.lag_messages_max:
+        broken = f"{behind:,} records behind > {MESSAGES} {story.lag_messages_max:,}"
+    else:
+        broken = f"{follower.behind_ms:,} ms > {LAG} {story.lag_ms_max:,}"
+        if story.stays_at_log_end:
+            broken = f"not at the leader's LEO, and {broken}"
+    return f"{broken}: out of sync (looked at every {story.check_every_ms:,} ms)"
+
+
+def _propagation(story: Story) -> Iterator[tuple[str, str]]:
+    """How the controller came to know."""
+    holds = story.holds
+    if holds or story.notification is not None:
+        rule = (
+            f"tells after {QUIET_MS:,} ms without a change, or {AT_LAST_MS:,} ms after it last told"
         )
-        yield "", f"{many} by this leader began the {QUIET_MS:,} ms anew"
-
-
-def _looks(holds: list[Hold]) -> str:
-    if len(holds) <= HOLDS_LISTED:
-        each = (f"{_seconds(hold.at_ms)} (quiet {hold.quiet_ms:,} ms)" for hold in holds)
-        return "too early at " + ", ".join(each)
-    longest = max(hold.quiet_ms for hold in holds)
-    first, last = _seconds(holds[0].at_ms), _seconds(holds[-1].at_ms)
-    return f"too early {len(holds)} times, {first} to {last}: quiet for {longest:,} ms at most"
-
-
-def _reached(story: Story) -> Iterator[tuple[str, str]]:
+        yield "held back", f"looks every {_span(TICK_MS)}; {rule}"
+        if len(holds) > HOLDS_LISTED:
+            longest = max(hold.quiet_ms for hold in holds)
+            when = f"{_seconds(holds[0].at_ms)} to {_seconds(holds[-1].at_ms)}"
+            yield "", f"too early {len(holds)} times, {when}: quiet for {longest:,} ms at most"
+        elif holds:
+            each = (f"{_seconds(hold.at_ms)} (quiet {hold.quiet_ms:,} ms)" for hold in holds)
+            yield "", f"too early at {', '.join(each)}"
+        if story.later_changes:
+            many = f"{story.later_changes} further changes"
+            many = many if story.later_changes > 1 else "a later one"
+            yield "", f"{many} by this leader began the {QUIET_MS:,} ms anew"
     if story.notification is not None:
         at = next(_seconds(leg.at_ms) for leg in story.legs if leg.to == "notification")
-        yield "told", f"{node(story.notification)} at {at}: {_let_go(story)}"
+        if story.quiet_ms is None:
+            why = "the controller is told"
+        elif story.quiet_ms > QUIET_MS:
+            why = f"quiet for {story.quiet_ms:,} ms"
+        else:
+            since = f"{story.since_propagation_ms or 0:,} ms ago"
+            why = f"quiet for {story.quiet_ms:,} ms only, but it last told {since}"
+        yield "told", f"{node(story.notification)} at {at}: {why}"
     elif story.asked:
         yield "told", "by the controller: UpdateMetadata was queued before the leader was answered"
     elif story.expected_version is not None and not story.by_controller:
-        ends = "the trace ends, or the leader did, before it told the controller"
         if not story.notifies:
             yield "told", "never: this version tells nobody"
+        elif story.is_over:
+            why = "the trace ends, or the leader did, before it told the controller"
+            yield "told", f"never: {why}"
         else:
-            yield "told", f"never: {ends}" if story.is_over else "not yet"
-    for shown in story.shown:
-        yield f"broker {shown.broker}", _shown(story, shown)
-    if story.never_shown:
-        why = "overtaken on the way" if story.notifies else "nobody was told"
-        yield "never shown", f"v{story.version} was in no broker's metadata: {why}"
-
-
-def _let_go(story: Story) -> str:
-    if story.quiet_ms is None:
-        return "the controller is told"
-    if story.quiet_ms > QUIET_MS:
-        return f"quiet for {story.quiet_ms:,} ms"
-    since = f"{story.since_propagation_ms or 0:,} ms ago"
-    return f"quiet for {story.quiet_ms:,} ms only, but it last told {since}"
+            yield "told", "not yet"
 
 
 def _shown(story: Story, shown: Shown) -> str:
@@ -210,25 +191,6 @@ def _shown(story: Story, shown: Shown) -> str:
     new = f"v{shown.version} at {_seconds(shown.at_ms)}"
     never = "" if shown.version == story.version else f" (v{story.version} never)"
     return f"{old}, then {new}{never}" if old else f"showed {new}{never}"
-
-
-def _way(story: Story) -> str:
-    """`decision ─4 ms→ ZooKeeper ─10.0 s→ notification …`, the brokers together."""
-    stages = [leg for leg in story.legs if not leg.to.startswith("broker") and leg.to != "leader"]
-    text = "decision" if story.expected_version is not None else ""
-    for leg in stages:
-        text += f" ─{_span(leg.ms)}→ {leg.to}" if text else leg.to
-    brokers = [leg for leg in story.legs if leg.to.startswith("broker")]
-    if brokers:
-        names = ids(tuple(int(leg.to.removeprefix("broker ")) for leg in brokers))
-        total = _span(max(leg.at_ms for leg in brokers) - story.at_ms)
-        text += f" ─{_range(brokers)}→ metadata of {names}; {total} in all"
-    return text
-
-
-def _range(legs: list[Leg]) -> str:
-    low, high = min(leg.ms for leg in legs), max(leg.ms for leg in legs)
-    return _span(low) if _span(low) == _span(high) else f"{_span(low)} to {_span(high)}"
 
 
 def _span(ms: float) -> str:

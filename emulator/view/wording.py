@@ -37,12 +37,10 @@ from emulator.view.wording_alter_isr import TELLERS
 
 def tell(event: AnyEvent, on: Scene) -> Told:
     """Put an event into words; a kind without words of its own is told by its name and fields."""
-    return TELLERS.get(type(event), _plainly)(event, on)
-
-
-def _plainly(event: AnyEvent, on: Scene) -> Told:
-    name = event.kind.replace("_", " ")
-    return Told(event, lane_of(event), name, fields_of(event), Level.DETAIL)
+    teller = TELLERS.get(type(event))
+    if teller is not None:
+        return teller(event, on)
+    return Told(event, lane_of(event), event.kind.replace("_", " "), fields_of(event), Level.DETAIL)
 
 
 # -- the world -------------------------------------------------------------------------------------
@@ -87,28 +85,21 @@ def _zk_reply(event: e.ZkReply, on: Scene) -> Told:
     if event.code == BAD_VERSION:
         partition = state_partition(event.path)
         where = event.path if partition is None else on.name(partition).rstrip()
-        expected = ", ".join(part for part in (_expected(event, on), where) if part)
-        said = f"{name}{_have(event, on)}"
-        return Told(event, ZOOKEEPER, said, expected, tone="refused", source=on.asker(event))
+        numbers = [where] if where else []
+        at = on.by_seq.get(event.cause)
+        for _ in range(4):
+            if isinstance(at, e.ZkSent) and at.path == event.path and at.version >= 0:
+                numbers.insert(0, f"expected v{at.version}")
+                break
+            at = on.by_seq.get(at.cause) if at is not None else None
+        truth = on.timeline.truth_at(partition, event.t) if partition is not None else None
+        text = f"{name}, have {truth.version}" if truth is not None else name
+        source = on.asker(event)
+        return Told(event, ZOOKEEPER, text, ", ".join(numbers), tone="refused", source=source)
     lost = event.code in (-4, -112)
     text = f"{event.op} {event.path}: {'ok' if event.code == 0 else name}"
     level, tone = (Level.STORY, "refused") if lost else (Level.TRAFFIC, "plain")
     return Told(event, on.asker(event), text, took, level, tone)
-
-
-def _expected(event: e.ZkReply, on: Scene) -> str:
-    at = on.by_seq.get(event.cause)
-    for _ in range(4):
-        if isinstance(at, e.ZkSent) and at.path == event.path and at.version >= 0:
-            return f"expected v{at.version}"
-        at = on.by_seq.get(at.cause) if at is not None else None
-    return ""
-
-
-def _have(event: e.ZkReply, on: Scene) -> str:
-    partition = state_partition(event.path)
-    truth = on.timeline.truth_at(partition, event.t) if partition is not None else None
-    return f", have {truth.version}" if truth is not None else ""
 
 
 @tells(e.ZkRequest)
@@ -122,48 +113,41 @@ def _zk_request(event: e.ZkRequest, on: Scene) -> Told:
 def _zk_transaction(event: e.ZkTransaction, on: Scene) -> Told:
     told = Told(event, ZOOKEEPER, "", "", Level.TRAFFIC, "plain", on.asker(event))
     if event.op in ("createSession", "closeSession"):
-        return _session(event, told, on)
+        # One that ran out is told from one that was closed: nobody had asked for it. Sessions of
+        # no broker are ours, to make things ready.
+        closed = event.op == "closeSession"
+        cause = on.by_seq.get(event.cause)
+        is_requested = isinstance(cause, e.ZkRequest) and cause.op == event.op
+        told.headline = "session closed" if closed else "session opened"
+        if closed and event.broker and not is_requested:
+            told.headline, told.source = f"session of broker {event.broker} expired", ""
+        told.numbers = "removed " + ", ".join(event.removed) if event.removed else ""
+        told.level = Level.STORY if closed and event.broker else Level.TRAFFIC
+        told.tone = "refused" if closed else "plain"
+        return told
     ops = [op for op in applied_ops(event) if op.op != "check"]
     if not ops:
         code = next((op.code for op in event.ops if op.code), event.code) or 0
         told.headline = f"{event.op} refused: {CODES.get(code, code)}"
         return told
     for op in ops:
-        if _logged(event, op, told, on):
+        # The first operation that matters says what the transaction is about.
+        path = op.path or ""
+        partition = state_partition(path)
+        if partition is not None:
+            told.level, told.tone = Level.STORY, "write"
+            told.headline = _state_written(event, op, partition, on)
+        elif path.startswith("/isr_change_notification/"):
+            told.level, told.tone = Level.STORY, "notice"
+            told.headline = f"{'+' if op.op == 'create' else '−'} {node(path)}"
+            told.numbers = "" if on.only else on.names(notified_partitions(op.data))
+        elif path == "/controller" or path.startswith("/brokers/ids/"):
+            told.level, told.tone = Level.STORY, "life"
+            told.headline = f"{'−' if op.op == 'delete' else '+'} {path}"
+        if told.headline:
             return told
     told.headline = f"{ops[0].op} {ops[0].path}"
     return told
-
-
-def _session(event: e.ZkTransaction, told: Told, on: Scene) -> Told:
-    """One that ran out is told from one that was closed: nobody had asked for it. Sessions of no
-    broker are ours, to make things ready."""
-    closed = event.op == "closeSession"
-    asked = on.by_seq.get(event.cause)
-    told.headline = "session closed" if closed else "session opened"
-    if closed and event.broker and not (isinstance(asked, e.ZkRequest) and asked.op == event.op):
-        told.headline, told.source = f"session of broker {event.broker} expired", ""
-    told.numbers = "removed " + ", ".join(event.removed) if event.removed else ""
-    told.level = Level.STORY if closed and event.broker else Level.TRAFFIC
-    told.tone = "refused" if closed else "plain"
-    return told
-
-
-def _logged(event: e.ZkTransaction, op: LoggedOp, told: Told, on: Scene) -> bool:
-    """Fill in what matters about one operation; False: nothing special."""
-    path = op.path or ""
-    partition = state_partition(path)
-    if partition is not None:
-        told.level, told.tone = Level.STORY, "write"
-        told.headline = _state_written(event, op, partition, on)
-    elif path.startswith("/isr_change_notification/"):
-        told.level, told.tone = Level.STORY, "notice"
-        told.headline = f"{'+' if op.op == 'create' else '−'} {node(path)}"
-        told.numbers = "" if on.only else on.names(notified_partitions(op.data))
-    elif path == "/controller" or path.startswith("/brokers/ids/"):
-        told.level, told.tone = Level.STORY, "life"
-        told.headline = f"{'−' if op.op == 'delete' else '+'} {path}"
-    return bool(told.headline)
 
 
 def node(path: str) -> str:

@@ -68,6 +68,7 @@ def exit_code(error: BaseException) -> int | None:
     """The exit code of an exception that explains itself; None for one that should not be."""
     from emulator.analysis.errors import AnalysisError
     from emulator.trace.reader import BadTrace
+    from emulator.view.selectors import NotInRun
     from emulator.worlds.errors import DidNotComeUp
     from emulator.worlds.processes.local_brokers import BrokerEnded
     from zk.real.server import ServerError, StartFailed
@@ -76,7 +77,9 @@ def exit_code(error: BaseException) -> int | None:
         return INTERRUPTED
     if isinstance(error, Fault | RunDirectoryError | StartFailed | DidNotComeUp | BrokerEnded):
         return FAULT
-    if isinstance(error, UserError | ServerError | BadTrace | AnalysisError | _UsageError):
+    if isinstance(
+        error, UserError | ServerError | BadTrace | NotInRun | AnalysisError | _UsageError
+    ):
         return USER
     return None
 

@@ -123,7 +123,10 @@ class PlaySession:
             return
         own = self.COMMANDS.get(words[0])
         if own is not None:
-            own(self, words[1:])
+            try:
+                own(self, words[1:])
+            except selectors.NotInRun as error:
+                raise UserError(f"{error}") from None
         elif words[0] in stimuli() or words[0] in SHORT:
             done = (step.stimulus for step in self.hand.steps)
             self._do([read_typed(words, cluster_of(self._loaded, done))])
