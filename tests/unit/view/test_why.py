@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -22,7 +23,6 @@ from emulator.view.why import (
     NOTIFICATIONS,
     NoSuchChange,
     Story,
-    as_json,
     tell_why,
 )
 from emulator.view.why_text import headline, lines, render_why
@@ -160,7 +160,7 @@ def test_what_does_not_exist_is_said_with_what_does(
 
 
 def test_as_json_it_has_every_number() -> None:
-    story = json.loads(json.dumps(as_json(story_of("shrink-expand", 1))))
+    story = json.loads(json.dumps(msgspec.to_builtins(story_of("shrink-expand", 1))))
     assert story["change"] == "shrink"
     assert story["followers"] == [{"replica": 2, "leo": 60, "behind_ms": 2859}]
     assert [leg["to"] for leg in story["legs"]] == [
