@@ -20,11 +20,11 @@ from emulator.view.live.top_model import (
     cell,
     differs,
     headline,
-    ids,
     state_words,
     views,
 )
 from emulator.view.live.zookeeper_view import SeenPartition, leader_name
+from emulator.view.telling import ids
 
 REFRESH_S = 0.5
 FILTERS = ("all", "under-replicated", "views differ")
@@ -106,44 +106,37 @@ class Top(App[None]):
         self.query_one("#head", Static).update(f"{headline(look)}   {shown}")
         lines = [broker_line(look, broker) for broker in look.seen.brokers]
         self.query_one("#brokers", Static).update("\n".join(lines) or "no broker is registered")
-        self._show_partitions()
-
-    def _show_partitions(self) -> None:
+        # A broker more, or another choice of partitions, needs another table; else cells change.
         table: DataTable[str] = self.query_one(DataTable)
-        wanted = {one.name: self._row(one) for one in self._wanted()}
-        columns = (*_COLUMNS, "controller", *(f"b{broker}" for broker in self._look.seen.brokers))
-        if columns != self._columns or list(wanted) != list(self._rows):
-            self._lay_out(table, columns, wanted)
+        columns = (*_COLUMNS, "controller", *(f"b{broker}" for broker in look.seen.brokers))
+        rows = {one.name: self._row(one) for one in self._chosen()}
+        if columns == self._columns and list(rows) == list(self._rows):
+            for name, row in rows.items():
+                for column, old, new in zip(columns, self._rows[name], row, strict=True):
+                    if new != old:
+                        table.update_cell(name, column, new, update_width=True)
         else:
-            for name, row in wanted.items():
-                for column, value in zip(columns, row, strict=True):
-                    if value != self._rows[name][columns.index(column)]:
-                        table.update_cell(name, column, value, update_width=True)
-        self._columns, self._rows = columns, wanted
+            names, at = list(self._rows), table.cursor_row
+            selected = names[at] if 0 <= at < len(names) else ""
+            table.clear(columns=True)
+            for column in columns:
+                table.add_column(column, key=column)
+            for name, row in rows.items():
+                table.add_row(*row, key=name)
+            if selected in rows:
+                table.move_cursor(row=list(rows).index(selected))
+        self._columns, self._rows = columns, rows
         at = table.cursor_row
         self._show_detail(table.ordered_rows[at].key if 0 <= at < table.row_count else None)
 
-    def _lay_out(
-        self, table: DataTable[str], columns: tuple[str, ...], rows: dict[str, Row]
-    ) -> None:
-        """Anew, with the cursor on the partition on which it was."""
-        names, at = list(self._rows), table.cursor_row
-        chosen = names[at] if 0 <= at < len(names) else ""
-        table.clear(columns=True)
-        for column in columns:
-            table.add_column(column, key=column)
-        for name, row in rows.items():
-            table.add_row(*row, key=name)
-        if chosen in rows:
-            table.move_cursor(row=list(rows).index(chosen))
-
-    def _wanted(self) -> list[SeenPartition]:
-        all_ = self._look.seen.partitions.values()
+    def _chosen(self) -> list[SeenPartition]:
+        """What the filter lets through."""
+        partitions = self._look.seen.partitions.values()
         if FILTERS[self._filter] == "under-replicated":
-            return [one for one in all_ if one.is_under_replicated]
+            return [one for one in partitions if one.is_under_replicated]
         if FILTERS[self._filter] == "views differ":
-            return [one for one in all_ if differs(self._look, one)]
-        return list(all_)
+            return [one for one in partitions if differs(self._look, one)]
+        return list(partitions)
 
     def _row(self, one: SeenPartition) -> Row:
         state = one.state
@@ -153,8 +146,8 @@ class Top(App[None]):
         ]
         for broker in self._look.seen.brokers:
             metadata = brokers[broker].metadata if broker in brokers else None
-            told = (metadata or {}).get(one.name)
-            cells.append(cell(told, state, known=metadata is not None))
+            cached = (metadata or {}).get(one.name)
+            cells.append(cell(cached, state, known=metadata is not None))
         if state is None:
             return (one.name, "none", "", ids(one.replicas), "", "", "", *cells)
         numbers = (state.zk_version, state.controller_epoch)
@@ -177,8 +170,8 @@ class Top(App[None]):
             return
         lines = [f"{partition.name}   ZooKeeper: {state_words(partition.state)}"]
         for whose, state, text in views(self._look, partition):
-            told = state_words(state) if text != "·" else "not known"
-            lines.append(f"  {whose:<13} {told}{'' if text in '=·' else '   differs'}")
+            words = state_words(state) if text != "·" else "not known"
+            lines.append(f"  {whose:<13} {words}{'' if text in '=·' else '   differs'}")
         for name, about in self._look.seen.notifications.items():
             if partition.name in about:
                 lines.append(f"  {name} waits for the controller")

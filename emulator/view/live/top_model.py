@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from emulator.view.live.zookeeper_view import Seen, SeenPartition, SeenState, leader_name
+from emulator.view.telling import ids
 
 SAME, UNKNOWN = "=", "·"
 
@@ -76,10 +77,6 @@ def state_words(state: SeenState | None) -> str:
         return "none"
     version = "" if state.zk_version is None else f" v{state.zk_version}"
     return f"{leader_name(state.leader)} e{state.leader_epoch} {ids(state.isr)}{version}"
-
-
-def ids(brokers: tuple[int, ...]) -> str:
-    return f"[{','.join(map(str, brokers))}]"
 
 
 def agrees(state: SeenState, with_zookeeper: SeenState) -> bool:

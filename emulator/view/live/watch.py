@@ -7,6 +7,7 @@ seen is `view.seen`'s business, how it is shown others'.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import threading
 import time
@@ -20,7 +21,7 @@ import msgspec
 
 from emulator.trace.values import PartitionState
 from emulator.view.live.top_model import BrokerLook, Look
-from emulator.view.live.zookeeper_view import Seen, SeenState, seen
+from emulator.view.live.zookeeper_view import Seen, SeenBroker, SeenState, seen
 from zk.errors import Code
 from zk.ops import Multi, Request, SetData
 from zk.paths import partition_of_state_path
@@ -72,19 +73,23 @@ class Watching:
     def __init__(self, address: Address, on_seen: OnSeen) -> None:
         self._on_seen = on_seen
         self._lane = QueueLane()
-        self._told: tuple[Seen, Link] | None = None
+        self._shown: tuple[Seen, Link] | None = None
         self._service = KazooService(address)
-        timeout_ms = _granted_ms(address)
+        timeout_ms = SESSION_MS
+        try:
+            require_session_timeout(address, timeout_ms)
+        except SessionTimeoutClamped as clamped:
+            timeout_ms = clamped.granted_ms
         self._mirror = Mirror(self._service, self._lane, timeout_ms, self._changed)
 
     def _changed(self) -> None:
         mirror = self._mirror
         if mirror.connected and not mirror.complete:
             return
-        told = (seen(mirror.nodes, mirror.children), Link.UP if mirror.connected else Link.LOST)
-        if told != self._told and (self._told is not None or mirror.connected):
-            self._told = told
-            self._on_seen(*told)
+        now = (seen(mirror.nodes, mirror.children), Link.UP if mirror.connected else Link.LOST)
+        if now != self._shown and (self._shown is not None or mirror.connected):
+            self._shown = now
+            self._on_seen(*now)
 
     def run(self, for_us: int) -> None:
         """Hear what comes within this time."""
@@ -94,15 +99,6 @@ class Watching:
         """The session ends in an orderly way."""
         self._mirror.close()
         self._service.close()
-
-
-def _granted_ms(address: Address) -> int:
-    """What this server makes of our session time-out."""
-    try:
-        require_session_timeout(address, SESSION_MS)
-    except SessionTimeoutClamped as clamped:
-        return clamped.granted_ms
-    return SESSION_MS
 
 
 class Conflicts:
@@ -116,7 +112,10 @@ class Conflicts:
 
     def on_reply(self, client: str, request: Request | str, code: Code, elapsed_us: int) -> None:
         ops = request.ops if isinstance(request, Multi) else (request,)
-        if code is Code.BAD_VERSION and any(map(_writes_state, ops)):
+        writes_state = any(
+            isinstance(op, SetData) and partition_of_state_path(op.path) is not None for op in ops
+        )
+        if code is Code.BAD_VERSION and writes_state:
             self._moments.append(time.monotonic())
 
     def per_s(self) -> float:
@@ -125,10 +124,6 @@ class Conflicts:
         while self._moments and self._moments[0] < since:
             self._moments.popleft()
         return len(self._moments) / _RATE_OVER_S
-
-
-def _writes_state(op: object) -> bool:
-    return isinstance(op, SetData) and partition_of_state_path(op.path) is not None
 
 
 class Lookout:
@@ -190,8 +185,7 @@ class Lookout:
                 present = self._seen.brokers
                 metadata = self._query({b.broker: (b.host, b.port) for b in present.values()})
                 self._brokers = {
-                    broker: _look_of(one, _page(present[broker].host, present[broker].page_port))
-                    for broker, one in metadata.items()
+                    broker: _look_at(present[broker], one) for broker, one in metadata.items()
                 }
                 self._news.set()
         finally:
@@ -206,22 +200,19 @@ class _Page(msgspec.Struct):
     controls: dict[str, SeenState] | None = None
 
 
-def _page(host: str, port: int) -> _Page | None:
-    """None where there is none: Kafka's own JMX port speaks no HTTP."""
-    if port <= 0:
-        return None
-    try:
-        url = f"http://{host}:{port}/status"
-        with urllib.request.urlopen(url, timeout=_PAGE_PATIENCE_S) as answer:
-            return msgspec.json.decode(answer.read(), type=_Page)
-    except (OSError, ValueError, http.client.HTTPException, msgspec.MsgspecError):
-        return None
-
-
-def _look_of(metadata: BrokerMetadata | str, page: _Page | None) -> BrokerLook:
+def _look_at(broker: SeenBroker, metadata: BrokerMetadata | str) -> BrokerLook:
+    """From its status page, or from its metadata where it has none."""
     controller = None if isinstance(metadata, str) else metadata.controller_id
-    if page is not None:
-        return BrokerLook(page.metadata, page.leads, page.controls, controller)
+    if broker.page_port > 0:
+        url = f"http://{broker.host}:{broker.page_port}/status"
+        # Kafka's own JMX port speaks no HTTP.
+        not_ours = (OSError, ValueError, http.client.HTTPException, msgspec.MsgspecError)
+        with (
+            contextlib.suppress(*not_ours),
+            urllib.request.urlopen(url, timeout=_PAGE_PATIENCE_S) as answer,
+        ):
+            page = msgspec.json.decode(answer.read(), type=_Page)
+            return BrokerLook(page.metadata, page.leads, page.controls, controller)
     if isinstance(metadata, str):
         return BrokerLook(problem=metadata)
     states = {
