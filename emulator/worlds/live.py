@@ -27,7 +27,7 @@ from emulator.worlds.live_clock import LiveClock, LiveKernel
 from emulator.worlds.network.memory import MemoryNetwork
 from emulator.worlds.zk_observer import TracingObserver
 from emulator.worlds.zk_server_log import ReplyLog, ServerLog
-from emulator.worlds.zookeeper import ForeignServer, OwnServer, TappedZooKeeper, strike
+from emulator.worlds.zookeeper import ForeignServer, OwnServer, TappedZooKeeper
 from zk.client.client_times import ClientTimes
 from zk.errors import Code
 from zk.ops import Reply, Request, SessionState, WatchedEvent
@@ -43,6 +43,7 @@ from zk.real.server import (
     wait_until_ready,
 )
 from zk.real.server_container import ContainerServer
+from zk.real.server_ensemble import strike
 from zk.real.session_wrapper import SessionAround
 from zk.real.tap import Tap, Taps
 from zk.wire import Lane, Listener, OnReply, Service, Session

@@ -5,7 +5,6 @@ it: the model on our kernel, or a real server with a tap in front of each broker
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 from emulator.kernel.scheduler import Process
 from emulator.scenario.actions.base import ZOOKEEPER
@@ -136,28 +135,6 @@ class ModelledZooKeeper:
         self._ensemble.disturb(f"broker-{broker}", drawn_us)
 
 
-class ServerProcess(Protocol):
-    """A server that is a process, on this machine or in a container."""
-
-    @property
-    def is_there(self) -> bool: ...
-
-    def pause(self) -> None: ...
-
-    def resume(self) -> None: ...
-
-    def stop(self) -> None: ...
-
-    def launch(self) -> None: ...
-
-
-def strike(server: ServerProcess | None, what: str) -> None:
-    """`pause`, `resume`, `stop` or `launch` it, where that changes anything."""
-    assert server is not None, "this needs a server of our own: Capabilities say so"
-    if server.is_there != (what == "launch"):
-        getattr(server, what)()
-
-
 class TappedZooKeeper:
     """Real servers, which each broker reaches through a tap of its own."""
 
@@ -167,8 +144,8 @@ class TappedZooKeeper:
         strike_server: Callable[[str, str], None],
         expire: Callable[[int], None],
     ) -> None:
-        """`strike_server`: (server, what), see `strike`; `expire`: has the server end the session
-        of a broker."""
+        """`strike_server`: (server, what), see `zk.real.server_ensemble.strike`; `expire`: has the
+        server end the session of a broker."""
         self._tap_of, self._strike, self._expire = tap_of, strike_server, expire
 
     def pause(self, server: str) -> None:

@@ -1,7 +1,7 @@
-"""A child process that ends with us, however we end: a JVM of a server or of a broker.
+"""Processes that end with us, however we end: a JVM of a server or of a broker, or a container.
 
-Owns the process and its watchdog: a shell that reads a pipe which only this process holds open, and
-kills the child when the pipe ends without a word. However this process ends, SIGKILL included, the
+Owns the process and its watchdog, another process that reads a pipe which only this one holds open,
+and clears up when the pipe ends without a word. However this process ends, SIGKILL included, the
 pipe ends too. PR_SET_PDEATHSIG would be shorter, but it fires when the *thread* that forked ends,
 and needs code between fork and exec, which is unsafe beside threads. Knows not what runs in it.
 """
@@ -14,10 +14,57 @@ import subprocess
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 # The child does not start before its watchdog is there, and not at all when we are gone by then.
 _START = 'read go && exec "$@"'
 _WATCHDOG = 'read orderly || kill -9 "$0"'
+
+
+class Owner(Protocol):
+    """Has something that a fork of this process must not believe to be its own."""
+
+    def disown(self) -> None:
+        """In a forked child of ours: what it has is the parent's."""
+        ...
+
+
+_owners: weakref.WeakSet[Owner] = weakref.WeakSet()
+disowned_by_forks = _owners.add
+"""From now on each fork of this process begins with `disown`."""
+
+
+def _disown_all() -> None:
+    for owner in list(_owners):
+        owner.disown()
+
+
+os.register_at_fork(after_in_child=_disown_all)
+
+
+class Watchdog:
+    """A process that acts when we end without a word: its command begins with reading a line from
+    its standard input, and does nothing more when one comes."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        # A session of its own: what ends our terminal, or our group, must not end it before us.
+        self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        disowned_by_forks(self)
+
+    def dismiss(self) -> None:
+        """There is nothing left to be cleared up."""
+        process, self._process = self._process, None
+        if process is not None:
+            _say_a_word(process)
+            process.wait()
+
+    def disown(self) -> None:
+        # A copy of the pipe in a fork would keep it open after we have ended.
+        process, self._process = self._process, None
+        if process is not None:
+            _forget(process)
 
 
 class Child:
@@ -41,12 +88,9 @@ class Child:
                 stderr=subprocess.STDOUT,
                 process_group=0,
             )
-        watch = ["/bin/sh", "-c", _WATCHDOG, str(self._process.pid)]
-        self._watchdog: subprocess.Popen[bytes] | None = subprocess.Popen(
-            watch, stdin=subprocess.PIPE, process_group=0
-        )
-        _children.add(self)
-        _tell(self._process)
+        self._watchdog = Watchdog(["/bin/sh", "-c", _WATCHDOG, str(self._process.pid)])
+        disowned_by_forks(self)
+        _say_a_word(self._process)
 
     @property
     def pid(self) -> int:
@@ -57,7 +101,7 @@ class Child:
         """It ended, by itself or because it was told to."""
         if self._process.poll() is None:
             return False
-        self._dismiss_watchdog()
+        self._watchdog.dismiss()
         return True
 
     def signal(self, number: signal.Signals) -> None:
@@ -67,7 +111,7 @@ class Child:
     def kill(self) -> None:
         """End it at once, whether it stands still or not, and wait until it is gone."""
         self._process.kill()
-        self._dismiss_watchdog()  # before the wait: only then may the process id be another's
+        self._watchdog.dismiss()  # before the wait: only then may the process id be another's
         self._process.wait()
 
     def wait(self, timeout_s: float) -> int | None:
@@ -76,41 +120,25 @@ class Child:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return None
-        self._dismiss_watchdog()
+        self._watchdog.dismiss()
         return self._process.returncode
 
-    def _dismiss_watchdog(self) -> None:
-        watchdog, self._watchdog = self._watchdog, None
-        if watchdog is not None:
-            _tell(watchdog)
-            watchdog.wait()
-
-    def _disown(self) -> None:
-        """In a forked child of ours: the process is the parent's, and so is the right to keep it
-        alive."""
-        for process in (self._process, self._watchdog):
-            if process is not None and process.stdin is not None:
-                process.stdin.close()
-                process.returncode = 0
-        self._watchdog = None
+    def disown(self) -> None:
+        """The right to keep it alive is the parent's too: its watchdog disowns itself."""
+        _forget(self._process)
 
 
-_children: weakref.WeakSet[Child] = weakref.WeakSet()
-
-
-def _disown_all() -> None:
-    for child in list(_children):
-        child._disown()
-
-
-os.register_at_fork(after_in_child=_disown_all)
-
-
-def _tell(process: subprocess.Popen[bytes]) -> None:
-    """Say the one line that a shell above waits for."""
+def _say_a_word(process: subprocess.Popen[bytes]) -> None:
     assert process.stdin is not None
     try:
         process.stdin.write(b"\n")
         process.stdin.close()
     except BrokenPipeError:
         pass  # it is gone already
+
+
+def _forget(process: subprocess.Popen[bytes]) -> None:
+    """In a fork: close our end of its pipe, and never wait for what is not our child."""
+    if process.stdin is not None:
+        process.stdin.close()
+    process.returncode = 0

@@ -32,12 +32,19 @@ class Expiries:
     def expire(self, session_id: int, password: bytes, timeout_ms: int) -> None:
         """Have the service end it. Where no server listens nothing happens."""
         self._let_go()
-        connection = self._connect()
-        if connection is not None:
+        for server in self._address.servers:
+            try:
+                connection = socket.create_connection(server, _PATIENCE_S)
+            except OSError as error:
+                _log.info("no session can be ended at %s:%d: %s", *server, error)
+                continue
+            # Both at once: a server that stands still reads them when it goes on, and we need not
+            # be waiting for the first answer by then.
             request = jute.ConnectRequest(0, timeout_ms, session_id, password)
             connection.sendall(jute.frame(jute.encode_connect(request)))
             connection.sendall(jute.frame(jute.encode_close(1)))
             self._under_way.append(connection)
+            return
 
     def settle(self, timeout_s: float) -> bool:
         """Wait until the server has done all of it; False when it has not in time."""
@@ -55,31 +62,13 @@ class Expiries:
             connection.close()
         self._under_way.clear()
 
-    def _connect(self) -> socket.socket | None:
-        for server in self._address.servers:
-            try:
-                return socket.create_connection(server, _PATIENCE_S)
-            except OSError as error:
-                _log.info("no session can be ended at %s:%d: %s", *server, error)
-        return None
-
     def _let_go(self) -> None:
-        """Of the connections that the server has closed."""
-        waiting = []
-        for connection in self._under_way:
-            if _is_over(connection):
+        """Of the connections that the server has closed: that is its answer to closeSession."""
+        for connection in list(self._under_way):
+            try:
+                while select.select([connection], [], [], 0)[0]:
+                    if not connection.recv(4096):
+                        raise ConnectionResetError  # an orderly end is as good as a reset
+            except OSError:
                 connection.close()
-            else:
-                waiting.append(connection)
-        self._under_way = waiting
-
-
-def _is_over(connection: socket.socket) -> bool:
-    """The server has answered to its end."""
-    try:
-        while select.select([connection], [], [], 0)[0]:
-            if not connection.recv(4096):
-                return True
-    except OSError:
-        return True
-    return False
+                self._under_way.remove(connection)

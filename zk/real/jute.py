@@ -270,7 +270,11 @@ def encode_request(xid: int, request: Request, chroot: str = "") -> bytes:
 
 def _encode_op(request: Request | Op, chroot: str) -> tuple[int, bytes]:
     if isinstance(request, Multi):
-        return OpCode.MULTI, _multi_body(request, chroot)
+        parts = []
+        for op in request.ops:
+            code, body = _encode_op(op, chroot)
+            parts.append(_MULTI_HEADER.pack(code, False, -1) + body)
+        return OpCode.MULTI, b"".join(parts) + _END_OF_MULTI
     path = string(outside(chroot, request.path))
     if isinstance(request, SetData):
         return OpCode.SET_DATA, path + buffer(request.data) + _INT.pack(request.version)
@@ -282,14 +286,6 @@ def _encode_op(request: Request | Op, chroot: str) -> tuple[int, bytes]:
         return OpCode.SYNC, path
     code = OpCode.DELETE if isinstance(request, Delete) else OpCode.CHECK
     return code, path + _INT.pack(request.version)
-
-
-def _multi_body(request: Multi, chroot: str) -> bytes:
-    parts = []
-    for op in request.ops:
-        code, body = _encode_op(op, chroot)
-        parts.append(_MULTI_HEADER.pack(code, False, -1) + body)
-    return b"".join(parts) + _END_OF_MULTI
 
 
 def outside(chroot: str, path: str) -> str:
@@ -322,13 +318,12 @@ def decode_reply(request: Request, message: bytes, chroot: str = "") -> Reply:
     if isinstance(request, Create | Sync):
         return Reply(Code.OK, zxid, path=inside(chroot, reader.string()))
     if isinstance(request, Multi):
-        return _multi_reply(zxid, tuple(_op_results(reader, chroot)))
+        results = tuple(_op_results(reader, chroot))
+        # The first that is not OK has failed: those before it say OK, those behind it
+        # RUNTIME_INCONSISTENCY.
+        failed = (result.code for result in results if result.code is not Code.OK)
+        return Reply(next(failed, Code.OK), zxid, results=results)
     return Reply(Code.OK, zxid)
-
-
-def _multi_reply(zxid: int, results: tuple[OpResult, ...]) -> Reply:
-    failed = (result.code for result in results if result.code is not Code.OK)
-    return Reply(next(failed, Code.OK), zxid, results=results)
 
 
 def _op_results(reader: Reader, chroot: str) -> Iterable[OpResult]:
@@ -368,13 +363,34 @@ def decode_request(message: bytes) -> tuple[int, Request | str]:
 
 
 def _decode_body(code: int, reader: Reader) -> Request | str:
-    if code == OpCode.PING:
-        return "ping"
-    if code == OpCode.MULTI:
-        return Multi(tuple(_multi_ops(reader)))
-    if decode := _BODIES.get(code):
-        return decode(reader)
-    return _OTHER_NAMES[OpCode(code)] if code in _KNOWN else f"op {code}"
+    match code:
+        case OpCode.CREATE | OpCode.CREATE2:
+            path, data = reader.string(), reader.buffer()
+            reader.skip_acls()
+            mode = reader.int32()
+            # Above 3 are containers and TTLs, which Kafka does not make.
+            known = 0 <= mode <= 3
+            return Create(path, data, CreateMode(mode)) if known else f"create with flags {mode}"
+        case OpCode.DELETE:
+            return Delete(reader.string(), reader.int32())
+        case OpCode.SET_DATA:
+            return SetData(reader.string(), reader.buffer(), reader.int32())
+        case OpCode.EXISTS:
+            return Exists(reader.string(), reader.boolean())
+        case OpCode.GET_DATA:
+            return GetData(reader.string(), reader.boolean())
+        case OpCode.GET_CHILDREN:
+            return GetChildrenNames(reader.string(), reader.boolean())
+        case OpCode.GET_CHILDREN2:
+            return GetChildren(reader.string(), reader.boolean())
+        case OpCode.SYNC:
+            return Sync(reader.string())
+        case OpCode.PING:
+            return "ping"
+        case OpCode.MULTI:
+            return Multi(tuple(_multi_ops(reader)))
+        case _:
+            return _OTHER_NAMES[OpCode(code)] if code in _KNOWN else f"op {code}"
 
 
 def _multi_ops(reader: Reader) -> Iterable[Op]:
@@ -382,42 +398,14 @@ def _multi_ops(reader: Reader) -> Iterable[Op]:
         code, done, _ = reader.unpack(_MULTI_HEADER)
         if done:
             return
-        op = _check(reader) if code == OpCode.CHECK else _decode_body(code, reader)
+        # A check is an operation of a multi only: no request of its own has this number.
+        check = code == OpCode.CHECK
+        op = Check(reader.string(), reader.int32()) if check else _decode_body(code, reader)
         if not isinstance(op, Create | Delete | SetData | Check):
             raise Malformed(f"operation {code} in a multi")
         yield op
 
 
-def _create(reader: Reader) -> Create | str:
-    path, data = reader.string(), reader.buffer()
-    reader.skip_acls()
-    mode = reader.int32()
-    return Create(path, data, CreateMode(mode)) if 0 <= mode <= 3 else f"create with flags {mode}"
-
-
-def _delete(reader: Reader) -> Delete:
-    return Delete(reader.string(), reader.int32())
-
-
-def _set_data(reader: Reader) -> SetData:
-    return SetData(reader.string(), reader.buffer(), reader.int32())
-
-
-def _check(reader: Reader) -> Check:
-    return Check(reader.string(), reader.int32())
-
-
-_BODIES: dict[int, Callable[[Reader], Request | str]] = {
-    OpCode.CREATE: _create,
-    OpCode.CREATE2: _create,
-    OpCode.DELETE: _delete,
-    OpCode.SET_DATA: _set_data,
-    OpCode.EXISTS: lambda reader: Exists(reader.string(), reader.boolean()),
-    OpCode.GET_DATA: lambda reader: GetData(reader.string(), reader.boolean()),
-    OpCode.GET_CHILDREN: lambda reader: GetChildrenNames(reader.string(), reader.boolean()),
-    OpCode.GET_CHILDREN2: lambda reader: GetChildren(reader.string(), reader.boolean()),
-    OpCode.SYNC: lambda reader: Sync(reader.string()),
-}
 _KNOWN = {int(code) for code in _OTHER_NAMES}
 _READS: dict[type, OpCode] = {
     Exists: OpCode.EXISTS,

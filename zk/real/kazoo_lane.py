@@ -44,18 +44,13 @@ class QueueLane:
         """Run what was posted and what falls due within the time; at least one look."""
         until_us = self.now_us() + for_us
         while True:
-            self._run_timers()
-            wait_us = max(
-                0, min([until_us, *(due for due, _, _ in self._timers[:1])]) - self.now_us()
-            )
+            while self._timers and self._timers[0][0] <= self.now_us():
+                action = heapq.heappop(self._timers)[2].action
+                if action is not None:
+                    action()
+            next_us = min(until_us, self._timers[0][0]) if self._timers else until_us
             try:
-                self._inbox.get(timeout=wait_us / 1e6)()
+                self._inbox.get(timeout=max(0, next_us - self.now_us()) / 1e6)()
             except queue.Empty:
                 if self.now_us() >= until_us:
                     return
-
-    def _run_timers(self) -> None:
-        while self._timers and self._timers[0][0] <= self.now_us():
-            action = heapq.heappop(self._timers)[2].action
-            if action is not None:
-                action()

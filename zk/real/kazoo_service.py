@@ -21,15 +21,14 @@ from zk.wire import Lane, Listener
 Soon = Callable[[Callable[[], None]], None]
 
 
-def _now(action: Callable[[], None]) -> None:
-    action()
-
-
 class KazooService:
     """A real ZooKeeper service, as the processes of one run reach it (`zk.wire.Service`)."""
 
     def __init__(
-        self, address: Address, times: ClientTimes | None = None, soon: Soon = _now
+        self,
+        address: Address,
+        times: ClientTimes | None = None,
+        soon: Soon = lambda action: action(),
     ) -> None:
         """`soon` is asked to do what sends: at once, or before the owner's thread waits next (what
         was queued until then goes out in one write, as the Java client's thread would do it)."""

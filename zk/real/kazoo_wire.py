@@ -24,7 +24,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NoReturn
+from typing import NoReturn, TypeVar
 
 import msgspec
 from kazoo.client import KazooClient
@@ -54,6 +54,8 @@ from zk.wire import Lane, Listener, OnReply
 
 _log = logging.getLogger("zk.real.kazoo_wire")
 _log.addHandler(logging.NullHandler())  # a dropped connection is told to the owner, not to stderr
+
+T = TypeVar("T")
 
 _Sockets = list[socket.socket]
 _SET_WATCHES_MAX = 1000  # paths in one SetWatches; the Java client counts 128 KB
@@ -125,13 +127,13 @@ class _Handler:
         Raises ConnectionDropped when the session has been abandoned meanwhile.
         """
         deadline = time.monotonic() + timeout_s
-        found, paused = self._poll(link, events, timeout_s)
+        ready, paused = self._poll(link, events, timeout_s)
         while paused:  # SIGCONT interrupts a poll; EPollSelectorImpl goes on only if time is left
             left_s = deadline - time.monotonic()
-            found, paused = self._poll(link, events, left_s) if left_s > 0 else (0, False)
+            ready, paused = self._poll(link, events, left_s) if left_s > 0 else (0, False)
         if self.connection.abandoned:
             raise ConnectionDropped("abandoned")
-        return 0 if self.gate.is_cut else found
+        return 0 if self.gate.is_cut else ready
 
     def _poll(self, link: socket.socket, events: int, timeout_s: float) -> tuple[int, bool]:
         if self.watch is None:
@@ -166,10 +168,9 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
     """Kazoo's connection with the Java client's loop: everything queued goes out in one write,
     everything that came in is read at once; pings and time-outs as ClientCnxn has them."""
 
-    _socket: Any
-    _read_sock: Any
-    _write_sock: Any
-    _xid: int
+    _socket: socket.socket | None
+    _read_sock: socket.socket
+    _write_sock: socket.socket
 
     def __init__(self, session: KazooSession, client: _Client, handler: _Handler) -> None:
         super().__init__(client, client._conn_retry.copy(), logger=_log)
@@ -195,21 +196,20 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
     def send_or_wake(self) -> None:
         """The owner's thread, when something was queued: while the connection's own thread only
         waits it goes out at once, which saves a change of threads."""
-        if self._asleep and not self._sent_by_owner():
-            self._asleep = False
-            self.wake()
-
-    def _sent_by_owner(self) -> bool:
-        if not self.gate.enter_if_open():
-            return False
-        try:
-            self._encode_queue()
-            self._send()
-        except OSError:
-            pass  # the connection's thread will find the same
-        finally:
-            self.gate.leave()
-        return not self._out and not self.session.queue
+        if not self._asleep:
+            return
+        if self.gate.enter_if_open():
+            try:
+                self._encode_queue()
+                self._send()
+            except OSError:
+                pass  # the connection's thread will find the same
+            finally:
+                self.gate.leave()
+            if not self._out and not self.session.queue:
+                return
+        self._asleep = False
+        self.wake()
 
     def hang_up(self) -> None:
         """Any thread that holds the gate: end the TCP connection without a word of ZooKeeper's."""
@@ -248,7 +248,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         """One connection from its beginning to its end (kazoo's has its loop in here)."""
         self._attempted = True
         retry.reset()  # no back-off: the Java client always waits as long
-        self._socket, self.session.linked = None, False
+        self.session.linked = False
         self.gate.enter(self)
         try:
             self._open(host, hostip, port)
@@ -263,24 +263,23 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
             _log.info("connection of session %#x ended: %s", self.session.session_id, error)
             self.session.lose_connection()
         finally:
-            self._let_go_of_the_link()
+            if self.handler.watch is not None:
+                self.handler.watch.close()
+                self.handler.watch = None
+            if self._socket is not None:
+                self._socket.close()
+                self._socket = None
             self.gate.leave()
         return STOP_CONNECTING if self.client._stopped.is_set() else None
 
-    def _let_go_of_the_link(self) -> None:
-        if self.handler.watch is not None:
-            self.handler.watch.close()
-            self.handler.watch = None
-        if self._socket is not None:
-            self._socket.close()
-
     def _open(self, host: str, hostip: str, port: int) -> None:
+        """Kazoo's handshake; then the watches, before any request."""
         read_timeout_ms, _ = self._connect(host, hostip, port)
         self._read_timeout_s = read_timeout_ms / 1000
         self._out.clear()
         self._in.clear()
         session = self.session
-        granted_ms = round(read_timeout_ms * 3 / 2)
+        granted_ms = round(read_timeout_ms * 3 / 2)  # kazoo has made it two thirds of what it is
         if granted_ms != session.timeout_ms:
             raise SessionTimeoutClamped(session.timeout_ms, granted_ms)
         if session.session_id not in (0, self.client._session_id):
@@ -296,14 +295,18 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
             self._encode_queue()
             self._ping_if_due()
             self._send()
+            # From here on the owner's thread sends by itself, or wakes us. What it queued between
+            # the encoding above and this line it left to us: so the queue is looked at once more.
             self._asleep = True
-            patience_s = 0 if session.queue else self._until_next()
+            ping = min(self._read_timeout_s / 2, session.times.ping_max_ms / 1000 + 0.001)
+            next_s = min(self._said + ping, self._heard + self._read_timeout_s)
+            patience_s = 0 if session.queue else next_s - time.monotonic()
             events = select.EPOLLIN | select.EPOLLOUT if self._out else select.EPOLLIN
             try:
-                found = self.handler.wait(self._socket, events, patience_s)
+                ready = self.handler.wait(self._socket, events, patience_s)
             finally:
                 self._asleep = False
-            if found & ~select.EPOLLOUT:
+            if ready & ~select.EPOLLOUT:
                 self._receive()
 
     def _ping_if_due(self) -> None:
@@ -318,11 +321,6 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
             self._out += _PING
             self._said = now
 
-    def _until_next(self) -> float:
-        """Seconds until the next ping or the read time-out, whichever is first."""
-        ping = min(self._read_timeout_s / 2, self.session.times.ping_max_ms / 1000 + 0.001)
-        return min(self._said + ping, self._heard + self._read_timeout_s) - time.monotonic()
-
     def _encode_queue(self) -> None:
         session, queue, out = self.session, self.session.queue, self._out
         while queue:
@@ -336,6 +334,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
 
     def _send(self) -> None:
         if self._out and not self.gate.is_cut:
+            assert self._socket is not None
             try:
                 del self._out[: self._socket.send(self._out)]
             except BlockingIOError:
@@ -343,6 +342,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
             self._said = time.monotonic()
 
     def _receive(self) -> None:
+        assert self._socket is not None
         try:
             chunk = self._socket.recv(CHUNK)
         except BlockingIOError:
@@ -352,19 +352,17 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         self._heard = time.monotonic()
         self._in += chunk
         for message in jute.take_frames(self._in):
-            self._take(message)
-
-    def _take(self, message: bytes) -> None:
-        xid, zxid = _HEADER.unpack_from(message)
-        if xid == jute.XID_NOTIFICATION:
-            self.session.fire(message)
-        elif xid not in (jute.XID_PING, jute.XID_SET_WATCHES):
-            if zxid > 0:
-                self.client.last_zxid = zxid
-            entry = self.session.pending.popleft()
-            if entry.xid != xid:
-                raise ConnectionDropped(f"answer {xid} instead of {entry.xid}")
-            self.session.take_reply(entry, message)
+            xid, zxid = _HEADER.unpack_from(message)
+            if xid == jute.XID_NOTIFICATION:
+                self.session.fire(message)
+            elif xid not in (jute.XID_PING, jute.XID_SET_WATCHES):
+                if zxid > 0:
+                    # What SetWatches says that we have seen: watches fire for what came later.
+                    self.client.last_zxid = zxid
+                entry = self.session.pending.popleft()
+                if entry.xid != xid:
+                    raise ConnectionDropped(f"answer {xid} instead of {entry.xid}")
+                self.session.take_reply(entry, message)
 
 
 _HEADER = struct.Struct("!iq")  # xid, zxid
@@ -408,12 +406,19 @@ class KazooSession:
         # Paths as the server knows them, in the order in which they were set.
         self._watches: dict[str, dict[str, None]] = {"data": {}, "exist": {}, "child": {}}
         self._handler = _Handler(gate, thread_name)
+        sleep = self._handler.sleep_func
+        # For ever, always after wait + [0, jitter): the Java client with one server in its list.
+        half_s = times.reconnect_jitter_ms / 2000
+        delay_s = times.reconnect_wait_ms / 1000 + half_s
+        reconnect = KazooRetry(
+            -1, delay=delay_s, backoff=1, max_jitter=half_s / delay_s, sleep_func=sleep
+        )
         self._client = _Client(
             hosts=servers.hosts,
             timeout=timeout_ms / 1000,
             handler=self._handler,
-            connection_retry=_reconnect_retry(times, self._handler.sleep_func),
-            command_retry=KazooRetry(max_tries=0, sleep_func=self._handler.sleep_func),
+            connection_retry=reconnect,
+            command_retry=KazooRetry(max_tries=0, sleep_func=sleep),
             logger=_log,
         )
         self._client._session_timeout = timeout_ms
@@ -441,22 +446,22 @@ class KazooSession:
     def close(self) -> None:
         if self.over is None and not self.closing:
             self.closing = True
-            self.queue.append(_Entry(None, _no_reply, self.generation))
+            self.queue.append(_Entry(None, lambda _: None, self.generation))
             self._stop_connecting()
             self._connection.wake()
 
     def abandon(self) -> None:
-        self._gate.end(self._connection, self._die)
+        def die() -> None:
+            self.abandoned = True
+            self._stop_connecting()
+            self._connection.hang_up()
+
+        self._gate.end(self._connection, die)
 
     def join(self, timeout_s: float) -> bool:
         """Wait until thread and sockets of a closed, abandoned or expired session are gone."""
         self._handler.thread.join(timeout_s)
         return not self._handler.thread.is_alive()
-
-    def _die(self) -> None:
-        self.abandoned = True
-        self._stop_connecting()
-        self._connection.hang_up()
 
     def _stop_connecting(self) -> None:
         self._client._stopped.set()
@@ -493,7 +498,11 @@ class KazooSession:
 
     def fail(self, error: Exception) -> None:
         """Let the owner's world stop with its story: the error is raised on the lane."""
-        self._post(partial(_raise, error))
+
+        def raise_it() -> NoReturn:
+            raise error
+
+        self._post(raise_it)
 
     def answer(self, entry: _Entry, reply: Reply) -> None:
         if entry.request is not None:
@@ -506,7 +515,14 @@ class KazooSession:
             return
         reply = jute.decode_reply(request, message, self._chroot)
         if isinstance(request, Exists | GetData | GetChildren) and request.watch:
-            self._register(request, reply.code)
+            # As the Java client: a watch counts once its request is answered, and `exists` leaves
+            # one behind for a znode that is not there.
+            path = jute.outside(self._chroot, request.path)
+            if reply.code is Code.OK:
+                kind = "child" if isinstance(request, GetChildren) else "data"
+                self._watches[kind][path] = None
+            elif reply.code is Code.NO_NODE and isinstance(request, Exists):
+                self._watches["exist"][path] = None
         self._post(partial(self._answered, entry, reply))
 
     def fire(self, message: bytes) -> None:
@@ -523,14 +539,6 @@ class KazooSession:
         if entry.request is None:
             return jute.encode_close(entry.xid)
         return jute.encode_request(entry.xid, entry.request, self._chroot)
-
-    def _register(self, request: Exists | GetData | GetChildren, code: Code) -> None:
-        path = jute.outside(self._chroot, request.path)
-        if code is Code.OK:
-            kind = "child" if isinstance(request, GetChildren) else "data"
-            self._watches[kind][path] = None
-        elif code is Code.NO_NODE and isinstance(request, Exists):
-            self._watches["exist"][path] = None
 
     def _turn(self, state: SessionState) -> None:
         if state is not self._state:
@@ -553,26 +561,10 @@ class KazooSession:
         self.answering = entry.xid
         self._deliver(entry.on_reply, reply)
 
-    def _deliver(self, tell: Callable[[Any], None], what: Any) -> None:
+    def _deliver(self, tell: Callable[[T], None], what: T) -> None:
         """On the owner's thread, where `abandon` is called as well: after it nothing is told."""
         if not self.abandoned:
             tell(what)
-
-
-def _no_reply(_: Reply) -> None:
-    raise AssertionError("closeSession has no reply of its own")
-
-
-def _reconnect_retry(times: ClientTimes, sleep: Callable[[float], bool]) -> KazooRetry:
-    """For ever, always after wait + [0, jitter): the Java client with one server in its list."""
-    half_s = times.reconnect_jitter_ms / 2000
-    delay_s = times.reconnect_wait_ms / 1000 + half_s
-    jitter = half_s / delay_s
-    return KazooRetry(-1, delay=delay_s, backoff=1, max_jitter=jitter, sleep_func=sleep)
-
-
-def _raise(error: Exception) -> NoReturn:
-    raise error
 
 
 _FIRES = {

@@ -9,7 +9,6 @@ a znode may have changed twice: versions tell. Knows no emulator, and no Kafka b
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import msgspec
 
@@ -95,89 +94,74 @@ class Mirror:
         if state is SessionState.EXPIRED:
             self.nodes.clear()
             self.children.clear()
-            self._started = False
             self._session = self._open()
-        elif self.connected and not self._started:
-            self._started = True
-            self._start()
         elif self.connected and not was:
-            self._read_again()
-        self._on_change()
-
-    _started = False
-
-    def _start(self) -> None:
-        for path in SINGLE:
-            self._read(path)
-        for path in PARENTS:
-            self._list(path)
-
-    def _read_again(self) -> None:
-        """What was asked when the connection broke has no answer, so nothing is sure."""
-        self.asked = 0
-        self._start()
-        for path in list(self.nodes):
-            if path not in SINGLE:
+            # What was asked when the connection broke has no answer, so nothing is sure: all is
+            # read again.
+            self.asked = 0
+            for path in SINGLE:
                 self._read(path)
+            for path in PARENTS:
+                self._list(path)
+            for path in [node for node in self.nodes if node not in SINGLE]:
+                self._read(path)
+        self._on_change()
 
     # -- reading -----------------------------------------------------------------------------------
 
     def _ask(self, request: Request, then: Callable[[Reply], None]) -> None:
-        self.asked += 1
-        self._session.submit(request, partial(self._answered, self._generation, then))
+        generation = self._generation
 
-    def _answered(self, generation: int, then: Callable[[Reply], None], reply: Reply) -> None:
-        if not self.is_current(generation):
-            return
-        self.asked = max(0, self.asked - 1)
-        if reply.code not in (Code.CONNECTION_LOSS, Code.SESSION_EXPIRED):
-            then(reply)
-        self._on_change()
+        def answered(reply: Reply) -> None:
+            if not self.is_current(generation):
+                return
+            self.asked = max(0, self.asked - 1)
+            if reply.code not in (Code.CONNECTION_LOSS, Code.SESSION_EXPIRED):
+                then(reply)
+            self._on_change()
+
+        self.asked += 1
+        self._session.submit(request, answered)
 
     def _read(self, path: str) -> None:
-        self._ask(GetData(path, watch=True), partial(self._was_read, path))
+        def was_read(reply: Reply) -> None:
+            if reply.code is Code.NO_NODE:
+                self.nodes.pop(path, None)
+                self._wait_for(path, self._read)
+            elif reply.code is Code.OK and reply.stat is not None and self._is_wanted(path):
+                is_new = path not in self.nodes
+                self.nodes[path] = ZNode(reply.data or b"", reply.stat)
+                self._follow_partitions(path, is_new=is_new)
 
-    def _was_read(self, path: str, reply: Reply) -> None:
-        if reply.code is Code.NO_NODE:
-            self.nodes.pop(path, None)
-            self._ask(Exists(path, watch=True), partial(self._is_there, path))
-        elif reply.code is Code.OK and reply.stat is not None and self._is_wanted(path):
-            known = path in self.nodes
-            self.nodes[path] = ZNode(reply.data or b"", reply.stat)
-            self._follow_partitions(path, known=known)
-
-    def _is_there(self, path: str, reply: Reply) -> None:
-        """It was made between the two questions, or a watch waits for it now."""
-        if reply.code is Code.OK and self._is_wanted(path):
-            self._read(path)
+        self._ask(GetData(path, watch=True), was_read)
 
     def _list(self, path: str) -> None:
-        self._ask(GetChildren(path, watch=True), partial(self._was_listed, path))
+        def was_listed(reply: Reply) -> None:
+            if reply.code is Code.NO_NODE:
+                self.children[path] = ()
+                self._wait_for(path, self._list)
+                return
+            before, self.children[path] = self.children.get(path, ()), reply.children
+            for gone in (f"{path}/{name}" for name in before if name not in reply.children):
+                for node in [n for n in self.nodes if n == gone or n.startswith(gone + "/")]:
+                    del self.nodes[node]
+            for name in reply.children:
+                if PARENTS[path] and f"{path}/{name}" not in self.nodes:
+                    self._read(f"{path}/{name}")
 
-    def _was_listed(self, path: str, reply: Reply) -> None:
-        if reply.code is Code.NO_NODE:
-            self.children[path] = ()
-            self._ask(Exists(path, watch=True), partial(self._may_be_listed, path))
-            return
-        before, self.children[path] = self.children.get(path, ()), reply.children
-        for name in before:
-            if name not in reply.children:
-                self._forget(f"{path}/{name}")
-        for name in reply.children:
-            if PARENTS[path] and f"{path}/{name}" not in self.nodes:
-                self._read(f"{path}/{name}")
+        self._ask(GetChildren(path, watch=True), was_listed)
 
-    def _may_be_listed(self, path: str, reply: Reply) -> None:
-        if reply.code is Code.OK:
-            self._list(path)
+    def _wait_for(self, path: str, then: Callable[[str], None]) -> None:
+        """Leave a watch where there is no znode: getData and getChildren leave none there."""
 
-    def _forget(self, path: str) -> None:
-        for below in [
-            known for known in self.nodes if known == path or known.startswith(path + "/")
-        ]:
-            del self.nodes[below]
+        def looked(reply: Reply) -> None:
+            # It was made between the two questions; otherwise the watch waits for it now.
+            if reply.code is Code.OK and self._is_wanted(path):
+                then(path)
 
-    def _follow_partitions(self, path: str, *, known: bool) -> None:
+        self._ask(Exists(path, watch=True), looked)
+
+    def _follow_partitions(self, path: str, *, is_new: bool) -> None:
         """A topic's assignment says which partitions there are to be."""
         topic = paths.topic_of_path(path)
         if topic is None:
@@ -188,7 +172,7 @@ class Mirror:
             return
         for partition in assignment:
             state = paths.topic_partition_state(topic, partition)
-            if not known or state not in self.nodes:
+            if is_new or state not in self.nodes:
                 self._read(state)
 
     def _is_wanted(self, path: str) -> bool:
@@ -196,9 +180,8 @@ class Mirror:
         of = paths.partition_of_state_path(path)
         if of is not None:
             return of[0] in self.children.get(paths.TOPICS, ())
-        parent = paths.parent(path)
-        name = path[path.rfind("/") + 1 :]
-        return path in SINGLE or name in self.children.get(parent, ())
+        parent, _, name = path.rpartition("/")
+        return path in SINGLE or path in PARENTS or name in self.children.get(parent, ())
 
     # -- watches -----------------------------------------------------------------------------------
 

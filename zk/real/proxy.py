@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from zk.real.server import HOST, Address, AddressInUse
 from zk.wire import Way
@@ -167,19 +167,18 @@ class _Line:
         flows = [flow for flow in self.flows if flow.way not in self.proxy.cut_ways]
         return min((flow.due_us for flow in flows if flow.due_us is not None), default=None)
 
-    def _taken_in(self, flow: _Flow, now_us: int) -> bytes:
-        proxy = self.proxy
-        delay_us = proxy.delay_us + proxy.drawn_us(flow.way)
-        return flow.take_in(now_us, delay_us, proxy.bytes_per_s.get(flow.way, 0))
-
     def move(self, readable: socket.socket | None) -> bool:
         """Let bytes flow; False when the connection is over."""
         now_us = self.proxy.now_us()
         try:
             for flow in self.flows:
-                if flow.way in self.proxy.cut_ways:
+                proxy = self.proxy
+                if flow.way in proxy.cut_ways:
                     continue
-                data = self._taken_in(flow, now_us) if flow.source is readable else b""
+                data = b""
+                if flow.source is readable:
+                    delay_us = proxy.delay_us + proxy.drawn_us(flow.way)
+                    data = flow.take_in(now_us, delay_us, proxy.bytes_per_s.get(flow.way, 0))
                 if data and self.conversation.may_break:
                     flow.read(data)
                     data = b""
@@ -209,7 +208,12 @@ class Proxy:
         self.drawn_us: Callable[[Way], int] = lambda way: 0
         self.lines: list[_Line] = []
         self._turn = 0
-        self.listener = _listen(listen)
+        family = socket.AF_INET6 if ":" in listen[0] else socket.AF_INET
+        try:
+            self.listener = socket.create_server(listen, family=family, backlog=128)
+        except OSError as error:
+            where = f"{listen[0]}:{listen[1]}"
+            raise AddressInUse(f"cannot listen on {where}: {error.strerror}") from None
         self.listener.setblocking(False)
         port: int = self.listener.getsockname()[1]
         self.address = Address(((listen[0], port),), server.chroot)
@@ -271,7 +275,8 @@ class Proxy:
 
 
 AnyProxy = TypeVar("AnyProxy", bound=Proxy)
-Found = tuple[Any, Any, int, str, Any]
+SocketAddress = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
+Target = tuple[socket.AddressFamily, socket.SocketKind, int, str, SocketAddress]
 """What a look-up of an address gives."""
 
 
@@ -301,7 +306,12 @@ class Proxies:
     def add(self, proxy: AnyProxy) -> AnyProxy:
         """Serve it from now on."""
         assert self._thread.is_alive(), "the proxies are closed"
-        self.run(partial(self._add, proxy))
+
+        def serve() -> None:
+            self._proxies.append(proxy)
+            self._watch(proxy.listener, selectors.EVENT_READ)
+
+        self.run(serve)
         return proxy
 
     def close(self) -> None:
@@ -346,10 +356,6 @@ class Proxies:
             del self._watched[proxy.listener]
             proxy.listener.close()
 
-    def _add(self, proxy: Proxy) -> None:
-        self._proxies.append(proxy)
-        self._watch(proxy.listener, selectors.EVENT_READ)
-
     def _end(self) -> None:
         self._open = False
         for proxy in list(self._proxies):
@@ -358,7 +364,10 @@ class Proxies:
     def _loop(self) -> None:
         try:
             while self._open:
-                for key, events in self._selector.select(self._patience_s()):
+                dues = [due for line in self._delayed if (due := line.next_due_us()) is not None]
+                patience_s = (min(dues) - self.now_us()) / self._pace / 1e6 if dues else None
+                ready = self._selector.select(None if patience_s is None else max(0.0, patience_s))
+                for key, events in ready:
                     self._on_ready(key, events)
                 for line in list(self._delayed):
                     self._move(line)
@@ -372,7 +381,13 @@ class Proxies:
         if end is self._waker:
             self._waker.recv(_CHUNK)
             while self._orders:
-                _carry_out(*self._orders.popleft())
+                order, done = self._orders.popleft()
+                try:
+                    order()
+                except Exception as error:
+                    done.set_exception(error)
+                    raise
+                done.set_result(None)
         elif isinstance(end, socket.socket) and (line := self._lines.get(end)):
             self._move(line, *([end] if events & selectors.EVENT_READ else []))
         else:
@@ -380,44 +395,42 @@ class Proxies:
                 if proxy.listener is end and proxy.lets_in:
                     self._accept(proxy)
 
-    def _patience_s(self) -> float | None:
-        dues = [due for line in self._delayed if (due := line.next_due_us()) is not None]
-        return max(0.0, (min(dues) - self.now_us()) / self._pace / 1e6) if dues else None
-
     def _accept(self, proxy: Proxy) -> None:
         try:
             inward, _ = proxy.listener.accept()
         except OSError:
             return  # it went away again
         inward.setblocking(False)
-        if _given_up(inward):
-            inward.close()  # during a cut: a real network would not have let it come this far
+        if inward.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _CLOSED_BY_THE_OTHER:
+            # It came during a cut, when the kernel took it in for us, and has given up since: a
+            # real network would not have let it come this far.
+            inward.close()
             return
         host, port = proxy.next_server()
         try:
-            found = _look_up(host, port, socket.AI_NUMERICHOST)
-        except OSError:
-            named = (proxy, inward, host, port)
-            threading.Thread(target=self._join_by_name, args=named, daemon=True).start()
-        else:
-            self._join(proxy, inward, found)
+            self._join(proxy, inward, _look_up(host, port, socket.AI_NUMERICHOST))
+        except socket.gaierror:  # a name
+            # It is looked up each time: a server that came back may have another number. That of a
+            # container that is down takes ten seconds, and nobody else's bytes may wait for that.
+            def join_by_name() -> None:
+                try:
+                    target = _look_up(host, port)
+                    self.run(partial(self._join, proxy, inward, target))
+                except OSError:
+                    inward.close()  # nobody has that name, or the proxies were closed meanwhile
 
-    def _join_by_name(self, proxy: Proxy, inward: socket.socket, host: str, port: int) -> None:
-        """A thread of its own. A name is looked up each time: a server that came back may have
-        another number; that of a container that is down takes ten seconds, and nobody else's bytes
-        may wait for that."""
-        try:
-            found = _look_up(host, port)
-            self.run(partial(self._join, proxy, inward, found))
-        except OSError:
-            inward.close()  # nobody has that name, or the proxies were closed meanwhile
+            threading.Thread(target=join_by_name, daemon=True).start()
 
-    def _join(self, proxy: Proxy, inward: socket.socket, found: Found) -> None:
+    def _join(self, proxy: Proxy, inward: socket.socket, target: Target) -> None:
         """The client's connection and its twin, on its way to the server."""
         if proxy not in self._proxies or inward.fileno() < 0:
             inward.close()
             return
-        line = _Line(proxy, inward, _towards(found))
+        family, kind, number, _, where = target
+        outward = socket.socket(family, kind, number)
+        outward.setblocking(False)
+        outward.connect_ex(where)
+        line = _Line(proxy, inward, outward)
         proxy.lines.append(line)
         for end in line.sockets:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -458,38 +471,6 @@ class Proxies:
         self._watched[end] = events
 
 
-def _listen(where: tuple[str, int]) -> socket.socket:
-    """Raises AddressInUse."""
-    family = socket.AF_INET6 if ":" in where[0] else socket.AF_INET
-    try:
-        return socket.create_server(where, family=family, backlog=128)
-    except OSError as error:
-        raise AddressInUse(f"cannot listen on {where[0]}:{where[1]}: {error.strerror}") from None
-
-
-def _look_up(host: str, port: int, flags: int = 0) -> Found:
+def _look_up(host: str, port: int, flags: int = 0) -> Target:
     """Raises OSError."""
     return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)[0]
-
-
-def _towards(found: Found) -> socket.socket:
-    family, kind, number, _, where = found
-    outward = socket.socket(family, kind, number)
-    outward.setblocking(False)
-    outward.connect_ex(where)
-    return outward
-
-
-def _carry_out(order: Callable[[], None], done: Future[None]) -> None:
-    try:
-        order()
-    except Exception as error:
-        done.set_exception(error)
-        raise
-    done.set_result(None)
-
-
-def _given_up(connection: socket.socket) -> bool:
-    """The other end has closed it already."""
-    state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
-    return state in _CLOSED_BY_THE_OTHER

@@ -18,9 +18,9 @@ import shutil
 import signal
 import socket
 import subprocess
-import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -31,7 +31,7 @@ import tenacity
 from zk.errors import Code
 from zk.ops import Create, Delete, GetChildrenNames, Reply, Request
 from zk.real import jute
-from zk.real.child import Child
+from zk.real.child import Child, disowned_by_forks
 
 JAVA_MIN = 17
 HOST = "127.0.0.1"
@@ -129,18 +129,16 @@ def parse_address(text: str) -> Address:
     Raises BadAddress.
     """
     hosts, slash, chroot = text.strip().partition("/")
-    servers = tuple(_parse_server(part.strip(), text) for part in hosts.split(","))
+    servers = []
+    for part in map(str.strip, hosts.split(",")):
+        server = _SERVER.fullmatch(part)
+        if not server or not 0 < int(server["port"]) < 65_536:
+            raise BadAddress(f"{text!r}: {part!r} is not HOST:PORT")
+        servers.append((server["v6"] or server["host"], int(server["port"])))
     names = chroot.rstrip("/").split("/") if slash and chroot.strip("/") else []
     if any(name in ("", ".", "..") or "," in name for name in names):
         raise BadAddress(f"{text!r}: the chroot stands once, at the end, as /name[/name...]")
-    return Address(servers, "".join(f"/{name}" for name in names))
-
-
-def _parse_server(part: str, text: str) -> tuple[str, int]:
-    found = _SERVER.fullmatch(part)
-    if not found or not 0 < int(found["port"]) < 65_536:
-        raise BadAddress(f"{text!r}: {part!r} is not HOST:PORT")
-    return found["v6"] or found["host"], int(found["port"])
+    return Address(tuple(servers), "".join(f"/{name}" for name in names))
 
 
 # ---- the probe ----
@@ -265,6 +263,19 @@ def remove_chroot(address: Address, timeout_ms: int = 10_000) -> None:
         probe.delete(address.chroot)
 
 
+def wait_until_serving(
+    server: tuple[str, int], timeout_ms: int, what: str, require_alive: Callable[[], None]
+) -> None:
+    """Of a server that we have started: until it says in which mode it serves. A connect alone says
+    less: it listens before it has read its data. Raises NotReady, and what `require_alive` raises
+    when it has ended meanwhile."""
+    for attempt in _patiently(timeout_ms, f"{what} is not ready"):
+        with attempt:
+            require_alive()
+            if "Mode:" not in four_letter_word(server, "srvr"):
+                raise ConnectionError("it answers, but does not serve yet")
+
+
 def four_letter_word(server: tuple[str, int], word: str) -> str:
     """A server's answer to `srvr`, `ruok`, `cons` ... Raises OSError."""
     with socket.create_connection(server, 2.0) as connection:
@@ -286,9 +297,9 @@ def find_java() -> str:
         if version >= JAVA_MIN:
             return java
         seen.append(f"{java} is version {version or 'unknown'}")
-    found = "; ".join(seen) or "none in JAVA_HOME or PATH"
+    there = "; ".join(seen) or "none in JAVA_HOME or PATH"
     raise JavaNotFound(
-        f"Java {JAVA_MIN} or newer is needed: {found}; install it, or let JAVA_HOME name it"
+        f"Java {JAVA_MIN} or newer is needed: {there}; install it, or let JAVA_HOME name it"
     )
 
 
@@ -296,11 +307,12 @@ def find_java() -> str:
 def _java_version(java: str) -> int:
     try:
         ask = [java, "-version"]
-        told = subprocess.run(ask, capture_output=True, text=True, timeout=30, check=False)
+        answer = subprocess.run(ask, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr)
-    return int(found[1]) if found else 0
+    # Java 8 called itself 1.8; and it says all this on stderr.
+    version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
+    return int(version[1]) if version else 0
 
 
 @functools.cache
@@ -344,7 +356,7 @@ class EmbeddedServer:
         self._jvm: Child | None = None
         self._reservation = reserve(port)
         self.port: int = self._reservation.getsockname()[1]
-        _servers.add(self)
+        disowned_by_forks(self)
 
     @property
     def address(self) -> Address:
@@ -374,7 +386,12 @@ class EmbeddedServer:
         StartFailed, NotReady; then nothing of it runs."""
         self.launch()
         try:
-            self._wait_until_it_serves(timeout_ms)
+            wait_until_serving(
+                (HOST, self.port),
+                timeout_ms,
+                "the embedded ZooKeeper server",
+                partial(self.require_alive, "did not start"),
+            )
         except BaseException:
             self.stop()
             raise
@@ -382,17 +399,34 @@ class EmbeddedServer:
     def launch(self) -> None:
         """Start the JVM, and do not wait for it. Raises JavaNotFound."""
         assert self._jvm is None, "already started"
-        command = self._command()
-        self._write_configuration()
+        command = [
+            find_java(),
+            *_JVM_OPTIONS,
+            f"-Dzookeeper.forceSync={self._force_sync}",
+            "-cp",
+            class_path(),
+            "org.apache.zookeeper.server.ZooKeeperServerMain",
+            "./zoo.cfg",
+        ]
+        # Paths in both files are relative to the data directory, which may be named anything.
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        config = _CONFIG.format(
+            host=HOST,
+            port=self.port,
+            tick_ms=self.tick_ms,
+            min_ms=self.min_session_timeout_ms,
+            max_ms=self.max_session_timeout_ms,
+        )
+        (self.data_dir / "zoo.cfg").write_text(config)
+        (self.data_dir / "log4j2.properties").write_text(_LOG_CONFIG)
         self._jvm = Child(command, self.data_dir, self.data_dir / "server.out")
 
     def stop(self) -> None:
         """End the JVM at once; data and port stay for the next `start()`. What a server has
         answered is in its log, so SIGKILL loses nothing that a client was promised."""
         jvm, self._jvm = self._jvm, None
-        if jvm is None:
-            return
-        jvm.kill()
+        if jvm is not None:
+            jvm.kill()
 
     def close(self) -> None:
         """Stop, and give the port back."""
@@ -423,64 +457,25 @@ class EmbeddedServer:
     ) -> None:
         self.close()
 
-    def require_alive(self) -> None:
+    def require_alive(self, problem: str = "has ended") -> None:
         """Raise StartFailed when the JVM has ended by itself: it could not start, or not go on."""
-        if self._jvm is not None and self._jvm.has_ended:
-            raise StartFailed(f"the ZooKeeper server has ended: {self._last_error()}")
+        if self._jvm is None or not self._jvm.has_ended:
+            return
+        log = _lines(self.log_file)
+        errors = [
+            line for line in log if re.match(r"(Caused by: )?[\w.$]+(Exception|Error)\b", line)
+        ]
+        words = errors or _lines(self.data_dir / "server.out") or log or ["no word in its log"]
+        raise StartFailed(f"the ZooKeeper server {problem}: {words[-1].strip()}")
 
     def _running(self) -> Child:
         assert self._jvm is not None, "not started"
         return self._jvm
 
-    def _command(self) -> list[str]:
-        force_sync = f"-Dzookeeper.forceSync={self._force_sync}"
-        main = "org.apache.zookeeper.server.ZooKeeperServerMain"
-        return [find_java(), *_JVM_OPTIONS, force_sync, "-cp", class_path(), main, "./zoo.cfg"]
-
-    def _write_configuration(self) -> None:
-        """All paths in them are relative to the data directory, which may be named anything."""
-        self.data_dir.mkdir(parents=True, exist_ok=True)
-        config = _CONFIG.format(
-            host=HOST,
-            port=self.port,
-            tick_ms=self.tick_ms,
-            min_ms=self.min_session_timeout_ms,
-            max_ms=self.max_session_timeout_ms,
-        )
-        (self.data_dir / "zoo.cfg").write_text(config)
-        (self.data_dir / "log4j2.properties").write_text(_LOG_CONFIG)
-
-    def _wait_until_it_serves(self, timeout_ms: int) -> None:
-        for attempt in _patiently(timeout_ms, "the embedded ZooKeeper server is not ready"):
-            with attempt:
-                if self._jvm is None or self._jvm.has_ended:
-                    raise StartFailed(f"the ZooKeeper server did not start: {self._last_error()}")
-                if "Mode:" not in four_letter_word((HOST, self.port), "srvr"):
-                    raise ConnectionError("it answers, but does not serve yet")
-
-    def _last_error(self) -> str:
-        said = _lines(self.log_file)
-        errors = [
-            line for line in said if re.match(r"(Caused by: )?[\w.$]+(Exception|Error)\b", line)
-        ]
-        told = errors or _lines(self.data_dir / "server.out") or said or ["no word in its log"]
-        return told[-1].strip()
-
-    def _disown(self) -> None:
-        """In a forked child: the server is the parent's, and so is the right to keep it alive."""
+    def disown(self) -> None:
+        """In a forked child the server is the parent's (zk.real.child.Owner)."""
         self._jvm = None
         self._reservation.close()
-
-
-_servers: weakref.WeakSet[EmbeddedServer] = weakref.WeakSet()
-
-
-def _disown_all() -> None:
-    for server in list(_servers):
-        server._disown()
-
-
-os.register_at_fork(after_in_child=_disown_all)
 
 
 def reserve(port: int) -> socket.socket:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import subprocess
 import sys
 import tarfile
 import uuid
@@ -23,14 +22,14 @@ from typing import Any, Self
 
 import tenacity
 
+from zk.real.child import Watchdog
 from zk.real.server import (
     HOST,
     Address,
-    NotReady,
     ServerError,
     StartFailed,
-    four_letter_word,
     reserve,
+    wait_until_serving,
 )
 
 IMAGE = "zookeeper:3.9.3"
@@ -44,17 +43,6 @@ import docker
 if not sys.stdin.readline():
     docker.from_env().containers.get(sys.argv[1]).remove(force=True, v=True)
 """
-
-
-def watchdog(code: str, name: str) -> subprocess.Popen[bytes]:
-    """Another process, that runs `code` on what it has to remove; the code begins with waiting for
-    a word on its standard input, and does nothing when one comes."""
-    return subprocess.Popen(
-        [sys.executable, "-c", code, name],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
 
 
 class NoEngine(ServerError):
@@ -163,7 +151,7 @@ class ContainerServer(StruckServer):
             **more,
         }
         self._container: Any = None
-        self._watchdog: subprocess.Popen[bytes] | None = None
+        self._watchdog: Watchdog | None = None
         with reserve(0) as reservation:
             self.port: int = reservation.getsockname()[1]
         self.is_there = False
@@ -189,30 +177,26 @@ class ContainerServer(StruckServer):
         assert not self.is_there, "already started"
         try:
             if self._container is None:
-                self._create()
+                try:
+                    self._engine.images.get(self.image)
+                except ImageNotFound:
+                    self._engine.images.pull(self.image)
+                # Before the container: it may be there although we are killed while we ask for it.
+                self._watchdog = Watchdog([sys.executable, "-c", _WATCHDOG, self.name])
+                self._container = self._engine.containers.create(
+                    self.image,
+                    name=self.name,
+                    labels={LABEL: str(os.getpid())},
+                    environment=self._environment,
+                    ports={"2181/tcp": (HOST, self.port)},
+                    **in_network(self._engine, self._network, self._alias),
+                )
             self._container.start()
         except ImageNotFound:
             raise StartFailed(f"there is no image {self.image}, and none could be pulled") from None
         except APIError as error:
             raise StartFailed(f"{self.image}: {' '.join(str(error.explanation).split())}") from None
         self.is_there = True
-
-    def _create(self) -> None:
-        from docker.errors import ImageNotFound
-
-        try:
-            self._engine.images.get(self.image)
-        except ImageNotFound:
-            self._engine.images.pull(self.image)
-        self._watchdog = watchdog(_WATCHDOG, self.name)
-        self._container = self._engine.containers.create(
-            self.image,
-            name=self.name,
-            labels={LABEL: str(os.getpid())},
-            environment=self._environment,
-            ports={"2181/tcp": (HOST, self.port)},
-            **in_network(self._engine, self._network, self._alias),
-        )
 
     def stop(self) -> None:
         """SIGKILL; data and port stay for the next `launch`."""
@@ -228,7 +212,7 @@ class ContainerServer(StruckServer):
         if container is not None:
             container.remove(force=True, v=True)
         if self._watchdog is not None:
-            self._watchdog.communicate(b"\n")
+            self._watchdog.dismiss()
             self._watchdog = None
         self._engine.close()
 
@@ -250,30 +234,14 @@ class ContainerServer(StruckServer):
             return
         self._container.reload()
         if self._container.status in ("exited", "dead"):
-            raise StartFailed(f"the ZooKeeper container has ended: {self._last_words()}")
+            lines = self._container.logs(tail=1).decode(errors="replace").split("\n")
+            words = lines[0].strip() or "no word in its log"
+            raise StartFailed(f"the ZooKeeper container has ended: {words}")
 
     def wait_until_it_serves(self, timeout_ms: int = SERVES_TIMEOUT_MS) -> None:
         """Raises NotReady, StartFailed."""
-
-        def give_up(state: tenacity.RetryCallState) -> None:
-            error = state.outcome.exception() if state.outcome else None
-            waited = f"{timeout_ms / 1000:g} s"
-            raise NotReady(f"the ZooKeeper container is not ready after {waited}: {error}")
-
-        for attempt in tenacity.Retrying(
-            stop=tenacity.stop_after_delay(timeout_ms / 1000),
-            wait=tenacity.wait_exponential(multiplier=0.05, max=0.5),
-            retry=tenacity.retry_if_exception_type(OSError),
-            retry_error_callback=give_up,
-        ):
-            with attempt:
-                self.require_alive()
-                if "Mode:" not in four_letter_word((HOST, self.port), "srvr"):
-                    raise ConnectionError("it answers, but does not serve yet")
-
-    def _last_words(self) -> str:
-        lines = self._container.logs(tail=1).decode(errors="replace").split("\n")
-        return lines[0].strip() or "no word in its log"
+        what = "the ZooKeeper container"
+        wait_until_serving((HOST, self.port), timeout_ms, what, self.require_alive)
 
 
 class FoundServer(StruckServer):

@@ -2,12 +2,12 @@
 
 Owns which server is meant (`zookeeper`: all; `zookeeper-2`: the second), and one thread on which
 they are told what to do, in order: a container engine takes tenths of a second for each. Knows the
-manners of a server (`Struck`), not what it runs in.
+manners of a `Server`, not what it runs in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
@@ -17,8 +17,8 @@ from zk.real.server_container import ContainerServer
 from zk.real.txnlog import Entry, read_log
 
 
-class Struck(Protocol):
-    """One server in our hands."""
+class Server(Protocol):
+    """One server in our hands: a process on this machine, or in a container."""
 
     @property
     def is_there(self) -> bool: ...
@@ -31,27 +31,39 @@ class Struck(Protocol):
 
     def resume(self) -> None: ...
 
+
+class LoggedServer(Server, Protocol):
+    """Its transaction log can be copied."""
+
     def fetch_log(self, folder: Path) -> Path: ...
+
+
+def strike(server: Server | None, action: str) -> None:
+    """`pause`, `resume`, `stop` (SIGKILL) or `launch` it, where that changes anything: what is not
+    there cannot be paused, and what is cannot be launched."""
+    assert server is not None, "this needs a server of our own: Capabilities say so"
+    if server.is_there != (action == "launch"):
+        order: Callable[[], None] = getattr(server, action)
+        order()
 
 
 class Ensemble:
     """Servers in our hands; those that stand still, or were killed, are told apart here."""
 
-    def __init__(self, servers: Sequence[Struck]) -> None:
+    def __init__(self, servers: Sequence[LoggedServer]) -> None:
         self.servers = list(servers)
         self._hands = ThreadPoolExecutor(1, "zookeeper-servers")
         self._orders: list[Future[None]] = []
 
-    def _meant(self, name: str) -> list[Struck]:
+    def strike(self, name: str, action: str) -> None:
+        """Those that are meant; what goes wrong is raised at one of the next orders."""
         _, _, number = name.partition("-")
-        return [self.servers[int(number) - 1]] if number else self.servers
+        meant = [self.servers[int(number) - 1]] if number else self.servers
 
-    def strike(self, name: str, what: str) -> None:
-        """`pause`, `resume`, `stop` (SIGKILL) or `launch` those that are meant; what is not there
-        cannot be paused, and what is cannot be launched."""
-        self._order(lambda: _strike(self._meant(name), what))
+        def order() -> None:
+            for server in meant:
+                strike(server, action)
 
-    def _order(self, order: Callable[[], None]) -> None:
         for done in [one for one in self._orders if one.done()]:
             self._orders.remove(done)
             done.result()
@@ -60,11 +72,11 @@ class Ensemble:
     def entries(self, folder: Path) -> list[Entry]:
         """What any of them has in its log: a server that was away lacks what others decided."""
         self.settle()
-        found: dict[int, Entry] = {}
-        for number, server in enumerate(self.servers):
-            for entry in read_log(server.fetch_log(folder / str(number + 1))):
-                found.setdefault(entry.transaction.zxid, entry)
-        return [found[zxid] for zxid in sorted(found)]
+        entries: dict[int, Entry] = {}
+        for number, server in enumerate(self.servers, start=1):
+            for entry in read_log(server.fetch_log(folder / str(number))):
+                entries.setdefault(entry.transaction.zxid, entry)
+        return [entries[zxid] for zxid in sorted(entries)]
 
     def settle(self) -> None:
         """What was ordered has been done."""
@@ -75,13 +87,6 @@ class Ensemble:
     def close(self) -> None:
         """The thread ends; the servers are whose they are."""
         self._hands.shutdown()
-
-
-def _strike(servers: Iterable[Struck], what: str) -> None:
-    for server in servers:
-        order: Callable[[], None] = getattr(server, what)
-        if server.is_there == (what != "launch"):
-            order()
 
 
 class ContainerEnsemble(Ensemble):

@@ -11,10 +11,10 @@ from __future__ import annotations
 import socket
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from typing import Protocol
 
 import msgspec
+from msgspec import structs
 
 from zk.errors import Code
 from zk.ops import Multi, Request, name_of
@@ -67,7 +67,7 @@ class _Reader:
     @property
     def may_break(self) -> bool:
         """A message may come that must not pass."""
-        loses_an_answer = any(asked.answer_is_lost for asked in self._pending)
+        loses_an_answer = any(exchange.answer_is_lost for exchange in self._pending)
         return self._tap.drops_something or loses_an_answer
 
     def ended(self) -> None:
@@ -92,27 +92,36 @@ class _Reader:
                 take(message)
                 kept += 4 + len(message)
         except jute.Malformed:
+            # Not ZooKeeper's words, or ours are too few: the client must not suffer from that.
             self._blind = True
             self._tap.blind_bytes += len(stream)
         except Break:
             raise Break(max(0, kept)) from None
 
     def _request(self, message: bytes) -> None:
+        request: Request | str
         if not self._connected:
             jute.decode_connect(message)
             self._connected = True
-            xid, request = 0, "connect"  # type: tuple[int, Request | str]
+            xid, request = 0, "connect"
         else:
             xid, request = jute.decode_request(message)
         if request == "ping":
             self._tap.pings += 1
             return
-        at_us = self._tap.now_us()
-        told = _inside(request, self._tap.chroot)
-        self._tap.observer.on_request(at_us, self._client, told)
-        exchange = Exchange(at_us, self._client, told, self._session, xid)
+        at_us, chroot = self._tap.now_us(), self._tap.chroot
+        # Paths as the client gave them.
+        if not chroot or isinstance(request, str):
+            pass
+        elif isinstance(request, Multi):
+            inside = (structs.replace(o, path=jute.inside(chroot, o.path)) for o in request.ops)
+            request = Multi(tuple(inside))
+        else:
+            request = structs.replace(request, path=jute.inside(chroot, request.path))
+        self._tap.observer.on_request(at_us, self._client, request)
+        exchange = Exchange(at_us, self._client, request, self._session, xid)
         self._tap.keep(exchange)
-        drop = self._tap.take_drop(told)
+        drop = self._tap.take_drop(request)
         if drop == "before":
             raise Break
         exchange.answer_is_lost = drop == "after"
@@ -125,8 +134,8 @@ class _Reader:
             alive = connected.timeout_ms > 0
             if alive:
                 self._session = connected.session_id
-                for asked in self._pending:
-                    asked.session = connected.session_id
+                for exchange in self._pending:
+                    exchange.session = connected.session_id
                 self._tap.sessions[connected.session_id] = connected
             self._tell(0, Code.OK if alive else Code.SESSION_EXPIRED)
             return
@@ -137,12 +146,13 @@ class _Reader:
     def _tell(self, xid: int, code: Code, message: bytes = b"") -> None:
         if not self._pending or self._pending[0].xid != xid:
             raise jute.Malformed(f"an answer to {xid}, which was not asked")
-        asked, tap = self._pending.popleft(), self._tap
-        if asked.answer_is_lost:
+        exchange, tap = self._pending.popleft(), self._tap
+        if exchange.answer_is_lost:
             raise Break
-        if isinstance(asked.request, Multi) and code is Code.OK:
-            code = jute.decode_reply(asked.request, message).code
-        tap.observer.on_reply(self._client, asked.request, code, tap.now_us() - asked.at_us)
+        if isinstance(exchange.request, Multi) and code is Code.OK:
+            # The header of a multi that failed says OK too; its results have the code.
+            code = jute.decode_reply(exchange.request, message).code
+        tap.observer.on_reply(self._client, exchange.request, code, tap.now_us() - exchange.at_us)
 
 
 class Tap(Proxy):
@@ -155,8 +165,9 @@ class Tap(Proxy):
         super().__init__(taps, server, listen)
         self.client, self.chroot, self.observer = client, server.chroot, taps.observer
         self._drops: list[tuple[When, str | None]] = []
-        self.keep: Callable[[Exchange], object] = _forget
-        """Is given each exchange when its request passes; what is not known yet is filled in."""
+        self.keep: Callable[[Exchange], object] = lambda _: None
+        """Is given each exchange when its request passes; what is not known yet is filled in. By
+        default none is kept: a tap may run for weeks."""
         self.pings = 0
         self.blind_bytes = 0
         """Bytes that passed without being understood."""
@@ -164,16 +175,24 @@ class Tap(Proxy):
         """The client's sessions as the server granted them, in order."""
 
     def listen_to(self, client: socket.socket) -> Conversation:
-        return _Reader(self, self.client or _came_from(client))
+        name = self.client
+        if not name:
+            try:
+                host, port = client.getpeername()[:2]
+                name = f"{host}:{port}"
+            except OSError:
+                name = "somebody"  # who is gone again
+        return _Reader(self, name)
 
     def drop_connection(self, when: When, kind: str | None = None, count: int = 1) -> None:
         """The connection breaks at the next `count` requests of `kind` (`setData`, `multi`; None:
         any): before each is passed on, or after it, in the place of its answer. 0: at no more,
         whatever was ordered (as `Ensemble` does)."""
-        self._proxies.run(partial(self._order_drops, when, kind, count))
 
-    def _order_drops(self, when: When, kind: str | None, count: int) -> None:
-        self._drops = [*self._drops, *[(when, kind)] * count] if count else []
+        def order() -> None:
+            self._drops = [*self._drops, *[(when, kind)] * count] if count else []
+
+        self._proxies.run(order)
 
     @property
     def drops_something(self) -> bool:
@@ -202,27 +221,3 @@ class Taps(Proxies):
 
     def __enter__(self) -> Taps:
         return self
-
-
-def _forget(_: Exchange) -> None:
-    """A tap may run for weeks."""
-
-
-def _came_from(client: socket.socket) -> str:
-    try:
-        host, port = client.getpeername()[:2]
-    except OSError:
-        return "somebody"  # who is gone again
-    return f"{host}:{port}"
-
-
-def _inside(request: Request | str, chroot: str) -> Request | str:
-    """The request with its paths as the client gave them."""
-    if isinstance(request, str) or not chroot:
-        return request
-    if isinstance(request, Multi):
-        ops = tuple(
-            msgspec.structs.replace(op, path=jute.inside(chroot, op.path)) for op in request.ops
-        )
-        return Multi(ops)
-    return msgspec.structs.replace(request, path=jute.inside(chroot, request.path))

@@ -11,7 +11,7 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -63,17 +63,12 @@ def within(entries: Iterable[Entry], chroot: str) -> Iterator[Entry]:
     """What concerns a chroot, from its making on, with paths as its clients know them."""
     begun = False
     for entry in entries:
-        paths = _paths(entry.transaction)
+        every = entry.transaction.ops or (entry.transaction,)
+        paths = [one.path for one in every if one.path]
         begun = begun or chroot in paths
         inside = [path for path in paths if path.startswith(chroot + "/")]
         if begun and len(inside) == len(paths):
             yield msgspec.structs.replace(entry, transaction=_inside(entry.transaction, chroot))
-
-
-def _paths(transaction: Transaction) -> list[str]:
-    """Those that it writes."""
-    every = transaction.ops or (transaction,)
-    return [one.path for one in every if one.path]
 
 
 def _inside(transaction: Transaction, chroot: str) -> Transaction:
@@ -111,7 +106,16 @@ class LogTail:
 
     def read(self) -> Iterator[Entry]:
         """All new entries. Raises Malformed."""
-        self._look_for_files()
+        try:
+            with os.scandir(self._folder) as folder:
+                names = [entry.name for entry in folder]
+        except FileNotFoundError:
+            names = []  # the server has not made it yet
+        # A scan is cheaper than what sorts its files, and says as well whether there is a new one.
+        if names != self._names:
+            self._names = names
+            files = sorted(self._folder.glob("log.*"), key=_first_zxid)
+            self._behind = files[files.index(self._path) + 1 if self._path in files else 0 :]
         yield from self._rest()
         while self._behind:
             self._path, self._at = self._behind.pop(0), _FILE_HEADER
@@ -122,18 +126,6 @@ class LogTail:
         if isinstance(self._log, mmap.mmap):
             self._log.close()
         self._log, self._path = b"", None
-
-    def _look_for_files(self) -> None:
-        """Those behind the file that is being read."""
-        try:
-            with os.scandir(self._folder) as folder:
-                names = [entry.name for entry in folder]
-        except FileNotFoundError:
-            return  # the server has not made it yet
-        if names != self._names:
-            self._names = names
-            files = sorted(self._folder.glob("log.*"), key=_first_zxid)
-            self._behind = files[files.index(self._path) + 1 if self._path in files else 0 :]
 
     def _rest(self) -> Iterator[Entry]:
         """Of the file that is being read, as long as it is now."""
@@ -181,75 +173,39 @@ def decode_entry(record: bytes) -> Entry:
 
 
 def _transaction(kind: int, reader: Reader, zxid: int, session_id: int) -> Transaction:
-    if kind not in _BODIES:
-        raise Malformed(f"transaction of unknown type {kind}")
-    return _BODIES[kind](reader, zxid, session_id)
-
-
-def _create(reader: Reader, zxid: int, session_id: int) -> Transaction:
-    path, data = reader.string(), reader.buffer()
-    reader.skip_acls()
-    ephemeral = reader.boolean()
-    return Transaction(zxid, session_id, "create", path, data, ephemeral=ephemeral)
-
-
-def _create_container(reader: Reader, zxid: int, session_id: int) -> Transaction:
-    """Of createContainer and createTTL, which Kafka does not use."""
-    return Transaction(zxid, session_id, "create", reader.string(), reader.buffer())
-
-
-def _delete(reader: Reader, zxid: int, session_id: int) -> Transaction:
-    return Transaction(zxid, session_id, "delete", reader.string())
-
-
-def _set_data(reader: Reader, zxid: int, session_id: int) -> Transaction:
-    path, data, version = reader.string(), reader.buffer(), reader.int32()
-    return Transaction(zxid, session_id, "setData", path, data, version)
-
-
-def _set_acl(reader: Reader, zxid: int, session_id: int) -> Transaction:
-    path = reader.string()
-    reader.skip_acls()
-    return Transaction(zxid, session_id, "setACL", path, version=reader.int32())
-
-
-def _check(reader: Reader, zxid: int, session_id: int) -> Transaction:
-    path, version = reader.string(), reader.int32()
-    return Transaction(zxid, session_id, "check", path, version=version)
-
-
-def _multi(reader: Reader, zxid: int, session_id: int) -> Transaction:
-    parts = reader.vector(lambda: (reader.int32(), reader.buffer()))
-    ops = (_transaction(kind, Reader(body or b""), zxid, session_id) for kind, body in parts)
-    return Transaction(zxid, session_id, "multi", ops=tuple(ops))
-
-
-def _create_session(reader: Reader, zxid: int, session_id: int) -> Transaction:
-    return Transaction(zxid, session_id, "createSession", timeout_ms=reader.int32())
-
-
-def _close_session(reader: Reader, zxid: int, session_id: int) -> Transaction:
-    """3.6 on lists the ephemerals that go with the session; before, there is no body at all."""
-    removed = reader.vector(reader.string) if reader.left >= 4 else ()
-    return Transaction(zxid, session_id, "closeSession", removed=removed)
-
-
-def _error(reader: Reader, zxid: int, session_id: int) -> Transaction:
-    return Transaction(zxid, session_id, "error", code=reader.int32())
-
-
-_BODIES: dict[int, Callable[[Reader, int, int], Transaction]] = {
-    OpCode.CREATE: _create,
-    OpCode.CREATE2: _create,
-    OpCode.CREATE_CONTAINER: _create_container,
-    OpCode.CREATE_TTL: _create_container,
-    OpCode.DELETE: _delete,
-    OpCode.DELETE_CONTAINER: _delete,
-    OpCode.SET_DATA: _set_data,
-    OpCode.SET_ACL: _set_acl,
-    OpCode.CHECK: _check,
-    OpCode.MULTI: _multi,
-    OpCode.CREATE_SESSION: _create_session,
-    OpCode.CLOSE_SESSION: _close_session,
-    OpCode.ERROR: _error,
-}
+    match kind:
+        case OpCode.CREATE | OpCode.CREATE2:
+            path, data = reader.string(), reader.buffer()
+            reader.skip_acls()
+            ephemeral = reader.boolean()
+            return Transaction(zxid, session_id, "create", path, data, ephemeral=ephemeral)
+        case OpCode.CREATE_CONTAINER | OpCode.CREATE_TTL:  # which Kafka does not use
+            return Transaction(zxid, session_id, "create", reader.string(), reader.buffer())
+        case OpCode.DELETE | OpCode.DELETE_CONTAINER:
+            return Transaction(zxid, session_id, "delete", reader.string())
+        case OpCode.SET_DATA:
+            path, data, version = reader.string(), reader.buffer(), reader.int32()
+            return Transaction(zxid, session_id, "setData", path, data, version)
+        case OpCode.SET_ACL:
+            path = reader.string()
+            reader.skip_acls()
+            return Transaction(zxid, session_id, "setACL", path, version=reader.int32())
+        case OpCode.CHECK:
+            path, version = reader.string(), reader.int32()
+            return Transaction(zxid, session_id, "check", path, version=version)
+        case OpCode.MULTI:
+            parts = reader.vector(lambda: (reader.int32(), reader.buffer()))
+            ops = (
+                _transaction(part, Reader(body or b""), zxid, session_id) for part, body in parts
+            )
+            return Transaction(zxid, session_id, "multi", ops=tuple(ops))
+        case OpCode.CREATE_SESSION:
+            return Transaction(zxid, session_id, "createSession", timeout_ms=reader.int32())
+        case OpCode.CLOSE_SESSION:
+            # 3.6 on lists the ephemerals that go with the session; before, there is no body at all.
+            removed = reader.vector(reader.string) if reader.left >= 4 else ()
+            return Transaction(zxid, session_id, "closeSession", removed=removed)
+        case OpCode.ERROR:
+            return Transaction(zxid, session_id, "error", code=reader.int32())
+        case _:
+            raise Malformed(f"transaction of unknown type {kind}")

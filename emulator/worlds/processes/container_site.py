@@ -9,7 +9,7 @@ a broker is reached, not what a scenario does to it.
 from __future__ import annotations
 
 import os
-import subprocess
+import sys
 import uuid
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ from typing import Any
 from emulator.scenario.schema import Scenario
 from emulator.worlds.live import server_times
 from emulator.worlds.processes.container_brokers import ContainerBroker
+from zk.real.child import Watchdog
 from zk.real.server import HOST, Address, ServerError, reserve
-from zk.real.server_container import LABEL, engine, in_network, unpack, watchdog
+from zk.real.server_container import LABEL, engine, in_network, unpack
 from zk.real.server_ensemble import ContainerEnsemble, Ensemble
 from zk.real.txnlog import Entry
 
@@ -49,11 +50,11 @@ class ContainerDeployment:
         self.labels = {RUN_LABEL: self.name, LABEL: str(os.getpid())}
         self._brokers: dict[int, ContainerBroker] = {}
         self._reserved = {boot.broker: reserve(0) for boot in scenario.boots}
-        self._watchdog: subprocess.Popen[bytes] | None = None
+        self._watchdog: Watchdog | None = None
         self._struck: Ensemble | None = None
         try:
             self._image = require_image(self.engine)
-            self._watchdog = watchdog(_WATCHDOG, self.name)
+            self._watchdog = Watchdog([sys.executable, "-c", _WATCHDOG, self.name])
             self._prepare(scenario)
         except BaseException:
             self.close()
@@ -157,7 +158,7 @@ class ContainerDeployment:
             self._struck = None
         if self._watchdog is not None:
             remove_all(self.name, self.engine)
-            self._watchdog.communicate(b"\n")
+            self._watchdog.dismiss()
             self._watchdog = None
         for reservation in self._reserved.values():
             reservation.close()

@@ -14,8 +14,8 @@ from typing import Protocol
 from emulator.scenario.schema import Scenario
 from emulator.worlds.live import embedded_server
 from emulator.worlds.processes.local_brokers import LocalBroker
-from emulator.worlds.zookeeper import strike
 from zk.real.server import HOST, Address, EmbeddedServer, reserve
+from zk.real.server_ensemble import strike
 from zk.real.txnlog import Entry, read_log
 
 

@@ -33,10 +33,11 @@ from emulator.worlds.real_kafka.inter_broker_proxies import InterBrokerProxies
 from emulator.worlds.real_kafka.notes import ActionRecord, PassedRequest, RunNotes
 from emulator.worlds.real_kafka.release import Release
 from emulator.worlds.real_kafka.tools import Tools
-from emulator.worlds.zookeeper import TappedZooKeeper, strike
+from emulator.worlds.zookeeper import TappedZooKeeper
 from zk.errors import Code
 from zk.ops import Request
 from zk.real.server import EmbeddedServer
+from zk.real.server_ensemble import strike
 from zk.real.tap import Tap, Taps
 
 BRING_UP_LIMIT_S = 90.0
