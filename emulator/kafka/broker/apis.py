@@ -51,6 +51,7 @@ from emulator.kafka.protocol.messages import (
     ProduceResponse,
     Reassignment,
     Request,
+    Response,
     StopReplicaRequest,
     StopReplicaResponse,
     UpdateMetadataRequest,
@@ -321,7 +322,7 @@ def _respond_per_partition(
     connection.respond(AdminResponse(error, partitions=tuple(results.items())))
 
 
-def error_response(request: Request, error: Errors) -> object:
+def error_response(request: Request, error: Errors) -> Response:
     """The answer to a request that failed as a whole (AbstractRequest.java@2.6.3
     getErrorResponse)."""
     match request:

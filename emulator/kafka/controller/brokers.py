@@ -6,10 +6,15 @@ processBrokerChange, onBrokerStartup, onBrokerFailure, processBrokerModification
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
-from emulator.kafka.controller.context import PartitionAndReplica, PartitionState, ReplicaState
+from emulator.kafka.controller.context import (
+    UNKNOWN_BROKER_EPOCH,
+    PartitionAndReplica,
+    PartitionState,
+    ReplicaState,
+)
 from emulator.kafka.controller.handlers import NodeChangeHandler
 from emulator.kafka.controller.machinery import Machinery
 from emulator.kafka.controller.reassignment import Reassignments
@@ -24,8 +29,6 @@ from emulator.trace import events
 from zk import paths
 from zk.client.codec_admin import BrokerInfo
 
-UNKNOWN_BROKER_EPOCH = -1
-
 
 class Brokers:
     """What the active controller does about brokers."""
@@ -35,13 +38,10 @@ class Brokers:
         machinery: Machinery,
         deletions: TopicDeletionManager,
         reassignments: Reassignments,
-        modified: Callable[[int], None],
     ) -> None:
-        """`modified` is called when a broker's registration changes."""
         self._machinery, self._context = machinery, machinery.context
         self._partitions, self._replicas = machinery.partitions, machinery.replicas
         self._deletions, self._reassignments = deletions, reassignments
-        self._modified = modified
         guards = machinery.host.guards
         self._sees_bounces = BROKER_EPOCHS in guards
         self._reads_again = BROKERS_READ_AGAIN in guards
@@ -51,9 +51,9 @@ class Brokers:
     async def watch(self, brokers: Iterable[int]) -> None:
         """`exists` with a watch on each registration (1.1, with dynamic listeners)."""
         for broker in brokers if self._watches else ():
-            handler = NodeChangeHandler(
-                paths.broker_id(broker), changed=partial(self._modified, broker)
-            )
+            process = partial(self.on_modification, broker)
+            modified = partial(self._machinery.put_if_active, "BrokerModifications", process)
+            handler = NodeChangeHandler(paths.broker_id(broker), changed=modified)
             self.watched[broker] = None
             await self._machinery.zk_client.register_and_check_existence(handler)
 

@@ -8,13 +8,14 @@ controller/ControllerChannelManager.scala@2.6.3; spec §6.10.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from emulator.kafka.controller.ports import Host
 from emulator.kafka.profiles.guards.controller import UNBOUNDED_SEND_QUEUES
 from emulator.kafka.protocol.messages import (
     ControlRequest,
     LiveBroker,
+    Response,
     StopReplicaRequest,
 )
 from emulator.kafka.protocol.transport import Connection, Disconnected, Network
@@ -25,7 +26,7 @@ from emulator.trace import events
 QUEUE_SIZE = 10
 """controller.message.queue.size up to 0.8.1; in 0.8.2 it can be set, and has no limit by itself."""
 
-OnResponse = Callable[[Any], None]
+OnResponse = Callable[[Response], None]
 
 
 class QueueItem(NamedTuple):
@@ -64,9 +65,9 @@ class RequestSendThread:
             if response is not None and item.on_response is not None and self._running:
                 item.on_response(response)
 
-    async def _send_until_answered(self, request: ControlRequest) -> Any:
-        """Connect, send, wait; on any failure close, sleep 100 ms (300 up to 0.10.0), and again
-        for ever."""
+    async def _send_until_answered(self, request: ControlRequest) -> Response | None:
+        """Connect, send, wait; on any failure close, sleep 100 ms (300 up to 0.10.0), and again;
+        None: the thread ends (doWork)."""
         backoff_us = self._host.profile.send_backoff_ms * 1000
         attempt = 0
         while self._running:
@@ -76,23 +77,24 @@ class RequestSendThread:
             except Disconnected:
                 self._close()
                 # For ever, the same request: everything behind it waits until the broker's
-                # registration goes.
+                # registration goes. It may have been carried out: the epochs in it make the
+                # second time harmless.
                 await self._host.kernel.sleep(backoff_us)
         return None
 
-    async def _send(self, request: ControlRequest, attempt: int) -> Any:
+    async def _send(self, request: ControlRequest, attempt: int) -> Response:
         config = self._host.config
         if self._connection is None or not self._connection.open:
             client = f"controller-{self._host.broker}"
             self._connection = await self._network.connect(
                 client, self.to.host, self.to.port, config.controller_socket_timeout_ms
             )
-        named = request.partitions if isinstance(request, StopReplicaRequest) else request.states
+        entries = request.partitions if isinstance(request, StopReplicaRequest) else request.states
         self._host.emit(
             events.ControlRequestSent,
             self.to.broker,
             type(request).__name__.removesuffix("Request"),
-            tuple(of.partition for of in named),
+            tuple(entry.partition for entry in entries),
             attempt,
         )
         return await self._connection.send(request, config.request_timeout_ms)
@@ -105,7 +107,8 @@ class RequestSendThread:
     def shutdown(self) -> None:
         """The queue is dropped; a request in flight may still reach its broker."""
         self._running = False
-        # What was queued for a broker that bounced is not sent to its next process.
+        # What was queued for a broker that bounced is not sent to its next process, and what a
+        # controller that resigns had queued is lost: its successor sends everything again.
         self.queue.clear()
         self._task.stop()
         self._close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from emulator.kafka.protocol.messages import LiveBroker
 from emulator.trace.values import TopicPartition
@@ -17,6 +17,11 @@ from zk.client.codec import LeaderIsrAndControllerEpoch, ReplicaAssignment
 INITIAL_CONTROLLER_EPOCH = 0
 INITIAL_CONTROLLER_EPOCH_ZK_VERSION = 0
 NO_REPLICAS = ReplicaAssignment(())
+UNKNOWN_BROKER_EPOCH = -1
+"""Of requests and caches before 2.2, when no broker had an epoch."""
+
+K = TypeVar("K")
+S = TypeVar("S", bound=Enum)
 
 
 class PartitionState(Enum):
@@ -70,11 +75,6 @@ class ControllerContext:
         self.topics_with_deletion_started: dict[str, None] = {}
         self.topics_ineligible_for_deletion: dict[str, None] = {}
 
-    def take_over_epoch(self, epoch: int) -> None:
-        """Another's, if this broker has one: it does not know better (KAFKA-1096)."""
-        if self.epoch != INITIAL_CONTROLLER_EPOCH:
-            self.epoch = epoch
-
     # -- brokers -----------------------------------------------------------------------------------
 
     @property
@@ -87,6 +87,7 @@ class ControllerContext:
 
     def is_replica_online(self, broker: int, partition: TopicPartition) -> bool:
         """Registered, not shutting down, and not on a log directory that failed."""
+        # A broker that shuts down is still registered, but must not be elected any more.
         return broker not in self.shutting_down and self.is_there(broker, partition)
 
     def is_there(self, broker: int, partition: TopicPartition) -> bool:
@@ -125,12 +126,12 @@ class ControllerContext:
         return [PartitionAndReplica(p, r) for p in partitions for r in self.replicas(p)]
 
     def replicas_on_brokers(self, brokers: Iterable[int]) -> list[PartitionAndReplica]:
-        wanted = frozenset(brokers)
+        selected = frozenset(brokers)
         return [
             PartitionAndReplica(p, r)
             for p, a in self.assignments.items()
             for r in a.replicas
-            if r in wanted
+            if r in selected
         ]
 
     def partitions_on_broker(self, broker: int) -> list[TopicPartition]:
@@ -156,8 +157,8 @@ class ControllerContext:
         online: list[PartitionAndReplica] = []
         offline: list[PartitionAndReplica] = []
         for replica in self.replicas_for_partitions(self.assignments):
-            there = self.is_replica_online(replica.replica, replica.partition)
-            (online if there else offline).append(replica)
+            is_online = self.is_replica_online(replica.replica, replica.partition)
+            (online if is_online else offline).append(replica)
         return online, offline
 
     def partitions_with_offline_leader(self) -> list[TopicPartition]:
@@ -174,3 +175,14 @@ class ControllerContext:
 
     def replica_state(self, replica: PartitionAndReplica) -> ReplicaState:
         return self.replica_states.get(replica, ReplicaState.NON_EXISTENT)
+
+
+def put_state(states: dict[K, S], key: K, state: S, non_existent: S) -> S:
+    """Enter a state and return the one before; what does not exist has no entry
+    (putPartitionState, putReplicaState)."""
+    before = states.get(key, non_existent)
+    if state is non_existent:
+        states.pop(key, None)
+    else:
+        states[key] = state
+    return before

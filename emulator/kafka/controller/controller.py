@@ -11,10 +11,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from emulator.kafka.controller.brokers import Brokers
+from emulator.kafka.controller.context import INITIAL_CONTROLLER_EPOCH
 from emulator.kafka.controller.elections import Elections
-from emulator.kafka.controller.epoch_listener import listen_to_epochs
 from emulator.kafka.controller.errors import ControllerFailure
-from emulator.kafka.controller.event_manager import ControllerEvent, ControllerEventManager
+from emulator.kafka.controller.event_manager import (
+    ControllerEvent,
+    ControllerEventManager,
+    take_turn,
+)
 from emulator.kafka.controller.handlers import ChildChangeHandler, NodeChangeHandler
 from emulator.kafka.controller.isr_changes import IsrChangeNotifications
 from emulator.kafka.controller.log_dirs import LogDirectories
@@ -27,6 +31,7 @@ from emulator.kafka.controller.topic_deletion import TopicDeletionManager
 from emulator.kafka.controller.topics import Topics
 from emulator.kafka.profiles.guards.controller import (
     ATOMIC_ELECTION,
+    EPOCH_ONLY_FROM_ELECTION,
     FENCED_CONTROLLER_WRITES,
     ONLY_THE_ACTIVE_LISTENS,
     REPLACED_RESIGNS,
@@ -67,12 +72,13 @@ class KafkaController:
             host,
             zk_client,
             network,
+            put_if_active=self._put_if_active,
             leader_and_isr_answered=lambda broker, response: self._put_if_active(
                 "LeaderAndIsrResponseReceived",
                 partial(self._log_dirs.on_leader_and_isr_response, broker, response),
             ),
             update_metadata_answered=lambda _broker, _response: self._put(
-                "UpdateMetadataResponseReceived", _ignore_response
+                "UpdateMetadataResponseReceived", take_turn
             ),
             deletion_answered=lambda broker, response: self._put_if_active(
                 "TopicDeletionStopReplicaResponseReceived",
@@ -82,33 +88,10 @@ class KafkaController:
         )
         self.context = self.machinery.context
         self._deletions = TopicDeletionManager(self.machinery)
-        self._elections = Elections(
-            self.machinery,
-            lambda: self._put_if_active("ReplicaLeaderElection", self._elections.by_command),
-        )
-        self._reassignments = Reassignments(
-            self.machinery,
-            self._deletions,
-            lambda partition: self._put_if_active(
-                "PartitionReassignmentIsrChange", partial(self._reassignments.isr_change, partition)
-            ),
-            lambda: self._put_if_active("ZkPartitionReassignment", self._reassignments.by_command),
-        )
-        self._topics = Topics(
-            self.machinery,
-            self._deletions,
-            lambda topic: self._put_if_active(
-                "PartitionModifications", partial(self._topics.on_modification, topic)
-            ),
-        )
-        self.brokers = Brokers(
-            self.machinery,
-            self._deletions,
-            self._reassignments,
-            lambda broker: self._put_if_active(
-                "BrokerModifications", partial(self.brokers.on_modification, broker)
-            ),
-        )
+        self._elections = Elections(self.machinery)
+        self._reassignments = Reassignments(self.machinery, self._deletions)
+        self._topics = Topics(self.machinery, self._deletions)
+        self.brokers = Brokers(self.machinery, self._deletions, self._reassignments)
         self._log_dirs = LogDirectories(self.machinery, self.brokers)
         self._isr_changes = IsrChangeNotifications(self.machinery, self._reassignments)
         self.requests = ControllerRequests(
@@ -124,6 +107,10 @@ class KafkaController:
             created=self._controller_changed,
             deleted=lambda: self._put("Reelect", self._reelect),
             changed=self._controller_changed,
+        )
+        self._epoch_handler = NodeChangeHandler(
+            paths.CONTROLLER_EPOCH,
+            changed=lambda: self._put("ControllerEpochChange", self._take_over_epoch),
         )
         self._blocking = host.profile.zookeeper_client == "zkclient"
         self._fenced = FENCED_CONTROLLER_WRITES in host.guards
@@ -168,6 +155,13 @@ class KafkaController:
 
         self._put("ControllerChange", self._maybe_resign if data is None else on_data)
 
+    async def _take_over_epoch(self) -> None:
+        """Up to 0.8.1 every broker watched `/controller_epoch`, and one that has an epoch takes any
+        that is written for its own (KAFKA-1096; ControllerEpochListener@0.8.1.1, bytecode)."""
+        written = await self._zk_client.get_controller_epoch()
+        if written is not None and self.context.epoch != INITIAL_CONTROLLER_EPOCH:
+            self.context.epoch = written[0]
+
     @property
     def is_active(self) -> bool:
         """This broker is the controller, as far as it knows."""
@@ -180,7 +174,8 @@ class KafkaController:
             self._zk_client.client.wait_for_call_backs(self.events.drained)
 
         async def process_startup() -> None:
-            await listen_to_epochs(self._host.guards, self._zk_client, self._put, self.context)
+            if EPOCH_ONLY_FROM_ELECTION not in self._host.guards:
+                await self._zk_client.register_and_check_existence(self._epoch_handler)
             await self._zk_client.register_and_check_existence(self._controller_handler)
             await self._elect()
 
@@ -426,7 +421,3 @@ class KafkaController:
             await self._reelect()
 
         self._put("RegisterBrokerAndReelect", register_broker_and_reelect)
-
-
-async def _ignore_response() -> None:
-    """UpdateMetadataResponseReceived: logged in Kafka, and an event all the same."""

@@ -9,8 +9,8 @@ checkAndTriggerAutoLeaderRebalance; spec §6.12.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from enum import Enum
+from collections.abc import Sequence
+from functools import partial
 
 from emulator.kafka.controller.context import PartitionState
 from emulator.kafka.controller.errors import IllegalState, StateChangeFailed
@@ -26,37 +26,30 @@ from zk import paths
 from zk.errors import ControllerMoved
 
 
-class Trigger(Enum):
-    """Who wants an election (ElectionTrigger)."""
-
-    AUTO = "AutoTriggered"
-    ZK = "ZkTriggered"
-    ADMIN_CLIENT = "AdminClientTriggered"
-
-
 class Elections:
     """Elections of preferred replicas, and unclean ones by hand."""
 
-    def __init__(self, machinery: Machinery, look_again: Callable[[], None]) -> None:
-        """`look_again` queues another look at the command znode."""
+    def __init__(self, machinery: Machinery) -> None:
         self._host, self._context = machinery.host, machinery.context
         self._partitions, self._zk_client = machinery.partitions, machinery.zk_client
-        self._look_again = look_again
+        self._look_again = partial(
+            machinery.put_if_active, "ReplicaLeaderElection", self.by_command
+        )
         self._stays_subscribed = machinery.host.profile.zookeeper_client == "zkclient"
         self._only_electable = PREFERRED_ONLY_IF_ELECTABLE in machinery.host.guards
-        self.handler = NodeChangeHandler(paths.PREFERRED_REPLICA_ELECTION, created=look_again)
+        self.handler = NodeChangeHandler(paths.PREFERRED_REPLICA_ELECTION, created=self._look_again)
 
     async def by_request(
         self, partitions: Sequence[TopicPartition], election_type: ElectionType
     ) -> ElectionResults:
         """ElectLeaders: who was elected, and why not."""
-        return await self._process(partitions, election_type, Trigger.ADMIN_CLIENT)
+        return await self._process(partitions, election_type, is_command=False)
 
     async def by_command(self) -> None:
         """The command znode: watch it, and do what it says if it is there."""
         if await self._zk_client.register_and_check_existence(self.handler):
             commanded = await self._zk_client.get_preferred_replica_election()
-            await self._process(commanded, ElectionType.PREFERRED, Trigger.ZK)
+            await self._process(commanded, ElectionType.PREFERRED, is_command=True)
 
     async def pending(self, commanded: Sequence[TopicPartition] | None = None) -> None:
         """At fail-over: what the znode commands and is not done yet. The znode is deleted whether
@@ -70,7 +63,7 @@ class Elections:
             and self._leader(p) != replicas[0]
             and p.topic not in self._context.topics_to_be_deleted
         ]
-        await self._on_replica_election(left, self._partitions.preferred_strategy, Trigger.ZK)
+        await self._on_replica_election(left, self._partitions.preferred_strategy, is_command=True)
 
     async def rebalance(self) -> None:
         """The timer's: one election for each broker that leads too little."""
@@ -79,10 +72,14 @@ class Elections:
             self._context, percentage, only_electable=self._only_electable
         ):
             strategy = self._partitions.preferred_strategy
-            await self._on_replica_election(candidates, strategy, Trigger.AUTO)
+            await self._on_replica_election(candidates, strategy, is_command=False)
 
     async def _process(
-        self, partitions: Sequence[TopicPartition], election_type: ElectionType, trigger: Trigger
+        self,
+        partitions: Sequence[TopicPartition],
+        election_type: ElectionType,
+        *,
+        is_command: bool,
     ) -> ElectionResults:
         errors: dict[TopicPartition, Errors] = {}
         elect = []
@@ -99,9 +96,12 @@ class Elections:
                 errors[partition] = Errors.ELECTION_NOT_NEEDED
             else:
                 elect.append(partition)
-        strategy = _STRATEGIES[election_type, trigger](self._partitions)
+        if election_type is ElectionType.PREFERRED:
+            strategy = self._partitions.preferred_strategy
+        else:
+            strategy = self._partitions.unclean_strategy
         leaders = {}
-        for election in await self._on_replica_election(elect, strategy, trigger):
+        for election in await self._on_replica_election(elect, strategy, is_command=is_command):
             if election.state is None:
                 if not isinstance(election.error, StateChangeFailed):
                     error = Errors.UNKNOWN_SERVER_ERROR
@@ -122,37 +122,24 @@ class Elections:
         return state.leader_and_isr.leader
 
     async def _on_replica_election(
-        self, partitions: Sequence[TopicPartition], strategy: Strategy, trigger: Trigger
+        self, partitions: Sequence[TopicPartition], strategy: Strategy, *, is_command: bool
     ) -> list[Election]:
-        """Elect; the command is over whatever came of it."""
+        """Elect; a command is over whatever came of it."""
         try:
             elections = await self._partitions.handle_state_changes(
                 partitions, PartitionState.ONLINE, strategy
             )
         except ControllerMoved:
-            await self._remove_command(trigger)
+            if is_command:
+                await self._remove_command()
             raise
-        await self._remove_command(trigger)
+        if is_command:
+            await self._remove_command()
         return elections
 
-    async def _remove_command(self, trigger: Trigger) -> None:
+    async def _remove_command(self) -> None:
         """removePartitionsFromPreferredReplicaElection: delete the znode, and look again."""
-        if trigger is Trigger.ZK:
-            version = self._context.epoch_zk_version
-            await self._zk_client.delete_preferred_replica_election(version)
-            if not self._stays_subscribed:
-                self._look_again()
-
-
-_STRATEGIES: dict[tuple[ElectionType, Trigger], Callable[..., Strategy]] = {
-    (ElectionType.PREFERRED, Trigger.ZK): lambda machine: machine.preferred_strategy,
-    (ElectionType.PREFERRED, Trigger.ADMIN_CLIENT): lambda machine: machine.preferred_strategy,
-    (ElectionType.UNCLEAN, Trigger.ADMIN_CLIENT): lambda machine: machine.unclean_strategy,
-}
-
-
-async def completing(
-    done: Callable[[ElectionResults], Awaitable[None]], results: ElectionResults
-) -> None:
-    """Answer a request, as a task of its own."""
-    await done(results)
+        await self._zk_client.delete_preferred_replica_election(self._context.epoch_zk_version)
+        if not self._stays_subscribed:
+            # The look's `exists` sets the watch again: without it the next command goes unseen.
+            self._look_again()

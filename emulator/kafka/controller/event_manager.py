@@ -63,7 +63,7 @@ class ControllerEventManager:
         """Whoever waits is told, and the thread ends when it has finished the present event."""
         if self._task is None:
             return
-        for dropped in self.clear_and_put(ControllerEvent(SHUTDOWN, _nothing)):
+        for dropped in self.clear_and_put(ControllerEvent(SHUTDOWN, take_turn)):
             if dropped.preempted is not None:
                 dropped.preempted()
         await self._ended.wait()
@@ -89,6 +89,7 @@ class ControllerEventManager:
                     empty.resolve(None)
             event, queued_us = await self._queue.take()
             self._at_work = True
+            # Its turn has come: the event before it was finished, and nothing is behind it.
             if event.name == SHUTDOWN:
                 self._ended.resolve(None)
                 return
@@ -103,5 +104,5 @@ class ControllerEventManager:
             )
 
 
-async def _nothing() -> None:
-    return None
+async def take_turn() -> None:
+    """The work of an event that does nothing but take its turn."""

@@ -35,13 +35,16 @@ class Machinery:
         zk_client: KafkaZkClient,
         network: Network,
         *,
+        put_if_active: Callable[[str, Callable[[], Awaitable[object]]], None],
         leader_and_isr_answered: Callable[[int, LeaderAndIsrResponse], None],
         update_metadata_answered: Callable[[int, UpdateMetadataResponse], None],
         deletion_answered: Callable[[int, StopReplicaResponse], None],
         force_move: Callable[[], Awaitable[None]],
     ) -> None:
-        """`force_move` gives `/controller` up (triggerControllerMove)."""
+        """`put_if_active` queues an event that only an active controller works on; `force_move`
+        gives `/controller` up (triggerControllerMove)."""
         self.host, self.zk_client = host, zk_client
+        self.put_if_active = put_if_active
         self.context = ControllerContext()
         self.channels = ControllerChannelManager(host, network)
         self._force_move = force_move
@@ -68,6 +71,7 @@ class Machinery:
             fill(self.batch)
             await self.batch.send(self.context.epoch)
         except IllegalState:
+            # Unlike those of the state machines this batch is emptied: another broker takes over.
             self.batch.clear()
             await self._force_move()
             raise
@@ -84,6 +88,7 @@ class Machinery:
 
     async def update_leadership_cache(self, partitions: Sequence[TopicPartition], why: str) -> None:
         """Read state znodes into partitionLeadershipInfo (updateLeaderAndIsrCache)."""
+        # Kafka reads a set: the order of the reads is that of Scala's hash tables (spec §6.15).
         ordered = small_table_else_trie(partitions, lambda p: topic_partition_hash(*p))
         states = await self.zk_client.get_topic_partition_states(ordered)
         for partition, state in states.items():

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from emulator.kafka.controller import leader_selection
-from emulator.kafka.controller.context import ControllerContext, PartitionState
+from emulator.kafka.controller.context import ControllerContext, PartitionState, put_state
 from emulator.kafka.controller.errors import ControllerFailure, StateChangeFailed
 from emulator.kafka.controller.leader_selection import Elected
 from emulator.kafka.controller.ports import Host
@@ -30,8 +30,10 @@ VALID_PREVIOUS = {
     PartitionState.OFFLINE: (PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE),
 }
 
-Strategy = Callable[[TopicPartition, LeaderAndIsr], "tuple[Elected | None, tuple[int, ...]]"]
-"""Given a partition and its state, (who is elected, who gets LeaderAndIsr)."""
+Choice = tuple[Elected | None, tuple[int, ...]]
+"""Who is elected, and who gets LeaderAndIsr."""
+
+Strategy = Callable[[TopicPartition, LeaderAndIsr], Choice]
 
 
 class Election(NamedTuple):
@@ -62,6 +64,7 @@ class PartitionStateMachine:
         for partition in context.assignments:
             state = context.leadership.get(partition)
             if state is None:
+                # Assigned, but never brought online: there is no state znode yet.
                 initial = PartitionState.NEW
             elif context.is_replica_online(state.leader_and_isr.leader, partition):
                 initial = PartitionState.ONLINE
@@ -88,12 +91,12 @@ class PartitionStateMachine:
         strategy: Strategy | None = None,
     ) -> list[Election]:
         """Move partitions to `target`, and send what that calls for; invalid transitions are
-        skipped. What a transition that failed has left in the batch stays there: every later one
-        of this process fails at once (KAFKA-12315, never fixed in 2.6)."""
+        skipped."""
         if not partitions:
             return []
         try:
-            # Raises what the last transition has left; nothing is moved then, nor later.
+            # What a transition that failed has left in the batch stays there: this raises, and
+            # every later transition of this process fails here (KAFKA-12315, never fixed in 2.6).
             self._batch.new_batch()
             elections = await self._do_handle_state_changes(partitions, target, strategy)
             await self._batch.send(self._context.epoch)
@@ -115,10 +118,9 @@ class PartitionStateMachine:
         if target is not PartitionState.ONLINE:
             for partition in valid:
                 if target is PartitionState.NEW and profile.new_partitions == "read-again":
-                    # assignReplicasToPartitions (0.8).
-                    topic = [partition.topic]
+                    # assignReplicasToPartitions (0.8): the topic's znode once more for each.
                     assignments = await self._zk_client.get_full_replica_assignment_for_topics(
-                        topic
+                        [partition.topic]
                     )
                     if partition in assignments:
                         self._context.assignments[partition] = assignments[partition]
@@ -129,7 +131,7 @@ class PartitionStateMachine:
         for partition in await self._initialize_leader_and_isr(fresh):
             self._move(partition, PartitionState.ONLINE)
         # electLeaderForPartitions: a write that met another version is tried again at once, with
-        # what is there now.
+        # what is there now (H2): without back-off, so a leader that writes often holds this up.
         elections: list[Election] = []
         while elect:
             finished, elect = await self._do_elect(elect, strategy or self.offline_strategy)
@@ -140,11 +142,8 @@ class PartitionStateMachine:
         return elections
 
     def _move(self, partition: TopicPartition, target: PartitionState) -> None:
-        before = self._context.partition_state(partition)
-        if target is PartitionState.NON_EXISTENT:
-            self._context.partition_states.pop(partition, None)
-        else:
-            self._context.partition_states[partition] = target
+        states, absent = self._context.partition_states, PartitionState.NON_EXISTENT
+        before = put_state(states, partition, target, absent)
         self._host.emit(
             events.PartitionStateChanged, self._context.epoch, partition, before.value, target.value
         )
@@ -159,6 +158,7 @@ class PartitionStateMachine:
         states = {}
         for partition in partitions:
             live = self._online(partition)
+            # Without a live replica it stays New, and is looked at again when a broker comes.
             if live:
                 leader_and_isr = LeaderAndIsr(live[0], 0, live, 0)
                 states[partition] = LeaderIsrAndControllerEpoch(leader_and_isr, self._context.epoch)
@@ -171,9 +171,12 @@ class PartitionStateMachine:
         except ZooKeeperError as error:
             self._host.failed("creation of partition states", error)
             return []
+        # NODEEXISTS too fails the transition, and is not tried again (spec §2.5).
         created = [p for p in states if replies[p].code is Code.OK]
         for partition in created:
             state = states[partition]
+            # The znode first, then the cache: requests are made from the cache, and must never
+            # say what ZooKeeper has not accepted.
             self.cache(partition, state, "created")
             self._batch.add_leader_and_isr(
                 state.leader_and_isr.isr,
@@ -209,45 +212,39 @@ class PartitionStateMachine:
         online = self._context.is_replica_online
         return tuple(b for b in self._context.replicas(partition) if online(b, partition))
 
-    def offline_strategy(
-        self, partition: TopicPartition, state: LeaderAndIsr
-    ) -> tuple[Elected | None, tuple[int, ...]]:
+    def offline_strategy(self, partition: TopicPartition, state: LeaderAndIsr) -> Choice:
         """For partitions without a live leader."""
-        live = self._online(partition)
         allowed = self._unclean_topics.get(partition.topic)
         if isinstance(allowed, Exception):
-            return None, live
-        return self._elect_offline(partition, state, unclean_allowed=bool(allowed)), live
+            return None, self._online(partition)
+        return self._elect_offline(partition, state, unclean_allowed=bool(allowed))
 
-    def unclean_strategy(
-        self, partition: TopicPartition, state: LeaderAndIsr
-    ) -> tuple[Elected | None, tuple[int, ...]]:
+    def unclean_strategy(self, partition: TopicPartition, state: LeaderAndIsr) -> Choice:
         """As `offline_strategy`, whatever the topic's configuration says (KIP-460)."""
-        live = self._online(partition)
-        return self._elect_offline(partition, state, unclean_allowed=True), live
+        return self._elect_offline(partition, state, unclean_allowed=True)
 
     def _elect_offline(
         self, partition: TopicPartition, state: LeaderAndIsr, *, unclean_allowed: bool
-    ) -> Elected | None:
+    ) -> Choice:
         online = self._context.is_replica_online
         assignment = self._context.replicas(partition)
+        # leaderForOffline keeps the ISR members that are online, also those that have left the
+        # assignment: these can neither lead nor be told.
         live = [b for b in dict.fromkeys((*assignment, *state.isr)) if online(b, partition)]
-        return leader_selection.offline(
+        elected = leader_selection.offline(
             assignment, state.isr, live, unclean_allowed=unclean_allowed
         )
+        return elected, self._online(partition)
 
-    def preferred_strategy(
-        self, partition: TopicPartition, state: LeaderAndIsr
-    ) -> tuple[Elected | None, tuple[int, ...]]:
+    def preferred_strategy(self, partition: TopicPartition, state: LeaderAndIsr) -> Choice:
         """Back to the first of the assignment."""
         assignment = self._context.replicas(partition)
-        return leader_selection.preferred(
-            assignment, state.isr, self._online(partition)
-        ), assignment
+        elected = leader_selection.preferred(assignment, state.isr, self._online(partition))
+        return elected, assignment
 
     def controlled_shutdown_strategy(
         self, partition: TopicPartition, state: LeaderAndIsr
-    ) -> tuple[Elected | None, tuple[int, ...]]:
+    ) -> Choice:
         """Away from brokers that shut down."""
         assignment = self._context.replicas(partition)
         # Those that shut down are still live, and get the LeaderAndIsr too.
@@ -257,9 +254,7 @@ class PartitionStateMachine:
         )
         return elected, live
 
-    def reassign_strategy(
-        self, partition: TopicPartition, state: LeaderAndIsr
-    ) -> tuple[Elected | None, tuple[int, ...]]:
+    def reassign_strategy(self, partition: TopicPartition, state: LeaderAndIsr) -> Choice:
         """To one of the target replicas."""
         target = self._context.assignment(partition).target_replicas
         live = [b for b in target if self._context.is_replica_online(b, partition)]
@@ -268,8 +263,10 @@ class PartitionStateMachine:
     async def _do_elect(
         self, partitions: Sequence[TopicPartition], strategy: Strategy
     ) -> tuple[list[Election], list[TopicPartition]]:
-        """(finished, to try again): read the states, decide, write."""
+        """(finished, to try again): read the states, decide, write (doElectLeaderForPartitions)."""
         await self._host.kernel.checkpoint("elect_leaders")
+        # From ZooKeeper, never from the cache: a leader that writes its ISR itself is ahead of the
+        # cache until its notification has been worked on (H12).
         read = await read_states(self._zk_client, partitions, self._context.epoch)
         finished = [Election(p, None, error) for p, error in read.failed.items()]
         finished += [
@@ -285,6 +282,8 @@ class PartitionStateMachine:
                 nobody = StateChangeFailed(f"no electable replica for {partition}")
                 finished.append(Election(partition, None, nobody))
             else:
+                # The epoch rises even where leader and ISR stay the same: brokers obey only a
+                # LeaderAndIsr with a greater one.
                 writes[partition] = LeaderAndIsr(
                     elected.leader, before.leader_epoch + 1, elected.isr, before.zk_version
                 )
@@ -314,6 +313,7 @@ class PartitionStateMachine:
     ) -> None:
         """Where no ISR member is live, the topic's configuration says if any replica will do; a
         configuration that cannot be read forbids the election."""
+        # Read now and not cached: a change of it counts from the next election on.
         online = self._context.is_replica_online
         topics = [p.topic for p, s in states.items() if not any(online(b, p) for b in s.isr)]
         configs = await self._zk_client.get_topic_configs(list(dict.fromkeys(topics)))

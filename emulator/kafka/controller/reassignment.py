@@ -7,6 +7,7 @@ are. Source: controller/KafkaController.scala@2.6.3 onPartitionReassignment; spe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from emulator.kafka.controller.context import (
     PartitionAndReplica,
@@ -53,16 +54,14 @@ class Reassignments:
         self,
         machinery: Machinery,
         deletions: TopicDeletionManager,
-        isr_changed: Callable[[TopicPartition], None],
-        look_again: Callable[[], None],
     ) -> None:
-        """`isr_changed` is called when the state znode of a partition that moves changes;
-        `look_again` queues another look at the command znode."""
         self._machinery = machinery
         self._context, self._zk_client = machinery.context, machinery.zk_client
         self._partitions, self._replicas = machinery.partitions, machinery.replicas
-        self._deletions, self._isr_changed = deletions, isr_changed
-        self._look_again = look_again
+        self._deletions = deletions
+        self._look_again = partial(
+            machinery.put_if_active, "ZkPartitionReassignment", self.by_command
+        )
         guards = machinery.host.guards
         self._added_are_new = ADDED_REPLICAS_ARE_NEW in guards
         self._completes_when_notified = (
@@ -70,13 +69,12 @@ class Reassignments:
         )
         self._forgets = MOVES_FORGOTTEN_AT_RESIGNATION in guards
         self._left_over: dict[TopicPartition, tuple[int, ...]] = {}
-        self.handler = NodeChangeHandler(paths.REASSIGN_PARTITIONS, created=look_again)
+        self.handler = NodeChangeHandler(paths.REASSIGN_PARTITIONS, created=self._look_again)
 
     async def by_request(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> dict[TopicPartition, Errors]:
-        """AlterPartitionReassignments (None cancels). The latest command counts: what the znode
-        says of these partitions goes."""
+        """AlterPartitionReassignments (None cancels)."""
         results: dict[TopicPartition, Errors] = {}
         moves: dict[TopicPartition, ReplicaAssignment] = {}
         for partition, target in targets.items():
@@ -90,6 +88,7 @@ class Reassignments:
                 moves[partition] = assignment_towards(
                     now, now.origin_replicas if target is None else target
                 )
+        # The latest command counts: what the znode says of these partitions goes.
         await self._maybe_remove_from_command(lambda p, _: p in moves)
         return results | await self._trigger(moves)
 
@@ -159,6 +158,7 @@ class Reassignments:
         controller last, unless it is where it was to be (KAFKA-5310)."""
         begun = await (self.by_command() if commanded is None else self._begin(commanded))
         left_over, self._left_over = self._left_over, {}
+        # No assignment: the topic is gone; that of the target: another controller has done it.
         again = {
             p: to
             for p, to in left_over.items()
@@ -217,15 +217,19 @@ class Reassignments:
         watch of the state znode."""
         before = self._context.assignment(partition)
         if before != assignment:
+            # The znode before the cache, and before any replica starts: a controller that fails
+            # over knows from it that the partition moves.
             await self._write_topic(partition, assignment)
             self._context.assignments[partition] = assignment
+            # A new command while the partition moves: who was to be added by the old one only.
             unneeded = [b for b in before.replicas if b not in assignment.replicas]
             await self._stop_removed(partition, unneeded)
         if not self._is_alter_isr_enabled:
-            handler = NodeChangeHandler(
-                paths.topic_partition_state(*partition),
-                changed=lambda: self._isr_changed(partition),
+            process = partial(self.isr_change, partition)
+            changed = partial(
+                self._machinery.put_if_active, "PartitionReassignmentIsrChange", process
             )
+            handler = NodeChangeHandler(paths.topic_partition_state(*partition), changed=changed)
             self._zk_client.client.register_change_handler(handler)
         self._context.being_reassigned[partition] = None
 
@@ -243,7 +247,8 @@ class Reassignments:
         )
 
     async def _is_complete(self, partition: TopicPartition, assignment: ReplicaAssignment) -> bool:
-        """Whether all target replicas are in the ISR, as ZooKeeper has it now."""
+        """Whether all target replicas are in the ISR, as ZooKeeper has it now; others may be in it
+        too."""
         if not assignment.is_being_reassigned:
             return True
         states = await self._zk_client.get_topic_partition_states([partition])
@@ -257,12 +262,31 @@ class Reassignments:
     ) -> None:
         """Until it is written, whoever else writes; then all replicas are told
         (updateLeaderEpochAndSendRequest)."""
-        new: LeaderIsrAndControllerEpoch | None = None
-        while new is None:
-            new = await self._try_to_bump(partition)
+        epoch = self._context.epoch
+        bumped: LeaderIsrAndControllerEpoch | None = None
+        while bumped is None:
+            # updateLeaderEpoch: one conditional write of what is there now.
+            states = await self._zk_client.get_topic_partition_states([partition])
+            state = states.get(partition)
+            if state is None:
+                raise IllegalState(f"{partition} has no state whose leader epoch could be raised")
+            if state.controller_epoch > epoch:
+                raise StateChangeFailed(
+                    f"{partition} was written by a controller of epoch {state.controller_epoch}"
+                )
+            it = state.leader_and_isr
+            write = LeaderAndIsr(it.leader, it.leader_epoch + 1, it.isr, it.zk_version)
+            written = await self._zk_client.update_leader_and_isr(
+                {partition: write}, epoch, self._context.epoch_zk_version
+            )
+            result = written.finished.get(partition)
+            if isinstance(result, ZooKeeperError):
+                raise result
+            if result is not None:
+                bumped = LeaderIsrAndControllerEpoch(result, epoch)
         if BUMPED_EPOCH_REMEMBERED in self._machinery.host.guards:
-            self._partitions.cache(partition, new, "epoch bump")
-        bumped, added = new, assignment.adding_replicas if self._added_are_new else ()
+            self._partitions.cache(partition, bumped, "epoch bump")
+        added = assignment.adding_replicas if self._added_are_new else ()
         existing = [broker for broker in assignment.replicas if broker not in added]
 
         def fill(batch: ControllerBrokerRequestBatch) -> None:
@@ -271,27 +295,6 @@ class Reassignments:
                 batch.add_leader_and_isr(added, partition, bumped, assignment, is_new=True)
 
         await self._machinery.send(fill)
-
-    async def _try_to_bump(self, partition: TopicPartition) -> LeaderIsrAndControllerEpoch | None:
-        """One conditional write; None: somebody else wrote meanwhile (updateLeaderEpoch)."""
-        epoch = self._context.epoch
-        states = await self._zk_client.get_topic_partition_states([partition])
-        state = states.get(partition)
-        if state is None:
-            raise IllegalState(f"{partition} has no state whose leader epoch could be raised")
-        if state.controller_epoch > epoch:
-            raise StateChangeFailed(
-                f"{partition} was written by a controller of epoch {state.controller_epoch}"
-            )
-        it = state.leader_and_isr
-        bumped = LeaderAndIsr(it.leader, it.leader_epoch + 1, it.isr, it.zk_version)
-        written = await self._zk_client.update_leader_and_isr(
-            {partition: bumped}, epoch, self._context.epoch_zk_version
-        )
-        result = written.finished.get(partition)
-        if isinstance(result, ZooKeeperError):
-            raise result
-        return LeaderIsrAndControllerEpoch(result, epoch) if result is not None else None
 
     async def _complete(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
         """Phase B: the target is in sync; leadership moves, what is left over goes."""
@@ -311,6 +314,8 @@ class Reassignments:
                 [partition], PartitionState.ONLINE, self._partitions.reassign_strategy
             )
         await self._stop_removed(partition, assignment.removing_replicas)
+        # The topic's znode names what is left only after that: a controller that fails over
+        # before goes on with the move.
         await self._write_topic(partition, done)
         await self._forget(partition, done)
         everybody = self._context.live_or_shutting_down
@@ -319,6 +324,7 @@ class Reassignments:
 
     async def _stop_removed(self, partition: TopicPartition, removed: Sequence[int]) -> None:
         replicas = [PartitionAndReplica(partition, b) for b in removed]
+        # At once, without waiting for the brokers' answers: a broker that is away keeps its log.
         for state in (
             _S.OFFLINE,
             _S.DELETION_STARTED,
@@ -354,4 +360,5 @@ class Reassignments:
             await self._zk_client.set_or_create_partition_reassignment(left, version)
         else:
             await self._zk_client.delete_partition_reassignment(version)
+            # The look's `exists` sets the watch again: without it the next command goes unseen.
             self._look_again()

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from emulator.kafka.controller.context import ControllerContext, PartitionAndReplica, ReplicaState
+from emulator.kafka.controller.context import (
+    ControllerContext,
+    PartitionAndReplica,
+    ReplicaState,
+    put_state,
+)
 from emulator.kafka.controller.errors import ControllerFailure
 from emulator.kafka.controller.leader_selection import NO_LEADER
 from emulator.kafka.controller.partition_state_machine import PartitionStateMachine
@@ -40,22 +45,19 @@ def isr_without(state: LeaderAndIsr, replica: int, *, keep_last: bool = True) ->
     """The state once `replica` is gone: no leader if it led, a one-member ISR is kept as it is,
     epoch + 1."""
     leader = NO_LEADER if state.leader == replica else state.leader
-    kept = keep_last and len(state.isr) == 1
-    isr = state.isr if kept else tuple(b for b in state.isr if b != replica)
+    # The last member stays although it is gone: with an empty ISR nobody could ever be elected
+    # cleanly again.
+    stays = keep_last and len(state.isr) == 1
+    isr = state.isr if stays else tuple(b for b in state.isr if b != replica)
     return LeaderAndIsr(leader, state.leader_epoch + 1, isr, state.zk_version)
 
 
 def without(assignment: ReplicaAssignment, replica: int) -> ReplicaAssignment:
     """The assignment without one replica (removeReplica)."""
     return ReplicaAssignment(
-        *(
-            tuple(b for b in members if b != replica)
-            for members in (
-                assignment.replicas,
-                assignment.adding_replicas,
-                assignment.removing_replicas,
-            )
-        )
+        tuple(b for b in assignment.replicas if b != replica),
+        tuple(b for b in assignment.adding_replicas if b != replica),
+        tuple(b for b in assignment.removing_replicas if b != replica),
     )
 
 
@@ -75,7 +77,8 @@ class ReplicaStateMachine:
 
     @property
     def _keeps_last(self) -> bool:
-        """Before 1.1 the last member stays only where unclean elections are forbidden."""
+        """Before 1.1 the last member stays only where unclean elections are forbidden
+        (KAFKA-5642)."""
         unclean = self._host.config.unclean_leader_election_enable
         return LAST_ISR_MEMBER_STAYS in self._host.guards or not unclean
 
@@ -85,8 +88,12 @@ class ReplicaStateMachine:
         for replica in online:
             self._context.replica_states[replica] = _S.ONLINE
         for replica in offline:
+            # Should its topic be under deletion (initializeReplicaState): from here a replica can
+            # go online or offline, but not be deleted.
             self._context.replica_states[replica] = _S.DELETION_INELIGIBLE
         await self.handle_state_changes(online, _S.ONLINE)
+        # This runs before the partitions' machine: a partition whose leader died with the old
+        # controller has its leader epoch raised twice, to leader -1 and to the new one.
         if OFFLINE_REPLICAS_AT_FAILOVER in self._host.guards:
             await self.handle_state_changes(offline, _S.OFFLINE)
 
@@ -94,16 +101,22 @@ class ReplicaStateMachine:
         self, replicas: Sequence[PartitionAndReplica], target: ReplicaState
     ) -> None:
         """Move replicas to `target`, grouped by broker, and send what that calls for in one
-        batch. As with partitions, what a failed transition leaves in the batch stays there."""
+        batch; invalid transitions are skipped."""
         if not replicas:
             return
         try:
+            # As with partitions, what a failed transition has left in the batch stays there.
             self._batch.new_batch()
             groups: dict[int, list[PartitionAndReplica]] = {}
             for replica in replicas:
                 groups.setdefault(replica.replica, []).append(replica)
             for broker, group in groups.items():
-                await self._do_handle_state_changes(broker, group, target)
+                current = self._context.replica_state
+                valid = [r for r in group if current(r) in VALID_PREVIOUS[target]]
+                if target is _S.OFFLINE:
+                    await self._take_offline(broker, valid)
+                else:
+                    await self._do_handle_state_changes(broker, valid, target)
             await self._batch.send(self._context.epoch)
         except (ZooKeeperError, ControllerFailure) as error:
             self._host.failed(f"replicas to {target.value}", error)
@@ -111,29 +124,67 @@ class ReplicaStateMachine:
     async def _do_handle_state_changes(
         self, broker: int, replicas: Sequence[PartitionAndReplica], target: ReplicaState
     ) -> None:
-        valid = [r for r in replicas if self._context.replica_state(r) in VALID_PREVIOUS[target]]
-        if target is _S.NEW:
-            await self._to_new(valid)
-        elif target is _S.ONLINE:
-            self._to_online(valid)
-        elif target is _S.OFFLINE:
-            await self._to_offline(broker, valid)
-        else:
-            for replica in valid:
-                if target is _S.DELETION_STARTED:
-                    self._batch.add_stop_replica([replica.replica], replica.partition, delete=True)
-                elif target is _S.NON_EXISTENT:
-                    # Deleted: it leaves the assignment.
-                    now = self._context.assignment(replica.partition)
-                    self._context.assignments[replica.partition] = without(now, replica.replica)
-                self._move(replica, target)
+        """One broker's replicas (doHandleStateChanges)."""
+        context, batch = self._context, self._batch
+        for replica in replicas:
+            partition = replica.partition
+            if target is _S.NEW and self._host.profile.zookeeper_client == "zkclient":
+                # Up to 1.0 the state is read for each, but what the cache has is sent.
+                await self._zk_client.get_topic_partition_states([partition])
+            state = context.leadership.get(partition)
+            if target is _S.NEW:
+                # A new replica of a partition that has a leader is told at once; one of a new
+                # partition waits until that comes online.
+                if state is not None:
+                    if state.leader_and_isr.leader == broker:
+                        continue
+                    self._add_leader_and_isr([broker], partition, state, is_new=True)
+            elif target is _S.ONLINE:
+                assignment = context.assignment(partition)
+                if context.replica_state(replica) is not _S.NEW:
+                    # From the cache: it may be behind ZooKeeper. A leader that has this epoch
+                    # already ignores it, so an old version does no harm there (H12).
+                    if state is not None:
+                        self._add_leader_and_isr([broker], partition, state, is_new=False)
+                elif broker not in assignment.replicas:
+                    context.assignments[partition] = ReplicaAssignment(
+                        (*assignment.replicas, broker),
+                        assignment.adding_replicas,
+                        assignment.removing_replicas,
+                    )
+            elif target is _S.DELETION_STARTED:
+                batch.add_stop_replica([broker], partition, delete=True)
+            elif target is _S.NON_EXISTENT:
+                # Deleted: it leaves the assignment.
+                context.assignments[partition] = without(context.assignment(partition), broker)
+            self._move(replica, target)
+
+    async def _take_offline(self, broker: int, replicas: Sequence[PartitionAndReplica]) -> None:
+        """Stop them, take them out of the ISR, tell the others."""
+        context = self._context
+        for replica in replicas:
+            # Added before the ISR removal raises the leader epoch: from 2.6 to 3.4 a broker ignores
+            # such a StopReplica, for its epoch is not newer than the broker's (spec §6.11).
+            self._batch.add_stop_replica([broker], replica.partition, delete=False)
+        # removeReplicasFromIsr: a write that met another version is tried again at once.
+        updated: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
+        left = [r.partition for r in replicas if r.partition in context.leadership]
+        while left:
+            finished, left = await self._do_remove_replicas_from_isr(broker, left)
+            updated.update(finished)
+        for partition, state in updated.items():
+            # Nobody needs a new leader or ISR of a topic that is to be deleted.
+            if partition.topic not in context.topics_to_be_deleted:
+                others = [b for b in context.replicas(partition) if b != broker]
+                self._add_leader_and_isr(others, partition, state, is_new=False)
+            self._move(PartitionAndReplica(partition, broker), _S.OFFLINE)
+        for replica in replicas:
+            if replica.partition not in context.leadership:
+                self._batch.add_update_metadata(context.live_or_shutting_down, [replica.partition])
+                self._move(replica, _S.OFFLINE)
 
     def _move(self, replica: PartitionAndReplica, target: ReplicaState) -> None:
-        before = self._context.replica_state(replica)
-        if target is _S.NON_EXISTENT:
-            self._context.replica_states.pop(replica, None)
-        else:
-            self._context.replica_states[replica] = target
+        before = put_state(self._context.replica_states, replica, target, _S.NON_EXISTENT)
         self._host.emit(
             events.ReplicaStateChanged,
             self._context.epoch,
@@ -142,19 +193,6 @@ class ReplicaStateMachine:
             before.value,
             target.value,
         )
-
-    async def _to_new(self, replicas: Sequence[PartitionAndReplica]) -> None:
-        """A new replica of a partition that has a leader is told at once. Up to 1.0 its state is
-        read for each."""
-        for replica in replicas:
-            if self._host.profile.zookeeper_client == "zkclient":
-                await self._zk_client.get_topic_partition_states([replica.partition])
-            state = self._context.leadership.get(replica.partition)
-            if state is not None:
-                if state.leader_and_isr.leader == replica.replica:
-                    continue
-                self._add_leader_and_isr([replica.replica], replica.partition, state, is_new=True)
-            self._move(replica, _S.NEW)
 
     def _add_leader_and_isr(
         self,
@@ -167,56 +205,15 @@ class ReplicaStateMachine:
         assignment = self._context.assignment(partition)
         self._batch.add_leader_and_isr(brokers, partition, state, assignment, is_new=is_new)
 
-    def _to_online(self, replicas: Sequence[PartitionAndReplica]) -> None:
-        """A New one only has to be in the assignment; the others are told what the cache says."""
-        for replica in replicas:
-            partition = replica.partition
-            if self._context.replica_state(replica) is _S.NEW:
-                assignment = self._context.assignment(partition)
-                if replica.replica not in assignment.replicas:
-                    self._context.assignments[partition] = ReplicaAssignment(
-                        (*assignment.replicas, replica.replica),
-                        assignment.adding_replicas,
-                        assignment.removing_replicas,
-                    )
-            else:
-                state = self._context.leadership.get(partition)
-                if state is not None:
-                    self._add_leader_and_isr([replica.replica], partition, state, is_new=False)
-            self._move(replica, _S.ONLINE)
-
-    async def _to_offline(self, broker: int, replicas: Sequence[PartitionAndReplica]) -> None:
-        """Stop it, take it out of the ISR, tell the others."""
-        for replica in replicas:
-            self._batch.add_stop_replica([broker], replica.partition, delete=False)
-        # removeReplicasFromIsr: a write that met another version is tried again at once.
-        updated: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
-        left = [r.partition for r in replicas if r.partition in self._context.leadership]
-        while left:
-            finished, left = await self._do_remove_replicas_from_isr(broker, left)
-            updated.update(finished)
-        for partition, state in updated.items():
-            if partition.topic not in self._context.topics_to_be_deleted:
-                others = [b for b in self._context.replicas(partition) if b != broker]
-                self._add_leader_and_isr(others, partition, state, is_new=False)
-            self._move(PartitionAndReplica(partition, broker), _S.OFFLINE)
-        for replica in replicas:
-            if replica.partition not in self._context.leadership:
-                self._batch.add_update_metadata(
-                    self._context.live_or_shutting_down, [replica.partition]
-                )
-                self._move(replica, _S.OFFLINE)
-
     async def _do_remove_replicas_from_isr(
         self, broker: int, partitions: Sequence[TopicPartition]
     ) -> tuple[dict[TopicPartition, LeaderIsrAndControllerEpoch], list[TopicPartition]]:
-        """Read, decide, write. Where the replica is absent already nothing is written, but the
-        cache entry gets this controller's epoch as the deciding one."""
-        read = await read_states(self._zk_client, partitions, self._context.epoch)
-        states = read.found
-        keep = self._keeps_last
+        """Read, decide, write."""
+        states = (await read_states(self._zk_client, partitions, self._context.epoch)).found
         writes = {
-            p: isr_without(s, broker, keep_last=keep) for p, s in states.items() if broker in s.isr
+            p: isr_without(s, broker, keep_last=self._keeps_last)
+            for p, s in states.items()
+            if broker in s.isr
         }
         if writes:
             await self._host.kernel.checkpoint("leave_isr")
@@ -225,6 +222,8 @@ class ReplicaStateMachine:
         )
         if writes:
             await self._host.kernel.checkpoint("left_isr")
+        # Where the replica is absent already nothing is written, but the cache entry gets this
+        # controller's epoch as the deciding one.
         finished = {p: s for p, s in states.items() if p not in writes}
         finished |= {p: r for p, r in written.finished.items() if isinstance(r, LeaderAndIsr)}
         updated = {}

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 
 from emulator.kafka.controller.alter_isr import AlterIsrs
-from emulator.kafka.controller.controlled_shutdown import ControlledShutdowns
-from emulator.kafka.controller.elections import Elections, completing
+from emulator.kafka.controller.controlled_shutdown import shut_down
+from emulator.kafka.controller.elections import Elections
 from emulator.kafka.controller.errors import ControllerFailure
 from emulator.kafka.controller.event_manager import ControllerEvent, ControllerEventManager
 from emulator.kafka.controller.machinery import Machinery
@@ -42,10 +42,9 @@ class ControllerRequests:
         elections: Elections,
         reassignments: Reassignments,
     ) -> None:
-        self._host, self._context = machinery.host, machinery.context
+        self._machinery, self._host = machinery, machinery.host
         self._events, self._is_active = events, is_active
         self._elections, self._reassignments = elections, reassignments
-        self._shutdowns = ControlledShutdowns(machinery.host, machinery)
         self._alter_isrs = AlterIsrs(machinery, reassignments)
 
     @property
@@ -55,7 +54,7 @@ class ControllerRequests:
 
     def is_topic_queued_for_deletion(self, topic: str) -> bool:
         """Read by a handler thread, between two of the controller's steps."""
-        return topic in self._context.topics_to_be_deleted
+        return topic in self._machinery.context.topics_to_be_deleted
 
     def controlled_shutdown(
         self,
@@ -66,15 +65,16 @@ class ControllerRequests:
         not_controller = ControlledShutdownResponse(Errors.STALE_CONTROLLER_EPOCH)
 
         async def process() -> None:
-            """Whatever is thrown is the answer (Try), even that a newer controller is there."""
             if not self.is_active:
                 respond(not_controller)
                 return
             try:
-                left = await self._shutdowns.shut_down(request.broker, request.broker_epoch)
+                left = await shut_down(self._machinery, request.broker, request.broker_epoch)
                 respond(ControlledShutdownResponse(Errors.NONE, left))
             except KafkaError as failed:
                 respond(ControlledShutdownResponse(failed.error))
+            # Whatever is thrown is the answer (Try): that a newer controller exists, too, so this
+            # one resigns only when it hears of it by its watch.
             except ControllerMoved:
                 respond(not_controller)
             except (ZooKeeperError, ControllerFailure) as error:
@@ -113,8 +113,12 @@ class ControllerRequests:
             else:
                 await done(refused)
 
+        async def refuse() -> None:
+            await done(refused)
+
         def preempted() -> None:
-            self._host.spawn("zk-session-expiry-handler0", completing(done, refused))
+            # Who drops the events cannot wait, `done` may: a task under that thread's name.
+            self._host.spawn("zk-session-expiry-handler0", refuse())
 
         self._events.put(ControllerEvent("ReplicaLeaderElection", process, preempted))
 

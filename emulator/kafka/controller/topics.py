@@ -6,7 +6,7 @@ processTopicChange, processPartitionModifications, processTopicDeletion, onNewPa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from emulator.kafka.controller.context import PartitionState, ReplicaState
@@ -20,24 +20,19 @@ from zk import paths
 class Topics:
     """What the active controller does about topics."""
 
-    def __init__(
-        self,
-        machinery: Machinery,
-        deletions: TopicDeletionManager,
-        modified: Callable[[str], None],
-    ) -> None:
-        """`modified` is called when a topic's znode changes."""
-        self._host, self._context = machinery.host, machinery.context
-        self._zk_client, self._deletions = machinery.zk_client, deletions
+    def __init__(self, machinery: Machinery, deletions: TopicDeletionManager) -> None:
+        self._machinery, self._deletions = machinery, deletions
+        self._context, self._zk_client = machinery.context, machinery.zk_client
         self._partitions, self._replicas = machinery.partitions, machinery.replicas
-        self._modified = modified
         self._subscribes = machinery.host.profile.zookeeper_client == "zkclient"
         self._watched: dict[str, None] = {}
 
     def watch(self, topics: Iterable[str]) -> None:
         """Register a handler for each; the next read of its znode sets the watch."""
         for topic in topics:
-            handler = NodeChangeHandler(paths.topic(topic), changed=partial(self._modified, topic))
+            process = partial(self.on_modification, topic)
+            modified = partial(self._machinery.put_if_active, "PartitionModifications", process)
+            handler = NodeChangeHandler(paths.topic(topic), changed=modified)
             self._watched[topic] = None
             self._zk_client.client.register_change_handler(handler)
 
@@ -95,6 +90,8 @@ class Topics:
         await zk_client.set_topic_assignment(topic, kept, context.epoch_zk_version)
 
     async def _on_new_partition_creation(self, partitions: Sequence[TopicPartition]) -> None:
+        # A new replica is told nothing while its partition has no leader: the partition's way to
+        # Online, which creates the state znode, is what sends LeaderAndIsr to all of them.
         replicas = self._context.replicas_for_partitions(partitions)
         await self._partitions.handle_state_changes(partitions, PartitionState.NEW)
         await self._replicas.handle_state_changes(replicas, ReplicaState.NEW)
@@ -104,18 +101,18 @@ class Topics:
         await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
 
     async def on_deletion(self, listed: Sequence[str] | None = None) -> None:
-        """Markers of deletion: those of topics that do not exist go, the others are queued. A topic
-        that moves is marked as ineligible before it is queued, which has no effect: only those that
-        were queued before are kept back (2.6.3, read from its bytecode)."""
+        """Markers of deletion: those of topics that do not exist go, the others are queued."""
         marked = await self._zk_client.get_topic_deletions() if listed is None else listed
         version = self._context.epoch_zk_version
         for topic in [t for t in marked if t not in self._context.all_topics]:
             await self._zk_client.delete_topic_deletion(topic, version)
         known = [t for t in marked if t in self._context.all_topics]
-        if not self._host.config.delete_topic_enable:
+        if not self._machinery.host.config.delete_topic_enable:
             for topic in known:
                 await self._zk_client.delete_topic_deletion(topic, version)
         elif known:
             moving = {p.topic for p in self._context.being_reassigned}
+            # Before it is queued, which has no effect: only those that were queued before are kept
+            # back (2.6.3, read from its bytecode).
             self._deletions.mark_ineligible([t for t in known if t in moving])
             await self._deletions.enqueue(known)

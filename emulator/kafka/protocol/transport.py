@@ -7,9 +7,9 @@ what is carried, or the world.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
-from emulator.kafka.protocol.messages import Request
+from emulator.kafka.protocol.messages import Request, Response
 
 
 class Disconnected(Exception):
@@ -20,7 +20,7 @@ class Disconnected(Exception):
 class Connection(Protocol):
     """The client's end of a connection."""
 
-    async def send(self, request: Request, timeout_ms: int) -> Any:
+    async def send(self, request: Request, timeout_ms: int) -> Response:
         """Write a request and block until its answer is there; Disconnected when it breaks or time
         is up (which closes it)."""
         ...
@@ -34,7 +34,7 @@ class Connection(Protocol):
 class ServerConnection(Protocol):
     """The broker's end of a connection."""
 
-    def respond(self, response: Any) -> None:
+    def respond(self, response: Response | None) -> None:
         """Write the answer to the request that was read last, and read on (None: no answer, acks
         0)."""
         ...
