@@ -45,8 +45,9 @@ def validate(
     guards: Container[Guard],
 ) -> Errors | LeaderAndIsr | None:
     """An error, the state that there is already (no write), or None: write it. `proposed` has the
-    sender as leader and the version that it is to replace. Up to 3.2 nothing else is tested: not
-    that the sender leads, nor that its epoch is not greater, nor that members live."""
+    sender as leader and the version that it is to replace."""
+    # Up to 3.2 nothing else is tested: not that the sender leads, nor that its epoch is not
+    # greater, nor that members live. The conditional write catches most of it (spec §7.4).
     if cached is None:
         return Errors.UNKNOWN_TOPIC_OR_PARTITION
     strict = AHEAD_OF_THE_CONTROLLER in guards
@@ -88,6 +89,8 @@ class AlterIsrs:
     ) -> None:
         """One AlterIsrReceived event: answered first, then reassignments that it completes. An
         exception, even that a newer controller is there, is the answer to the whole request."""
+        # Exactly its epoch, unlike in requests to brokers: neither a process before nor one that
+        # this controller has not heard of yet may change an ISR.
         live = self._context.live_brokers.get(request.broker)
         if live is None or live[1] != request.broker_epoch:
             self.refuse(request, Errors.STALE_BROKER_EPOCH, respond)
@@ -98,6 +101,8 @@ class AlterIsrs:
             self._host.failed("AlterIsr", error)
             self.refuse(request, Errors.UNKNOWN_SERVER_ERROR, respond)
             return
+        # Before the reassignments: they write to ZooKeeper, and the leader holds its next proposals
+        # back until it is answered.
         respond(AlterIsrResponse(Errors.NONE, tuple(answers.values())))
         for partition, answer in answers.items():
             if answer.error is Errors.NONE:

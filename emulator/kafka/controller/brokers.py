@@ -98,10 +98,12 @@ class Brokers:
         self._machinery.host.emit(
             events.BrokerChange, tuple(new), tuple(dead), tuple(bounced), tuple(sorted(registered))
         )
+        # Channels first: what follows sends requests to the new brokers.
         channels = self._machinery.channels
         for broker in new:
             await channels.add_broker(live[broker][0])
         for broker in bounced:
+            # What was queued was meant for the process before, and named its broker epoch.
             await channels.remove_broker(broker)
             await channels.add_broker(live[broker][0])
         for broker in dead:
@@ -110,7 +112,8 @@ class Brokers:
             cached.update({b: live[b] for b in new})
             await self._on_startup(new)
         if bounced:
-            # Dead for a moment: what was told to the process before is void.
+            # Dead for a moment: what was told to the process before is void, and a partition that
+            # it led needs an election, so that its leader epoch rises.
             for broker in bounced:
                 cached.pop(broker)
             await self._on_failure(bounced)
@@ -122,13 +125,15 @@ class Brokers:
             await self._on_failure(dead)
 
     async def _on_startup(self, brokers: Sequence[int]) -> None:
-        """The others hear of the new ones; the new ones hear everything; their replicas go
-        online."""
+        """New brokers: metadata to all, replicas online, elections (onBrokerStartup)."""
         for broker in brokers:
             self._context.replicas_on_offline_dirs.pop(broker, None)
+        # The others hear of the new ones, without partitions; the new ones hear everything. Before
+        # any LeaderAndIsr: who is told to follow has to know the leader's address (H28).
         existing = [b for b in self._context.live_or_shutting_down if b not in brokers]
         await self._machinery.send_update_metadata(existing, ())
         await self._machinery.send_update_metadata(brokers, tuple(self._context.leadership))
+        # LeaderAndIsr from the cache, as it is: of a leader's own ISR changes it may not know yet.
         replicas = self._context.replicas_on_brokers(brokers)
         await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
         await self._partitions.trigger_online_partition_state_change()
@@ -149,13 +154,16 @@ class Brokers:
         """Leaderless partitions are elected, the replicas leave the ISR; of topics under deletion
         they fail."""
         context = self._context
+        # Elections before the ISR removals: an election drops the dead from the ISR in the same
+        # write, so that a removal is left only where the leader lives.
         leaderless = context.partitions_with_offline_leader()
         await self._partitions.handle_state_changes(leaderless, PartitionState.OFFLINE)
         await self._partitions.trigger_online_partition_state_change()
-        kept = [r for r in replicas if r.partition.topic not in context.topics_to_be_deleted]
-        await self._replicas.handle_state_changes(kept, ReplicaState.OFFLINE)
-        await self._deletions.fail([r for r in replicas if r not in kept])
-        hosts_nothing = not kept and EVERY_DEATH_IS_TOLD in self._machinery.host.guards
+        remaining = [r for r in replicas if r.partition.topic not in context.topics_to_be_deleted]
+        await self._replicas.handle_state_changes(remaining, ReplicaState.OFFLINE)
+        await self._deletions.fail([r for r in replicas if r not in remaining])
+        # An election tells everybody who lives; without one nothing has said so yet.
+        hosts_nothing = not remaining and EVERY_DEATH_IS_TOLD in self._machinery.host.guards
         if not leaderless or hosts_nothing:
             await self._machinery.send_update_metadata(context.live_or_shutting_down, ())
 

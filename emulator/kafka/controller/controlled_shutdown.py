@@ -59,8 +59,9 @@ async def shut_down(
             batch.add_stop_replica([broker], partition, delete=False)
 
     await machinery.send(stop)
-    # Only this raises the leader epoch, and only where the replica is in the ISR: what ends its
-    # fetching is that its next fetch is fenced, not the StopReplica (spec §6.11, H15).
+    # Only this raises the leader epoch, and only where the replica is in the ISR. From 2.6 on the
+    # broker ignores the StopReplica, whose epoch it has already: what ends its fetching is that its
+    # next fetch is fenced (spec §6.11).
     leaving = [PartitionAndReplica(p, broker) for p in followed]
     await machinery.replicas.handle_state_changes(leaving, ReplicaState.OFFLINE)
     await machinery.host.kernel.checkpoint("broker_may_go")

@@ -217,6 +217,8 @@ class KafkaController:
         """Win `/controller`, or find who has it (elect)."""
         current = await self._zk_client.get_controller_id()
         self.active_controller_id = NO_CONTROLLER if current is None else current
+        # Also when it is this broker's own id, left by a process or session before: then it calls
+        # itself active without a fail-over (H27).
         if current is not None:
             return
         zk_client, broker = self._zk_client, self._host.broker
@@ -232,6 +234,7 @@ class KafkaController:
                 epoch, version = await zk_client.increment_controller_epoch()
             self.context.epoch = epoch
             self.context.epoch_zk_version = version if self._fenced else NO_FENCING
+            # From here on every write of this controller is fenced by that version (KAFKA-6082).
             self.active_controller_id = broker
             self._host.emit(events.ControllerElected, epoch, version)
             await self._on_controller_failover()
@@ -244,6 +247,7 @@ class KafkaController:
     async def _maybe_resign(self) -> None:
         """Watch `/controller` again, see whose it is, and resign if it was mine (maybeResign)."""
         was_active = self.is_active
+        # The watch before the read: a change between the two comes as an event.
         if not self._blocking:
             await self._zk_client.register_and_check_existence(self._controller_handler)
         current = await self._zk_client.get_controller_id()
@@ -252,17 +256,16 @@ class KafkaController:
             await self._on_controller_resignation()
 
     async def _trigger_controller_move(self) -> None:
-        """Something is wrong with this controller: it gives `/controller` up, with the version
-        remembered before resigning. If that is fenced, another has it already. Before 2.1 it
-        deletes whatever is there (H7)."""
+        """Something is wrong with this controller: it gives `/controller` up."""
         if self._fenced:
             current = await self._zk_client.get_controller_id()
             self.active_controller_id = NO_CONTROLLER if current is None else current
             if not self.is_active:
                 return
         try:
+            # Read before the resignation forgets it. If the delete is fenced, another has
+            # `/controller` already; before 2.1 whatever is there goes, a successor's node too (H7).
             version = self.context.epoch_zk_version if self._fenced else NO_FENCING
-            # The version is read before the resignation forgets it.
             self.active_controller_id = NO_CONTROLLER
             await self._on_controller_resignation()
             await self._zk_client.delete_controller(version)
@@ -272,9 +275,10 @@ class KafkaController:
     # -- fail-over ---------------------------------------------------------------------------------
 
     async def _on_controller_failover(self) -> None:
-        """Watches first, then the notifications are deleted unread, then everything is read: what
-        changes after a watch is set comes as an event, what changed before is in the state that is
-        read (spec §6.2)."""
+        """All that a new controller does before its first event (spec §6.2)."""
+        # Watches first, then the notifications are deleted unread, then everything is read: what
+        # changes after a watch is set comes as an event, what changed before is in the state that
+        # is read. To delete them after the read would lose changes (H10).
         context, version = self.context, self.context.epoch_zk_version
         if self._blocking:
             handlers = (self._child_handlers, *self._command_handlers)
@@ -292,15 +296,18 @@ class KafkaController:
         await self._initialize_controller_context()
         early = await commands_read_early(self._zk_client, self._host.profile)
         deletions = await self._zk_client.get_topic_deletions()
-        # Not yet those with a replica that is offline, or with a reassignment.
+        # Not yet those with a replica that is offline, or with a reassignment: every replica has to
+        # answer before the znodes go.
         _, offline = context.online_and_offline_replicas()
         blocked = {r.partition.topic for r in offline} | {p.topic for p in context.being_reassigned}
         await self._deletions.init(deletions, [t for t in deletions if t in blocked])
-        # Brokers need the live brokers' addresses before a LeaderAndIsr names a leader
-        # (KAFKA-4443): from 0.10.2 on UpdateMetadata goes out first.
+        # Without partitions, from 0.10.2 on: brokers need the live brokers' addresses and the new
+        # controller's epoch before a LeaderAndIsr names a leader (KAFKA-4443, H28).
         is_metadata_first = UPDATE_METADATA_FIRST in self._host.guards
         if is_metadata_first:
             await self.machinery.tell_everybody(())
+        # Replicas before partitions: from 2.3 on the dead are out of the ISRs when leaders are
+        # elected.
         await self.machinery.replicas.startup()
         await self.machinery.partitions.startup()
         if not is_metadata_first:
@@ -344,6 +351,7 @@ class KafkaController:
         context.being_reassigned = {
             p: None for p, a in context.assignments.items() if a.is_being_reassigned
         }
+        # A broker that was shutting down under the last controller has to ask this one again.
         context.leadership.clear()
         context.shutting_down.clear()
         await self.brokers.watch(context.live_brokers)
@@ -352,6 +360,8 @@ class KafkaController:
 
     async def _on_controller_resignation(self) -> None:
         """Handlers, timers, send threads and caches go, at every expiry; no znode (spec §6.3)."""
+        # Also where this broker was not active: then there is nothing to take back, no epoch to
+        # report.
         epoch = self.context.epoch
         client = self._zk_client.client
         for child_handler in self._child_handlers:
@@ -364,6 +374,8 @@ class KafkaController:
         if self._rebalance_task is not None:
             self._rebalance_task.stop()
             self._rebalance_task = None
+        # Until the threads end they send on what is queued: a controller that was replaced while it
+        # was paused still reaches brokers that have not heard of the next epoch (H6).
         if epoch:
             await self._host.kernel.checkpoint("controller_resign")
         await self.machinery.channels.shutdown()
@@ -403,7 +415,8 @@ class KafkaController:
             self.active_controller_id = NO_CONTROLLER
             await self._on_controller_resignation()
 
-        # clearAndPut: the event that is at work ends first; nothing queued runs in the new session.
+        # clearAndPut: the event that is at work ends first, in the old session, where its writes
+        # fail; nothing queued runs in the new one, which opens when this returns.
         for dropped in self.events.clear_and_put(ControllerEvent("Expire", expire)):
             if dropped.preempted is not None:
                 dropped.preempted()

@@ -34,8 +34,10 @@ class IsrChangeNotifications:
         self._empty_means_none = EMPTY_MEANS_NONE in guards
 
     async def on_change(self, listed: Sequence[str] | None = None) -> None:
-        """List (which sets the watch again), read, re-read the states, tell every broker; and
-        delete what was listed, whatever went wrong before. `listed` came with the event."""
+        """List, read, re-read the states, tell every broker; and delete what was listed. `listed`
+        came with the event."""
+        # Listing sets the watch again, so it comes first: what is created later is an event of its
+        # own. The deletion below fires the watch too, and makes one more event that finds nothing.
         numbers = await self._zk_client.get_all_isr_change_notifications(
             None if self._reads_again else listed
         )
@@ -43,12 +45,14 @@ class IsrChangeNotifications:
             partitions = await self._zk_client.get_partitions_from_isr_change_notifications(numbers)
             if partitions:
                 # A notification says only that something changed: the states may be newer still.
+                # No LeaderAndIsr: the leader has written it, and followers need no ISR.
                 await self._machinery.update_leadership_cache(partitions, "notification")
                 await self._machinery.tell_everybody(partitions)
                 await self._reassignments.notified(partitions)
             elif not self._empty_means_none:
                 await self._machinery.tell_everybody(tuple(self._machinery.context.leadership))
         except (ZooKeeperError, ControllerFailure):
+            # Kafka deletes in a finally: what was not worked on is lost until the next change (H9).
             await self._delete(numbers)
             raise
         await self._delete(numbers)

@@ -32,6 +32,7 @@ def offline(
         if replica in live and replica in isr:
             return Elected(replica, tuple(b for b in isr if b in live))
     if unclean_allowed:
+        # An ISR of one: the others may have records that this one has not, and must truncate.
         for replica in assignment:
             if replica in live:
                 return Elected(replica, (replica,), unclean=True)
@@ -42,6 +43,7 @@ def reassign(target: Sequence[int], isr: Sequence[int], live: Collection[int]) -
     """First of the target replicas that is live and in the ISR."""
     for replica in target:
         if replica in live and replica in isr:
+            # The ISR as it is: those that are to be removed leave it when they go offline.
             return Elected(replica, tuple(isr))
     return None
 

@@ -29,10 +29,12 @@ class LogDirectories:
 
     async def on_notification(self, listed: Sequence[str] | None = None) -> None:
         """List (which sets the watch again), read, ask the brokers; and delete what was listed,
-        whatever went wrong before."""
+        whatever went wrong before (a finally in Kafka)."""
         numbers = await self._zk_client.get_all_log_dir_event_notifications(listed)
         try:
             brokers = await self._zk_client.get_broker_ids_from_log_dir_events(numbers)
+            # Online to Online: no state changes, but each gets a LeaderAndIsr, whose answer says
+            # which of them it cannot host.
             replicas = self._context.replicas_on_brokers(brokers)
             await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
         except (ControllerMoved, ZooKeeperError):

@@ -90,6 +90,7 @@ class ControllerBrokerRequestBatch:
     ) -> None:
         """A later entry for the same broker and partition replaces the earlier; `is_new` is
         sticky."""
+        # Made now: what the cache learns before the batch is sent is not in it.
         entry = _entry(partition, state, assignment)
         for broker in brokers:
             if broker >= 0:
@@ -97,6 +98,7 @@ class ControllerBrokerRequestBatch:
                 before = entries.get(partition)
                 already_new = before is not None and before.is_new
                 entries[partition] = msgspec.structs.replace(entry, is_new=is_new or already_new)
+        # Who leads concerns every broker, for it answers clients; who follows only the replicas.
         self.add_update_metadata(self._context.live_or_shutting_down, [partition])
 
     def add_stop_replica(
@@ -124,10 +126,10 @@ class ControllerBrokerRequestBatch:
     ) -> None:
         """Partitions without leadership information are left out. Up to 2.1 none means all."""
         self._update_metadata_brokers.update(dict.fromkeys(b for b in brokers if b >= 0))
-        named = tuple(partitions)
-        if not named and not self._none_means_none:
-            named = tuple(self._context.leadership)
-        for partition in named:
+        included = tuple(partitions)
+        if not included and not self._none_means_none:
+            included = tuple(self._context.leadership)
+        for partition in included:
             state = self._context.leadership.get(partition)
             if state is not None:
                 assignment = self._context.assignment(partition)
@@ -147,6 +149,9 @@ class ControllerBrokerRequestBatch:
 
     async def send(self, controller_epoch: int) -> None:
         """To brokers registered now; others are dropped (sendRequestsToBrokers)."""
+        # Queued in this order, LeaderAndIsr before UpdateMetadata before StopReplica, and so sent
+        # to each broker: a leader knows that it leads before clients are sent to it. Between two
+        # brokers there is no order: a third may name a leader that has not heard of it yet.
         context, sender = self._context, self._host.broker
         brokers = [where for where, _ in context.live_brokers.values()]
         try:

@@ -43,6 +43,8 @@ async def read_states(
         if state is None:
             read.missing.append(partition)
         elif state.controller_epoch > epoch:
+            # Before 2.1 this and the version are all that keeps a replaced controller from
+            # overwriting its successor's decisions (H6).
             read.failed[partition] = StateChangeFailed(
                 f"{partition} was written by a controller of epoch {state.controller_epoch}"
             )

@@ -42,6 +42,8 @@ async def subscribe(
     epoch_zk_version: int,
 ) -> None:
     """In the order of the sources; events of log directories are purged unread."""
+    # Watches of children come with a list that nobody looks at: what was there before is in the
+    # context, which is read after this.
     by_path = {handler.path: handler for handler in children}
     if paths.LOG_DIR_EVENT_NOTIFICATION in by_path:
         left = await zk_client.get_all_log_dir_event_notifications()

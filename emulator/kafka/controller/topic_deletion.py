@@ -127,6 +127,7 @@ class TopicDeletionManager:
         dead = [r for r in replicas if r not in alive]
         started = [r for r in alive if context.replica_state(r) is not _S.DELETION_SUCCESSFUL]
         # One dead replica makes the whole topic ineligible; the others are deleted all the same.
+        # Offline first: a replica stops, and leaves the ISR, before its log goes.
         await self._replicas.handle_state_changes(dead, _S.DELETION_INELIGIBLE)
         await self._replicas.handle_state_changes(started, _S.OFFLINE)
         await self._replicas.handle_state_changes(started, _S.DELETION_STARTED)
