@@ -29,7 +29,6 @@ from emulator.kafka.protocol.messages import (
     ApiVersionsResponse,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
-    ControlRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -139,9 +138,13 @@ class KafkaApis:
                 case ApiVersionsRequest():
                     connection.respond(ApiVersionsResponse())
                 # -- from the controller and from other brokers
+                # For an earlier incarnation of this broker (isBrokerEpochStale, KIP-380). -1: the
+                # controller is older than 2.2. A greater epoch is accepted: the controller may see
+                # a registration before the broker has the answer to it.
                 case LeaderAndIsrRequest() | UpdateMetadataRequest() | StopReplicaRequest() if (
-                    self._is_broker_epoch_stale(request)
+                    0 <= request.broker_epoch < self._context.broker_epoch
                 ):
+                    self._context.refused(request, Errors.STALE_BROKER_EPOCH)
                     connection.respond(error_response(request, Errors.STALE_BROKER_EPOCH))
                 case LeaderAndIsrRequest():
                     connection.respond(await self._replicas.become_leader_or_follower(request))
@@ -250,22 +253,6 @@ class KafkaApis:
         return ListOffsetsResponse(Errors.NONE, offset, hosted.leader_epoch)
 
     # -- control -----------------------------------------------------------------------------------
-
-    def _is_broker_epoch_stale(self, request: ControlRequest) -> bool:
-        """Whether it is meant for an earlier incarnation of this broker (isBrokerEpochStale,
-        KIP-380)."""
-        # -1: the controller is older than 2.2, or knows no epochs. A greater epoch is accepted: the
-        # controller may have seen this broker's registration before its answer came back.
-        if request.broker_epoch < 0 or request.broker_epoch >= self._context.broker_epoch:
-            return False
-        self._context.emit(
-            events.ControlRequestRefused,
-            type(request).__name__.removesuffix("Request"),
-            request.controller_id,
-            request.controller_epoch,
-            Errors.STALE_BROKER_EPOCH.name,
-        )
-        return True
 
     async def _update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         try:

@@ -10,8 +10,10 @@ from typing import TypeVar
 
 from emulator.kafka.broker.kafka_scheduler import Job, KafkaScheduler
 from emulator.kafka.model.config import KafkaConfig
+from emulator.kafka.model.errors import Errors
 from emulator.kafka.profiles.base import Profile
 from emulator.kafka.profiles.guards.base import Guard
+from emulator.kafka.protocol.messages import ControlRequest
 from emulator.kernel.places import At
 from emulator.kernel.scheduler import Body, HeldHere, Kernel, Lane, Process, Task
 from emulator.kernel.sync import Promise, RwLock, Semaphore
@@ -55,6 +57,16 @@ class BrokerContext:
     def failed(self, what: str, error: Exception) -> None:
         """A thread of Kafka logged an exception and goes on."""
         self.emit(events.ThreadFailed, what, f"{type(error).__name__}: {error}")
+
+    def refused(self, request: ControlRequest, error: Errors) -> None:
+        """A request of the controller's is not obeyed as a whole."""
+        self.emit(
+            events.ControlRequestRefused,
+            type(request).__name__.removesuffix("Request"),
+            request.controller_id,
+            request.controller_epoch,
+            error.name,
+        )
 
     def spawn(self, thread: str, body: Body) -> Task:
         """Start one of this broker's threads."""

@@ -22,12 +22,13 @@ FindPartition = Callable[[TopicPartition], Partition | None]
 
 @dataclass(slots=True)
 class ProduceStatus:
-    """One partition of a parked produce; `required_offset` is the last appended offset + 1."""
+    """One partition of a produce, and of a parked one; `required_offset` is the last appended
+    offset + 1."""
 
-    required_offset: int
-    base_offset: int
     error: Errors
-    acks_pending: bool
+    required_offset: int = -1
+    base_offset: int = -1
+    acks_pending: bool = False
 
 
 class DelayedProduce(DelayedOperation):
@@ -54,6 +55,7 @@ class DelayedProduce(DelayedOperation):
 
     async def try_complete(self) -> bool:
         for partition, status in self._statuses.items():
+            # Once decided it stays so: an ISR that shrinks later takes nothing back.
             if status.acks_pending:
                 hosted = self._find(partition)
                 if hosted is None:
@@ -105,6 +107,7 @@ class DelayedFetch(DelayedOperation):
         accumulated, committed_only = 0, self._follower < 0
         for fetch in self._context.in_turn(self._at_end):
             hosted = self._find(fetch.partition)
+            # Deleted, offline or led by another by now: the answer says so, and says it at once.
             if hosted is None:
                 return await self.force_complete()
             if not hosted.lock.readable:
@@ -113,6 +116,7 @@ class DelayedFetch(DelayedOperation):
             if isinstance(log, Errors):
                 return await self.force_complete()
             end = log.high_watermark if committed_only else log.log_end_offset
+            # The log was truncated below the fetch: the answer is OFFSET_OUT_OF_RANGE.
             if end < fetch.fetch_offset:
                 return await self.force_complete()
             if self._reads.must_send_hw(hosted, self._follower):
@@ -120,6 +124,7 @@ class DelayedFetch(DelayedOperation):
             if end == fetch.fetch_offset:
                 self._at_end.add(fetch.partition)
             elif not self._reads.should_throttle(hosted, self._follower):
+                # No more is counted than is asked for; the read itself comes with the answer.
                 limit = min(fetch.max_bytes, self._min_bytes - accumulated)
                 accumulated += log.bytes_from(fetch.fetch_offset, limit)
                 if accumulated >= self._min_bytes:
@@ -127,7 +132,8 @@ class DelayedFetch(DelayedOperation):
         return False
 
     async def on_complete(self) -> None:
-        """Read again; the follower's state is not updated: it was when the fetch arrived."""
+        """Read again, for the answer alone."""
+        # The follower's state was updated when the fetch arrived: nothing more is known of it now.
         if self._context.session is not None:
             self._context.session.fetch_completed()
         reads = await self._reads.read(self._follower, self._context, self._max_bytes)

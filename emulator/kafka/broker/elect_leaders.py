@@ -32,16 +32,21 @@ class DelayedElectLeader(DelayedOperation):
         super().__init__(timeout_ms)
         self._results, self._metadata_cache, self._respond = results, metadata_cache, respond
 
-    def _waiting(self) -> list[TopicPartition]:
-        leaders = self._results.leaders.items()
-        shown = {p: self._metadata_cache.partition(p) for p, _ in leaders}
-        return [p for p, leader in leaders if (s := shown[p]) is None or s.leader != leader]
+    def _unseen(self) -> list[TopicPartition]:
+        """Partitions of which the cache has not, or not any more, the leader that was elected."""
+        unseen = []
+        for partition, leader in self._results.leaders.items():
+            state = self._metadata_cache.partition(partition)
+            if state is None or state.leader != leader:
+                unseen.append(partition)
+        return unseen
 
     async def try_complete(self) -> bool:
-        return False if self._waiting() else await self.force_complete()
+        return False if self._unseen() else await self.force_complete()
 
     async def on_complete(self) -> None:
-        late = dict.fromkeys(self._waiting(), Errors.REQUEST_TIMED_OUT)
+        # Elected all the same; only this broker has not been told in time.
+        late = dict.fromkeys(self._unseen(), Errors.REQUEST_TIMED_OUT)
         done = dict.fromkeys(self._results.leaders, Errors.NONE)
         self._respond(self._results.errors | done | late)
 

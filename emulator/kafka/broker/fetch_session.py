@@ -63,6 +63,7 @@ class CachedPartition:
             or answer.log_start_offset != self.log_start_offset
         )
         self.high_watermark, self.log_start_offset = answer.high_watermark, answer.log_start_offset
+        # The next answer without an error is said too, even where no offset has moved.
         if answer.error is not Errors.NONE:
             self.high_watermark = -1
             return True
@@ -116,6 +117,8 @@ class FetchSession:
                 # It is owed the time of the fetches before: the request may ask for something else.
                 self.wake(cached)
                 cached.request = fetch
+        # Not woken: a follower that no longer fetches a partition gets no more of the session's
+        # time.
         for partition in request.forgotten:
             self.partitions.pop(partition, None)
             self.awake.pop(partition, None)
@@ -131,6 +134,7 @@ class FetchSession:
             order = self._in_order
             if order is None:
                 order = self._in_order = sorted(self.awake.values(), key=_PLACE)
+            # A new order begins at the front again: what has had its turn is passed by its place.
             for cached in order:
                 if cached.place > place:
                     place = cached.place
@@ -156,6 +160,7 @@ class FetchSession:
                 continue
             if cached.must_respond(answer):
                 named.append(answer)
+                # So that a limit of the response starves nobody (KIP-74).
                 cached.place = self.next_place()
                 self._in_order = None
             if not answer.batches:
@@ -255,6 +260,7 @@ class FetchSessions:
     def context_of(self, request: FetchRequest) -> FetchContext | Errors:
         """A new session for epoch 0, the cached one otherwise; or the error."""
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            # Epoch 0 or -1 with a session's id ends that session.
             self._sessions.pop(request.session_id, None)
             session = None
             if request.session_epoch == INITIAL_EPOCH and len(self._sessions) < self._slots:
@@ -265,6 +271,7 @@ class FetchSessions:
         session = self._sessions.get(request.session_id)
         if session is None:
             return Errors.FETCH_SESSION_ID_NOT_FOUND
+        # A request was lost or came twice: the two ends do not remember the same partitions.
         if session.epoch != request.session_epoch:
             return Errors.INVALID_FETCH_SESSION_EPOCH
         session.update(request)
@@ -297,6 +304,7 @@ class FetchSessionHandler:
     ) -> tuple[tuple[FetchPartition, ...], tuple[TopicPartition, ...]]:
         """(partitions to name, partitions to forget) of the next request; added ones before altered
         ones."""
+        # A full request names all, in the fetcher's order; the places begin with it.
         if self.is_full:
             self._partitions, self._places = {}, {}
             self._remember(fetches.values())
@@ -333,6 +341,7 @@ class FetchSessionHandler:
         if response.error is not Errors.NONE:
             self.reset()
             return False
+        # The leader grants none: it is older than 1.1, or its cache of sessions is full.
         if response.session_id == INVALID_SESSION_ID:
             self.epoch, self.session_id = INITIAL_EPOCH, INVALID_SESSION_ID
         else:

@@ -73,11 +73,13 @@ class PartitionStates(dict[TopicPartition, PartitionFetchState]):
         self.changed[partition] = None
 
     def update_and_move_to_end(self, partition: TopicPartition, state: PartitionFetchState) -> None:
+        # A dict keeps the place of a key that is set again: only a new one goes to the end.
         self.pop(partition, None)
         self[partition] = state
 
     def remove(self, partition: TopicPartition) -> None:
         self.pop(partition, None)
+        # The session has to be told to forget it.
         self.has_other_changes = True
 
     def group_by_topic(self) -> None:

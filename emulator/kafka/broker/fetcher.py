@@ -39,11 +39,13 @@ class ReplicaFetcherManager:
         self, states: dict[TopicPartition, InitialFetchState]
     ) -> None:
         """Group by source broker and fetcher id; start the threads that are missing."""
+        # The manager's lock, then a thread's partitionMapLock: never the other way round.
         async with self._lock:
             groups: dict[tuple[int, int], dict[TopicPartition, InitialFetchState]] = {}
             for partition, state in states.items():
                 number = fetcher_id(partition, self._context.config.num_replica_fetchers)
                 groups.setdefault((state.leader.broker, number), {})[partition] = state
+                # A LeaderAndIsr gives a failed partition another chance.
                 self.failed_partitions.pop(partition, None)
             for key, group in groups.items():
                 leader = next(iter(group.values())).leader
@@ -61,18 +63,17 @@ class ReplicaFetcherManager:
                         self._out_of_range,
                         leader,
                         key[1],
-                        self._mark_failed,
+                        self.failed_partitions,
                     )
                     # The thread starts before it has partitions, as in Kafka: see its `_run`.
                     await self._context.kernel.checkpoint("fetcher_add")
                 await thread.add_partitions(group)
 
-    def _mark_failed(self, partition: TopicPartition) -> None:
-        self.failed_partitions[partition] = None
-
     async def remove_fetcher_for_partitions(self, partitions: Iterable[TopicPartition]) -> None:
         async with self._lock:
             removed = list(partitions)
+            # Every thread is asked: which one has a partition depends on a leader that the caller
+            # may not know any more. A thread that handles a response makes us wait here.
             for thread in self.threads.values():
                 await thread.remove_partitions(removed)
             for partition in removed:

@@ -8,7 +8,6 @@ controller. Sources: server/AbstractFetcherThread.scala, ReplicaFetcherThread.sc
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 
 from emulator.kafka.broker.blocking_send import ReplicaFetcherBlockingSend
@@ -69,11 +68,11 @@ class ReplicaFetcherThread:
         out_of_range: OutOfRange,
         leader: LiveBroker,
         fetcher_id: int,
-        mark_failed: Callable[[TopicPartition], None],
+        failed_partitions: dict[TopicPartition, None],
     ) -> None:
         self._context, self._hosted = context, hosted
         self._quota, self._out_of_range = quota, out_of_range
-        self._add_to_failed = mark_failed
+        self._failed_partitions = failed_partitions
         self._truncates_by_epoch = TRUNCATION_BY_EPOCH in context.guards
         self._failed_leave = FAILED_PARTITIONS_LEAVE in context.guards
         self._in_rounds = TRUNCATION_IN_ROUNDS in context.guards
@@ -95,9 +94,11 @@ class ReplicaFetcherThread:
     async def add_partitions(self, states: dict[TopicPartition, InitialFetchState]) -> None:
         """A partition that is already here in the same epoch goes on as it is; others truncate
         first."""
+        # Waits while the thread works on a response: it holds the lock for all of its partitions.
         async with self._map_lock:
             for partition, initial in states.items():
                 state = self.partitions.get(partition)
+                # The same epoch again: what has been truncated need not be truncated once more.
                 if state is None or state.current_leader_epoch != initial.current_leader_epoch:
                     state = PartitionFetchState(
                         initial.init_offset,
@@ -117,6 +118,7 @@ class ReplicaFetcherThread:
 
     async def shutdown(self) -> None:
         """Close the connection, which ends a request in flight, and wait for the thread."""
+        # Before the connection closes: the thread must not take that for a leader that is gone.
         self._running = False
         self._endpoint.close()
         async with self._map_lock:
@@ -147,13 +149,17 @@ class ReplicaFetcherThread:
         self._ended.resolve(None)
 
     async def _maybe_fetch(self) -> None:
+        """One turn of the loop (AbstractFetcherThread.scala@2.6.3 maybeFetch)."""
         async with self._map_lock:
             to_fetch = self._build_fetch()
             if to_fetch is None:
                 # The wait gives the lock up: a partition that is added meanwhile wakes us. One that
                 # was added before is not ready until it is truncated, and waits the whole back-off.
                 await self._back_off()
-        if to_fetch is not None and self._running:
+                return
+        # Without the lock: partitions may be added and removed while the request is in flight. And
+        # the thread may have been shut down while it waited for the lock.
+        if self._running:
             await self._process_fetch_request(*to_fetch)
 
     async def _back_off(self) -> None:
@@ -165,6 +171,7 @@ class ReplicaFetcherThread:
         states = self.partitions
         if not states:
             return None
+        # Nothing but offsets has moved: what the session remembers of the others is still right.
         if not (states.has_other_changes or self._session.is_full or self._quota.throttles):
             moved = [self._fetch_of(p, states[p]) for p in states.changed]
             states.changed.clear()
@@ -172,6 +179,7 @@ class ReplicaFetcherThread:
         now_us = self._context.kernel.now
         fetches = {}
         for partition, state in states.items():
+            # A replica in sync is never throttled: it would leave the ISR for it.
             if not state.is_ready_for_fetch(now_us) or (
                 not state.is_replica_in_sync
                 and self._quota.is_throttled(partition)
@@ -228,6 +236,7 @@ class ReplicaFetcherThread:
         try:
             response = await self._endpoint.send(request)
         except Disconnected:
+            # The leader may have died with the session: the next request names every partition.
             self._session.reset()
             if self._running:
                 async with self._map_lock:
@@ -242,27 +251,27 @@ class ReplicaFetcherThread:
             return
         async with self._map_lock:
             for answer in response.partitions:
-                await self._process_answer(answer, self._session.fetch_of(answer.partition))
-
-    async def _process_answer(self, answer: FetchedPartition, fetch: FetchPartition | None) -> None:
-        """Use an answer only if the partition is still where it was when it was fetched: it may
-        have been removed, truncated or added again while the request was in flight."""
-        state = self.partitions.get(answer.partition)
-        if (
-            state is None
-            or fetch is None
-            or fetch.fetch_offset != state.fetch_offset
-            or not state.is_ready_for_fetch(self._context.kernel.now)
-        ):
-            return
-        if answer.error is Errors.NONE:
-            await self._process_partition_data(answer, state)
-        elif answer.error is Errors.OFFSET_OUT_OF_RANGE:
-            await self._handle_out_of_range(answer.partition, state)
-        elif answer.error is Errors.FENCED_LEADER_EPOCH:
-            self._on_partition_fenced(answer.partition, fetch.current_leader_epoch)
-        else:
-            self._delay_partition(answer.partition, answer.error.name)
+                partition = answer.partition
+                state, fetch = self.partitions.get(partition), self._session.fetch_of(partition)
+                # Only if the partition is still where it was when it was fetched: it may have been
+                # removed, truncated or added again while the request was in flight.
+                if (
+                    state is None
+                    or fetch is None
+                    or fetch.fetch_offset != state.fetch_offset
+                    or not state.is_ready_for_fetch(context.kernel.now)
+                ):
+                    continue
+                if answer.error is Errors.NONE:
+                    await self._process_partition_data(answer, state)
+                elif answer.error is Errors.OFFSET_OUT_OF_RANGE:
+                    await self._handle_out_of_range(partition, state)
+                elif answer.error is Errors.FENCED_LEADER_EPOCH:
+                    self._on_partition_fenced(partition, fetch.current_leader_epoch)
+                else:
+                    # Mostly NOT_LEADER_OR_FOLLOWER, not any more or not yet: until the controller
+                    # says where to go, the same leader is asked again.
+                    self._delay_partition(partition, answer.error.name)
 
     async def _process_partition_data(
         self, answer: FetchedPartition, state: PartitionFetchState
@@ -272,6 +281,8 @@ class ReplicaFetcherThread:
         hosted = self._hosted(partition)
         if hosted is None or hosted.log is None:
             return
+        # The fetch ran out of time, or there is a high watermark and no record: the partition keeps
+        # its place in the order.
         if not batches:
             hosted.update_follower_high_watermark(answer.high_watermark)
             return
@@ -305,9 +316,22 @@ class ReplicaFetcherThread:
         (fetchOffsetAndTruncate)."""
         hosted = self._hosted(partition)
         assert hosted is not None
+
+        async def list_offset(*, earliest: bool) -> int:
+            epoch = self._current_leader_epoch(state)
+            response = await self._endpoint.send(
+                ListOffsetsRequest(self._context.broker, partition, epoch, earliest)
+            )
+            assert isinstance(response, ListOffsetsResponse)
+            if response.error is not Errors.NONE:
+                # An error of the leader's and no leader at all: the partition is delayed for both.
+                raise Disconnected(response.error.name)
+            return response.offset
+
         try:
-            fetch_offset_of = functools.partial(self._list_offset, partition, state)
-            offset = await self._out_of_range.next_offset(hosted, fetch_offset_of)
+            # partitionMapLock is held during these requests, as in Kafka: whoever adds partitions
+            # to this thread waits for them.
+            offset = await self._out_of_range.next_offset(hosted, list_offset)
         except (Disconnected, ZooKeeperError):
             self._delay_partition(partition, Errors.OFFSET_OUT_OF_RANGE.name)
             return
@@ -316,19 +340,6 @@ class ReplicaFetcherThread:
             return
         self.partitions.set_fetch_offset(partition, offset)
         self.partitions.update_and_move_to_end(partition, state)
-
-    async def _list_offset(
-        self, partition: TopicPartition, state: PartitionFetchState, *, earliest: bool
-    ) -> int:
-        """Disconnected also for an error of the leader's: what the caller does is the same."""
-        epoch = self._current_leader_epoch(state)
-        response = await self._endpoint.send(
-            ListOffsetsRequest(self._context.broker, partition, epoch, earliest)
-        )
-        assert isinstance(response, ListOffsetsResponse)
-        if response.error is not Errors.NONE:
-            raise Disconnected(response.error.name)
-        return response.offset
 
     # -- errors of one partition -------------------------------------------------------------------
 
@@ -365,7 +376,7 @@ class ReplicaFetcherThread:
     def _mark_partition_failed(self, partition: TopicPartition) -> None:
         """It leaves this thread until the next LeaderAndIsr (markPartitionFailed)."""
         self.partitions.remove(partition)
-        self._add_to_failed(partition)
+        self._failed_partitions[partition] = None
 
     # -- truncation --------------------------------------------------------------------------------
 
@@ -381,30 +392,38 @@ class ReplicaFetcherThread:
                 hosted = self._hosted(partition)
                 log = hosted.log if hosted is not None else None
                 epoch = log.epochs.latest_epoch if log is not None else None
-                if epoch is None:
-                    self._truncate_to_high_watermark(partition, state)
-                else:
+                if epoch is not None:
                     current_epoch = self._current_leader_epoch(state)
                     queries.append(EpochQuery(partition, current_epoch, epoch))
+                    continue
+                # The log has no epoch to ask for, as an empty one. What is below the high watermark
+                # is committed, so the leader has it (truncateToHighWatermark).
+                if hosted is not None and log is not None:
+                    try:
+                        hosted.truncate_to(state.fetch_offset)
+                    except KafkaError:
+                        self._handle_storage_error(partition)
+                        continue
+                    state.fetch_offset = min(state.fetch_offset, log.log_end_offset)
+                state.truncating = False
         if queries:
             # The lock is not held during the request: partitions may come and go meanwhile.
             await self._truncate_to_epoch_end_offsets(queries)
 
-    def _truncate_to_high_watermark(
-        self, partition: TopicPartition, state: PartitionFetchState
-    ) -> None:
-        hosted = self._hosted(partition)
-        if hosted is not None and hosted.log is not None:
-            try:
-                hosted.truncate_to(state.fetch_offset)
-            except KafkaError:
-                self._handle_storage_error(partition)
-                return
-            state.fetch_offset = min(state.fetch_offset, hosted.log.log_end_offset)
-        state.truncating = False
-
     async def _truncate_to_epoch_end_offsets(self, queries: list[EpochQuery]) -> None:
-        answers = await self._fetch_epoch_end_offsets(queries)
+        """Ask the leader where these epochs ended, and truncate to there (fetchEpochEndOffsets,
+        maybeTruncateToEpochEndOffsets)."""
+        try:
+            response = await self._endpoint.send(
+                OffsetsForLeaderEpochRequest(self._context.broker, tuple(queries))
+            )
+            assert isinstance(response, OffsetsForLeaderEpochResponse)
+            answers = response.partitions
+        except Disconnected:
+            # Each partition is delayed; the back-off keeps the thread from asking in a tight loop.
+            answers = tuple(
+                EpochEndOffset(q.partition, Errors.UNKNOWN_SERVER_ERROR, -1, -1) for q in queries
+            )
         async with self._map_lock:
             for query, answer in zip(queries, answers, strict=True):
                 state = self.partitions.get(query.partition)
@@ -430,17 +449,6 @@ class ReplicaFetcherThread:
                 except KafkaError:
                     self._handle_storage_error(query.partition)
                     continue
+                # Not done: the next turn asks for the epoch that the log ends with now.
                 state.fetch_offset, state.truncating = truncation.offset, not truncation.done
             self.partitions.group_by_topic()
-
-    async def _fetch_epoch_end_offsets(self, queries: list[EpochQuery]) -> list[EpochEndOffset]:
-        try:
-            response = await self._endpoint.send(
-                OffsetsForLeaderEpochRequest(self._context.broker, tuple(queries))
-            )
-        except Disconnected:
-            return [
-                EpochEndOffset(q.partition, Errors.UNKNOWN_SERVER_ERROR, -1, -1) for q in queries
-            ]
-        assert isinstance(response, OffsetsForLeaderEpochResponse)
-        return list(response.partitions)

@@ -43,6 +43,7 @@ class IdleFetches:
             and hosted.lock.readable
         ):
             fetch.session.idle(fetch, replica)
+            # It may be listed still, woken by its own follower and idle again.
             if fetch not in self._fetches:
                 self._fetches += (fetch,)
 

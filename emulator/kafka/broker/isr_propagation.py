@@ -65,6 +65,8 @@ class IsrPropagation:
             now_ms = self._context.now_ms()
             quiet_ms = now_ms - self._last_change_ms
             since_propagation_ms = now_ms - self._last_propagation_ms
+            # A set: a partition that has changed twice is named once, and the controller reads its
+            # state as it is by then.
             changed = tuple(self._changed)
             if not propagation_is_due(quiet_ms, since_propagation_ms):
                 self._context.emit(events.IsrChangeHeld, changed, quiet_ms, since_propagation_ms)
@@ -80,5 +82,6 @@ class IsrPropagation:
             self._context.emit(
                 events.IsrChangeNotified, path, changed, quiet_ms, since_propagation_ms
             )
+            # The time from before the write: a slow ZooKeeper does not delay the next one.
             self._changed.clear()
             self._last_propagation_ms = now_ms

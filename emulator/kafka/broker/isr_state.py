@@ -168,22 +168,20 @@ def take_answer(
     if state != proposed:
         return Taken(state, zk_version, Outcome.IGNORED)
     if isinstance(answer, Errors):
-        return _take_error(proposed, zk_version, answer, guards)
+        # Not attempted: nothing was written, and the ISR is what it was (3.3).
+        if answer in NOT_ATTEMPTED and BACK_IF_NOT_ATTEMPTED in guards:
+            return Taken(CommittedIsr(proposed.isr), zk_version, Outcome.ROLLED_BACK)
+        # Definitive: this leader's knowledge is old, and only a LeaderAndIsr can mend that. After
+        # any other error nobody knows whether it was written: the same proposal goes out again.
+        definitive = answer in DEFINITIVE or (
+            answer is Errors.INVALID_REQUEST and BACK_IF_NOT_ATTEMPTED in guards
+        )
+        outcome = Outcome.STAYS_PENDING if definitive else Outcome.RESUBMITTED
+        return Taken(proposed, zk_version, outcome)
+    # An equal version: the write had been done before, and its first answer was lost.
     too_old = answer.zk_version < zk_version or (
         EQUAL_VERSION_IS_SUCCESS not in guards and answer.zk_version == zk_version
     )
     if answer.leader_epoch != leader_epoch or too_old:
         return Taken(state, zk_version, Outcome.STAYS_PENDING)
     return Taken(CommittedIsr(answer.isr), answer.zk_version, Outcome.COMMITTED)
-
-
-def _take_error(
-    proposed: PendingIsr, zk_version: int, error: Errors, guards: Container[Guard]
-) -> Taken:
-    if error in NOT_ATTEMPTED and BACK_IF_NOT_ATTEMPTED in guards:
-        return Taken(CommittedIsr(proposed.isr), zk_version, Outcome.ROLLED_BACK)
-    definitive = error in DEFINITIVE or (
-        error is Errors.INVALID_REQUEST and BACK_IF_NOT_ATTEMPTED in guards
-    )
-    outcome = Outcome.STAYS_PENDING if definitive else Outcome.RESUBMITTED
-    return Taken(proposed, zk_version, outcome)

@@ -69,6 +69,7 @@ class ZkIsrStore:
         result = await self._zk_client.update_isr(
             partition, LeaderIsrAndControllerEpoch(state, controller_epoch)
         )
+        # Under the write lock still: where a notification is being written, recording waits for it.
         if isinstance(result, Updated):
             await self._record_isr_change(partition)
         return result
@@ -86,6 +87,8 @@ class ZkIsrManager:
         return True
 
     async def propagate(self, item: AlterIsrItem) -> None:
+        # A write that throws calls nobody back, so the partition stays pending until the next
+        # LeaderAndIsr (spec §7.6).
         state = item.leader_and_isr
         result = await self._store.update(item.partition, state, item.controller_epoch)
         if isinstance(result, Updated):

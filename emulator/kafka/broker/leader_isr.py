@@ -57,6 +57,7 @@ class LeaderIsr:
     async def maybe_expand(self, replica: Replica) -> None:
         """Add a follower that has caught up (maybeExpandIsr)."""
         hosted = self._hosted
+        # Without the lock; what changes until the lock is had is seen below.
         if hosted.isr_state.is_inflight:
             return
         if self._checks_under_read_lock:
@@ -106,6 +107,7 @@ class LeaderIsr:
                 # Who left may have been the one that held the high watermark back; and if the ISR
                 # is down to the leader, no fetch will raise it.
                 hw_incremented = hosted.maybe_increment_leader_hw(self._context.now_ms())
+        # Outside the lock: a produce that completes takes the read lock of its other partitions.
         if hw_incremented:
             await hosted.complete_all_delayed()
 
@@ -167,6 +169,8 @@ class LeaderIsr:
             hosted.partition, self._leader_and_isr(proposed), hosted.controller_epoch
         )
         if isinstance(result, Updated):
+            # Only now: until ZooKeeper has it, who is to leave is waited for, and who is to join is
+            # not counted (H14: a leader must not drop a member from memory before that).
             hosted.isr_state, hosted.zk_version = CommittedIsr(proposed.proposed), result.zk_version
             self._emit_updated(proposed)
         else:
@@ -215,9 +219,12 @@ class LeaderIsr:
             # The manager still has another item of this partition.
             error = Errors.OPERATION_NOT_ATTEMPTED
             if KEEP_IN_FLIGHT in context.guards:
+                # The next fetch or the next run of isr-expiration proposes it once more.
                 hosted.isr_state = CommittedIsr(proposed.isr)
                 self._emit_failed(proposed, error, Outcome.ROLLED_BACK)
                 return
+            # Kafka throws: the request or the run of isr-expiration that proposed fails with it,
+            # and from a call-back the partition stays pending for ever (KAFKA-14010).
             self._emit_failed(proposed, error, Outcome.STAYS_PENDING)
             raise IllegalState(f"an AlterIsr of {hosted.partition} is enqueued already")
         hosted.isr_state = proposed
@@ -237,6 +244,8 @@ class LeaderIsr:
     ) -> None:
         hosted, guards = self._hosted, self._context.guards
         hw_incremented = False
+        # While the answer was on its way, and while this waits for the lock, a LeaderAndIsr may
+        # have ended the proposal: `take_answer` compares the state with the proposed one.
         async with hosted.writing():
             taken = take_answer(
                 hosted.isr_state, proposed, hosted.leader_epoch, hosted.zk_version, answer, guards
@@ -246,6 +255,8 @@ class LeaderIsr:
             if taken.outcome is Outcome.COMMITTED:
                 self._emit_updated(proposed)
                 if HW_AFTER_ALTER_ISR in guards:
+                    # A committed shrink frees the high watermark; without this acks=all waits for
+                    # the next append or fetch (H18).
                     hw_incremented = hosted.maybe_increment_leader_hw(self._context.now_ms())
             else:
                 self._emit_failed(proposed, answer, taken.outcome)

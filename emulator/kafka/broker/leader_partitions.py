@@ -31,6 +31,8 @@ class LeaderPartitions:
 
     def has(self, partition: TopicPartition) -> bool:
         """Whether it is looked at: the list says so, or there is none."""
+        # Listed and led can differ: a LeaderAndIsr that is broken off has made leaders, and adds
+        # none.
         return not self._listed or partition in self._partitions
 
     async def add(self, partitions: Iterable[TopicPartition]) -> None:

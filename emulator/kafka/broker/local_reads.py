@@ -70,6 +70,7 @@ class LocalReads:
             if hosted is not None:
                 if not hosted.lock.readable:
                     await hosted.lock.pass_read()
+                # Most fetches find nothing; they are answered without any of what follows.
                 at_end = hosted.read_at_end(fetch)
                 if at_end is not None:
                     reads.add(fetch, at_end, fetch.fetch_offset)
@@ -108,6 +109,8 @@ class LocalReads:
         )
         if isinstance(info, Errors):
             return FetchedPartition(fetch.partition, info, -1, -1, ()), -1, 0
+        # Left out of the answer, as if there were nothing: the follower asks again, and its state
+        # is recorded as that of any other fetch (shouldLeaderThrottle).
         batches = info.batches
         if batches and self.should_throttle(hosted, follower):
             batches = ()
@@ -140,6 +143,7 @@ class LocalReads:
                     # Before KAFKA-8400 a failed read set the follower's offsets to -1.
                     await hosted.update_follower_fetch_state(follower, -1, -1, -1, -1)
                 continue
+            # 2.4 and 2.5: the first answer that carries this high watermark goes out at once.
             if self._answers_for_hw and hosted is not None:
                 reads.has_newer_hw |= hosted.record_sent_hw(follower, answer.high_watermark)
             leader_leo = reads.leader_leos[i]

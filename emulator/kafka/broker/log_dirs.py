@@ -68,6 +68,8 @@ class Disk:
 
     def lose(self, what: str) -> None:
         """The broker's process has just died, and this is lost with it."""
+        # What was flushed stays, and with it its epochs; the high watermarks are in a file of their
+        # own, which is synced when it is written.
         if what == UNFLUSHED:
             for log in self.logs.values():
                 log.truncate_to(log.recovery_point)

@@ -35,6 +35,7 @@ class LogManager:
         self._context, self._zk_client, self._disk = context, zk_client, disk
         self._topic_configs: dict[str, dict[str, str]] = {}
         self._open: dict[TopicPartition, tuple[OffsetLog, LogDirectory]] = {}
+        # Failed when the process starts: it serves the others, and reports nothing of these.
         self._offline = {d.number: None for d in disk.directories if d.failed}
         self.failures: Queue[LogDirectory] = Queue(context.kernel)
         self._reported: dict[int, None] = dict(self._offline)
@@ -76,34 +77,35 @@ class LogManager:
     ) -> tuple[OffsetLog, LogDirectory]:
         """Open a log, or make it; reads the topic's configuration from ZooKeeper as Kafka does for
         each new log, and takes the high watermark of the last checkpoint."""
-        found = self._open.get(partition)
-        if found is not None:
-            return found
+        opened = self._open.get(partition)
+        if opened is not None:
+            return opened
+        # With the caller's locks held, leaderIsrUpdateLock and replicaStateChangeLock among them: a
+        # ZooKeeper that does not answer stops the whole LeaderAndIsr here.
         self._topic_configs[partition.topic] = await self._zk_client.get_entity_configs(
             "topics", partition.topic
         )
-        directory = self._place(partition, is_new=is_new)
+        live = self.live_directories
+        directory = next((d for d in live if partition in d.logs), None)
+        if directory is None:
+            # It may be on the directory that is offline: to begin an empty log elsewhere would lose
+            # what is there (KIP-112). A partition that is new cannot be there yet.
+            if not is_new and self._offline:
+                raise KafkaError(Errors.KAFKA_STORAGE_ERROR)
+            # nextLogDir: the directory with the fewest logs.
+            directory = min(live, key=lambda d: len(d.logs))
         self.check(directory)
         known = partition in directory.logs
         await self._context.kernel.checkpoint("open_log" if known else "create_log")
         log = directory.open_log(partition)
+        # 0 where no checkpoint has it: the high watermark then rises from there, as the leader says
+        # or the followers fetch.
         hw = directory.checkpointed_high_watermarks.get(partition, 0)
         log.high_watermark = min(max(hw, log.log_start_offset), log.log_end_offset)
         log.flush_interval_messages = self._flush_interval(partition.topic)
         log.record_batches = self._context.profile.record_batches
         self._open[partition] = log, directory
         return log, directory
-
-    def _place(self, partition: TopicPartition, *, is_new: bool) -> LogDirectory:
-        """Where it is; else, unless it may be on a directory that is offline, where the fewest
-        are."""
-        live = self.live_directories
-        for directory in live:
-            if partition in directory.logs:
-                return directory
-        if not is_new and self._offline:
-            raise KafkaError(Errors.KAFKA_STORAGE_ERROR)
-        return min(live, key=lambda d: len(d.logs))
 
     @property
     def slow(self) -> bool:
@@ -121,8 +123,10 @@ class LogManager:
             marks = {
                 p: log.high_watermark for p, (log, at) in self._open.items() if at is directory
             }
+            # An empty file would forget what the last process wrote of logs that are not open yet.
             if not marks:
                 continue
+            # A broker that appends nothing notices the failed directory here.
             if directory.failed:
                 self._report(directory)
             else:

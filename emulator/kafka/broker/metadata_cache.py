@@ -36,6 +36,7 @@ class MetadataCache:
             self.controller_id = request.controller_id if request.controller_id >= 0 else None
             self._brokers = {b.broker: b for b in request.live_brokers}
             removed: list[TopicPartition] = []
+            # A request without partitions keeps them all: only the brokers are replaced.
             if request.states:
                 self._by_topics.clear()
             for state in request.states:
@@ -76,6 +77,7 @@ class MetadataCache:
 
     def metadata(self, topics: tuple[str, ...]) -> MetadataResponse:
         """The answer to a Metadata request: leader and ISR as this cache has them, stale or not."""
+        # Clients ask for the same topics again and again; between two updates the answer is one.
         partitions = self._by_topics.get(topics)
         if partitions is None:
             names = frozenset(topics)

@@ -19,8 +19,8 @@ from emulator.kernel.sync import Promise
 from zk.client.kafka_zk_client import KafkaZkClient
 
 
-class AskLeader(Protocol):
-    """Where the leader's log begins, or ends."""
+class ListOffset(Protocol):
+    """Asks the leader where its log begins, or ends."""
 
     def __call__(self, *, earliest: bool) -> Awaitable[int]: ...
 
@@ -35,28 +35,27 @@ class OutOfRange:
         self._context, self._zk_client, self._halt = context, zk_client, halt
         self._keeps = LOG_IN_RANGE_KEPT in context.guards
 
-    async def next_offset(self, hosted: Partition, ask: AskLeader) -> int:
+    async def next_offset(self, hosted: Partition, list_offset: ListOffset) -> int:
         """The log is made to fit the leader's (fetchOffsetAndTruncate)."""
         log = hosted.log
         assert log is not None
-        end = await ask(earliest=False)
+        end = await list_offset(earliest=False)
         if end < log.log_end_offset:
-            await self._check_truncation(hosted, end)
+            # The leader has less: an unclean election has lost records that this log still has.
+            if OUT_OF_RANGE_NOT_FATAL not in self._context.guards:
+                # Read from ZooKeeper each time: what this broker knows of the topic may be old.
+                config = await self._zk_client.get_entity_configs("topics", hosted.partition.topic)
+                default = self._context.config.unclean_leader_election_enable
+                if not unclean_election(config, default=default):
+                    self._halt(
+                        f"{hosted.partition}: truncation to the leader's {end} is not allowed"
+                    )
+                    # The process is gone: this thread goes no further.
+                    await Promise[None](self._context.kernel).wait()
             hosted.truncate_to(end)
             return end
-        start = await ask(earliest=True)
+        # The leader has deleted what came next: the log cannot be continued without a gap.
+        start = await list_offset(earliest=True)
         if start > log.log_end_offset or not self._keeps:
             hosted.truncate_fully_and_start_at(start)
         return max(log.log_end_offset, start)
-
-    async def _check_truncation(self, hosted: Partition, end: int) -> None:
-        """The topic's configuration is read from ZooKeeper; what ends the process never
-        returns."""
-        if OUT_OF_RANGE_NOT_FATAL in self._context.guards:
-            return
-        config = await self._zk_client.get_entity_configs("topics", hosted.partition.topic)
-        default = self._context.config.unclean_leader_election_enable
-        if unclean_election(config, default=default):
-            return
-        self._halt(f"{hosted.partition}: truncation to the leader's {end} is not allowed")
-        await Promise[None](self._context.kernel).wait()

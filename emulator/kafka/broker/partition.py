@@ -79,6 +79,7 @@ class Partition:
     def writing(self) -> WriteSection:
         """`async with` the write lock. Idle fetches wake before the wait for it: whoever has the
         lock may see them."""
+        # After replicaStateChangeLock, before the monitor of isrChangeSet: the order everywhere.
         self.idle_fetches.wake()
         self._delayed.about_to_change(self.partition)
         return self.lock.write
@@ -90,6 +91,8 @@ class Partition:
         leader."""
         context = self._context
         async with self.writing():
+            # Goes into the znode with each change of the ISR: that of the controller which decided,
+            # not of the newest that this broker has heard of (spec §1.6).
             self.controller_epoch = state.controller_epoch
             isr_size_before = len(self.isr) if self.is_leader else 0
             self._update_assignment_and_isr(state, state.isr)
@@ -102,7 +105,11 @@ class Partition:
             self.zk_version = state.zk_version
             self._check_writable()
             if EPOCH_START_RECORDED in context.guards:
+                # Now, not with the first record: followers may ask before there is one
+                # (KAFKA-7415).
                 log.epochs.assign(state.leader_epoch, log.log_end_offset)
+            # False for a leader whose epoch the controller has raised: it keeps what it knows of
+            # its followers, and the high watermark goes on.
             is_new_leader = not self.is_leader
             now_ms = context.now_ms()
             for replica in self.remotes.values():
@@ -142,6 +149,7 @@ class Partition:
             self.controller_epoch = state.controller_epoch
             # On a follower the ISR is always empty: only a leader knows it (spec §3.1).
             self._update_assignment_and_isr(state, ())
+            # May read the topic's configuration from ZooKeeper, with the write lock held.
             log = await self._create_log_if_not_exists(is_new=state.is_new)
             self.leader_epoch = state.leader_epoch
             self.leader_epoch_start_offset = None
@@ -154,8 +162,8 @@ class Partition:
                 log.log_end_offset,
                 log.high_watermark,
             )
-            # The same leader in a later epoch: the follower has missed an epoch, and what it has
-            # of the leader's log may have been truncated there meanwhile.
+            # The same leader in a later epoch: the follower may have missed another's term between
+            # the two, and what it has of the leader's log may have been truncated there meanwhile.
             if self.leader_replica_id == state.leader and (
                 self.leader_epoch == old_leader_epoch
                 or TRUNCATION_AFTER_MISSED_EPOCHS not in self._context.guards
@@ -178,6 +186,8 @@ class Partition:
             for broker in [b for b in self.remotes if b not in followers]:
                 del self.remotes[broker]
         self.replicas, self.isr_state = state.replicas, CommittedIsr(isr)
+        # The leader's own write is over when it gives its lock up: nothing of it can be pending
+        # here.
         if not isinstance(self._store, ZkIsrStore):
             # The controller's word ends what was proposed and not answered (spec §7.5).
             self._store.clear_pending(self.partition)
@@ -188,6 +198,7 @@ class Partition:
 
     async def create_log_if_not_exists(self, *, is_new: bool) -> None:
         """Only the log: the leader is not known to be alive (KAFKA-1647)."""
+        # Epoch and leader stay: the next LeaderAndIsr with the same epoch is still obeyed.
         async with self.writing():
             await self._create_log_if_not_exists(is_new=is_new)
 
@@ -204,6 +215,7 @@ class Partition:
     async def delete(self) -> None:
         """The topic goes: nothing of the partition is left (delete)."""
         async with self.writing():
+            # Whoever waits for the lock with this object in hand finds no leader and no log.
             self.remotes.clear()
             self.replicas, self.isr_state, self.log = (), CommittedIsr(()), None
             self.leader_replica_id = self.leader_epoch_start_offset = None
@@ -241,6 +253,7 @@ class Partition:
         replica = self.remotes.get(follower)
         if replica is None:
             return False
+        # An idle fetch of this follower, in another session, has older times to report first.
         self.idle_fetches.wake_follower(replica)
         before = replica.log_end_offset
         replica.update_fetch_state(
@@ -292,6 +305,8 @@ class Partition:
         if log is None:
             return False
         max_lag_ms = self._context.config.replica_lag_time_max_ms
+        # The maximal ISR: whom a proposal adds counts at once, whom it removes counts until it is
+        # committed. So no answer can make a commit undone (KIP-497).
         allowed = high_watermark_allowed(
             log.log_end_offset,
             self.remotes.values(),
@@ -300,6 +315,7 @@ class Partition:
             max_lag_ms,
             self._rules,
         )
+        # A leader's high watermark never moves back, whoever joins.
         if allowed <= log.high_watermark:
             return False
         self.idle_fetches.wake()
@@ -322,6 +338,8 @@ class Partition:
             async with self.lock.read:
                 batch = await self._append(records, size, required_acks, data)
                 await self._delayed.check_and_complete_fetch(self.partition)
+        # Where the ISR is the leader alone, the record is committed now. Else only fetches that
+        # wait for bytes can complete.
         if self.maybe_increment_leader_hw(self._context.now_ms()):
             await self._delayed.check_and_complete_all(self.partition)
         elif self._fetches_outside:
@@ -333,6 +351,8 @@ class Partition:
         log = self.leader_log
         if log is None:
             raise KafkaError(Errors.NOT_LEADER_OR_FOLLOWER)
+        # The committed ISR, where the completion test takes the maximal one: a member that is only
+        # proposed does not let an append in.
         if required_acks == -1 and len(self.isr) < self.min_insync_replicas:
             raise KafkaError(Errors.NOT_ENOUGH_REPLICAS)
         if self._logs.slow or self._context.kernel.holds is not None:
@@ -375,6 +395,7 @@ class Partition:
         self, required_offset: int, required_acks: int = -1
     ) -> Errors | None:
         """The completion test of acks=all: decided by the high watermark alone; None: not yet."""
+        # Waits while this leader writes a change of the ISR to ZooKeeper.
         await self.lock.pass_read()
         log = self.leader_log
         if log is None:
@@ -394,6 +415,8 @@ class Partition:
 
     async def append_records_to_follower(self, batches: tuple[Batch, ...]) -> None:
         """What a fetcher brought (appendRecordsToFollowerOrFutureReplica)."""
+        # No lock: only the one fetcher thread of the partition appends here, and it is stopped
+        # before the partition leads (ReplicaManager._make_leaders).
         log = self.log
         assert log is not None
         if self._logs.slow:
@@ -404,6 +427,7 @@ class Partition:
 
     def update_follower_high_watermark(self, leader_hw: int) -> None:
         """The high watermark that came with a fetch answer."""
+        # Set, not raised: that of a new leader may be lower for a while (spec §3.5).
         log = self.log
         assert log is not None
         if log.update_high_watermark(leader_hw):
@@ -437,19 +461,15 @@ class Partition:
 
     # -- reads -------------------------------------------------------------------------------------
 
-    def check_current_leader_epoch(self, current_leader_epoch: int) -> Errors:
-        """Fence a request by the leader epoch that it carries; -1 carries none (spec §11.4)."""
-        if current_leader_epoch == -1 or current_leader_epoch == self.leader_epoch:
-            return Errors.NONE
-        if current_leader_epoch < self.leader_epoch:
-            return Errors.FENCED_LEADER_EPOCH
-        return Errors.UNKNOWN_LEADER_EPOCH
-
     def leader_log_or_error(self, current_leader_epoch: int) -> OffsetLog | Errors:
         """The leader's log; or the error of an epoch that is not mine, or of not leading
         (getLocalLog)."""
+        # Before the question who leads: a follower that is behind learns that it is fenced, not
+        # that it should look for another leader. -1 carries no epoch (before 2.1, and consumers).
         if current_leader_epoch not in (self.leader_epoch, -1):
-            return self.check_current_leader_epoch(current_leader_epoch)
+            if current_leader_epoch < self.leader_epoch:
+                return Errors.FENCED_LEADER_EPOCH
+            return Errors.UNKNOWN_LEADER_EPOCH
         log = self.log if self.leader_replica_id == self._context.broker else None
         return Errors.NOT_LEADER_OR_FOLLOWER if log is None else log
 
@@ -490,6 +510,7 @@ class Partition:
         log = self.leader_log_or_error(current_leader_epoch)
         if isinstance(log, Errors):
             return log
+        # At the log's end there is nothing to read, which is no error.
         if fetch_offset > log.log_end_offset or fetch_offset < log.log_start_offset:
             return Errors.OFFSET_OUT_OF_RANGE
         if fetch_offset == log.log_end_offset:

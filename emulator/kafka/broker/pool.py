@@ -30,6 +30,7 @@ class Pool(dict[TopicPartition, V]):
     def __setitem__(self, partition: TopicPartition, value: V) -> None:
         super().__setitem__(partition, value)
         self._ordered = None
+        # ConcurrentHashMap doubles when its sizeCtl, 0.75 of the table, is reached.
         while len(self) >= self._buckets * 3 // 4:
             self._buckets *= 2
 
@@ -41,6 +42,8 @@ class Pool(dict[TopicPartition, V]):
     def in_order(self) -> Iterator[V]:
         """What is there now; what comes meanwhile is not seen."""
         if self._ordered is None:
+            # A stable sort: those of one bucket stay in the order of the dict, that of their
+            # coming.
             mask = self._buckets - 1
             partitions = sorted(self, key=lambda p: spread(topic_partition_hash(*p)) & mask)
             self._ordered = [self[partition] for partition in partitions]

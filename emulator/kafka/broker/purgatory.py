@@ -42,6 +42,7 @@ class DelayedOperation:
         """Complete unless somebody else did; True when it was this call (forceComplete)."""
         if self.completed:
             return False
+        # Before the wait below: whoever else tries meanwhile must find it done.
         self.completed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -56,6 +57,7 @@ class DelayedOperation:
             return False
         done = False
         while not done:
+            # The note is taken back before the try: what is left from here on calls for another.
             self._trying, self._try_again = True, False
             done = await self.try_complete()
             self._trying = False
@@ -109,7 +111,7 @@ class Purgatory:
             self._watchers[key] = [operation]
             return
         if watching[0].completed:
-            watching[:] = [one for one in watching if not one.completed]
+            watching[:] = [operation for operation in watching if not operation.completed]
         watching.append(operation)
 
     def is_watched(self, key: Hashable) -> bool:
@@ -135,6 +137,7 @@ class Purgatory:
             operation.touched(key)
             if not operation.completed and await operation.maybe_try_complete():
                 completed += 1
+        # Read again: while an operation was tried others may have been parked on the key.
         left = [operation for operation in watching if not operation.completed]
         if left:
             self._watchers[key] = left
@@ -148,5 +151,6 @@ class Purgatory:
 
     async def _expire(self) -> None:
         while True:
+            # In a thread of its own: completing may wait for partitions' locks, the timers go on.
             operation = await self._expired.take()
             await operation.force_complete()

@@ -38,6 +38,7 @@ class SampledRate:
             self._windows.popleft()
         if not self._windows:
             return 0.0
+        # A rate over the first moments would be huge: at least samples - 1 whole windows count.
         elapsed_ms = now_ms - self._windows[0][0]
         full_windows = elapsed_ms // self._window_ms
         elapsed_ms += max(0, self._samples - 1 - full_windows) * self._window_ms
@@ -71,6 +72,8 @@ class ReplicationQuotaManager:
 
     def is_quota_exceeded(self, now_ms: int) -> bool:
         """More was moved than the quota allows (strictly)."""
+        # Bytes are recorded when they have moved: one fetch may go over, the next ones make up for
+        # it.
         return self.bytes_per_s < UNLIMITED and self._rate.measure(now_ms) > self.bytes_per_s
 
     def record(self, size: int, now_ms: int) -> None:

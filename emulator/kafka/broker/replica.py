@@ -51,10 +51,8 @@ class Rules(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-UNKNOWN_OFFSET = -1
-
-
 LATEST = Rules()
+UNKNOWN_OFFSET = -1
 
 
 @dataclass(slots=True)
@@ -86,11 +84,13 @@ class Replica:
         if fetch_offset >= leader_end_offset or rules.lag_messages_max is not None:
             if now_ms > self.last_caught_up_time_ms:
                 self.last_caught_up_time_ms = now_ms
-        # A busy follower that always trails a little is caught up as of its previous fetch.
+        # A busy follower that always trails a little is caught up as of its previous fetch: it has
+        # now all that there was then (KAFKA-4485).
         elif (
             rules.caught_up_by_last_fetch and fetch_offset >= self.last_fetch_leader_log_end_offset
         ):
             self.last_caught_up_time_ms = max(self.last_caught_up_time_ms, self.last_fetch_time_ms)
+        # Set, not raised: a follower that truncated fetches from further back.
         self.log_start_offset = log_start_offset
         self.log_end_offset = fetch_offset
         self.last_fetch_leader_log_end_offset = leader_end_offset
@@ -98,6 +98,7 @@ class Replica:
 
     def caught_up_until(self, now_ms: int) -> None:
         """Fetches that changed nothing else went on until then, each from the leader's LEO."""
+        # Not back: a fetch of another session may have been recorded since.
         if now_ms > self.last_fetch_time_ms:
             self.last_fetch_time_ms = now_ms
         if now_ms > self.last_caught_up_time_ms:
@@ -116,6 +117,7 @@ class Replica:
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
         self.last_fetch_leader_log_end_offset = UNKNOWN_OFFSET
+        # Not `last_caught_up_time_ms`: members keep the whole lag time that they have been given.
         self.last_fetch_time_ms = self.last_sent_high_watermark = 0
 
 
@@ -144,6 +146,7 @@ def is_follower_out_of_sync(
     """Whether an ISR member has to leave: it lacks records, and was last caught up more than
     `max_lag_ms` ago. One that has the leader's LEO stays whatever its fetches look like
     (KAFKA-7152). In 0.8 also one that is too many messages behind."""
+    # All times are of the leader's own clock: the follower's does not matter.
     # Strictly: at the limit itself a replica stays, and still holds the high watermark back.
     late = now_ms - replica.last_caught_up_time_ms > max_lag_ms
     if rules.lag_messages_max is not None and replica.log_end_offset >= 0:
@@ -177,8 +180,10 @@ def high_watermark_allowed(
     """The smallest LEO among the leader, the ISR, and those outside it that are caught up
     (KAFKA-4485)."""
     lowest = leader_end_offset
+    # -1: a lag is never below 0, so nobody outside the ISR is waited for (up to 0.10.1).
     wait_ms = max_lag_ms if rules.hw_waits_for_caught_up else -1
     for replica in remotes:
+        # With the same limit as the shrink, but `<=`: whoever is just not out of sync still counts.
         if replica.log_end_offset < lowest and (
             now_ms - replica.last_caught_up_time_ms <= wait_ms or replica.broker in isr
         ):

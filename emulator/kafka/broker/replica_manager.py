@@ -93,7 +93,8 @@ class ReplicaManager:
         self.offline: dict[TopicPartition, None] = {}
         self._unread: dict[TopicPartition, None] = {}
         self.controller_epoch = 0
-        self.fetchers: ReplicaFetcherManager | None = None
+        self.fetchers: ReplicaFetcherManager
+        """Set by whoever builds the broker: fetchers in their turn look partitions up here."""
         self._produce_purgatory = Purgatory(context, "Produce")
         self._fetch_purgatory = Purgatory(context, "Fetch")
         self._checkpointing = False
@@ -104,6 +105,7 @@ class ReplicaManager:
         keep it: 2.7's leaders propose in a run of isr-expiration what is sent a moment later
         (ReplicaManager.scala@2.7.2 startup)."""
         context = self._context
+        # Half of the limit: a follower leaves after 1 to 1.5 times the limit, not up to 2 times.
         lag_ms = context.config.replica_lag_time_max_ms
         period_ms = lag_ms // 2 if ISR_EXPIRATION_AT_HALF_LAG in context.guards else lag_ms
         context.scheduler.schedule("isr-expiration", self._maybe_shrink_isr, period_ms)
@@ -118,6 +120,7 @@ class ReplicaManager:
         """One run of isr-expiration: every hosted partition, one after the other. An exception ends
         this run: the partitions behind it wait for the next one (KAFKA-9672)."""
         led = self._leader_partitions
+        # No lock at all where KAFKA-947 is mended (0.8); before, held over all writes to ZooKeeper.
         async with led.lock:
             try:
                 for partition in self.partitions.in_order():
@@ -135,6 +138,7 @@ class ReplicaManager:
             await self._fetch_purgatory.check_and_complete(partition)
 
     async def check_and_complete_all(self, partition: TopicPartition) -> None:
+        # In Kafka's order (DelayedOperations.checkAndCompleteAll): fetches, then produces.
         if self._fetch_purgatory.is_watched(partition):
             await self._fetch_purgatory.check_and_complete(partition)
         if self._produce_purgatory.is_watched(partition):
@@ -151,6 +155,7 @@ class ReplicaManager:
         """Append to the local logs; acks=all with anything appended waits in the purgatory, and in
         0.8 acks above 1."""
         waits = request.acks not in (0, 1)
+        # From 0.9 on any other number is an error of the producer's.
         if request.acks not in (-1, 0, 1) and ACKS_ARE_ALL_OR_ONE in self._context.guards:
             respond(
                 tuple(
@@ -160,6 +165,7 @@ class ReplicaManager:
             )
             return
         statuses: dict[TopicPartition, ProduceStatus] = {}
+        # One partition's error leaves the others appended: a produce is not atomic.
         for p in request.partitions:
             statuses[p.partition] = await self._append_to_local_log(p, request.acks)
         if waits and any(s.error is Errors.NONE for s in statuses.values()):
@@ -175,15 +181,14 @@ class ReplicaManager:
     async def _append_to_local_log(self, produced: ProducePartition, acks: int) -> ProduceStatus:
         hosted = self.partitions.get(produced.partition)
         if hosted is None:
-            error = self._error_of_unhosted(produced.partition)
-            return ProduceStatus(-1, -1, error, acks_pending=False)
+            return ProduceStatus(self._error_of_unhosted(produced.partition))
         try:
             batch = await hosted.append_records_to_leader(
                 produced.records, produced.size, acks, produced.data
             )
         except KafkaError as failed:
-            return ProduceStatus(-1, -1, failed.error, acks_pending=False)
-        return ProduceStatus(batch.next_offset, batch.base_offset, Errors.NONE, acks_pending=False)
+            return ProduceStatus(failed.error)
+        return ProduceStatus(Errors.NONE, batch.next_offset, batch.base_offset)
 
     def _error_of_unhosted(self, partition: TopicPartition) -> Errors:
         """getPartitionOrError: on a log directory that failed, known to the metadata cache but not
@@ -204,6 +209,9 @@ class ReplicaManager:
         max_bytes = min(request.max_bytes, self._context.config.fetch_max_bytes)
         follower, session, reads = request.replica_id, context.session, self.reads
         read = await reads.read(follower, context, max_bytes)
+        # After the reads of all partitions: whether a follower is caught up is judged by the log
+        # ends from before them. An expansion that this leads to waits here for ZooKeeper, and with
+        # it the answer for all partitions of the request.
         if follower >= 0:
             await reads.update_follower_fetch_state(follower, context, read)
         if (
@@ -216,6 +224,7 @@ class ReplicaManager:
             respond(tuple(read.answers))
             return
         parked = DelayedFetch(request, context, max_bytes, reads, self.partitions.get, respond)
+        # Idle partitions are not among the keys below; one that wakes is watched then.
         if session is not None:
             session.on_wake = partial(self._fetch_purgatory.watch, parked)
         await self._fetch_purgatory.try_complete_else_watch(
@@ -250,9 +259,13 @@ class ReplicaManager:
             self._context.emit(
                 events.LeaderAndIsr, request.controller_id, request.controller_epoch, state
             )
+        me = self._context.broker
+        # replicaStateChangeLock stands before every leaderIsrUpdateLock. It is shared with
+        # StopReplica and UpdateMetadata: a write to ZooKeeper that a partition's lock waits for
+        # keeps all that comes from the controller waiting (H22).
         async with self.state_change_lock:
             if request.controller_epoch < self.controller_epoch:
-                self._emit_refused("LeaderAndIsr", request.controller_id, request.controller_epoch)
+                self._context.refused(request, Errors.STALE_CONTROLLER_EPOCH)
                 return LeaderAndIsrResponse(Errors.STALE_CONTROLLER_EPOCH)
             self.controller_epoch = request.controller_epoch
             errors: dict[TopicPartition, Errors] = {}
@@ -266,10 +279,19 @@ class ReplicaManager:
                         self._context, state.partition, self._store, self, self._logs
                     )
                     self.partitions[state.partition] = hosted
-                error = errors[state.partition] = self._check_leader_epoch(hosted, state)
-                if hosted is not None and error is Errors.NONE:
-                    accepted.append((hosted, state))
+                error = Errors.NONE
+                if hosted is None:
+                    error = Errors.KAFKA_STORAGE_ERROR
+                elif state.leader_epoch <= hosted.leader_epoch:
+                    # An equal epoch is ignored like a lower one, and for both the answer names a
+                    # stale controller; only Kafka's log tells them apart.
+                    error = Errors.STALE_CONTROLLER_EPOCH
+                elif me not in state.replicas:
+                    error = Errors.UNKNOWN_TOPIC_OR_PARTITION
                 else:
+                    accepted.append((hosted, state))
+                errors[state.partition] = error
+                if error is not Errors.NONE:
                     self._context.emit(
                         events.LeaderAndIsrIgnored,
                         request.controller_id,
@@ -277,7 +299,6 @@ class ReplicaManager:
                         state,
                         error.name,
                     )
-            me = self._context.broker
             had_roles = any(hosted.leader_epoch >= 0 for hosted, _ in accepted)
             leader_of: FindsBroker = self._metadata_cache.alive_broker
             if self._context.profile.leaders_in_request:
@@ -297,7 +318,7 @@ class ReplicaManager:
                 and state.partition not in self._unread
             )
             self._start_high_watermark_checkpoint()
-            assert self.fetchers is not None
+            # Last: partitions may just have moved from one leader's thread to another's.
             await self.fetchers.shutdown_idle_fetcher_threads()
             if accepted:
                 await self._context.kernel.checkpoint("roles_moved" if had_roles else "roles_taken")
@@ -312,25 +333,6 @@ class ReplicaManager:
                 hosted.wake()
             self.offline[partition] = None
 
-    def _get_or_create(self, partition: TopicPartition) -> Partition | None:
-        """None: it is on a log directory that failed."""
-        hosted = self.partitions.get(partition)
-        if hosted is None and partition not in self.offline:
-            hosted = Partition(self._context, partition, self._store, self, self._logs)
-            self.partitions[partition] = hosted
-        return hosted
-
-    def _check_leader_epoch(self, hosted: Partition | None, state: PartitionState) -> Errors:
-        """Only a greater leader epoch is obeyed; an equal or lower one is ignored, and the answer
-        names a stale controller in both cases."""
-        if hosted is None:
-            return Errors.KAFKA_STORAGE_ERROR
-        if state.leader_epoch <= hosted.leader_epoch:
-            return Errors.STALE_CONTROLLER_EPOCH
-        if self._context.broker not in state.replicas:
-            return Errors.UNKNOWN_TOPIC_OR_PARTITION
-        return Errors.NONE
-
     async def _make_leaders(
         self, states: list[tuple[Partition, PartitionState]], errors: dict[TopicPartition, Errors]
     ) -> None:
@@ -338,7 +340,6 @@ class ReplicaManager:
         may append to a log that leads."""
         if not states:
             return
-        assert self.fetchers is not None
         await self.fetchers.remove_fetcher_for_partitions([p.partition for p, _ in states])
         for hosted, state in states:
             await self._context.kernel.checkpoint("make_leader")
@@ -368,6 +369,8 @@ class ReplicaManager:
         changes, and the answer says no error (KAFKA-4443). Up to 0.10.2 they truncate
         to their high watermark here (KIP-101)."""
         changed: list[Partition] = []
+        # Before any of them follows: isr-expiration must not write for a partition that is led by
+        # another (0.8.1).
         if states:
             await self._leader_partitions.remove(p.partition for p, _ in states)
         for hosted, state in states:
@@ -388,11 +391,13 @@ class ReplicaManager:
                 self._fails_alone(hosted.partition, "makeFollower", failed)
         if not changed:
             return
-        assert self.fetchers is not None
+        # From the old leader's thread, also where the leader stays: its epoch is another, and what
+        # a response in flight says is of the old one.
         await self.fetchers.remove_fetcher_for_partitions([p.partition for p in changed])
         truncates_first = TRUNCATION_BY_EPOCH not in self._context.guards
         if truncates_first:
-            changed = [p for p in changed if self._truncated(p, errors)]
+            changed = [p for p in changed if self._truncate_to_high_watermark(p, errors)]
+        # What was parked at a leader is answered now: it leads no more.
         for hosted in changed:
             await self.check_and_complete_all(hosted.partition)
         if self.is_shutting_down:
@@ -406,8 +411,10 @@ class ReplicaManager:
         )
 
     @staticmethod
-    def _truncated(hosted: Partition, errors: dict[TopicPartition, Errors]) -> bool:
-        """To its high watermark; not where its directory has failed."""
+    def _truncate_to_high_watermark(
+        hosted: Partition, errors: dict[TopicPartition, Errors]
+    ) -> bool:
+        """Up to 0.10.2; False where the log's directory has failed."""
         assert hosted.log is not None
         try:
             hosted.truncate_to(hosted.log.high_watermark)
@@ -417,7 +424,9 @@ class ReplicaManager:
         return True
 
     def _start_high_watermark_checkpoint(self) -> None:
-        """The checkpoint task begins with the first LeaderAndIsr."""
+        """With the first LeaderAndIsr (startHighWatermarkCheckPointThread)."""
+        # Not before the logs of this broker are open: a first run that knew only some of them would
+        # leave the others out of the file, and their high watermarks would be 0 after a crash.
         if self._checkpointing:
             return
         self._checkpointing = True
@@ -438,9 +447,7 @@ class ReplicaManager:
         controller."""
         async with self.state_change_lock:
             if request.controller_epoch < self.controller_epoch:
-                self._emit_refused(
-                    "UpdateMetadata", request.controller_id, request.controller_epoch
-                )
+                self._context.refused(request, Errors.STALE_CONTROLLER_EPOCH)
                 raise KafkaError(Errors.STALE_CONTROLLER_EPOCH)
             removed = await self._metadata_cache.update(request)
             self.controller_epoch = request.controller_epoch
@@ -456,13 +463,26 @@ class ReplicaManager:
             )
         async with self.state_change_lock:
             if request.controller_epoch < self.controller_epoch:
-                self._emit_refused("StopReplica", request.controller_id, request.controller_epoch)
+                self._context.refused(request, Errors.STALE_CONTROLLER_EPOCH)
                 return StopReplicaResponse(Errors.STALE_CONTROLLER_EPOCH)
             self.controller_epoch = request.controller_epoch
             errors: dict[TopicPartition, Errors] = {}
             stopped: list[StopReplicaPartition] = []
             for stop in request.partitions:
-                error = errors[stop.partition] = self._check_stop(stop)
+                hosted = self.partitions.get(stop.partition)
+                # Deletion, requests without an epoch and a greater epoch are obeyed (KIP-570); an
+                # equal epoch from 3.4.1 on only. So in 2.6.0 to 3.4.0 a broker that is told to stop
+                # by controlled shutdown goes on fetching (spec §4.4, §6.11).
+                error = Errors.NONE
+                if stop.partition in self.offline:
+                    error = Errors.KAFKA_STORAGE_ERROR
+                elif (
+                    hosted is not None
+                    and stop.leader_epoch not in (EPOCH_DURING_DELETE, NO_EPOCH)
+                    and stop.leader_epoch <= hosted.leader_epoch
+                ):
+                    error = Errors.FENCED_LEADER_EPOCH
+                errors[stop.partition] = error
                 if error is Errors.NONE:
                     stopped.append(stop)
                 else:
@@ -473,7 +493,7 @@ class ReplicaManager:
                         *stop,
                         error.name,
                     )
-            assert self.fetchers is not None
+            # For all, before the first log is deleted: no fetcher may append to a log that goes.
             await self.fetchers.remove_fetcher_for_partitions([s.partition for s in stopped])
             for stop in stopped:
                 if stop.delete:
@@ -481,20 +501,6 @@ class ReplicaManager:
                 await self.check_and_complete_all(stop.partition)
             await self._context.kernel.checkpoint("replicas_stopped")
             return StopReplicaResponse(Errors.NONE, tuple(errors.items()))
-
-    def _check_stop(self, stop: StopReplicaPartition) -> Errors:
-        """Deletion, requests without an epoch and a greater epoch are obeyed (KIP-570); an equal
-        one from 3.4.1 on only (spec §4.4)."""
-        if stop.partition in self.offline:
-            return Errors.KAFKA_STORAGE_ERROR
-        hosted = self.partitions.get(stop.partition)
-        if (
-            hosted is None
-            or stop.leader_epoch in (EPOCH_DURING_DELETE, NO_EPOCH)
-            or stop.leader_epoch > hosted.leader_epoch
-        ):
-            return Errors.NONE
-        return Errors.FENCED_LEADER_EPOCH
 
     async def _delete_partition(self, partition: TopicPartition) -> Errors:
         """Drop the partition and its log."""
@@ -504,6 +510,7 @@ class ReplicaManager:
                 self._logs.check(hosted.directory)
             except KafkaError as failed:
                 return failed.error
+        # Out of the list first: a fetch that comes while `delete` waits for the lock finds nothing.
         self.partitions.remove(partition)
         if hosted is not None:
             await hosted.delete()
@@ -512,7 +519,7 @@ class ReplicaManager:
 
     async def shutdown(self) -> None:
         """Fetchers end, and the high watermarks are written down."""
-        assert self.fetchers is not None
+        # Fetchers first: a high watermark that moves after the checkpoint would be lost.
         await self.fetchers.shutdown()
         self._logs.checkpoint_high_watermarks()
         self._logs.shutdown()
@@ -521,19 +528,9 @@ class ReplicaManager:
         """A log directory has failed: its partitions are not served any more."""
         async with self.state_change_lock:
             removed = [p for p, hosted in self.partitions.items() if hosted.directory is directory]
-            assert self.fetchers is not None
             await self.fetchers.remove_fetcher_for_partitions(removed)
             self._mark_offline(removed)
             return tuple(removed)
-
-    def _emit_refused(self, request: str, sender: int, sender_epoch: int) -> None:
-        self._context.emit(
-            events.ControlRequestRefused,
-            request,
-            sender,
-            sender_epoch,
-            Errors.STALE_CONTROLLER_EPOCH.name,
-        )
 
 
 def initial_fetch_state(
@@ -543,5 +540,6 @@ def initial_fetch_state(
     assert hosted.leader_replica_id is not None and hosted.log is not None
     leader = leader_of(hosted.leader_replica_id)
     assert leader is not None, "the leader was alive when the role changed"
+    # From the high watermark: the fetcher truncates there where the log has no epoch to ask for.
     offset = hosted.log.high_watermark if truncating else hosted.log.log_end_offset
     return InitialFetchState(leader, hosted.leader_epoch, offset, truncating)

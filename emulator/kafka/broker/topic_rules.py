@@ -21,8 +21,8 @@ class BadValue(KafkaError):
     """ConfigException: the setting is there, and cannot have this value."""
 
     def __init__(self, name: str, value: str, why: str) -> None:
-        told = f"Invalid value {value} for configuration {name}: {why}"
-        super().__init__(Errors.INVALID_CONFIG, told)
+        message = f"Invalid value {value} for configuration {name}: {why}"
+        super().__init__(Errors.INVALID_CONFIG, message)
 
 
 def check_topic_name(topic: str) -> None:
@@ -92,17 +92,13 @@ def _one_of(*allowed: str) -> Check:
 
 
 def _policies(text: str) -> str:
-    one = _one_of("compact", "delete")
-    return next((why for why in map(one, re.split(r"\s*,\s*", text)) if why), "")
+    check = _one_of("compact", "delete")
+    return next((why for why in map(check, re.split(r"\s*,\s*", text)) if why), "")
 
 
 def _throttled(text: str) -> str:
     pairs = "[partitionId]:[brokerId]"
     return "" if _REPLICAS.fullmatch(text) else f"must be '*' or a list of {pairs}"
-
-
-def _any(_text: str) -> str:
-    return ""
 
 
 _SETTINGS: dict[str, Check] = {
@@ -118,7 +114,7 @@ _SETTINGS: dict[str, Check] = {
     "max.compaction.lag.ms": _whole(_LONG, 1),
     "max.message.bytes": _whole(_INT, 0),
     "message.downconversion.enable": _boolean,
-    "message.format.version": _any,
+    "message.format.version": lambda _: "",
     "message.timestamp.difference.max.ms": _whole(_LONG, 0),
     "message.timestamp.type": _one_of("CreateTime", "LogAppendTime"),
     "min.cleanable.dirty.ratio": _ratio,

@@ -26,6 +26,7 @@ BLOCKING = "zkclient"
 
 def client_of(context: BrokerContext, service: Service) -> ZooKeeperClient:
     """The client of this process, which begins to connect."""
+    # I0Itec's tries a request again in the next session, Kafka's own never does (KAFKA-5642).
     blocking = context.profile.zookeeper_client == BLOCKING
     kind = BlockingZkClient if blocking else ZooKeeperClient
     return kind(
