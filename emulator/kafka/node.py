@@ -269,9 +269,9 @@ class Broker:
         self.context.emit(events.BrokerStarted)
         self._change_process_state("up")
 
-    def _answers_from(self, here: ServesFrom) -> None:
+    def _answers_from(self, point: ServesFrom) -> None:
         """Where this version's handlers begin, and what waits in the sockets is taken up."""
-        if self.context.profile.serves_from == here:
+        if self.context.profile.serves_from == point:
             assert self._apis is not None
             self._pool.start(self._apis.handle)
 

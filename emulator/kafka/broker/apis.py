@@ -206,7 +206,7 @@ class KafkaApis:
             for metadata (KafkaApis.scala@2.6.3 handleProduceRequest, sendResponseCallback)."""
             if request.acks != 0:
                 connection.respond(ProduceResponse(produced))
-            elif any(one.error is not Errors.NONE for one in produced):
+            elif any(partition.error is not Errors.NONE for partition in produced):
                 # The only sign that a producer with acks 0 can get.
                 connection.hang_up()
             else:

@@ -117,8 +117,6 @@ class FetchSession:
                 # It is owed the time of the fetches before: the request may ask for something else.
                 self.wake(cached)
                 cached.request = fetch
-        # Not woken: a follower that no longer fetches a partition gets no more of the session's
-        # time.
         for partition in request.forgotten:
             self.partitions.pop(partition, None)
             self.awake.pop(partition, None)

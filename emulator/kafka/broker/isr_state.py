@@ -135,7 +135,7 @@ class Outcome(Enum):
     RESUBMITTED = "resubmitted"
 
 
-class Taken(NamedTuple):
+class AnswerResult(NamedTuple):
     """A leader's state after an answer, the version that it knows, and what it did."""
 
     state: IsrState
@@ -162,26 +162,26 @@ def take_answer(
     zk_version: int,
     answer: LeaderAndIsr | Errors,
     guards: Container[Guard],
-) -> Taken:
+) -> AnswerResult:
     """What an answer to `proposed` means to a leader in `state` (handleAlterIsrResponse). A state
     that is no longer the proposed one was ended by something newer than the answer."""
     if state != proposed:
-        return Taken(state, zk_version, Outcome.IGNORED)
+        return AnswerResult(state, zk_version, Outcome.IGNORED)
     if isinstance(answer, Errors):
         # Not attempted: nothing was written, and the ISR is what it was (3.3).
         if answer in NOT_ATTEMPTED and BACK_IF_NOT_ATTEMPTED in guards:
-            return Taken(CommittedIsr(proposed.isr), zk_version, Outcome.ROLLED_BACK)
+            return AnswerResult(CommittedIsr(proposed.isr), zk_version, Outcome.ROLLED_BACK)
         # Definitive: this leader's knowledge is old, and only a LeaderAndIsr can mend that. After
         # any other error nobody knows whether it was written: the same proposal goes out again.
         definitive = answer in DEFINITIVE or (
             answer is Errors.INVALID_REQUEST and BACK_IF_NOT_ATTEMPTED in guards
         )
         outcome = Outcome.STAYS_PENDING if definitive else Outcome.RESUBMITTED
-        return Taken(proposed, zk_version, outcome)
+        return AnswerResult(proposed, zk_version, outcome)
     # An equal version: the write had been done before, and its first answer was lost.
     too_old = answer.zk_version < zk_version or (
         EQUAL_VERSION_IS_SUCCESS not in guards and answer.zk_version == zk_version
     )
     if answer.leader_epoch != leader_epoch or too_old:
-        return Taken(state, zk_version, Outcome.STAYS_PENDING)
-    return Taken(CommittedIsr(answer.isr), answer.zk_version, Outcome.COMMITTED)
+        return AnswerResult(state, zk_version, Outcome.STAYS_PENDING)
+    return AnswerResult(CommittedIsr(answer.isr), answer.zk_version, Outcome.COMMITTED)

@@ -247,20 +247,20 @@ class LeaderIsr:
         # While the answer was on its way, and while this waits for the lock, a LeaderAndIsr may
         # have ended the proposal: `take_answer` compares the state with the proposed one.
         async with hosted.writing():
-            taken = take_answer(
+            result = take_answer(
                 hosted.isr_state, proposed, hosted.leader_epoch, hosted.zk_version, answer, guards
             )
-            if taken.outcome is not Outcome.IGNORED:
-                hosted.isr_state, hosted.zk_version = taken.state, taken.zk_version
-            if taken.outcome is Outcome.COMMITTED:
+            if result.outcome is not Outcome.IGNORED:
+                hosted.isr_state, hosted.zk_version = result.state, result.zk_version
+            if result.outcome is Outcome.COMMITTED:
                 self._emit_updated(proposed)
                 if HW_AFTER_ALTER_ISR in guards:
                     # A committed shrink frees the high watermark; without this acks=all waits for
                     # the next append or fetch (H18).
                     hw_incremented = hosted.maybe_increment_leader_hw(self._context.now_ms())
             else:
-                self._emit_failed(proposed, answer, taken.outcome)
-                if taken.outcome is Outcome.RESUBMITTED:
+                self._emit_failed(proposed, answer, result.outcome)
+                if result.outcome is Outcome.RESUBMITTED:
                     await self._propose(proposed, manager)
         if hw_incremented:
             await hosted.complete_all_delayed()

@@ -119,12 +119,12 @@ class ReplicaManager:
     async def _maybe_shrink_isr(self) -> None:
         """One run of isr-expiration: every hosted partition, one after the other. An exception ends
         this run: the partitions behind it wait for the next one (KAFKA-9672)."""
-        led = self._leader_partitions
+        listed = self._leader_partitions
         # No lock at all where KAFKA-947 is mended (0.8); before, held over all writes to ZooKeeper.
-        async with led.lock:
+        async with listed.lock:
             try:
                 for partition in self.partitions.in_order():
-                    if partition.idle_fetches.is_caught_up or not led.has(partition.partition):
+                    if partition.idle_fetches.is_caught_up or not listed.has(partition.partition):
                         continue
                     if not partition.idle_fetches.check_caught_up():
                         await partition.leader_isr.maybe_shrink()

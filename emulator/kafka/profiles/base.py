@@ -43,6 +43,9 @@ StartRead = Literal["cluster-id", "all-configs", "transactions", "broker-configs
 KIP-78, every entity's configuration (both 0.10.1), KIP-98 (0.11), KIP-226 (1.1)."""
 
 
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
 class CannotPropagate(ValueError):
     """The version has no such way to propagate an ISR."""
 
@@ -61,13 +64,13 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     release: str
     citation: str
-    defaults: MappingProxyType[str, str]
-    fixed: MappingProxyType[str, str] = MappingProxyType({})
+    defaults: Mapping[str, str]
+    fixed: Mapping[str, str] = _NOTHING
     guards: frozenset[Guard] = frozenset()
     propagations: tuple[Propagation, ...] = ("zk",)
     controller_threads: ControllerThreads = "event-queue"
     zookeeper_client: ZooKeeperClient = "asynchronous"
-    request_versions: MappingProxyType[str, int] = MappingProxyType({})
+    request_versions: Mapping[str, int] = MappingProxyType({})
     top_level_paths: tuple[str, ...] = ()
     new_partitions: NewPartitions = "from-cache"
     registration_version: int = 4
@@ -77,7 +80,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     leaders_in_request: bool = False
     serves_from: ServesFrom = "end"
     reads_at_start: tuple[StartRead, ...] = ()
-    sent_before_rpc: MappingProxyType[str, int] = MappingProxyType({})
+    sent_before_rpc: Mapping[str, int] = MappingProxyType({})
 
     @property
     def propagation(self) -> Propagation:
@@ -103,34 +106,13 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         put_in = [known[name] for name, on in switches.items() if on]
         taken_out = [known[name] for name, on in switches.items() if not on]
         back = {key: value for guard in taken_out for key, value in guard.removed.items()}
-        kept = propagation or self.propagation
+        chosen = propagation or self.propagation
         return msgspec.structs.replace(
             self,
             guards=self.guards.union(put_in).difference(taken_out),
-            defaults=MappingProxyType({**back, **self.defaults}),
-            propagations=(kept, *(p for p in self.propagations if p != kept)),
+            defaults={**back, **self.defaults},
+            propagations=(chosen, *(p for p in self.propagations if p != chosen)),
         )
-
-
-def first(
-    *, name: str, release: str, citation: str, defaults: Mapping[str, str], **rest: object
-) -> Profile:
-    """The oldest line, which has nothing before it."""
-    return _with_guards(name, release, citation, defaults, rest)
-
-
-_INHERITED = (
-    "propagations",
-    "controller_threads",
-    "zookeeper_client",
-    "top_level_paths",
-    "registration_version",
-    "topic_version",
-    "send_backoff_ms",
-    "record_batches",
-    "reads_at_start",
-    "sent_before_rpc",
-)
 
 
 def after(
@@ -139,41 +121,32 @@ def after(
     name: str,
     release: str,
     citation: str,
-    defaults: Mapping[str, str] = MappingProxyType({}),
+    defaults: Mapping[str, str] = _NOTHING,
     gone: tuple[str, ...] = (),
-    **rest: object,
+    request_versions: Mapping[str, int] = MappingProxyType({}),
+    **changes: object,
 ) -> Profile:
     """The line that comes after another: settings that are new or have another default, settings
     that are gone, and any other field that differs; the guards follow from the release."""
-    kept = {key: value for key, value in before.defaults.items() if key not in gone}
-    same: dict[str, object] = {field: getattr(before, field) for field in _INHERITED}
-    versions = rest.pop("request_versions", {})
-    assert isinstance(versions, Mapping)
-    same["request_versions"] = MappingProxyType({**before.request_versions, **versions})
-    settings = {**kept, **defaults}
-    fixed = {key: value for key, value in before.fixed.items() if key not in settings}
-    return _with_guards(name, release, citation, settings, {**same, "fixed": fixed, **rest})
-
-
-def _with_guards(
-    name: str,
-    release: str,
-    citation: str,
-    defaults: Mapping[str, str],
-    rest: Mapping[str, object],
-) -> Profile:
-    fields = {
-        key: MappingProxyType(dict(value)) if isinstance(value, Mapping) else value
-        for key, value in rest.items()
-    }
-    return Profile(
+    inherited = {key: value for key, value in before.defaults.items() if key not in gone}
+    settings = {**inherited, **defaults}
+    return msgspec.structs.replace(
+        before,
         name=name,
         release=release,
         citation=citation,
-        defaults=MappingProxyType(dict(defaults)),
-        guards=frozenset(guard for guard in guards().values() if guard.is_in(release)),
-        **fields,  # type: ignore[arg-type]
+        defaults=settings,
+        # What has become a setting is fixed no more.
+        fixed={key: value for key, value in before.fixed.items() if key not in settings},
+        guards=guards_of(release),
+        request_versions={**before.request_versions, **request_versions},
+        **changes,
     )
+
+
+def guards_of(release: str) -> frozenset[Guard]:
+    """The fixes that a release of Kafka has."""
+    return frozenset(guard for guard in guards().values() if guard.is_in(release))
 
 
 @cache

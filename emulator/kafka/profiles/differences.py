@@ -32,7 +32,17 @@ def differences(a: Profile, b: Profile) -> list[Difference]:
     """Strategies first, then guards, settings, request versions."""
     return [
         *_unequal("strategy", strategies(a), strategies(b)),
-        *_guards(a, b),
+        *(
+            Difference(
+                "guard",
+                guard.name,
+                "on" if guard in a.guards else "off",
+                "on" if guard in b.guards else "off",
+                f"{guard.kafka}, {guard.since}: {guard.does}",
+            )
+            for guard in guards().values()
+            if (guard in a.guards) != (guard in b.guards)
+        ),
         *_unequal("setting", a.defaults, b.defaults),
         *_unequal("request", _versions(a), _versions(b)),
     ]
@@ -75,24 +85,12 @@ def _seconds(ms: str) -> str:
     return f"{int(ms) / 1000:g} s"
 
 
-def _guards(a: Profile, b: Profile) -> Iterator[Difference]:
-    for guard in guards().values():
-        if (guard in a.guards) != (guard in b.guards):
-            yield Difference(
-                "guard",
-                guard.name,
-                "on" if guard in a.guards else "off",
-                "on" if guard in b.guards else "off",
-                f"{guard.kafka}, {guard.since}: {guard.does}",
-            )
-
-
 def _versions(profile: Profile) -> dict[str, str]:
     return {name: str(version) for name, version in profile.request_versions.items()}
 
 
 def _unequal(kind: str, a: Mapping[str, str], b: Mapping[str, str]) -> Iterator[Difference]:
     for name in sorted({*a, *b}):
-        one, other = a.get(name, ABSENT), b.get(name, ABSENT)
-        if one != other:
-            yield Difference(kind, name, one, other)
+        in_a, in_b = a.get(name, ABSENT), b.get(name, ABSENT)
+        if in_a != in_b:
+            yield Difference(kind, name, in_a, in_b)

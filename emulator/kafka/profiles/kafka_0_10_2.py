@@ -9,7 +9,6 @@ PROFILE = after(
     name="0.10.2",
     release="0.10.2.2",
     citation="KafkaConfig.scala@0.10.2.2; spec §8, §9",
-    serves_from="registration",
     reads_at_start=("cluster-id", "all-configs"),
     registration_version=4,
     send_backoff_ms=100,

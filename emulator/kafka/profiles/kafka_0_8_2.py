@@ -1,12 +1,13 @@
 """Kafka 0.8.2 (released 0.8.2.2): lag by messages and by time, no notifications of ISR changes,
 call-backs under one lock, ZkClient."""
 
-from emulator.kafka.profiles.base import first
+from emulator.kafka.profiles.base import Profile, guards_of
 
-PROFILE = first(
+PROFILE = Profile(
     name="0.8.2",
     release="0.8.2.2",
     citation="KafkaConfig.scala@0.8.2.2; spec §3.2, §3.3, §8, §9",
+    guards=guards_of("0.8.2.2"),
     controller_threads="call-backs",
     zookeeper_client="zkclient",
     new_partitions="read-again",
@@ -17,6 +18,7 @@ PROFILE = first(
     leaders_in_request=True,
     serves_from="controller",
     defaults={
+        # Both limits hold at once: a follower leaves for the one that it breaks first.
         "replica.lag.time.max.ms": "10000",
         "replica.lag.max.messages": "4000",
         "replica.fetch.wait.max.ms": "500",
@@ -40,16 +42,20 @@ PROFILE = first(
         "controlled.shutdown.enable": "true",
         "controlled.shutdown.max.retries": "3",
         "controlled.shutdown.retry.backoff.ms": "5000",
+        # Until 0.11: a partition without a live member of its ISR is led by whoever is left.
         "unclean.leader.election.enable": "true",
         "log.dirs": "/tmp/kafka-logs",
         "log.flush.interval.messages": "9223372036854775807",
         "delete.topic.enable": "false",
     },
+    # Later settings, and what this version's code does in their place.
     fixed={
         "request.timeout.ms": "30000",
         "replica.fetch.backoff.ms": "200",
+        # No limit for a whole response before KIP-74 (0.10.1).
         "replica.fetch.response.max.bytes": "2147483647",
         "fetch.max.bytes": "2147483647",
+        # ZkClient blocks: one request after the other; and there are no fetch sessions (1.1).
         "zookeeper.max.in.flight.requests": "1",
         "max.incremental.fetch.session.cache.slots": "0",
         "replication.quota.window.num": "11",

@@ -10,7 +10,10 @@ PROFILE = after(
     citation="KafkaConfig.scala@0.9.0.1; spec §8, §9",
     registration_version=2,
     serves_from="registration",
+    new_partitions="from-cache",
+    leaders_in_request=False,
     defaults={"replica.fetch.backoff.ms": "1000", "request.timeout.ms": "30000"},
+    # KAFKA-1546: a burst of messages made followers lag that kept up in time.
     gone=("replica.lag.max.messages", "controller.message.queue.size"),
     top_level_paths=(
         "/consumers",

@@ -11,6 +11,7 @@ PROFILE = after(
     name="1.0",
     release="1.0.2",
     citation="KafkaConfig.scala@1.0.2; spec §8, §9",
+    serves_from="end",
     controller_threads="event-queue",
     record_batches=True,
     reads_at_start=("cluster-id", "all-configs", "transactions"),

@@ -11,6 +11,7 @@ PROFILE = after(
     citation="KafkaConfig.scala@1.1.1; spec §2.1, §8, §9",
     reads_at_start=("cluster-id", "all-configs", "transactions", "broker-configs"),
     zookeeper_client="asynchronous",
+    # The client's own list, from here on the same in all versions.
     top_level_paths=(),
     defaults={
         "zookeeper.max.in.flight.requests": "10",

@@ -10,6 +10,7 @@ PROFILE = after(
     release="2.6.3",
     citation="KafkaConfig.scala@2.6.3; spec §4.4, §8, §9",
     defaults={
+        # KIP-537 (2.5): a pause of a few seconds costs a broker neither its session nor the ISR.
         "replica.lag.time.max.ms": "30000",
         "zookeeper.session.timeout.ms": "18000",
         "fetch.max.bytes": "57671680",

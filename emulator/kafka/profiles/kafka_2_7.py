@@ -12,5 +12,6 @@ PROFILE = after(
     registration_version=5,
     propagations=("rpc", "zk"),
     request_versions={"AlterIsr": 0, "Fetch": 12},
+    # With an older inter.broker.protocol.version, where it writes ISRs itself.
     sent_before_rpc={"Fetch": 11},
 )
