@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
+from functools import cache
 
 import msgspec
 
 from emulator.forensics.causes import Causes
 from emulator.forensics.log_files import Line
 from emulator.trace import events as e
-from emulator.trace.event import Event
 from emulator.trace.events import AnyEvent
 from emulator.trace.values import PartitionState, TopicPartition
 
@@ -28,19 +27,20 @@ _NUMBERS = re.compile(r"\d+")
 class Sentence(msgspec.Struct, frozen=True):
     """A line that is understood; `meaning` None: it is known, and tells nothing that is needed."""
 
-    logger: str
     pattern: re.Pattern[str]
     meaning: Meaning | None
 
 
 _SENTENCES: dict[str, list[Sentence]] = {}
+"""By logger: lines of this one, or one below it."""
+_LEFT_OUT: set[str] = set()
 
 
 def sentence(logger: str, pattern: str) -> Callable[[Meaning], Meaning]:
     """Register what a line of this logger (or one below it) means."""
 
     def register(meaning: Meaning) -> Meaning:
-        _add(Sentence(logger, re.compile(pattern), meaning))
+        _SENTENCES.setdefault(logger, []).append(Sentence(re.compile(pattern), meaning))
         return meaning
 
     return register
@@ -48,8 +48,8 @@ def sentence(logger: str, pattern: str) -> Callable[[Meaning], Meaning]:
 
 def known(logger: str, *patterns: str) -> None:
     """Lines that are understood and tell nothing that is needed here."""
-    for pattern in patterns:
-        _add(Sentence(logger, re.compile(pattern), None))
+    sentences = (Sentence(re.compile(pattern), None) for pattern in patterns)
+    _SENTENCES.setdefault(logger, []).extend(sentences)
 
 
 def left_out(*loggers: str) -> None:
@@ -57,18 +57,19 @@ def left_out(*loggers: str) -> None:
     _LEFT_OUT.update(loggers)
 
 
-_LEFT_OUT: set[str] = set()
-
-
-def _add(one: Sentence) -> None:
-    _SENTENCES.setdefault(one.logger, []).append(one)
+@cache
+def _sentences_of(logger: str) -> tuple[Sentence, ...]:
+    """The sentences of a logger and of those above it."""
+    parts = logger.split(".")
+    above = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
+    return tuple(one for name in above for one in _SENTENCES.get(name, ()))
 
 
 class Known(msgspec.Struct):
-    """What the broker's lines said of a partition so far: the state it was last told, and what it
-    wants to change."""
+    """What the broker's lines said of a partition so far: the state of the last LeaderAndIsr, and
+    what it wants to change."""
 
-    told: PartitionState | None = None
+    requested: PartitionState | None = None
     leader_epoch: int = -1
     zk_version: int = -1
     isr: tuple[int, ...] = ()
@@ -96,45 +97,35 @@ class Account:
         self.metadata: _Metadata | None = None
         self.registered = False
         self.creating_ms = 0
-        self._at_ms = 0
-
-    @property
-    def at_ms(self) -> int:
+        self.at_ms = 0
         """When the line that is read was written, by the broker's own clock."""
-        return self._at_ms
 
     def read(self, line: Line) -> None:
-        self._at_ms = line.at_ms
-        sentences = _of_logger(line.logger)
-        if not sentences:
-            self.other_loggers[line.logger] += 1
-            return
+        self.at_ms = line.at_ms
+        sentences = _sentences_of(line.logger)
         for one in sentences:
-            found = one.pattern.search(line.text)
-            if found is not None:
-                self.understood += 1
+            match = one.pattern.search(line.text)
+            if match is None:
+                continue
+            try:
                 if one.meaning is not None:
-                    self._take(one.meaning, found, line)
-                return
-        if any(line.logger.startswith(name) for name in _LEFT_OUT):
+                    one.meaning(self, match)
+                self.understood += 1
+            except (ValueError, KeyError) as why:
+                masked = _mask_numbers(line.text)
+                self.not_understood[f"{line.logger}: {masked} ({type(why).__name__})"] += 1
+            return
+        if not sentences or any(line.logger.startswith(name) for name in _LEFT_OUT):
             self.other_loggers[line.logger] += 1
         else:
-            self.not_understood[f"{line.logger}: {_pattern_of(line.text)}"] += 1
+            self.not_understood[f"{line.logger}: {_mask_numbers(line.text)}"] += 1
 
-    def _take(self, meaning: Meaning, found: re.Match[str], line: Line) -> None:
-        try:
-            meaning(self, found)
-        except (ValueError, KeyError) as why:
-            self.understood -= 1
-            text = f"{line.logger}: {_pattern_of(line.text)} ({type(why).__name__})"
-            self.not_understood[text] += 1
-
-    def emit(self, kind: type[Event], **values: Any) -> None:
-        """Note an event of this broker at this moment."""
-        event: Any = kind(
-            seq=0, t=self._at_ms * 1000, broker=self.broker, thread="", cause=-1, **values
-        )
-        self.events.append(event)
+    def emit(
+        self, kind: Callable[..., AnyEvent], at_ms: int | None = None, **values: object
+    ) -> None:
+        """Note an event of this broker, at this moment where `at_ms` names no other."""
+        t = (self.at_ms if at_ms is None else at_ms) * 1000
+        self.events.append(kind(seq=0, t=t, broker=self.broker, thread="", cause=-1, **values))
 
     def of(self, partition: TopicPartition) -> Known:
         return self.partitions.setdefault(partition, Known())
@@ -153,7 +144,7 @@ class Account:
             self.end_of_metadata()
         if self.metadata is None:
             self.metadata = _Metadata(request)
-        self.metadata.at_ms = self._at_ms
+        self.metadata.at_ms = self.at_ms
         return self.metadata
 
     def end_of_metadata(self) -> None:
@@ -162,19 +153,15 @@ class Account:
         if metadata is None:
             return
         sender, epoch, _ = metadata.request
-        event = e.MetadataCacheUpdated(
-            seq=0,
-            t=metadata.at_ms * 1000,
-            broker=self.broker,
-            thread="",
-            cause=-1,
+        self.emit(
+            e.MetadataCacheUpdated,
+            metadata.at_ms,
             sender=sender,
             sender_epoch=epoch,
             live_brokers=(),
             states=tuple(metadata.states),
             removed=tuple(metadata.removed),
         )
-        self.events.append(event)
 
 
 class _Metadata(msgspec.Struct):
@@ -186,18 +173,6 @@ class _Metadata(msgspec.Struct):
     removed: list[TopicPartition] = []
 
 
-_BY_LOGGER: dict[str, tuple[Sentence, ...]] = {}
-
-
-def _of_logger(logger: str) -> tuple[Sentence, ...]:
-    """The sentences of a logger and of those above it."""
-    if logger not in _BY_LOGGER:
-        parts = logger.split(".")
-        above: Iterable[str] = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
-        _BY_LOGGER[logger] = tuple(one for name in above for one in _SENTENCES.get(name, ()))
-    return _BY_LOGGER[logger]
-
-
-def _pattern_of(text: str) -> str:
+def _mask_numbers(text: str) -> str:
     """A line with its numbers masked: lines that say the same count together."""
     return _NUMBERS.sub("N", text.splitlines()[0])[:160]

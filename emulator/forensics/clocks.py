@@ -56,34 +56,42 @@ Bounds = Mapping[tuple[str, str], int]
 def estimate(pairs: Iterable[Pair], clocks: Iterable[str]) -> Clocks:
     """ZooKeeper's clock is the reference where it is one of `clocks`; otherwise the one in the
     middle, as the others have it. A clock that only pairs name ties others to each other."""
-    found = list(pairs)
+    every_pair = list(pairs)
     names = sorted(set(clocks))
-    every = sorted({*names, *(name for pair in found for name in (pair.cause, pair.effect))})
-    at_most = _tightest(found)
+    every = sorted({*names, *(name for pair in every_pair for name in (pair.cause, pair.effect))})
+    at_most: dict[tuple[str, str], int] = {}
+    for pair in every_pair:
+        if pair.cause != pair.effect:
+            key, ms = (pair.cause, pair.effect), pair.seen_ms - pair.sent_ms
+            at_most[key] = min(ms, at_most.get(key, ms))
     for slack in SLACKS_MS:
         paths = _shortest({key: ms + slack for key, ms in at_most.items()}, every)
+        # A circle of causes that takes less than no time: no constant differences fit.
         wrong = [name for name in every if paths[name, name] < 0]
         if not wrong:
             break
     else:
         return Clocks(
-            _first(names),
+            ZOOKEEPER if ZOOKEEPER in names else next(iter(names), ""),
             (),
             contradiction=f"no constant difference fits {', '.join(wrong)}: a clock was set",
         )
-    counts = {name: sum(name in (p.cause, p.effect) for p in found) for name in names}
+    counts = {name: sum(name in (p.cause, p.effect) for p in every_pair) for name in names}
     reference = _reference(names, counts, paths)
-    ahead = (_ahead(one, reference, paths, counts[one]) for one in names if one != reference)
+    ahead = []
+    for name in names:
+        if name != reference:
+            most, back = paths[reference, name], paths[name, reference]
+            ahead.append(
+                Ahead(
+                    name,
+                    _ms(name, reference, paths) or 0,
+                    None if back >= NEVER else -back,
+                    None if most >= NEVER else most,
+                    counts[name],
+                )
+            )
     return Clocks(reference, tuple(ahead), slack)
-
-
-def _tightest(pairs: Iterable[Pair]) -> dict[tuple[str, str], int]:
-    bounds: dict[tuple[str, str], int] = {}
-    for pair in pairs:
-        if pair.cause != pair.effect:
-            key, ms = (pair.cause, pair.effect), pair.seen_ms - pair.sent_ms
-            bounds[key] = min(ms, bounds.get(key, ms))
-    return bounds
 
 
 NEVER = 1 << 60
@@ -125,18 +133,3 @@ def _ms(clock: str, reference: str, paths: Mapping[tuple[str, str], int]) -> int
     if back >= NEVER:
         return at_most
     return 0 if -back <= 0 <= at_most else (at_most - back) // 2
-
-
-def _ahead(clock: str, reference: str, paths: Mapping[tuple[str, str], int], pairs: int) -> Ahead:
-    at_most, back = paths[reference, clock], paths[clock, reference]
-    return Ahead(
-        clock,
-        _ms(clock, reference, paths) or 0,
-        None if back >= NEVER else -back,
-        None if at_most >= NEVER else at_most,
-        pairs,
-    )
-
-
-def _first(names: list[str]) -> str:
-    return ZOOKEEPER if ZOOKEEPER in names else next(iter(names), "")

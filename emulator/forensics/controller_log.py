@@ -20,16 +20,16 @@ CONTROLLER = "kafka.controller"
     r"(?:[Ii]ncremented epoch|Epoch incremented) to (?P<epoch>\d+)"
     r"(?: and epoch zk version is now (?P<version>\d+))?",
 )
-def _elected(account: Account, found: re.Match[str]) -> None:
-    epoch = int(found["epoch"])
+def _elected(account: Account, match: re.Match[str]) -> None:
+    epoch = int(match["epoch"])
     account.controller_epoch = epoch
     account.emit(
-        e.ControllerElected, controller_epoch=epoch, epoch_zk_version=int(found["version"] or -1)
+        e.ControllerElected, controller_epoch=epoch, epoch_zk_version=int(match["version"] or -1)
     )
 
 
 @sentence(CONTROLLER, r"Resigned$|(Controller|Broker) \d+ resigned as the controller")
-def _resigned(account: Account, found: re.Match[str]) -> None:
+def _resigned(account: Account, match: re.Match[str]) -> None:
     account.emit(e.ControllerResigned, controller_epoch=account.controller_epoch)
 
 
@@ -38,13 +38,13 @@ def _resigned(account: Account, found: re.Match[str]) -> None:
     r"Newly added brokers: (?P<added>[\d, ]*), deleted brokers: (?P<deleted>[\d, ]*)"
     r"(?:, bounced brokers: (?P<bounced>[\d, ]*))?, all live brokers: (?P<live>[\d, ]*)",
 )
-def _broker_change(account: Account, found: re.Match[str]) -> None:
+def _broker_change(account: Account, match: re.Match[str]) -> None:
     account.emit(
         e.BrokerChange,
-        added=numbers(found["added"]),
-        deleted=numbers(found["deleted"]),
-        bounced=numbers(found["bounced"] or ""),
-        live=numbers(found["live"]),
+        added=numbers(match["added"]),
+        deleted=numbers(match["deleted"]),
+        bounced=numbers(match["bounced"] or ""),
+        live=numbers(match["live"]),
     )
 
 

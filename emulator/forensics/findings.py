@@ -95,27 +95,36 @@ class _TimeLine:
         self._last: dict[TopicPartition, State] = {}
         self._process: dict[int, ProcessState] = {}
 
-    def _tell(self, t_us: int, what: str, broker: int, text: str, seq: int) -> None:
+    def _add(self, t_us: int, what: str, broker: int, text: str, seq: int) -> None:
         self.moments.append(Moment(t_us, what, broker, text, seq))
 
     def written(self, partition: Partition, state: State) -> None:
         before = self._last.get(partition.name)
         self._last[partition.name] = state
-        what, text = _change(before, state)
+        isr = _list(state.isr)
+        if before is None or state.version == 0:
+            what, text = "created", f"leader {state.leader}, ISR {isr}"
+        elif state.leader != before.leader:
+            who = f"leader {before.leader} → {state.leader}" if state.leader >= 0 else "no leader"
+            what, text = "election", f"{who}, ISR {_list(before.isr)} → {isr}"
+        elif state.isr != before.isr:
+            what, text = "isr", f"ISR {_list(before.isr)} → {isr}"
+        else:
+            what, text = "epoch", f"leader epoch {before.leader_epoch} → {state.leader_epoch}"
         text = f"{partition.name} v{state.version}: {text}"
-        self._tell(state.from_us, what, state.by, text, state.seq)
+        self._add(state.from_us, what, state.by, text, state.seq)
 
     def on_controller_elected(self, event: e.ControllerElected) -> None:
         text = f"broker {event.broker} is controller, epoch {event.controller_epoch}"
-        self._tell(event.t, "controller", event.broker, text, event.seq)
+        self._add(event.t, "controller", event.broker, text, event.seq)
 
     def on_zk_session_state(self, event: e.ZkSessionState) -> None:
         if event.state == "Expired":
             text = f"broker {event.broker} learns that its session has expired"
-            self._tell(event.t, "session", event.broker, text, event.seq)
+            self._add(event.t, "session", event.broker, text, event.seq)
 
     def on_broker_starting(self, event: e.BrokerStarting) -> None:
-        self._tell(event.t, "broker", event.broker, f"broker {event.broker} starts", event.seq)
+        self._add(event.t, "broker", event.broker, f"broker {event.broker} starts", event.seq)
 
     def on_process_state_changed(self, event: e.ProcessStateChanged) -> None:
         before = self._process.get(event.broker)
@@ -133,40 +142,28 @@ class _TimeLine:
                 text = f"broker {event.broker} is resumed"
             case _:  # starting and up: `on_broker_starting`
                 return
-        self._tell(event.t, "broker", event.broker, text, event.seq)
+        self._add(event.t, "broker", event.broker, text, event.seq)
 
     def on_broker_change(self, event: e.BrokerChange) -> None:
         for broker in event.deleted:
             text = f"controller {event.broker} finds broker {broker} gone"
-            self._tell(event.t, "broker", broker, text, event.seq)
+            self._add(event.t, "broker", broker, text, event.seq)
         for broker in event.bounced:
             text = f"controller {event.broker} finds broker {broker} bounced"
-            self._tell(event.t, "broker", broker, text, event.seq)
+            self._add(event.t, "broker", broker, text, event.seq)
 
     def on_isr_update_rejected(self, event: e.IsrUpdateRejected) -> None:
         text = (
             f"broker {event.broker} cannot {event.change} the ISR of {event.partition}: its cached"
             f" version {event.cached_zk_version} is not ZooKeeper's"
         )
-        self._tell(event.t, "rejected", event.broker, text, event.seq)
+        self._add(event.t, "rejected", event.broker, text, event.seq)
 
     def on_log_truncated(self, event: e.LogTruncated) -> None:
         text = f"broker {event.broker} truncates {event.partition} to {event.to_offset}"
         if event.from_leo > event.to_offset:
             text += f": {event.from_leo - event.to_offset} records"
-        self._tell(event.t, "truncated", event.broker, text, event.seq)
-
-
-def _change(before: State | None, state: State) -> tuple[str, str]:
-    isr = _list(state.isr)
-    if before is None or state.version == 0:
-        return "created", f"leader {state.leader}, ISR {isr}"
-    if state.leader != before.leader:
-        who = f"leader {before.leader} → {state.leader}" if state.leader >= 0 else "no leader"
-        return "election", f"{who}, ISR {_list(before.isr)} → {isr}"
-    if state.isr != before.isr:
-        return "isr", f"ISR {_list(before.isr)} → {isr}"
-    return "epoch", f"leader epoch {before.leader_epoch} → {state.leader_epoch}"
+        self._add(event.t, "truncated", event.broker, text, event.seq)
 
 
 def _list(isr: tuple[int, ...]) -> str:
@@ -189,18 +186,17 @@ def _stale(state: TraceState) -> Iterator[Stale]:
 
 def _stuck(partitions: Partitions) -> Iterator[Stuck]:
     for name, partition in sorted(partitions.all.items()):
-        state = partition.now
-        assigned = partition.replicas
-        if state is None or (state.leader >= 0 and set(assigned) <= set(state.isr)):
+        state, assigned = partition.now, partition.replicas
+        if state is None or _is_healthy(state, assigned):
             continue
-        yield Stuck(name, state.leader, state.isr, assigned, _since(partition, assigned))
+        # Since when it has been like this without a break.
+        since = partition.states[-1].from_us
+        for earlier in reversed(partition.states):
+            if _is_healthy(earlier, assigned):
+                break
+            since = earlier.from_us
+        yield Stuck(name, state.leader, state.isr, assigned, since)
 
 
-def _since(partition: Partition, assigned: tuple[int, ...]) -> int:
-    """Since when it has been like this without a break."""
-    since = partition.states[-1].from_us
-    for state in reversed(partition.states):
-        if state.leader >= 0 and set(assigned) <= set(state.isr):
-            break
-        since = state.from_us
-    return since
+def _is_healthy(state: State, assigned: tuple[int, ...]) -> bool:
+    return state.leader >= 0 and set(assigned) <= set(state.isr)

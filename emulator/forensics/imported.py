@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.forensics.assemble import SAID, Source, applied, assemble, broker_of, moments, owners
+from emulator.forensics.assemble import SAID, Source, add_moments, applied, assemble, owners
 from emulator.forensics.clocks import ZOOKEEPER, Clocks, estimate
 from emulator.forensics.reading import Reading, read_folder
 from emulator.forensics.record import profile_of
@@ -27,6 +27,7 @@ from emulator.scenario.schema import Boot, ZooKeeperSettings
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.worlds.real_kafka.release import numbers_of
+from emulator.worlds.zk_observer import broker_of
 from zk.real.jute import Malformed
 from zk.real.txnlog import Entry, read_file
 
@@ -74,7 +75,7 @@ def import_folder(folder: Path, base: Path) -> Result:
     """Raises UserError where there is nothing to import."""
     reading = read_folder(folder)
     unread: Counter[str] = Counter()
-    entries = list(_transactions(folder, unread))
+    entries = _transactions(folder, unread)
     sources, clocks = _sources(reading, entries)
     events = [event for source in sources for event in source.events]
     if not events:
@@ -84,69 +85,11 @@ def import_folder(folder: Path, base: Path) -> Result:
     for file in reading.files:
         for what, count in file.unread.items():
             unread[f"{file.path.relative_to(folder)}: {what}"] += count
-    imported = Imported(
-        folder=str(folder),
-        began_ms=began_us // 1000,
-        brokers=_brokers(folder, reading),
-        clocks=clocks,
-        transactions=len(entries),
-        unread=dict(unread.most_common()),
-        unknown=list(_unknown(reading, entries, clocks)),
-    )
-    return Result(_write(imported, trace, base), imported)
-
-
-def _sources(reading: Reading, entries: list[Entry]) -> tuple[list[Source], Clocks]:
-    """What the brokers said, with their clocks corrected, beside what ZooKeeper applied."""
-    sessions = owners(entries)
-    transactions = applied(entries, lambda session: sessions.get(session, ""))
-    moments(transactions, reading.causes, ZOOKEEPER)
-    names = [account.clock for account in reading.accounts.values()]
-    names += [ZOOKEEPER] if entries else []
-    clocks = estimate(reading.causes.pairs(), names)
-    sources = [transactions]
-    for account in reading.accounts.values():
-        ahead_us = clocks.correction_ms(account.clock) * 1000
-        profile = profile_of(account.version) if account.version else TAKEN_FOR
-        shifted = [_corrected(event, ahead_us, profile) for event in account.events]
-        sources.append(Source(SAID, shifted))
-    if not entries:
-        sources.append(requested_states(sources))
-    return sources, clocks
-
-
-def _corrected(event: AnyEvent, ahead_us: int, profile: str) -> AnyEvent:
-    """By the reference clock; a start says which version starts."""
-    event = msgspec.structs.replace(event, t=event.t - ahead_us)
-    if isinstance(event, e.BrokerStarting):
-        event = msgspec.structs.replace(event, profile=profile)
-    return event
-
-
-def _transactions(folder: Path, unread: Counter[str]) -> Iterator[Entry]:
-    """Of all files that are ZooKeeper's, by zxid; each zxid once."""
-    seen: set[int] = set()
-    found: list[Entry] = []
-    for path in sorted(p for p in folder.rglob("log.*") if p.is_file()):
-        with path.open("rb") as file:
-            if file.read(4) != _MAGIC:
-                continue
-        try:
-            for entry in read_file(path):
-                if entry.transaction.zxid not in seen:
-                    seen.add(entry.transaction.zxid)
-                    found.append(entry)
-        except Malformed as why:
-            unread[str(why)] += 1
-    yield from sorted(found, key=lambda entry: entry.transaction.zxid)
-
-
-def _brokers(folder: Path, reading: Reading) -> dict[int, OfBroker]:
     missing = reading.missing()
-    found: dict[int, OfBroker] = {}
+    brokers: dict[int, OfBroker] = {}
     for broker, account in reading.accounts.items():
         own = [file for file in reading.files if file.broker == broker]
-        found[broker] = OfBroker(
+        brokers[broker] = OfBroker(
             version=account.version,
             files=[str(file.path.relative_to(folder)) for file in own],
             lines=sum(reading.lines[str(file.path)] for file in own),
@@ -155,7 +98,69 @@ def _brokers(folder: Path, reading: Reading) -> dict[int, OfBroker]:
             left_out=dict(account.other_loggers.most_common()),
             not_understood=dict(account.not_understood.most_common()),
         )
-    return found
+    imported = Imported(
+        folder=str(folder),
+        began_ms=began_us // 1000,
+        brokers=brokers,
+        clocks=clocks,
+        transactions=len(entries),
+        unread=dict(unread.most_common()),
+        unknown=list(_unknown(reading, entries, clocks)),
+    )
+    request = Request(
+        scenario=_scenario(imported),
+        seed=0,
+        zookeeper=NAME,
+        repeat=f"isr import {imported.folder}",
+        base=base,
+    )
+    with WrittenRun(request) as written:
+        written.begin()
+        for event in trace:
+            written.sink.append(event)
+        (written.directory.path / IMPORT).write_bytes(pretty(msgspec.to_builtins(imported)))
+        played = written.finish(Outcome(trace[-1].t, 0, 0, interrupted=False))
+    return Result(played, imported)
+
+
+def _sources(reading: Reading, entries: list[Entry]) -> tuple[list[Source], Clocks]:
+    """What the brokers said, with their clocks corrected, beside what ZooKeeper applied."""
+    sessions = owners(entries)
+    transactions = applied(entries, lambda session: sessions.get(session, ""))
+    add_moments(transactions, reading.causes, ZOOKEEPER)
+    names = [account.clock for account in reading.accounts.values()]
+    names += [ZOOKEEPER] if entries else []
+    clocks = estimate(reading.causes.pairs(), names)
+    sources = [transactions]
+    for account in reading.accounts.values():
+        ahead_us = clocks.correction_ms(account.clock) * 1000
+        profile = profile_of(account.version) if account.version else TAKEN_FOR
+        corrected: list[AnyEvent] = []
+        for event in account.events:
+            # By the reference clock; a start says which version starts.
+            changed: dict[str, int | str] = {"t": event.t - ahead_us}
+            if isinstance(event, e.BrokerStarting):
+                changed["profile"] = profile
+            corrected.append(msgspec.structs.replace(event, **changed))
+        sources.append(Source(SAID, corrected))
+    if not entries:
+        sources.append(requested_states(sources))
+    return sources, clocks
+
+
+def _transactions(folder: Path, unread: Counter[str]) -> list[Entry]:
+    """Of all files that are ZooKeeper's, by zxid; each zxid once."""
+    by_zxid: dict[int, Entry] = {}
+    for path in sorted(p for p in folder.rglob("log.*") if p.is_file()):
+        with path.open("rb") as file:
+            if file.read(4) != _MAGIC:
+                continue
+        try:
+            for entry in read_file(path):
+                by_zxid.setdefault(entry.transaction.zxid, entry)
+        except Malformed as why:
+            unread[str(why)] += 1
+    return [entry for _, entry in sorted(by_zxid.items())]
 
 
 def _unknown(reading: Reading, entries: list[Entry], clocks: Clocks) -> Iterator[str]:
@@ -204,23 +209,6 @@ def _strangers(reading: Reading, entries: list[Entry]) -> list[int]:
                 case e.BrokerChange():
                     named.update((*event.live, *event.deleted))
     return sorted(one for one in named - set(reading.accounts) if one >= 0)
-
-
-def _write(imported: Imported, trace: list[AnyEvent], base: Path) -> Played:
-    scenario = _scenario(imported)
-    request = Request(
-        scenario=scenario,
-        seed=0,
-        zookeeper=NAME,
-        repeat=f"isr import {imported.folder}",
-        base=base,
-    )
-    with WrittenRun(request) as written:
-        written.begin()
-        for event in trace:
-            written.sink.append(event)
-        (written.directory.path / IMPORT).write_bytes(pretty(msgspec.to_builtins(imported)))
-        return written.finish(Outcome(trace[-1].t, 0, 0, interrupted=False))
 
 
 def _scenario(imported: Imported) -> LoadedScenario:

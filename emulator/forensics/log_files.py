@@ -10,6 +10,7 @@ from __future__ import annotations
 import calendar
 import gzip
 import re
+import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -62,47 +63,42 @@ class LogFile:
 
     def lines(self) -> Iterator[Line]:
         """Its entries; lines before the first that begins with a time are counted as unread."""
-        begun: list[str] = []
-        for raw in self._raw():
-            if _LINE.match(raw):
-                yield from self._entry(begun)
-                begun = [raw]
-            elif begun:
-                begun.append(raw)
-            elif raw.strip():
-                self.unread["before the first entry of a file"] += 1
-        yield from self._entry(begun, last=True)
+        rows: list[str] = []
+        try:
+            with (
+                gzip.open(self.path) if self.path.suffix == ".gz" else self.path.open("rb") as file
+            ):
+                for raw in file:
+                    row = raw.rstrip(b"\r\n").decode("utf-8", "replace")
+                    if _LINE.match(row):
+                        yield from self._entry(rows)
+                        rows = [row]
+                    elif rows:
+                        rows.append(row)
+                    elif row.strip():
+                        self.unread["before the first entry of a file"] += 1
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            self.unread["the gzipped file is cut off"] += 1
+        yield from self._entry(rows, last=True)
 
     def _entry(self, rows: list[str], *, last: bool = False) -> Iterator[Line]:
         """A logger's name ends the message; a stack trace may follow."""
         if not rows:
             return
-        found = _LINE.match(rows[0])
-        assert found is not None
+        head = _LINE.match(rows[0])
+        assert head is not None
         for end in range(1, len(rows) + 1):
-            whole = _LOGGER.match("\n".join(rows[:end])[found.end() :])
-            if whole:
-                at_ms = _seconds(found[1]) * 1000 + int(found[2])
-                yield Line(at_ms, found[3], whole[1], whole[2].rstrip("$"))
+            message = _LOGGER.match("\n".join(rows[:end])[head.end() :])
+            if message:
+                at_ms = _seconds(head[1]) * 1000 + int(head[2])
+                yield Line(at_ms, head[3], message[1], message[2].rstrip("$"))
                 return
         self.unread["cut in the middle" if last else "no logger at its end"] += 1
-
-    def _raw(self) -> Iterator[str]:
-        zipped = self.path.suffix == ".gz"
-        try:
-            with gzip.open(self.path) if zipped else self.path.open("rb") as file:
-                for row in file:
-                    yield row.rstrip(b"\r\n").decode("utf-8", "replace")
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            self.unread["the gzipped file is cut off"] += 1
 
 
 @lru_cache(maxsize=4096)
 def _seconds(text: str) -> int:
-    date, clock = text.split(" ")
-    year, month, day = map(int, date.split("-"))
-    hour, minute, second = map(int, clock.split(":"))
-    return calendar.timegm((year, month, day, hour, minute, second))
+    return calendar.timegm(time.strptime(text, "%Y-%m-%d %H:%M:%S"))
 
 
 def find_logs(folder: Path) -> list[LogFile]:
@@ -113,10 +109,10 @@ def find_logs(folder: Path) -> list[LogFile]:
         raise UserError(f"{folder}: a file; the folder is wanted that has each broker's logs below")
     files = []
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        found = _FILE.fullmatch(path.name)
-        if found:
-            group = f"{path.parent.relative_to(folder)}/{found['prefix']}"
-            files.append(LogFile(path, found["kind"], group))
+        name = _FILE.fullmatch(path.name)
+        if name:
+            group = f"{path.parent.relative_to(folder)}/{name['prefix']}"
+            files.append(LogFile(path, name["kind"], group))
     if not files:
         raise UserError(
             f"{folder}: no state-change.log*, controller.log* or server.log* in it or below it"
@@ -130,37 +126,32 @@ def find_logs(folder: Path) -> list[LogFile]:
 
 def _find_owners(files: list[LogFile]) -> None:
     """From what a file says of itself; where it is silent, from those that lie beside it."""
-    said: dict[str, Counter[int]] = {}
+    owners: dict[str, set[int]] = {}
     for file in files:
-        votes = _votes(file)
+        votes: Counter[int] = Counter()
+        for number, line in enumerate(file.lines()):
+            matches = (pattern.search(line.text) for pattern in _OWNER)
+            match = next(filter(None, matches), None)
+            if match is not None:
+                votes[int(next(filter(None, match.groups())))] += 1
+            if number >= _SAMPLE or votes.total() >= 20:
+                break
+        file.unread.clear()  # It is read again, and counted then.
         if votes:
             file.broker = votes.most_common(1)[0][0]
-            said.setdefault(file.group, Counter())[file.broker] += 1
+            owners.setdefault(file.group, set()).add(file.broker)
     for file in files:
-        known = said.get(file.group)
-        if file.broker is None and known is not None and len(known) == 1:
-            file.broker = next(iter(known))
-
-
-def _votes(file: LogFile) -> Counter[int]:
-    """How often it speaks as which broker."""
-    votes: Counter[int] = Counter()
-    for number, line in enumerate(file.lines()):
-        for pattern in _OWNER:
-            found = pattern.search(line.text)
-            if found:
-                votes[int(next(filter(None, found.groups())))] += 1
-                break
-        if number >= _SAMPLE or sum(votes.values()) >= 20:
-            break
-    file.unread.clear()
-    return votes
+        beside = owners.get(file.group, set())
+        if file.broker is None and len(beside) == 1:
+            (file.broker,) = beside
 
 
 def in_order(files: list[LogFile]) -> list[LogFile]:
     """The pieces of one rotated log, oldest first: by their first entry."""
-    first = {id(file): next(iter(file.lines()), None) for file in files}
+    begun = []
     for file in files:
+        first = next(file.lines(), None)
         file.unread.clear()
-    there = [file for file in files if first[id(file)] is not None]
-    return sorted(there, key=lambda file: first[id(file)].at_ms)  # type: ignore[union-attr]
+        if first is not None:
+            begun.append((first.at_ms, file))
+    return [file for _, file in sorted(begun, key=lambda entry: entry[0])]

@@ -36,8 +36,8 @@ class Reading:
 
     def missing(self) -> dict[int, list[str]]:
         """Which of the three logs is not there, by broker."""
-        there = {(file.broker, file.kind) for file in self.files}
-        lacks = {b: [k for k in KINDS if (b, k) not in there] for b in self.accounts}
+        present = {(file.broker, file.kind) for file in self.files}
+        lacks = {b: [k for k in KINDS if (b, k) not in present] for b in self.accounts}
         return {broker: kinds for broker, kinds in lacks.items() if kinds}
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable
 
 from emulator.conformance.export import export
 from emulator.conformance.recording import Fact, write_recording
@@ -24,7 +23,7 @@ from emulator.forensics.assemble import (
     applied,
     assemble,
 )
-from emulator.forensics.reading import Reading, read_folder
+from emulator.forensics.reading import read_folder
 from emulator.kafka.profiles.base import profiles
 from emulator.runs.play import Outcome
 from emulator.runs.session import Played, Request, WrittenRun
@@ -40,7 +39,6 @@ from zk.ops import Multi
 from zk.real.txnlog import read_log
 
 OnProgress = Callable[[int, RealKafkaWorld], object]
-_BROKER_FILES = ("data", "broker.out")
 
 
 def profile_of(version: str) -> str:
@@ -83,18 +81,10 @@ def record(request: Request, release: Release, on_progress: OnProgress) -> Playe
         except Exception as error:
             raise written.fail() from error
         finally:
-            _tidy(folder)
-
-
-def _tidy(folder: Path) -> None:
-    """Of a broker's folder its logs and settings stay."""
-    for broker in folder.glob("broker-*"):
-        for name in _BROKER_FILES:
-            path = broker / name
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
+            # Of a broker's folder its logs and settings stay.
+            for broker in folder.glob("broker-*"):
+                shutil.rmtree(broker / "data", ignore_errors=True)
+                (broker / "broker.out").unlink(missing_ok=True)
 
 
 def settings_of(scenario: Scenario, release: Release) -> Fact:
@@ -120,13 +110,21 @@ def trace_of(cluster: RealKafkaWorld) -> list[AnyEvent]:
     logs = read_folder(cluster.folder) if any(cluster.folder.glob("broker-*/logs/*.log")) else None
     entries = list(read_log(cluster.zookeeper_log)) if cluster.zookeeper_log.is_dir() else []
     transactions = applied(entries, lambda session: notes.sessions.get(session, ""))
+    observed = Maker()
+    observer = TracingObserver(observed, lambda _: "")
+    for request in notes.requests:
+        observed.at_us = request.at_us
+        observer.on_request(request.at_us, request.client, request.request)
     sources = [
         _done(notes, profile_of(cluster.release.version)),
-        _request_source(notes),
+        Source(ASKED, observed.events),
         transactions,
-        *_log_sources(logs),
+        *(
+            Source(SAID, [event for event in account.events if not _is_known_better(event)])
+            for account in (logs.accounts.values() if logs else ())
+        ),
         _registered(notes, transactions),
-        _action_source(notes),
+        _client_results(notes),
     ]
     began_us = notes.began_us // 1000 * 1000
     for source in sources:
@@ -156,26 +154,17 @@ def _when(notes: RunNotes, action: ActionRecord) -> int:
         return action.at_us
     topic = action.parameters.topic
     for asked in notes.requests:
-        if action.at_us <= asked.at_us <= action.returned_us and _is_about(asked.request, topic):
+        if not action.at_us <= asked.at_us <= action.returned_us:
+            continue
+        operations = asked.request.ops if isinstance(asked.request, Multi) else (asked.request,)
+        paths = [str(getattr(one, "path", "")) for one in operations]
+        if topic:
+            is_about = any(f"/{topic}" in path for path in paths)
+        else:
+            is_about = any(path.startswith(("/brokers/topics/", "/admin/")) for path in paths)
+        if is_about:
             return asked.at_us
     return action.at_us
-
-
-def _is_about(request: object, topic: str) -> bool:
-    operations = request.ops if isinstance(request, Multi) else (request,)
-    paths = [str(getattr(one, "path", "")) for one in operations]
-    if topic:
-        return any(f"/{topic}" in path for path in paths)
-    return any(path.startswith(("/brokers/topics/", "/admin/")) for path in paths)
-
-
-def _request_source(notes: RunNotes) -> Source:
-    maker = Maker()
-    observer = TracingObserver(maker, lambda _: "")
-    for asked in notes.requests:
-        maker.at_us = asked.at_us
-        observer.on_request(asked.at_us, asked.client, asked.request)
-    return Source(ASKED, maker.events)
 
 
 _KNOWN_BETTER = (e.BrokerStarting, e.BrokerRegistered, e.BrokerExited)
@@ -187,12 +176,6 @@ def _is_known_better(event: AnyEvent) -> bool:
     if isinstance(event, e.ProcessStateChanged):
         return event.state != "up"
     return isinstance(event, _KNOWN_BETTER)
-
-
-def _log_sources(logs: Reading | None) -> Iterable[Source]:
-    for account in logs.accounts.values() if logs else ():
-        events: list[AnyEvent] = [it for it in account.events if not _is_known_better(it)]
-        yield Source(SAID, events)
 
 
 def _registered(notes: RunNotes, transactions: Source) -> Source:
@@ -214,7 +197,7 @@ def _registered(notes: RunNotes, transactions: Source) -> Source:
     return Source(SAID, maker.events)
 
 
-def _action_source(notes: RunNotes) -> Source:
+def _client_results(notes: RunNotes) -> Source:
     maker = Maker()
     for one in sorted(notes.produced, key=lambda it: it.told_us):
         maker.at_us = one.told_us

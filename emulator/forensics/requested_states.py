@@ -6,12 +6,11 @@ was written before, by whom is not known. Each such version is told once, from i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from emulator.forensics.assemble import SAID, Maker, Source
 from emulator.trace import events as e
-from emulator.trace.events import AnyEvent
-from emulator.trace.values import PartitionState, TopicPartition
+from emulator.trace.values import TopicPartition
 
 WHY = "named in a request"
 
@@ -28,22 +27,22 @@ def requested_states(sources: Iterable[Source]) -> Source:
                 version = max(event.zk_version, newest.get(event.partition, -1))
                 newest[event.partition] = version
             case e.LeaderAndIsr() | e.MetadataCacheUpdated():
-                for state in _states(event):
+                states = (event.state,) if isinstance(event, e.LeaderAndIsr) else event.states
+                for state in states:
                     if state.zk_version > newest.get(state.partition, -1):
                         newest[state.partition] = state.zk_version
-                        _tell(maker, event.sender, state)
+                        maker.emit(
+                            e.ControllerCacheUpdated,
+                            event.sender,
+                            state.partition,
+                            state.leader,
+                            state.leader_epoch,
+                            state.isr,
+                            state.zk_version,
+                            WHY,
+                            state.replicas,
+                            state.controller_epoch,
+                        )
                 for gone in getattr(event, "removed", ()):
                     newest.pop(gone, None)
     return Source(SAID, maker.events)
-
-
-def _states(event: AnyEvent) -> Iterator[PartitionState]:
-    if isinstance(event, e.LeaderAndIsr):
-        yield event.state
-    elif isinstance(event, e.MetadataCacheUpdated):
-        yield from event.states
-
-
-def _tell(maker: Maker, sender: int, state: PartitionState) -> None:
-    what = state.partition, state.leader, state.leader_epoch, state.isr, state.zk_version
-    maker.emit(e.ControllerCacheUpdated, sender, *what, WHY, state.replicas, state.controller_epoch)

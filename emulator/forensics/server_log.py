@@ -22,8 +22,8 @@ _PENDING = r"(?P<pending>Pending(?P<change>Expand|Shrink)Isr)"
 _OUT = re.compile(r"brokerId: (\d+), endOffset: (-?\d+)")
 
 
-def _partition(found: re.Match[str]) -> TopicPartition:
-    return parse_partition(found["new"] or found["old"])
+def _partition(match: re.Match[str]) -> TopicPartition:
+    return parse_partition(match["new"] or match["old"])
 
 
 # -- the leader's ISR ------------------------------------------------------------------------------
@@ -35,21 +35,21 @@ def _partition(found: re.Match[str]) -> TopicPartition:
     r" (?P<to>[\d,]*)(?:\. Leader: \(highWatermark: (?P<hw>\d+), endOffset: (?P<leo>\d+)\)\."
     r"(?P<out>.*))?",
 )
-def _decided(account: Account, found: re.Match[str]) -> None:
-    partition = _partition(found)
+def _decided(account: Account, match: re.Match[str]) -> None:
+    partition = _partition(match)
     about = account.of(partition)
-    about.change = "shrink" if found["change"] == "Shrinking" else "expand"
+    about.change = "shrink" if match["change"] == "Shrinking" else "expand"
     about.decided_ms = account.at_ms
-    to_isr = numbers(found["to"])
-    out = _OUT.findall(found["out"] or "")
+    to_isr = numbers(match["to"])
+    out = _OUT.findall(match["out"] or "")
     account.emit(
         e.IsrUpdateStarted,
         partition=partition,
         change=about.change,
-        from_isr=numbers(found["from"]),
+        from_isr=numbers(match["from"]),
         to_isr=to_isr,
-        hw=int(found["hw"] or -1),
-        leo=int(found["leo"] or -1),
+        hw=int(match["hw"] or -1),
+        leo=int(match["leo"] or -1),
         leader_epoch=about.leader_epoch,
         zk_version=about.zk_version,
         out_of_sync=tuple(Lagging(int(broker), int(leo), -1) for broker, leo in out),
@@ -61,11 +61,11 @@ def _decided(account: Account, found: re.Match[str]) -> None:
     _HEAD + r"ISR updated (?:from AlterIsr |from AlterPartition )?to \[?(?P<isr>[\d,]*)\]?"
     r"(?: +and (?:zkVersion|version) updated to \[?(?P<version>\d+)\]?)?",
 )
-def _updated(account: Account, found: re.Match[str]) -> None:
-    partition = _partition(found)
+def _updated(account: Account, match: re.Match[str]) -> None:
+    partition = _partition(match)
     about = account.of(partition)
-    about.isr = numbers(found["isr"])
-    about.zk_version = int(found["version"] or -1)
+    about.isr = numbers(match["isr"])
+    about.zk_version = int(match["version"] or -1)
     account.emit(
         e.IsrUpdated,
         partition=partition,
@@ -87,26 +87,26 @@ def _updated(account: Account, found: re.Match[str]) -> None:
     _HEAD + r"High ?[Ww]atermark (?:for partition \S+ )?updated"
     r" (?:from \(offset=(?P<from>\d+).* )?to (?:\(offset=)?(?P<hw>\d+)",
 )
-def _hw(account: Account, found: re.Match[str]) -> None:
+def _hw(account: Account, match: re.Match[str]) -> None:
     """DEBUG, the leader's; its log reaches at least so far. Threads write the line after they let
     go of the lock: one that ends where the last one began is late, and tells nothing new."""
-    hw, about = int(found["hw"]), account.of(_partition(found))
+    hw, about = int(match["hw"]), account.of(_partition(match))
     late = hw == about.hw_rose_from
-    about.hw_rose_from = int(found["from"] or -1)
+    about.hw_rose_from = int(match["from"] or -1)
     if not late:
-        account.emit(e.HwAdvanced, partition=_partition(found), role="leader", hw=hw, leo=hw)
+        account.emit(e.HwAdvanced, partition=_partition(match), role="leader", hw=hw, leo=hw)
 
 
 @sentence(PARTITION, _HEAD + r"Cached zkVersion \[?(?P<version>-?\d+)\]? not equal to that in")
-def _rejected(account: Account, found: re.Match[str]) -> None:
-    partition = _partition(found)
+def _rejected(account: Account, match: re.Match[str]) -> None:
+    partition = _partition(match)
     about = account.of(partition)
     about.decided_ms = 0
     account.emit(
         e.IsrUpdateRejected,
         partition=partition,
         change=about.change or "shrink",
-        cached_zk_version=int(found["version"]),
+        cached_zk_version=int(match["version"]),
     )
 
 
@@ -119,19 +119,19 @@ def _rejected(account: Account, found: re.Match[str]) -> None:
     _HEAD + r"Submitting ISR state change " + _PENDING + r"\(.*?LeaderAndIsr\((?P<state>.*?)\),"
     r" leaderRecoveryState=\w+, lastCommittedState",
 )
-def _proposed(account: Account, found: re.Match[str]) -> None:
+def _proposed(account: Account, match: re.Match[str]) -> None:
     """The leader asks the controller (2.7 on); of an expansion nothing else is said."""
-    partition = _partition(found)
+    partition = _partition(match)
     about = account.of(partition)
-    wanted = parse_state(found["state"], partition)
-    about.change, about.decided_ms = found["change"].lower(), account.at_ms
+    proposed = parse_state(match["state"], partition)
+    about.change, about.decided_ms = match["change"].lower(), account.at_ms
     if about.change == "expand":
         account.emit(
             e.IsrUpdateStarted,
             partition=partition,
             change="expand",
             from_isr=about.isr,
-            to_isr=wanted.isr,
+            to_isr=proposed.isr,
             hw=-1,
             leo=-1,
             leader_epoch=about.leader_epoch,
@@ -140,10 +140,10 @@ def _proposed(account: Account, found: re.Match[str]) -> None:
     account.emit(
         e.AlterIsrProposed,
         partition=partition,
-        isr=wanted.isr,
-        leader_epoch=wanted.leader_epoch,
-        zk_version=wanted.zk_version,
-        pending=found["pending"],
+        isr=proposed.isr,
+        leader_epoch=proposed.leader_epoch,
+        zk_version=proposed.zk_version,
+        pending=match["pending"],
     )
 
 
@@ -154,13 +154,13 @@ def _proposed(account: Account, found: re.Match[str]) -> None:
     + _PENDING
     + r".*?(?:due to|since|because) (?P<why>[^.]*)",
 )
-def _proposal_failed(account: Account, found: re.Match[str]) -> None:
-    partition = _partition(found)
+def _proposal_failed(account: Account, match: re.Match[str]) -> None:
+    partition = _partition(match)
     account.emit(
         e.AlterIsrFailed,
         partition=partition,
-        change=found["change"].lower(),
-        error=found["why"].strip(),
+        change=match["change"].lower(),
+        error=match["why"].strip(),
         outcome="stays pending",
         cached_zk_version=account.of(partition).zk_version,
     )
@@ -186,7 +186,7 @@ known(
 
 
 @sentence(SERVER, r"^(?:\[Kafka ?Server (?:id=)?\d+\],? )?starting$")
-def _starting(account: Account, found: re.Match[str]) -> None:
+def _starting(account: Account, match: re.Match[str]) -> None:
     """A new process: what it was told before is no longer so."""
     account.partitions.clear()
     account.registered = False
@@ -195,25 +195,25 @@ def _starting(account: Account, found: re.Match[str]) -> None:
 
 
 @sentence(SERVER, r"^\[Kafka ?Server (?:id=)?\d+\],? started$")
-def _started(account: Account, found: re.Match[str]) -> None:
+def _started(account: Account, match: re.Match[str]) -> None:
     account.emit(e.BrokerStarted)
     account.emit(e.ProcessStateChanged, state="up")
 
 
 @sentence(SERVER, r"^\[Kafka ?Server (?:id=)?\d+\],? shutting down$")
-def _stopping(account: Account, found: re.Match[str]) -> None:
+def _stopping(account: Account, match: re.Match[str]) -> None:
     account.emit(e.ProcessStateChanged, state="stopping")
 
 
 @sentence(SERVER, r"^\[Kafka ?Server (?:id=)?\d+\],? shut down completed$")
-def _exited(account: Account, found: re.Match[str]) -> None:
+def _exited(account: Account, match: re.Match[str]) -> None:
     account.emit(e.BrokerExited)
     account.emit(e.ProcessStateChanged, state="dead")
 
 
 @sentence("kafka.zk.KafkaZkClient", r"^Creating /brokers/ids/\d+ ")
 @sentence("kafka.utils.ZKCheckedEphemeral", r"^Creating /brokers/ids/\d+ ")
-def _registers(account: Account, found: re.Match[str]) -> None:
+def _registers(account: Account, match: re.Match[str]) -> None:
     """Before ZooKeeper has it."""
     account.causes.sent(("registers", account.broker), account.clock, account.at_ms)
     account.creating_ms = account.at_ms
@@ -223,9 +223,9 @@ def _registers(account: Account, found: re.Match[str]) -> None:
     "kafka.zk.KafkaZkClient",
     r"^Stat of the created znode at /brokers/ids/\d+ is: (?P<czxid>\d+),\d+,(?P<ctime>\d+),",
 )
-def _created(account: Account, found: re.Match[str]) -> None:
+def _created(account: Account, match: re.Match[str]) -> None:
     """When it was created, by ZooKeeper's clock (2.2 on): known without its transaction log."""
-    key, created_ms = ("created", account.broker, found["czxid"]), int(found["ctime"])
+    key, created_ms = ("created", account.broker, match["czxid"]), int(match["ctime"])
     account.causes.sent(key, ZOOKEEPER, created_ms)
     account.causes.arrived(key, account.clock, account.at_ms)
     if account.creating_ms:
@@ -239,9 +239,9 @@ def _created(account: Account, found: re.Match[str]) -> None:
     r"(?:czxid \(broker epoch\): (?P<czxid>\d+))?$",
 )
 @sentence("kafka.utils.ZkUtils", r"^Registered broker \d+ at path (?P<czxid>(?!))?")
-def _registered(account: Account, found: re.Match[str]) -> None:
+def _registered(account: Account, match: re.Match[str]) -> None:
     """Later ones of the same process come from the end of a session."""
-    czxid = int(found["czxid"] or -1)
+    czxid = int(match["czxid"] or -1)
     account.causes.seen(("zxid", czxid), account.clock, account.at_ms)
     account.causes.arrived(("registered", account.broker), account.clock, account.at_ms)
     if not account.registered:
@@ -252,13 +252,13 @@ def _registered(account: Account, found: re.Match[str]) -> None:
 @sentence("kafka.zookeeper.ZooKeeperClient", r"Session expired\.$")
 @sentence("kafka.server.KafkaHealthcheck", r"re-registering broker info in ZK")
 @sentence("org.I0Itec.zkclient.ZkClient", r"zookeeper state changed \(Expired\)")
-def _session_expired(account: Account, found: re.Match[str]) -> None:
+def _session_expired(account: Account, match: re.Match[str]) -> None:
     account.emit(e.ZkSessionState, state="Expired", session_id=0)
 
 
 @sentence("org.apache.kafka.common.utils.AppInfoParser", r"Kafka version ?: (?P<version>[\d.]+)")
-def _version(account: Account, found: re.Match[str]) -> None:
-    account.version = found["version"].rstrip(".")
+def _version(account: Account, match: re.Match[str]) -> None:
+    account.version = match["version"].rstrip(".")
 
 
 left_out(
@@ -284,19 +284,19 @@ _FETCHER = (
 )
 
 
-def _fetcher(found: re.Match[str]) -> dict[str, int]:
-    leader, number = found["leader"] or found["old_leader"], found["id"] or found["old_id"]
+def _fetcher(match: re.Match[str]) -> dict[str, int]:
+    leader, number = match["leader"] or match["old_leader"], match["id"] or match["old_id"]
     return {"leader": int(leader), "fetcher_id": int(number)}
 
 
 @sentence("kafka.server.ReplicaFetcherThread", _FETCHER + r"Starting")
-def _fetcher_started(account: Account, found: re.Match[str]) -> None:
-    account.emit(e.FetcherStarted, **_fetcher(found))
+def _fetcher_started(account: Account, match: re.Match[str]) -> None:
+    account.emit(e.FetcherStarted, **_fetcher(match))
 
 
 @sentence("kafka.server.ReplicaFetcherThread", _FETCHER + r"Shutdown completed")
-def _fetcher_stopped(account: Account, found: re.Match[str]) -> None:
-    account.emit(e.FetcherStopped, **_fetcher(found))
+def _fetcher_stopped(account: Account, match: re.Match[str]) -> None:
+    account.emit(e.FetcherStopped, **_fetcher(match))
 
 
 @sentence(
@@ -305,8 +305,8 @@ def _fetcher_stopped(account: Account, found: re.Match[str]) -> None:
     r" offset (?P<offset>\d+)",
 )
 @sentence("kafka.log.Log", r"^Truncating log (?P<partition>\S+-\d+) to offset (?P<offset>\d+)\.?$")
-def _truncated(account: Account, found: re.Match[str]) -> None:
+def _truncated(account: Account, match: re.Match[str]) -> None:
     """Where it ended before is what its becoming a follower said just before (-1: it did not)."""
-    partition, to_offset = parse_partition(found["partition"]), int(found["offset"])
+    partition, to_offset = parse_partition(match["partition"]), int(match["offset"])
     from_leo, account.of(partition).leo = account.of(partition).leo, -1
     account.emit(e.LogTruncated, partition=partition, from_leo=from_leo, to_offset=to_offset)

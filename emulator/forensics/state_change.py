@@ -21,8 +21,8 @@ _FROM = (
 _BY = r"sent by controller (?P<from>\d+) epoch (?P<epoch>\d+) with correlation id (?P<id>\d+)"
 
 
-def _partition(found: re.Match[str]) -> TopicPartition:
-    return parse_partition(found["partition"])
+def _partition(match: re.Match[str]) -> TopicPartition:
+    return parse_partition(match["partition"])
 
 
 # -- LeaderAndIsr at a broker ---------------------------------------------------------------------
@@ -33,36 +33,36 @@ def _partition(found: re.Match[str]) -> TopicPartition:
     rf"[Rr]eceived LeaderAndIsr request (?P<state>.*) {_FROM}"
     r"(?: for partition (?P<partition>\S+))?$",
 )
-def _leader_and_isr(account: Account, found: re.Match[str]) -> None:
-    told = parse_state(
-        found["state"], parse_partition(found["partition"]) if found["partition"] else None
+def _leader_and_isr(account: Account, match: re.Match[str]) -> None:
+    state = parse_state(
+        match["state"], parse_partition(match["partition"]) if match["partition"] else None
     )
-    partition, epoch = told.partition, int(found["epoch"] or -1)
+    partition, epoch = state.partition, int(match["epoch"] or -1)
     about = account.of(partition)
-    about.told = told
+    about.requested = state
     account.controller_epoch = max(account.controller_epoch, epoch)
-    account.emit(e.LeaderAndIsr, sender=int(found["from"]), sender_epoch=epoch, state=told)
-    key = _sent_state("LeaderAndIsr", int(found["from"]), account.broker, told)
+    account.emit(e.LeaderAndIsr, sender=int(match["from"]), sender_epoch=epoch, state=state)
+    key = _sent_state("LeaderAndIsr", int(match["from"]), account.broker, state)
     account.causes.arrived(key, account.clock, account.at_ms)
-    _answers(account, "LEADER_AND_ISR", found)
-    _saw(account, told)
+    _answers(account, "LEADER_AND_ISR", match)
+    _saw(account, state)
 
 
-def _sent_state(request: str, sender: int, to: int, told: PartitionState) -> tuple[object, ...]:
+def _sent_state(request: str, sender: int, to: int, state: PartitionState) -> tuple[object, ...]:
     """A new controller sends what the last one has sent already."""
-    version = told.leader_epoch, told.zk_version, told.controller_epoch, told.is_new
-    return (request, sender, to, told.partition, *version)
+    version = state.leader_epoch, state.zk_version, state.controller_epoch, state.is_new
+    return (request, sender, to, state.partition, *version)
 
 
-def _answers(account: Account, request: str, found: re.Match[str]) -> None:
+def _answers(account: Account, request: str, match: re.Match[str]) -> None:
     """The answer leaves after this line; one per request, however many partitions it has."""
-    key = ("answer", request, int(found["from"]), account.broker, int(found["id"]))
+    key = ("answer", request, int(match["from"]), account.broker, int(match["id"]))
     account.causes.answered(key, account.clock, account.at_ms)
 
 
-def _saw(account: Account, told: PartitionState) -> None:
-    if told.zk_version >= 0:
-        key = ("state", told.partition, told.zk_version)
+def _saw(account: Account, state: PartitionState) -> None:
+    if state.zk_version >= 0:
+        key = ("state", state.partition, state.zk_version)
         account.causes.seen(key, account.clock, account.at_ms)
 
 
@@ -71,18 +71,18 @@ def _saw(account: Account, told: PartitionState) -> None:
     r"[Ii]gnoring LeaderAndIsr request from controller (?P<from>\d+) with correlation id \d+"
     r" epoch (?P<epoch>\d+) for partition (?P<partition>\S+) since (?P<why>.*)",
 )
-def _leader_and_isr_ignored(account: Account, found: re.Match[str]) -> None:
-    partition = _partition(found)
-    told = account.of(partition).told
-    assert told is None or told.partition == partition
-    if told is None:
+def _leader_and_isr_ignored(account: Account, match: re.Match[str]) -> None:
+    partition = _partition(match)
+    state = account.of(partition).requested
+    if state is None:
         raise ValueError("ignored without having been received")
-    stale = "leader epoch" in found["why"]
+    assert state.partition == partition
+    stale = "leader epoch" in match["why"]
     account.emit(
         e.LeaderAndIsrIgnored,
-        sender=int(found["from"]),
-        sender_epoch=int(found["epoch"]),
-        state=told,
+        sender=int(match["from"]),
+        sender_epoch=int(match["epoch"]),
+        state=state,
         error="STALE_LEADER_EPOCH" if stale else "UNKNOWN_TOPIC_OR_PARTITION",
     )
 
@@ -92,12 +92,12 @@ def _leader_and_isr_ignored(account: Account, found: re.Match[str]) -> None:
     r"[Ii]gnoring (?P<request>LeaderAndIsr|StopReplica|UpdateMetadata) request from controller"
     r" (?P<from>\d+) with correlation id \d+ since its controller epoch (?P<epoch>\d+) is old",
 )
-def _refused(account: Account, found: re.Match[str]) -> None:
+def _refused(account: Account, match: re.Match[str]) -> None:
     account.emit(
         e.ControlRequestRefused,
-        request=found["request"],
-        sender=int(found["from"]),
-        sender_epoch=int(found["epoch"]),
+        request=match["request"],
+        sender=int(match["from"]),
+        sender_epoch=int(match["epoch"]),
         error="STALE_CONTROLLER_EPOCH",
     )
 
@@ -108,20 +108,10 @@ def _refused(account: Account, found: re.Match[str]) -> None:
     r" (?P<epoch>\d+) from offset (?P<leo>\d+) with (?:partition epoch \d+(?:,| and) )?high"
     r" watermark (?P<hw>\d+)",
 )
-def _becomes(account: Account, found: re.Match[str]) -> None:
-    partition = _partition(found)
-    about = account.of(partition)
-    told = about.told
-    epoch, leo, hw = int(found["epoch"]), int(found["leo"]), int(found["hw"])
-    if told is not None:
-        about.zk_version, about.isr = told.zk_version, told.isr
-    about.leader_epoch, about.leo = epoch, leo
-    about.leads, about.hw_rose_from = found["role"] == "Leader", -1
-    shared = {"partition": partition, "leader_epoch": epoch, "leo": leo, "hw": hw}
-    if about.leads:
-        account.emit(e.BecomesLeader, **shared)
-    else:
-        account.emit(e.BecomesFollower, leader=told.leader if told else -1, **shared)
+def _becomes(account: Account, match: re.Match[str]) -> None:
+    about = account.of(_partition(match))
+    about.leo = int(match["leo"])
+    _take_role(account, match, int(match["epoch"]), about.leo, int(match["hw"]))
 
 
 @sentence(
@@ -129,27 +119,40 @@ def _becomes(account: Account, found: re.Match[str]) -> None:
     r"[Cc]ompleted LeaderAndIsr request .*become-(?P<role>leader|follower) transition for"
     r" partition (?P<partition>[^\s,]+(?:,\d+\])?)",
 )
-def _completed(account: Account, found: re.Match[str]) -> None:
+def _completed(account: Account, match: re.Match[str]) -> None:
     """Up to 2.5 nothing more is said: offsets are unknown, -1."""
-    partition = _partition(found)
+    about = account.of(_partition(match))
+    state = about.requested
+    if state is not None and about.leader_epoch != state.leader_epoch:
+        _take_role(account, match, state.leader_epoch, -1, -1)
+
+
+def _take_role(account: Account, match: re.Match[str], epoch: int, leo: int, hw: int) -> None:
+    partition = _partition(match)
     about = account.of(partition)
-    told = about.told
-    if told is None or about.leader_epoch == told.leader_epoch:
-        return
-    about.leader_epoch, about.zk_version, about.isr = told.leader_epoch, told.zk_version, told.isr
-    about.leads, about.hw_rose_from = found["role"] == "leader", -1
-    shared = {"partition": partition, "leader_epoch": told.leader_epoch, "leo": -1, "hw": -1}
+    state = about.requested
+    if state is not None:
+        about.zk_version, about.isr = state.zk_version, state.isr
+    about.leader_epoch, about.hw_rose_from = epoch, -1
+    about.leads = match["role"].lower() == "leader"
     if about.leads:
-        account.emit(e.BecomesLeader, **shared)
+        account.emit(e.BecomesLeader, partition=partition, leader_epoch=epoch, leo=leo, hw=hw)
     else:
-        account.emit(e.BecomesFollower, leader=told.leader, **shared)
+        account.emit(
+            e.BecomesFollower,
+            partition=partition,
+            leader=state.leader if state else -1,
+            leader_epoch=epoch,
+            leo=leo,
+            hw=hw,
+        )
 
 
 # -- UpdateMetadata at a broker --------------------------------------------------------------------
 
 
-def _request(found: re.Match[str]) -> tuple[int, int, int]:
-    return int(found["from"]), int(found["epoch"]), int(found["id"])
+def _request(match: re.Match[str]) -> tuple[int, int, int]:
+    return int(match["from"]), int(match["epoch"]), int(match["id"])
 
 
 @sentence(
@@ -157,11 +160,11 @@ def _request(found: re.Match[str]) -> tuple[int, int, int]:
     rf"[Cc]ached leader info (?P<state>.*) for partition (?P<partition>\S+) in response to"
     rf" UpdateMetadata request {_BY}",
 )
-def _cached(account: Account, found: re.Match[str]) -> None:
-    told = parse_state(found["state"], _partition(found))
-    account.cached(_request(found), told)
-    _answers(account, "UPDATE_METADATA", found)
-    _saw(account, told)
+def _cached(account: Account, match: re.Match[str]) -> None:
+    state = parse_state(match["state"], _partition(match))
+    account.cached(_request(match), state)
+    _answers(account, "UPDATE_METADATA", match)
+    _saw(account, state)
 
 
 @sentence(
@@ -169,13 +172,13 @@ def _cached(account: Account, found: re.Match[str]) -> None:
     rf"[Dd]eleted partition (?P<partition>\S+) from metadata cache in response to UpdateMetadata"
     rf" request {_BY}",
 )
-def _removed(account: Account, found: re.Match[str]) -> None:
-    account.removed(_request(found), _partition(found))
-    _answers(account, "UPDATE_METADATA", found)
+def _removed(account: Account, match: re.Match[str]) -> None:
+    account.removed(_request(match), _partition(match))
+    _answers(account, "UPDATE_METADATA", match)
 
 
 @sentence(LOGGER, rf"Add \d+ partitions and deleted \d+ partitions from metadata cache .*{_BY}")
-def _end_of_metadata(account: Account, found: re.Match[str]) -> None:
+def _end_of_metadata(account: Account, match: re.Match[str]) -> None:
     account.end_of_metadata()
 
 
@@ -186,31 +189,31 @@ def _end_of_metadata(account: Account, found: re.Match[str]) -> None:
     LOGGER,
     rf"Received StopReplica request (?P<state>.*) {_FROM} for partition (?P<partition>\S+)",
 )
-def _stop_replica(account: Account, found: re.Match[str]) -> None:
-    said = fields(found["state"])
+def _stop_replica(account: Account, match: re.Match[str]) -> None:
+    named = fields(match["state"])
     account.emit(
         e.StopReplica,
-        sender=int(found["from"]),
-        sender_epoch=int(found["epoch"] or -1),
-        partition=_partition(found),
-        leader_epoch=int(said.get("leaderepoch", -1)),
-        delete=said.get("deletepartition") == "true",
+        sender=int(match["from"]),
+        sender_epoch=int(match["epoch"] or -1),
+        partition=_partition(match),
+        leader_epoch=int(named.get("leaderepoch", -1)),
+        delete=named.get("deletepartition") == "true",
     )
-    _answers(account, "STOP_REPLICA", found)
+    _answers(account, "STOP_REPLICA", match)
 
 
 @sentence(
     LOGGER,
     r"[Hh]andling stop replica \(delete=(?P<delete>\w+)\) for partition (?P<partition>\S+)",
 )
-def _stop_replica_before_2_6(account: Account, found: re.Match[str]) -> None:
+def _stop_replica_before_2_6(account: Account, match: re.Match[str]) -> None:
     account.emit(
         e.StopReplica,
         sender=-1,
         sender_epoch=-1,
-        partition=_partition(found),
+        partition=_partition(match),
         leader_epoch=-1,
-        delete=found["delete"] == "true",
+        delete=match["delete"] == "true",
     )
 
 
@@ -220,14 +223,14 @@ def _stop_replica_before_2_6(account: Account, found: re.Match[str]) -> None:
     r" correlation id \d+ epoch (?P<epoch>\d+) for partition (?P<partition>\S+)"
     r"(?:.*leader epoch (?P<leader_epoch>-?\d+))?",
 )
-def _stop_replica_ignored(account: Account, found: re.Match[str]) -> None:
+def _stop_replica_ignored(account: Account, match: re.Match[str]) -> None:
     account.emit(
         e.StopReplicaIgnored,
-        sender=int(found["from"]),
-        sender_epoch=int(found["epoch"]),
-        partition=_partition(found),
-        leader_epoch=int(found["leader_epoch"] or -1),
-        delete=found["delete"] == "true",
+        sender=int(match["from"]),
+        sender_epoch=int(match["epoch"]),
+        partition=_partition(match),
+        leader_epoch=int(match["leader_epoch"] or -1),
+        delete=match["delete"] == "true",
         error="FENCED_LEADER_EPOCH",
     )
 
@@ -248,37 +251,31 @@ _CONTROLLER = r"\[?Controller (?:id=)?\d+ epoch[= ](?P<controller_epoch>\d+)\]?:
     _CONTROLLER + r"[Cc]hanged partition (?P<partition>\S+)(?: state)? from (?P<old>\w+) to"
     r" (?P<new>\w+)(?: with (?:state|leader \d+|assigned replicas)\b(?P<state>.*))?",
 )
-def _partition_state(account: Account, found: re.Match[str]) -> None:
-    partition = _partition(found)
+def _partition_state(account: Account, match: re.Match[str]) -> None:
+    partition = _partition(match)
     account.emit(
         e.PartitionStateChanged,
-        controller_epoch=int(found["controller_epoch"]),
+        controller_epoch=int(match["controller_epoch"]),
         partition=partition,
-        from_state=found["old"],
-        to_state=found["new"],
+        from_state=match["old"],
+        to_state=match["new"],
     )
-    if found["state"] and "LeaderAndIsr(" in found["state"]:
-        told = parse_state(
-            found["state"].partition("LeaderAndIsr(")[2].removesuffix(")"), partition
+    if match["state"] and "LeaderAndIsr(" in match["state"]:
+        state = parse_state(
+            match["state"].partition("LeaderAndIsr(")[2].removesuffix(")"), partition
         )
-        _saw(account, told)
-        _cached_by_controller(account, told, found["old"], int(found["controller_epoch"]))
-
-
-def _cached_by_controller(
-    account: Account, told: PartitionState, old: str, controller_epoch: int
-) -> None:
-    if told.zk_version >= 0:
-        account.emit(
-            e.ControllerCacheUpdated,
-            partition=told.partition,
-            leader=told.leader,
-            leader_epoch=told.leader_epoch,
-            isr=told.isr,
-            zk_version=told.zk_version,
-            why="creation" if old == "NewPartition" else "election",
-            controller_epoch=controller_epoch,
-        )
+        _saw(account, state)
+        if state.zk_version >= 0:
+            account.emit(
+                e.ControllerCacheUpdated,
+                partition=partition,
+                leader=state.leader,
+                leader_epoch=state.leader_epoch,
+                isr=state.isr,
+                zk_version=state.zk_version,
+                why="creation" if match["old"] == "NewPartition" else "election",
+                controller_epoch=int(match["controller_epoch"]),
+            )
 
 
 @sentence(
@@ -286,14 +283,14 @@ def _cached_by_controller(
     _CONTROLLER + r"[Cc]hanged state of replica (?P<replica>\d+) for partition (?P<partition>\S+)"
     r" from (?P<old>\w+) to (?P<new>\w+)",
 )
-def _replica_state(account: Account, found: re.Match[str]) -> None:
+def _replica_state(account: Account, match: re.Match[str]) -> None:
     account.emit(
         e.ReplicaStateChanged,
-        controller_epoch=int(found["controller_epoch"]),
-        partition=_partition(found),
-        replica=int(found["replica"]),
-        from_state=found["old"],
-        to_state=found["new"],
+        controller_epoch=int(match["controller_epoch"]),
+        partition=_partition(match),
+        replica=int(match["replica"]),
+        from_state=match["old"],
+        to_state=match["new"],
     )
 
 
@@ -302,11 +299,11 @@ def _replica_state(account: Account, found: re.Match[str]) -> None:
     _CONTROLLER + r"[Ss]ending become-(?:leader|follower) LeaderAndIsr request (?P<state>.*?)"
     r"(?: with correlationId \d+)? to broker (?P<to>\d+) for partition (?P<partition>\S+)",
 )
-def _sending_leader_and_isr(account: Account, found: re.Match[str]) -> None:
-    told = parse_state(found["state"], _partition(found))
-    key = _sent_state("LeaderAndIsr", account.broker, int(found["to"]), told)
+def _sending_leader_and_isr(account: Account, match: re.Match[str]) -> None:
+    state = parse_state(match["state"], _partition(match))
+    key = _sent_state("LeaderAndIsr", account.broker, int(match["to"]), state)
     account.causes.sent(key, account.clock, account.at_ms)
-    _saw(account, told)
+    _saw(account, state)
 
 
 @sentence(
@@ -319,8 +316,8 @@ def _sending_leader_and_isr(account: Account, found: re.Match[str]) -> None:
     _CONTROLLER + r"received response (?P<request>LeaderAndIsr|UpdateMetadata|StopReplica)Response"
     r"\((?P<id>\d+),.* sent to broker id:(?P<to>\d+)",
 )
-def _answer(account: Account, found: re.Match[str]) -> None:
-    request, to, number = found["request"], int(found["to"]), int(found["id"])
+def _answer(account: Account, match: re.Match[str]) -> None:
+    request, to, number = match["request"], int(match["to"]), int(match["id"])
     key = ("answer", _IN_CAPITALS.get(request, request), account.broker, to, number)
     account.causes.arrived(key, account.clock, account.at_ms)
 
@@ -329,10 +326,10 @@ def _answer(account: Account, found: re.Match[str]) -> None:
     LOGGER,
     r"Partition (?P<partition>\S+) state changed to \((?P<state>[^)]*)\) after removing replica",
 )
-def _removed_from_isr(account: Account, found: re.Match[str]) -> None:
+def _removed_from_isr(account: Account, match: re.Match[str]) -> None:
     """The write is in ZooKeeper's log, where there is one."""
-    _partition(found)
-    numbers(found["state"])
+    _partition(match)
+    numbers(match["state"])
 
 
 known(

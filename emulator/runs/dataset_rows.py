@@ -15,6 +15,7 @@ from emulator.runs.broken import Broken
 from emulator.runs.summary import VERDICTS, Summary
 from emulator.scenario.schema import Scenario
 from emulator.scenario.settings import overrides
+from emulator.scenario.version import switch_words
 from emulator.trace.rows import BrokenRow, Figure, RunBegan, RunEnded, Setting
 
 FAILED = "failed"
@@ -38,8 +39,8 @@ def began(
     """The first row. `sets`, each KEY=VALUE, were chosen for this run; so were guards that are
     switched."""
     every = {**scenario.running().values, **scenario.settings}
-    chosen = {**overrides(tuple(sets))}
-    chosen |= {f"guard:{name}": "on" if on else "off" for name, on in scenario.guards.items()}
+    chosen = dict(overrides(tuple(sets)))
+    chosen |= {f"guard:{name}": word for name, word in switch_words(scenario.guards).items()}
     return RunBegan(
         *(-1, 0, 0, "", -1),
         seed=f"{seed:#x}",

@@ -6,10 +6,12 @@ schedule, lines of a hazard's scenario.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
+Document = Mapping[str, object]
+"""A scenario as YAML has it."""
 
 
 def minimize(entries: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> Sequence[T]:
@@ -29,6 +31,16 @@ def minimize(entries: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> Sequ
             break
         size = max(1, size // 2)
     return entries
+
+
+def minimize_section(
+    document: Document, section: str, fails: Callable[[Document], bool]
+) -> Document:
+    """The document with as few entries of one list as it still fails with."""
+    entries = document.get(section) or []
+    assert isinstance(entries, list)
+    fewer = minimize(entries, lambda some: fails({**document, section: list(some)}))
+    return {**document, section: list(fewer)}
 
 
 def needless(entries: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]:

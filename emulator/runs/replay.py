@@ -17,8 +17,8 @@ from emulator.runs.run_directory import RUN, SCENARIO, SUMMARY, TRACE, versions
 from emulator.runs.session import OnProgress, Request, play_run
 from emulator.scenario.document import read_text
 from emulator.scenario.errors import UserError
-from emulator.scenario.load import loads
-from emulator.scenario.version import Chosen
+from emulator.scenario.load import LoadedScenario, loads
+from emulator.scenario.version import Chosen, as_switches
 from emulator.trace.difference import Compared, compare_traces
 
 PLATFORM = ("platform",)
@@ -59,6 +59,13 @@ def about_run(directory: Path) -> RunManifest:
         raise UserError(f"{file}: does not say how the run was made: {error}") from None
 
 
+def scenario_of(directory: Path, about: RunManifest) -> LoadedScenario:
+    """The scenario as it was played, options of the command line included. Raises UserError."""
+    file = directory / SCENARIO
+    chosen = Chosen(about.profile, as_switches(about.guards), about.propagation)
+    return loads(read_text(file, str(file)), about.scenario, str(file), about.set, chosen)
+
+
 def request_of(directory: Path, about: RunManifest, base: Path) -> Request:
     """What to play to have this run again, below `base`. Raises UserError."""
     if about.zookeeper != SIMULATED:
@@ -66,12 +73,8 @@ def request_of(directory: Path, about: RunManifest, base: Path) -> Request:
             f"{directory}: was played live (ZooKeeper {about.zookeeper}): only a run in virtual "
             "time repeats literally"
         )
-    file = directory / SCENARIO
-    switches = tuple(f"{name}={state}" for name, state in about.guards.items())
-    chosen = Chosen(about.profile, switches, about.propagation)
-    scenario = loads(read_text(file, str(file)), about.scenario, str(file), about.set, chosen)
     return Request(
-        scenario=scenario,
+        scenario=scenario_of(directory, about),
         seed=about.seed,
         zookeeper=SIMULATED,
         sets=about.set,
@@ -95,17 +98,12 @@ def play_again(
     again = play_run(request, on_progress).directory
     assert again is not None
     compared = compare_traces(directory / TRACE, again / TRACE)
-    broken_off = _was_broken_off(directory)
+    try:
+        summary = msgspec.json.decode((directory / SUMMARY).read_bytes(), type=dict[str, object])
+        broken_off = bool(summary.get("interrupted"))
+    except (OSError, msgspec.DecodeError):
+        broken_off = True  # Killed: it has no summary.
     difference = compared.difference
     if broken_off and difference is not None and difference.first is None:
         compared = Compared(compared.events, None)
     return ReplayResult(compared, again, broken_off)
-
-
-def _was_broken_off(directory: Path) -> bool:
-    """By the user (its summary says so), or killed (there is no summary)."""
-    try:
-        summary = msgspec.json.decode((directory / SUMMARY).read_bytes(), type=dict[str, object])
-    except (OSError, msgspec.DecodeError):
-        return True
-    return bool(summary.get("interrupted"))

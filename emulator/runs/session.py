@@ -28,6 +28,7 @@ from emulator.runs.summary import Progress, RunFacts, Summary, as_json, summariz
 from emulator.scenario.expectations.base import Judge
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Scenario
+from emulator.scenario.version import switch_words
 from emulator.trace.events import AnyEvent
 from emulator.trace.reader import SCHEMA_VERSION, Header
 from emulator.trace.sink import Sink
@@ -341,7 +342,7 @@ def _manifest(request: Request) -> dict[str, object]:
         "zookeeper": request.zookeeper,
         "time_scale": request.time_scale,
         "target": request.target,
-        "guards": {name: "on" if on else "off" for name, on in scenario.guards.items()},
+        "guards": switch_words(scenario.guards),
         "propagation": scenario.propagation,
         "set": list(request.sets),
         "repeat": request.repeat,

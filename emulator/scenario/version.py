@@ -21,6 +21,16 @@ PROFILE = "2.6"
 SWITCH = {"on": True, "off": False}
 
 
+def switch_words(guards: Mapping[str, bool]) -> dict[str, str]:
+    """Switched guards as files have them: name to `on` or `off`."""
+    return {name: "on" if on else "off" for name, on in guards.items()}
+
+
+def as_switches(guards: Mapping[str, str]) -> tuple[str, ...]:
+    """The same as values of `--guard`: NAME=on or NAME=off."""
+    return tuple(f"{name}={state}" for name, state in guards.items())
+
+
 class Chosen(msgspec.Struct, frozen=True):
     """The options: `--profile`, `--guard NAME=off|on` (several), `--propagation`. Empty: not
     given."""

@@ -8,7 +8,6 @@ are not kept. It must not know who has done what.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 import yaml
@@ -16,6 +15,7 @@ import yaml
 from emulator.scenario.actions.base import Stimulus
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Settings, Step
+from emulator.scenario.version import switch_words
 
 KEPT = ("about", "profile", "cluster", "topics", "workload", "kernel_late")
 LEAST_US = 1_000_000
@@ -35,7 +35,12 @@ def write_scenario(
     read = yaml.safe_load(of.text)
     sections = {key: read[key] for key in KEPT if key in read}
     sections["about"] = of.about
-    sections |= _version(of)
+    # As it was played: options of the command line are in it.
+    sections["profile"] = of.profile
+    if of.guards:
+        sections["guards"] = switch_words(of.guards)
+    if of.propagation:
+        sections["propagation"] = of.propagation
     if settings:
         cluster = sections.get("cluster") or {}
         config = {**(cluster.get("config") or {}), **settings}
@@ -48,41 +53,27 @@ def write_scenario(
         )
     )
     lines.append("faults:" if steps else "faults: []")
-    lines.extend(f"  - {_flow(_entry(step))}" for step in steps)
+    for step in steps:
+        name, fields = step.stimulus.name, parameters(step.stimulus)
+        lines.append(f"  - {flow({'at': _seconds(step.at_us), name: fields or None})}")
     lines.append(f"\nrun: {_seconds(max(until_us, LEAST_US, *ends))}\n")
     return "\n".join(lines)
 
 
-def _version(of: LoadedScenario) -> dict[str, Any]:
-    """As it was played: options of the command line are in it."""
-    found: dict[str, Any] = {"profile": of.profile}
-    if of.guards:
-        found["guards"] = {name: "on" if on else "off" for name, on in of.guards.items()}
-    if of.propagation:
-        found["propagation"] = of.propagation
-    return found
-
-
-def _entry(step: Step) -> dict[str, Any]:
-    return {"at": _seconds(step.at_us), step.stimulus.name: parameters(step.stimulus) or None}
-
-
-def parameters(stimulus: Stimulus) -> dict[str, Any]:
+def parameters(stimulus: Stimulus) -> dict[str, object]:
     """A stimulus' fields as a scenario has them; those that have their default are left out."""
-    fields: dict[str, Any] = msgspec.to_builtins(stimulus)
-    fields.pop("do")
-    return {key: _plain(value) for key, value in fields.items()}
+    fields = msgspec.to_builtins(stimulus)
+    del fields["do"]
+    return {key: plain(value) for key, value in fields.items()}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """Tuples are lists to YAML."""
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return value
+    return [plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def _flow(value: Any) -> str:
-    """In one line."""
+def flow(value: object) -> str:
+    """YAML in one line."""
     text: str = yaml.safe_dump(
         value, default_flow_style=True, sort_keys=False, width=_WIDE, allow_unicode=True
     )

@@ -16,7 +16,7 @@ from emulator.scenario.load import loads
 from emulator.scenario.version import Chosen
 from emulator.search.schedules.coverage_goals import COVERAGE_GOALS, never
 from emulator.search.schedules.labels import UNDECLARED
-from emulator.search.schedules.schedule import Choice, Injection, Schedule, schedule_of
+from emulator.search.schedules.schedule import Candidate, Choice, Injection, Schedule, schedule_of
 from emulator.search.schedules.search import ExploreTally, SearchOptions, as_schedule, search
 from emulator.search.schedules.shrink import Shrinking
 from emulator.search.schedules.strategies import (
@@ -94,7 +94,7 @@ def test_what_was_drawn_is_repeated_from_its_choices_to_the_last_event(
     drawn = played(warm, kind(20, Stream(7), menu, 2), digest=True)
     assert drawn.choices
     assert drawn.faults
-    again = WrittenOrder(20, drawn.choices, drawn.faults, exactly=True)
+    again = WrittenOrder(20, drawn, exactly=True)
     assert played(warm, again, digest=True) == drawn
 
 
@@ -109,8 +109,8 @@ def test_every_call_back_that_can_be_next_declares_its_label(warm: WarmCluster) 
 def test_a_schedule_of_another_program_is_told_where_it_departs(warm: WarmCluster) -> None:
     choices = (Choice(2, 1, 2, "broker-9 somebody: else"),)
     with pytest.raises(UserError, match="step 2: the schedule has 'broker-9 somebody: else'"):
-        played(warm, WrittenOrder(20, choices, (), exactly=True))
-    lenient = played(warm, WrittenOrder(20, choices, (), exactly=False))
+        played(warm, WrittenOrder(20, Candidate(choices), exactly=True))
+    lenient = played(warm, WrittenOrder(20, Candidate(choices), exactly=False))
     assert lenient.choices == ()
 
 

@@ -15,13 +15,10 @@ from emulator.analysis.dataset import EVENTS, RunKey
 from emulator.analysis.sweep.recording import key_of
 from emulator.analysis.writer import setting_of, write_piece, write_run
 from emulator.runs import dataset_rows as rows
-from emulator.runs.replay import about_run
-from emulator.runs.run_directory import SCENARIO, SUMMARY, TRACE
+from emulator.runs.replay import about_run, scenario_of
+from emulator.runs.run_directory import SUMMARY, TRACE
 from emulator.runs.summary import Summary
-from emulator.scenario.document import read_text
 from emulator.scenario.errors import UserError
-from emulator.scenario.load import loads
-from emulator.scenario.version import Chosen
 from emulator.trace.events import ZkTransaction
 from emulator.trace.reader import read_events
 from emulator.trace.rows import RunBegan, ZkLogged
@@ -56,10 +53,7 @@ def add_log(
 
 def _described(directory: Path) -> tuple[RunKey, RunBegan]:
     about = about_run(directory)
-    file = directory / SCENARIO
-    switches = tuple(f"{name}={state}" for name, state in about.guards.items())
-    chosen = Chosen(about.profile, switches, about.propagation)
-    scenario = loads(read_text(file, str(file)), about.scenario, str(file), about.set, chosen)
+    scenario = scenario_of(directory, about)
     began = rows.began(
         scenario, about.seed, zookeeper=about.zookeeper, sets=about.set, replay=about.repeat
     )

@@ -65,5 +65,5 @@ def hear(events: Sequence[AnyEvent], *listeners: object) -> None:
 
 def diagnose(events: Sequence[AnyEvent]) -> list[Diagnosed]:
     """All that is seen, in order of time."""
-    found = [case for one in diagnoses() for case in one.cases(events)]
-    return sorted(found, key=lambda case: (case.from_us, case.name, case.broker))
+    cases = (case for one in diagnoses() for case in one.cases(events))
+    return sorted(cases, key=lambda case: (case.from_us, case.name, case.broker))

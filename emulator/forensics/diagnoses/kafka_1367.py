@@ -32,27 +32,23 @@ class NobodyIsTold(Diagnosis):
         hear(events, look.partitions, look)
         end_us = events[-1].t if events else 0
         for name, state in sorted(look.untold.items()):
-            if end_us - state.from_us >= PATIENCE_US:
-                yield self._told(name, state, look.shown[name], end_us)
-
-    def _told(
-        self, name: TopicPartition, state: State, shown: tuple[int, ...], end_us: int
-    ) -> Diagnosed:
-        was, now = (",".join(map(str, isr)) for isr in (shown, state.isr))
-        return Diagnosed(
-            name=self.name,
-            broker=state.leader,
-            partitions=(name,),
-            from_us=state.from_us,
-            to_us=None,
-            seen=(
-                f"leader {state.leader} wrote ISR [{now}] of {name}, and"
-                f" {(end_us - state.from_us) / 1e6:.0f} s later all brokers still show [{was}]"
-            ),
-            ended="nobody was told",
-            cure=self.cure,
-            facts=(state.seq,),
-        )
+            if end_us - state.from_us < PATIENCE_US:
+                continue
+            was, now = (",".join(map(str, isr)) for isr in (look.shown[name], state.isr))
+            yield Diagnosed(
+                name=self.name,
+                broker=state.leader,
+                partitions=(name,),
+                from_us=state.from_us,
+                to_us=None,
+                seen=(
+                    f"leader {state.leader} wrote ISR [{now}] of {name}, and"
+                    f" {(end_us - state.from_us) / 1e6:.0f} s later all brokers still show [{was}]"
+                ),
+                ended="nobody was told",
+                cure=self.cure,
+                facts=(state.seq,),
+            )
 
 
 class _Look:
@@ -71,11 +67,11 @@ class _Look:
             self.untold[partition.name] = state
 
     def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
-        for told in event.states:
-            waiting = self.untold.get(told.partition)
-            self.shown[told.partition] = told.isr
-            if waiting is not None and set(told.isr) == set(waiting.isr):
-                del self.untold[told.partition]
+        for state in event.states:
+            waiting = self.untold.get(state.partition)
+            self.shown[state.partition] = state.isr
+            if waiting is not None and set(state.isr) == set(waiting.isr):
+                del self.untold[state.partition]
         for name in event.removed:
             self.shown.pop(name, None)
             self.untold.pop(name, None)

@@ -50,37 +50,26 @@ class StuckLeader(Diagnosis):
                 case e.ZkSessionState(state="Expired"):
                     expired.add(event.broker)
                 case e.IsrUpdateRejected():
-                    self._rejected(event, open_cases, partitions, lost=event.broker in expired)
+                    state = partitions.of(event.partition).now
+                    version, leader = (state.version, state.leader) if state else (-1, -1)
+                    case = open_cases.setdefault(
+                        (event.broker, event.partition),
+                        _Case(event, event, 0, version, leader, event.broker in expired),
+                    )
+                    case.last, case.count = event, case.count + 1
+                    case.version, case.leader = version, leader
                 case e.BecomesLeader() | e.BecomesFollower() | e.IsrUpdated():
-                    case = open_cases.pop((event.broker, event.partition), None)
-                    if case is not None:
-                        yield self._told(case, event)
+                    ended = open_cases.pop((event.broker, event.partition), None)
+                    if ended is not None:
+                        yield self._diagnosed(ended, event)
                 case e.BrokerStarting():
                     expired.discard(event.broker)
                     for key in [key for key in open_cases if key[0] == event.broker]:
-                        yield self._told(open_cases.pop(key), event)
+                        yield self._diagnosed(open_cases.pop(key), event)
         for case in open_cases.values():
-            yield self._told(case, None)
+            yield self._diagnosed(case, None)
 
-    def _rejected(
-        self,
-        event: e.IsrUpdateRejected,
-        open_cases: dict[tuple[int, TopicPartition], _Case],
-        partitions: Partitions,
-        *,
-        lost: bool,
-    ) -> None:
-        state = partitions.of(event.partition).now
-        version, leader = (state.version, state.leader) if state else (-1, -1)
-        key = event.broker, event.partition
-        case = open_cases.get(key)
-        if case is None:
-            open_cases[key] = _Case(event, event, 1, version, leader, lost)
-            return
-        case.last, case.count = event, case.count + 1
-        case.version, case.leader = version, leader
-
-    def _told(self, case: _Case, end: AnyEvent | None) -> Diagnosed:
+    def _diagnosed(self, case: _Case, end: AnyEvent | None) -> Diagnosed:
         first = case.first
         has = "another" if case.version < 0 else str(case.version)
         seen = (
@@ -92,6 +81,15 @@ class StuckLeader(Diagnosis):
             seen += f" and leader {case.leader}"
         if case.expired:
             seen += "; its session had expired before"
+        match end:
+            case None:
+                ended = "it was never told better"
+            case e.BrokerStarting():
+                ended = "it was started again"
+            case e.BecomesLeader() | e.BecomesFollower():
+                ended = "a LeaderAndIsr told it better"
+            case _:
+                ended = "its next update was written"
         return Diagnosed(
             name=self.name,
             broker=first.broker,
@@ -99,18 +97,7 @@ class StuckLeader(Diagnosis):
             from_us=first.t,
             to_us=None if end is None else end.t,
             seen=seen,
-            ended=_how(end),
+            ended=ended,
             cure=self.cure,
             facts=(first.seq, case.last.seq),
         )
-
-
-def _how(end: AnyEvent | None) -> str:
-    match end:
-        case None:
-            return "it was never told better"
-        case e.BrokerStarting():
-            return "it was started again"
-        case e.BecomesLeader() | e.BecomesFollower():
-            return "a LeaderAndIsr told it better"
-    return "its next update was written"

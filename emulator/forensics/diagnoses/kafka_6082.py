@@ -42,27 +42,25 @@ class ReplacedController(Diagnosis):
     def cases(self, events: Sequence[AnyEvent]) -> Iterator[Diagnosed]:
         look = _Look()
         hear(events, look.partitions, look)
-        return (self._told(case) for case in look.cases.values())
-
-    def _told(self, case: _Case) -> Diagnosed:
-        first, last = case.writes[0], case.writes[-1]
-        count = len(case.writes)
-        return Diagnosed(
-            name=self.name,
-            broker=case.broker,
-            partitions=tuple(sorted(case.partitions)),
-            from_us=case.newest.t,
-            to_us=last.from_us,
-            seen=(
-                f"broker {case.broker}, controller of epoch {case.epoch}, wrote {count}"
-                f" state{'s'[: count > 1]} up to {(last.from_us - case.newest.t) / 1e6:.1f} s after"
-                f" broker {case.newest.broker} had been elected with epoch"
-                f" {case.newest.controller_epoch}"
-            ),
-            ended="nothing shows that the new controller has heard of it",
-            cure=self.cure,
-            facts=(case.newest.seq, first.seq, last.seq),
-        )
+        for case in look.cases.values():
+            first, last = case.writes[0], case.writes[-1]
+            count = len(case.writes)
+            yield Diagnosed(
+                name=self.name,
+                broker=case.broker,
+                partitions=tuple(sorted(case.partitions)),
+                from_us=case.newest.t,
+                to_us=last.from_us,
+                seen=(
+                    f"broker {case.broker}, controller of epoch {case.epoch}, wrote {count}"
+                    f" state{'s'[: count > 1]} up to {(last.from_us - case.newest.t) / 1e6:.1f} s"
+                    f" after broker {case.newest.broker} had been elected with epoch"
+                    f" {case.newest.controller_epoch}"
+                ),
+                ended="nothing shows that the new controller has heard of it",
+                cure=self.cure,
+                facts=(case.newest.seq, first.seq, last.seq),
+            )
 
 
 class _Look:

@@ -55,29 +55,31 @@ def first(scope: Scope) -> Published:
 
 def successors(state: Published, scope: Scope) -> Iterator[Published]:
     """Next, within the scope."""
+    hw = state.high_watermark
     if state.controller_version < scope.versions:
-        yield from _controller_shrinks(state, scope)
-        yield from _controller_handles(state)
-    yield from _leader_requests(state, scope)
-    for isr, version in state.updates:
+        # The controller shrinks the ISR, or handles a request.
+        for n in range(1, scope.replicas):
+            if state.controller_isr >> n & 1:
+                yield _controller_writes(state, state.controller_isr & ~(1 << n))
+        for isr, version in state.requests:
+            if version == state.controller_version:
+                yield _controller_writes(state, isr)
+    for n in range(1, scope.replicas):  # LeaderRequestShrinkIsr, LeaderRequestExpandIsr
+        if not state.isr >> n & 1 and state.offsets[n] < hw:
+            continue
+        isr = state.isr ^ (1 << n)
+        yield state._replace(
+            pending_isr=state.pending_isr | isr,
+            pending_version=state.version,
+            requests=state.requests | {(isr, state.version)},
+        )
+    for isr, version in state.updates:  # The leader takes any newer update.
         if version > state.version:
             yield state._replace(isr=isr, version=version, pending_isr=0, pending_version=NIL)
     for n, offset in enumerate(state.offsets):
         if offset < (scope.offsets if n == 0 else state.offsets[0]):
             offsets = (*state.offsets[:n], offset + 1, *state.offsets[n + 1 :])
             yield state._replace(offsets=offsets)
-
-
-def _controller_shrinks(state: Published, scope: Scope) -> Iterator[Published]:
-    for n in range(1, scope.replicas):
-        if state.controller_isr >> n & 1:
-            yield _controller_writes(state, state.controller_isr & ~(1 << n))
-
-
-def _controller_handles(state: Published) -> Iterator[Published]:
-    for isr, version in state.requests:
-        if version == state.controller_version:
-            yield _controller_writes(state, isr)
 
 
 def _controller_writes(state: Published, isr: int) -> Published:
@@ -89,30 +91,16 @@ def _controller_writes(state: Published, isr: int) -> Published:
     )
 
 
-def _leader_requests(state: Published, scope: Scope) -> Iterator[Published]:
-    """LeaderRequestShrinkIsr, LeaderRequestExpandIsr."""
-    hw = state.high_watermark
-    for n in range(1, scope.replicas):
-        if not state.isr >> n & 1 and state.offsets[n] < hw:
-            continue
-        isr = state.isr ^ (1 << n)
-        yield state._replace(
-            pending_isr=state.pending_isr | isr,
-            pending_version=state.version,
-            requests=state.requests | {(isr, state.version)},
-        )
-
-
 def states(scope: Scope, on_progress: Callable[[int], None] | None = None) -> set[Published]:
     """All of them; ValidHighWatermark is held against each."""
     begin = first(scope)
-    found, queue = {begin}, deque([begin])
+    known, queue = {begin}, deque([begin])
     while queue:
         for after in successors(queue.popleft(), scope):
-            if after not in found:
+            if after not in known:
                 assert after.is_valid, f"the published model does not hold in {after}"
-                found.add(after)
+                known.add(after)
                 queue.append(after)
-                if on_progress is not None and not len(found) % 20_000:
-                    on_progress(len(found))
-    return found
+                if on_progress is not None and not len(known) % 20_000:
+                    on_progress(len(known))
+    return known

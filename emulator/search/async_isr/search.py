@@ -10,7 +10,7 @@ more is forgotten: that changes nothing that can still happen. Knows no rule.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -18,6 +18,7 @@ import msgspec
 from emulator.kernel.rng import Stream
 from emulator.search.async_isr.steps import (
     Answer,
+    Decision,
     Leader,
     Move,
     Request,
@@ -45,7 +46,7 @@ class Seen(NamedTuple):
     cached: LeaderAndIsr
     requests: frozenset[Request]
     answers: frozenset[Answer]
-    told: frozenset[LeaderAndIsr]
+    updates: frozenset[LeaderAndIsr]
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -78,9 +79,9 @@ class Numbers(Generic[T]):
     def in_bits(self, bits: int) -> frozenset[T]:
         return frozenset(self.values[n] for n in _bits(bits))
 
-    def kept(self, bits: int, wanted: Callable[[T], bool]) -> int:
-        """The bits of those that are wanted."""
-        return sum(1 << n for n in _bits(bits) if wanted(self.values[n]))
+    def only(self, bits: int, condition: Callable[[T], bool]) -> int:
+        """The bits of those for which it holds."""
+        return sum(1 << n for n in _bits(bits) if condition(self.values[n]))
 
 
 class Explorer:
@@ -91,14 +92,11 @@ class Explorer:
         self.steps, self._forgets = steps, forgets
         self._leaders, self._caches = Numbers[Leader](), Numbers[LeaderAndIsr]()
         self._requests, self._answers = Numbers[Request](), Numbers[Answer]()
-        self._told = Numbers[LeaderAndIsr]()
-        self._moves: dict[int, list[Step]] = {}
-        self._removals: dict[int, list[Step]] = {}
-        self._handled: dict[tuple[int, int], list[Step]] = {}
-        self._takes: dict[tuple[int, int], list[Step]] = {}
-        self._becomes: dict[tuple[int, int], list[Step]] = {}
+        self._updates = Numbers[LeaderAndIsr]()
+        # Few halves and messages meet in very many states: the rules are asked once for each pair.
+        self._steps: dict[tuple[str, int, int], list[Step]] = {}
         self._valid: dict[tuple[int, int], bool] = {}
-        self._kept: dict[tuple[str, int, int], int] = {}
+        self._live: dict[tuple[str, int, int], int] = {}
         self._known: dict[State, list[tuple[str, State]]] = {}
         leader, cached = steps.first
         self.first: State = (self._leaders.of(leader), self._caches.of(cached), 0, 0, 0)
@@ -107,97 +105,78 @@ class Explorer:
 
     def successors(self, state: State) -> Iterator[tuple[str, State]]:
         """Every step from here, and where it leads."""
-        after = self._forget if self._forgets else _as_it_is
-        leader, cached, requests, answers, told = state
-        for words, now, sent in self._moves_of(leader):
-            yield words, after((now, cached, requests | sent, answers, told))
-        for words, now, sent in self._removals_of(cached):
-            yield words, after((leader, now, requests, answers, told | sent))
-        for number in _bits(requests):
-            for words, now, sent in self._handled_by(cached, number):
-                yield words, after((leader, now, requests, answers | sent, told))
-        for number in _bits(answers):
-            for words, now, _ in self._taken_by(leader, number):
-                yield words, after((now, cached, requests, answers, told))
-        for number in _bits(told):
-            for words, now, _ in self._becoming(leader, number):
-                yield words, after((now, cached, requests, answers, told))
+        after: Callable[[State], State] = self._forget if self._forgets else lambda state: state
+        leader, cached, requests, answers, updates = state
+        rules, steps = self.steps, self._steps_by
+        half, cache = self._leaders.values[leader], self._caches.values[cached]
+        for words, now, sent in steps(("moves", leader, 0), rules.moves, half):
+            yield words, after((now, cached, requests | sent, answers, updates))
+        for words, now, sent in steps(("removals", cached, 0), rules.removals, cache):
+            yield words, after((leader, now, requests, answers, updates | sent))
+        for n in _bits(requests):
+            request = self._requests.values[n]
+            for words, now, sent in steps(("request", cached, n), rules.handled, cache, request):
+                yield words, after((leader, now, requests, answers | sent, updates))
+        for n in _bits(answers):
+            answer = self._answers.values[n]
+            for words, now, _ in steps(("answer", leader, n), rules.answered, half, answer):
+                yield words, after((now, cached, requests, answers, updates))
+        for n in _bits(updates):
+            update = self._updates.values[n]
+            for words, now, _ in steps(("update", leader, n), rules.becomes_leader, half, update):
+                yield words, after((now, cached, requests, answers, updates))
 
-    def _moves_of(self, leader: int) -> list[Step]:
-        def ask() -> list[Step]:
-            return [self._step(move) for move in self.steps.moves(self._leaders.values[leader])]
+    def _steps_by(
+        self, key: tuple[str, int, int], rule: Callable[..., Iterable[Move | Decision]], *of: object
+    ) -> list[Step]:
+        """The steps of a rule of some values, whose numbers the key has."""
+        return _once(self._steps, key, lambda: [self._numbered(step) for step in rule(*of)])
 
-        return _once(self._moves, leader, ask)
-
-    def _step(self, move: Move) -> Step:
-        return move.words, self._leaders.of(move.leader), self._requests.bit(move.request)
-
-    def _removals_of(self, cached: int) -> list[Step]:
-        def ask() -> list[Step]:
-            return [
-                (d.words, self._caches.of(d.cached), self._told.bit(d.told))
-                for d in self.steps.removals(self._caches.values[cached])
-            ]
-
-        return _once(self._removals, cached, ask)
-
-    def _handled_by(self, cached: int, request: int) -> list[Step]:
-        def ask() -> list[Step]:
-            asked = self._requests.values[request]
-            d = self.steps.handled(self._caches.values[cached], asked)
-            if d is None:
-                return []
-            return [(d.words, self._caches.of(d.cached), self._answers.bit(d.answer))]
-
-        return _once(self._handled, (cached, request), ask)
-
-    def _taken_by(self, leader: int, answer: int) -> list[Step]:
-        def ask() -> list[Step]:
-            before, given = self._leaders.values[leader], self._answers.values[answer]
-            return [self._step(move) for move in self.steps.answered(before, given)]
-
-        return _once(self._takes, (leader, answer), ask)
-
-    def _becoming(self, leader: int, told: int) -> list[Step]:
-        def ask() -> list[Step]:
-            before, said = self._leaders.values[leader], self._told.values[told]
-            return [self._step(move) for move in self.steps.becomes_leader(before, said)]
-
-        return _once(self._becomes, (leader, told), ask)
+    def _numbered(self, step: Move | Decision) -> Step:
+        if isinstance(step, Move):
+            return step.words, self._leaders.of(step.leader), self._requests.bit(step.request)
+        sent = self._answers.bit(step.answer) | self._updates.bit(step.update)  # Never both.
+        return step.words, self._caches.of(step.cached), sent
 
     def _forget(self, state: State) -> State:
         """Without the messages that nobody obeys any more."""
-        leader, cached, requests, answers, told = state
-        kept, steps = self._kept, self.steps
-
-        def live_requests() -> int:
-            now = self._caches.values[cached]
-            return self._requests.kept(requests, lambda r: not steps.is_dead_request(now, r))
-
-        def live_answers() -> int:
-            now = self._leaders.values[leader]
-            return self._answers.kept(answers, lambda a: not steps.is_dead_answer(now, a))
-
-        def live_told() -> int:
-            now = self._leaders.values[leader]
-            return self._told.kept(told, lambda t: t.leader_epoch > now.leader_epoch)
-
+        leader, cached, requests, answers, updates = state
+        steps, live = self.steps, self._live
+        half, cache = self._leaders.values[leader], self._caches.values[cached]
         return (
             leader,
             cached,
-            requests and _once(kept, ("request", cached, requests), live_requests),
-            answers and _once(kept, ("answer", leader, answers), live_answers),
-            told and _once(kept, ("told", leader, told), live_told),
+            requests
+            and _once(
+                live,
+                ("request", cached, requests),
+                lambda: self._requests.only(
+                    requests, lambda request: not steps.is_dead_request(cache, request)
+                ),
+            ),
+            answers
+            and _once(
+                live,
+                ("answer", leader, answers),
+                lambda: self._answers.only(
+                    answers, lambda answer: not steps.is_dead_answer(half, answer)
+                ),
+            ),
+            updates
+            and _once(
+                live,
+                ("update", leader, updates),
+                lambda: self._updates.only(
+                    updates, lambda update: update.leader_epoch > half.leader_epoch
+                ),
+            ),
         )
 
     def is_valid(self, state: State) -> bool:
         """Whether ValidHighWatermark holds."""
-
-        def ask() -> bool:
-            leader, cached = self._leaders.values[state[0]], self._caches.values[state[1]]
-            return valid_high_watermark(leader, cached, self.steps.scope)
-
-        return _once(self._valid, state[:2], ask)
+        leader, cached = self._leaders.values[state[0]], self._caches.values[state[1]]
+        scope = self.steps.scope
+        return _once(self._valid, state[:2], lambda: valid_high_watermark(leader, cached, scope))
 
     def seen(self, state: State) -> Seen:
         """The state in words of the rules."""
@@ -206,7 +185,7 @@ class Explorer:
             self._caches.values[state[1]],
             self._requests.in_bits(state[2]),
             self._answers.in_bits(state[3]),
-            self._told.in_bits(state[4]),
+            self._updates.in_bits(state[4]),
         )
 
     # -- all of them -------------------------------------------------------------------------------
@@ -230,8 +209,11 @@ class Explorer:
                 depth_of[after] = depth_of[state] + 1
                 before[after] = state, words
                 if not self.is_valid(after):
-                    way = _way_to(after, before)
-                    return Result(len(depth_of), transitions, len(way), False, way)
+                    way = list[str]()
+                    while after in before:
+                        after, words = before[after]
+                        way.append(words)
+                    return Result(len(depth_of), transitions, len(way), False, tuple(way[::-1]))
                 queue.append(after)
                 if on_progress is not None and not len(depth_of) % TELL_EVERY:
                     on_progress(len(depth_of))
@@ -241,7 +223,9 @@ class Explorer:
         """`steps` steps at random; the way, if it broke ValidHighWatermark, else None."""
         state, way = self.first, list[str]()
         for _ in range(steps):
-            options = self._options(state)
+            if state not in self._known:
+                self._known[state] = list(self.successors(state))
+            options = self._known[state]
             if not options:
                 return None
             words, state = options[stream.below(len(options))]
@@ -249,13 +233,6 @@ class Explorer:
             if not self.is_valid(state):
                 return tuple(way)
         return None
-
-    def _options(self, state: State) -> list[tuple[str, State]]:
-        return _once(self._known, state, lambda: list(self.successors(state)))
-
-
-def _as_it_is(state: State) -> State:
-    return state
 
 
 def _bits(bits: int) -> Iterator[int]:
@@ -265,18 +242,10 @@ def _bits(bits: int) -> Iterator[int]:
         bits ^= low
 
 
-def _once(known: dict[K, V], key: K, ask: Callable[[], V]) -> V:
-    """What was asked before is not asked again."""
+def _once(known: dict[K, V], key: K, compute: Callable[[], V]) -> V:
+    """What was computed before is not computed again."""
     try:
         return known[key]
     except KeyError:
-        found = known[key] = ask()
-        return found
-
-
-def _way_to(state: State, before: dict[State, tuple[State, str]]) -> tuple[str, ...]:
-    way: list[str] = []
-    while state in before:
-        state, words = before[state]
-        way.append(words)
-    return tuple(way[::-1])
+        value = known[key] = compute()
+        return value

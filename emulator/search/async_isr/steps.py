@@ -73,7 +73,7 @@ class Leader(NamedTuple):
 class Request(NamedTuple):
     """AlterIsr on its way, and what the leader will take its answer for."""
 
-    wanted: LeaderAndIsr
+    desired: LeaderAndIsr
     proposed: PendingIsr
 
 
@@ -93,12 +93,12 @@ class Move(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """A step of the controller: what it has then, and what it says to the leader."""
+    """A step of the controller: what it has then, and what it sends to the leader."""
 
     words: str
     cached: LeaderAndIsr
     answer: Answer | None = None
-    told: LeaderAndIsr | None = None
+    update: LeaderAndIsr | None = None
 
 
 class Steps:
@@ -121,29 +121,30 @@ class Steps:
 
     def moves(self, leader: Leader) -> Iterator[Move]:
         """All that it can do by itself."""
+        isr = leader.isr_state.isr
         if leader.log_end < self.scope.offsets:
             longer = leader._replace(log_end=leader.log_end + 1)
             yield from self._with_hw("the leader appends a record", longer)
+        replicas = self._replicas(leader, ())
         for place, (broker, offset) in enumerate(zip(self._followers, leader.offsets, strict=True)):
             if offset < leader.log_end:
-                offsets = _with(leader.offsets, place, offset + 1)
+                offsets = (*leader.offsets[:place], offset + 1, *leader.offsets[place + 1 :])
                 words = f"broker {broker} fetches from offset {offset + 1}"
                 yield from self._with_hw(words, leader._replace(offsets=offsets))
-            if self._may_expand(leader, broker):
-                yield self._propose(
-                    leader, PendingExpandIsr(_isr(leader), broker), f"that broker {broker} join"
-                )
+            if may_expand(
+                leader.isr_state,
+                replicas[broker],
+                leader.high_watermark,
+                leader.epoch_start,
+                self._rules,
+            ):
+                words = f"that broker {broker} join"
+                yield self._propose(leader, PendingExpandIsr(isr, broker), words)
         for late in _subsets(self._followers):
             out = self._out_of_sync(leader, late)
             if out and out == late:
-                words = f"that {_named(out)} leave"
-                yield self._propose(leader, PendingShrinkIsr(_isr(leader), out), words)
-
-    def _may_expand(self, leader: Leader, broker: int) -> bool:
-        replica = self._replicas(leader, ())[broker]
-        return may_expand(
-            leader.isr_state, replica, leader.high_watermark, leader.epoch_start, self._rules
-        )
+                words = f"that broker {' and '.join(map(str, out))} leave"
+                yield self._propose(leader, PendingShrinkIsr(isr, out), words)
 
     def _out_of_sync(self, leader: Leader, late: tuple[int, ...]) -> tuple[int, ...]:
         caught_up = tuple(b for b in self._followers if b not in late)
@@ -158,41 +159,41 @@ class Steps:
         )
 
     def _propose(self, leader: Leader, proposed: PendingIsr, words: str) -> Move:
-        wanted = LeaderAndIsr(LEADER, leader.leader_epoch, proposed.proposed, leader.zk_version)
+        desired = LeaderAndIsr(LEADER, leader.leader_epoch, proposed.proposed, leader.zk_version)
         pending = leader._replace(isr_state=proposed)
         words = f"the leader proposes {words} (version {leader.zk_version})"
-        return Move(words, pending, Request(wanted, proposed))
+        return Move(words, pending, Request(desired, proposed))
 
-    def answered(self, leader: Leader, given: Answer) -> Iterator[Move]:
+    def answered(self, leader: Leader, answer: Answer) -> Iterator[Move]:
         """The controller's answer comes."""
         taken = take_answer(
             leader.isr_state,
-            given.proposed,
+            answer.proposed,
             leader.leader_epoch,
             leader.zk_version,
-            given.answer,
+            answer.answer,
             self.guards,
         )
         after = leader._replace(isr_state=taken.state, zk_version=taken.zk_version)
         if after == leader:
             return
-        words = f"the leader takes the answer {_told(given.answer)}"
+        words = f"the leader takes the answer {_shown(answer.answer)}"
         if isinstance(taken.state, CommittedIsr) and HW_AFTER_ALTER_ISR in self.guards:
             yield from self._with_hw(words, after)
         else:
             yield Move(words, after)
 
-    def becomes_leader(self, leader: Leader, told: LeaderAndIsr) -> Iterator[Move]:
+    def becomes_leader(self, leader: Leader, update: LeaderAndIsr) -> Iterator[Move]:
         """LeaderAndIsr comes: only a greater leader epoch is obeyed (Partition._make_leader)."""
-        if told.leader_epoch <= leader.leader_epoch:
+        if update.leader_epoch <= leader.leader_epoch:
             return
         after = leader._replace(
-            isr_state=CommittedIsr(told.isr),
-            zk_version=told.zk_version,
-            leader_epoch=told.leader_epoch,
+            isr_state=CommittedIsr(update.isr),
+            zk_version=update.zk_version,
+            leader_epoch=update.leader_epoch,
             epoch_start=leader.log_end,
         )
-        yield from self._with_hw(f"the leader takes LeaderAndIsr {_told(told)}", after)
+        yield from self._with_hw(f"the leader takes LeaderAndIsr {_shown(update)}", after)
 
     def _with_hw(self, words: str, leader: Leader) -> Iterator[Move]:
         """Then the high watermark goes as far as it may, whoever outside the ISR counts as caught
@@ -200,7 +201,9 @@ class Steps:
         isr = counted_isr(leader.isr_state, self.guards)
         reached: dict[int, Move] = {}
         for caught_up in _subsets(tuple(b for b in self._followers if b not in isr)):
-            log, remotes = _log(leader), self._replicas(leader, caught_up)
+            log, remotes = OffsetLog(leader.high_watermark), self._replicas(leader, caught_up)
+            if leader.log_end:
+                log.append_as_leader(leader.log_end, 1, leader.leader_epoch)
             allowed = high_watermark_allowed(
                 leader.log_end, remotes.values(), isr, NOW_MS, LAG_MS, self._rules
             )
@@ -228,34 +231,35 @@ class Steps:
             if broker in cached.isr:
                 written = _written(isr_without(cached, broker), cached.zk_version)
                 assert written is not None
-                words = f"the controller takes broker {broker} out: {_told(written)}"
-                yield Decision(words, written, told=written)
+                words = f"the controller takes broker {broker} out: {_shown(written)}"
+                yield Decision(words, written, update=written)
 
-    def handled(self, cached: LeaderAndIsr, request: Request) -> Decision | None:
-        """AlterIsr comes to it; None beyond the scope."""
-        wanted, live = request.wanted, self.scope.brokers
-        decided = validate(wanted, cached, live, REQUEST_VERSION, self.guards)
-        if decided is None and cached.zk_version < self.scope.versions:
-            written = _written(wanted, cached.zk_version)
+    def handled(self, cached: LeaderAndIsr, request: Request) -> Iterator[Decision]:
+        """AlterIsr comes to it; nothing beyond the scope."""
+        desired, live = request.desired, self.scope.brokers
+        decided = validate(desired, cached, live, REQUEST_VERSION, self.guards)
+        if decided is None:
+            if cached.zk_version >= self.scope.versions:
+                return
+            written = _written(desired, cached.zk_version)
             decided = Errors.INVALID_UPDATE_VERSION if written is None else written
-        elif decided is None:
-            return None
         now = cached if isinstance(decided, Errors) else decided
-        words = f"the controller answers {_isr_words(wanted)} with {_told(decided)}"
-        return Decision(words, now, answer=Answer(request.proposed, decided))
+        words = f"the controller answers {_isr_words(desired)} with {_shown(decided)}"
+        yield Decision(words, now, answer=Answer(request.proposed, decided))
 
     # -- what nobody obeys any more ----------------------------------------------------------------
 
-    def is_dead_answer(self, leader: Leader, given: Answer) -> bool:
+    def is_dead_answer(self, leader: Leader, message: Answer) -> bool:
         """The leader would do nothing about it, now or ever: versions and epochs only grow."""
-        said, proposed = given.answer, given.proposed
-        if isinstance(said, LeaderAndIsr):
-            return said.leader_epoch < leader.leader_epoch or said.zk_version < leader.zk_version
-        return take_answer(proposed, proposed, 0, 0, said, self.guards).state == proposed
+        answer, proposed = message.answer, message.proposed
+        if isinstance(answer, LeaderAndIsr):
+            older_epoch = answer.leader_epoch < leader.leader_epoch
+            return older_epoch or answer.zk_version < leader.zk_version
+        return take_answer(proposed, proposed, 0, 0, answer, self.guards).state == proposed
 
     def is_dead_request(self, cached: LeaderAndIsr, request: Request) -> bool:
         """The controller would fence it, now and ever."""
-        return request.wanted.leader_epoch < cached.leader_epoch
+        return request.desired.leader_epoch < cached.leader_epoch
 
 
 def valid_high_watermark(leader: Leader, cached: LeaderAndIsr, scope: Scope) -> bool:
@@ -267,48 +271,29 @@ def valid_high_watermark(leader: Leader, cached: LeaderAndIsr, scope: Scope) -> 
     )
 
 
-def _written(wanted: LeaderAndIsr, version: int) -> LeaderAndIsr | None:
+def _written(desired: LeaderAndIsr, version: int) -> LeaderAndIsr | None:
     """What ZooKeeper has after the conditional write, where it had `version`; None: BadVersion."""
     tree = Tree()
     tree.create_session(1, 1000)
     tree.apply(Create(_STATE, b""), 1, 0)
     for _ in range(version):
         tree.apply(SetData(_STATE, b""), 1, 0)
-    reply = tree.apply(SetData(_STATE, b"", wanted.zk_version), 1, 0)[0]
+    reply = tree.apply(SetData(_STATE, b"", desired.zk_version), 1, 0)[0]
     if reply.code is Code.BAD_VERSION:
         return None
     assert reply.stat is not None
-    return msgspec.structs.replace(wanted, zk_version=reply.stat.version)
-
-
-def _log(leader: Leader) -> OffsetLog:
-    log = OffsetLog(leader.high_watermark)
-    if leader.log_end:
-        log.append_as_leader(leader.log_end, 1, leader.leader_epoch)
-    return log
-
-
-def _isr(leader: Leader) -> tuple[int, ...]:
-    return leader.isr_state.isr
-
-
-def _with(offsets: tuple[int, ...], place: int, offset: int) -> tuple[int, ...]:
-    return (*offsets[:place], offset, *offsets[place + 1 :])
+    return msgspec.structs.replace(desired, zk_version=reply.stat.version)
 
 
 def _subsets(brokers: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     return chain.from_iterable(combinations(brokers, n) for n in range(len(brokers) + 1))
 
 
-def _named(brokers: tuple[int, ...]) -> str:
-    return "broker " + " and ".join(map(str, brokers))
-
-
 def _isr_words(state: LeaderAndIsr) -> str:
     return f"ISR {list(state.isr)} at version {state.zk_version}"
 
 
-def _told(said: LeaderAndIsr | Errors) -> str:
-    if isinstance(said, Errors):
-        return said.name
-    return f"{_isr_words(said)}, epoch {said.leader_epoch}"
+def _shown(answer: LeaderAndIsr | Errors) -> str:
+    if isinstance(answer, Errors):
+        return answer.name
+    return f"{_isr_words(answer)}, epoch {answer.leader_epoch}"

@@ -8,8 +8,7 @@ the same text on every machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 import yaml
@@ -18,7 +17,8 @@ from emulator.kernel.rng import Stream, mix
 from emulator.scenario.actions.base import Stimulus, stimuli
 from emulator.scenario.actions.drawing import Draw
 from emulator.scenario.actions.life import Start
-from emulator.scenario.version import Chosen, Version, read_version
+from emulator.scenario.version import Chosen, read_version, switch_words
+from emulator.scenario.written import parameters, plain
 
 AS_USUAL = Chosen()
 
@@ -32,7 +32,7 @@ RESTARTS_MS = (0, 20_000, 40_000)
 FIRST_FAULT_MS = 4_000
 SETTLED = "the cluster converges"
 
-Entry = dict[str, Any]
+Entry = dict[str, object]
 
 
 def draw_world(seed: int, chosen: Chosen = AS_USUAL) -> str:
@@ -40,16 +40,22 @@ def draw_world(seed: int, chosen: Chosen = AS_USUAL) -> str:
     version = read_version({}, chosen)
     known = version.of(version.profile).defaults
     stream = Stream(mix(seed ^ 0x46555A5A))
-    brokers = tuple(range(1, _brokers(stream) + 1))
+    # The order of the draws makes the world: whatever is drawn first must stay first.
+    brokers = tuple(range(1, (2, 3, 3, 3, 3, 4, 5)[stream.below(7)] + 1))
     settings = {name: value for name, value in _settings(stream).items() if name in known}
     draw = Draw(stream, brokers, {}, settings)
     topics = {f"t{n}": _topic(draw, f"t{n}") for n in range(draw.between(1, 3))}
     safety_ms = FIRST_FAULT_MS + draw.spread(4_000, 40_000)
     workload = list(_workload(draw, safety_ms))
     faults = [*_faults(draw, safety_ms), *restarts(brokers, safety_ms)]
-    world = {
-        "about": f"A random world, drawn from seed {seed}.",
-        **_written_version(version, chosen),
+    world: Entry = {"about": f"A random world, drawn from seed {seed}."}
+    if chosen.profile:
+        world["profile"] = version.profile
+    if version.guards:
+        world["guards"] = switch_words(version.guards)
+    if version.propagation:
+        world["propagation"] = version.propagation
+    world |= {
         "cluster": {"brokers": list(brokers), "first": draw.broker, "config": settings},
         "topics": topics,
         "workload": workload,
@@ -60,19 +66,9 @@ def draw_world(seed: int, chosen: Chosen = AS_USUAL) -> str:
     return written(world)
 
 
-def _written_version(version: Version, chosen: Chosen) -> Entry:
-    """What of it was asked for."""
-    entry: Entry = {"profile": version.profile} if chosen.profile else {}
-    if version.guards:
-        entry["guards"] = {name: "on" if on else "off" for name, on in version.guards.items()}
-    if version.propagation:
-        entry["propagation"] = version.propagation
-    return entry
-
-
-def written(world: Entry) -> str:
+def written(world: Mapping[str, object]) -> str:
     """A world as a scenario file has it."""
-    return str(yaml.safe_dump(world, sort_keys=False, default_flow_style=None, width=100))
+    return str(yaml.safe_dump(dict(world), sort_keys=False, default_flow_style=None, width=100))
 
 
 def healed_us(text: str) -> int:
@@ -82,10 +78,6 @@ def healed_us(text: str) -> int:
 
 def _time(ms: int) -> str:
     return f"{ms}ms"
-
-
-def _brokers(stream: Stream) -> int:
-    return (2, 3, 3, 3, 3, 4, 5)[stream.below(7)]
 
 
 def _settings(stream: Stream) -> dict[str, str]:
@@ -161,17 +153,12 @@ def _faults(draw: Draw, safety_ms: int) -> list[Entry]:
     return entries
 
 
-def parameters_of(stimulus: Stimulus) -> Entry:
+def parameters_of(stimulus: Stimulus) -> dict[str, object]:
     """What differs from the defaults; where nothing does, the defaults that can be written."""
-    given: Entry = msgspec.to_builtins(stimulus)
-    del given["do"]
-    every = msgspec.structs.asdict(stimulus)
-    given = given or {name: value for name, value in every.items() if value is not None}
-    return {name: _plain(value) for name, value in given.items()}
-
-
-def _plain(value: Any) -> Any:
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+    fields = msgspec.structs.asdict(stimulus)
+    return parameters(stimulus) or {
+        name: plain(value) for name, value in fields.items() if value is not None
+    }
 
 
 def restarts(brokers: Iterable[int], safety_ms: int) -> Iterator[Entry]:

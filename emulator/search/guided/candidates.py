@@ -53,7 +53,8 @@ class Tried:
         self.best: Candidate | None = None
         self.best_score = NOWHERE
         self._party = ""
-        self._asked: list[Choice] = []
+        self._streams: list[Choice] = []
+        """Those that the best candidate's run drew from."""
         self._wrong: Counter[Hashable] = Counter()
 
     @property
@@ -76,19 +77,16 @@ class Tried:
             return {**self._saved, **self._fixed}
         if self.best is None or stream.below(ANEW_ONE_IN) == 0:
             return {**self._anew(stream), **self._fixed}
-        return {**self.best, **self._redrawn(stream), **self._fixed}
+        parties = sorted({party_of(actor) for _, actor, _ in self._streams})
+        if not parties:
+            return {**self.best, **self._anew(stream), **self._fixed}
+        party = self._blamed(parties, stream)
+        keys = [key for key in self._streams if party_of(key[1]) == party]
+        redrawn = {key: stream.bits() for key in _some(keys, stream)}
+        return {**self.best, **redrawn, **self._fixed}
 
     def _anew(self, stream: Stream) -> Candidate:
         return {(segment, "", ""): stream.bits() for segment in self._segments}
-
-    def _redrawn(self, stream: Stream) -> Candidate:
-        """New seeds for a part of the best candidate's streams."""
-        parties = sorted({party_of(actor) for _, actor, _ in self._asked})
-        if not parties:
-            return self._anew(stream)
-        party = self._blamed(parties, stream)
-        streams = [key for key in self._asked if party_of(key[1]) == party]
-        return {key: stream.bits() for key in _some(streams, stream)}
 
     def _blamed(self, parties: list[str], stream: Stream) -> str:
         """As often the party that disagrees as one that the stimuli are about, else any: what a
@@ -107,25 +105,25 @@ class Tried:
         score: Score,
         wrong: Hashable,
         party: str,
-        asked: Iterable[Choice],
+        streams: Iterable[Choice],
     ) -> None:
         """How far the run came after this candidate, what was wrong there, and whose it was."""
         self._wrong[wrong] += 1
         self._vain = 1 if score > self.best_score else self._vain + 1
         if score >= self.best_score:
             self.best, self.best_score, self._party = dict(candidate), score, party
-            self._asked = list(asked)
+            self._streams = list(streams)
 
 
 def _some(streams: Sequence[Choice], stream: Stream) -> Sequence[Choice]:
     """All of them; those of one actor; those of one purpose; or about a quarter."""
-    way = stream.below(4)
-    if way == 0:
+    kind = stream.below(4)
+    if kind == 0:
         return streams
     chosen = streams[stream.below(len(streams))]
-    if way == 1:
+    if kind == 1:
         return [key for key in streams if key[1] == chosen[1]]
-    if way == 2:
+    if kind == 2:
         return [key for key in streams if key[2] == chosen[2]]
     return [chosen, *(key for key in streams if key != chosen and stream.below(4) == 0)]
 

@@ -87,12 +87,11 @@ def choices_of(real: Recording, runs: Iterable[ChosenRun], draws: dict[str, int]
 
 def given(real: Recording) -> Recording:
     """Of a recording, what may reach the core: settings, and stimuli without what came of them."""
-    stimuli = [_bare(fact) for fact in real.of("stimulus")]
+    stimuli = [
+        {key: value for key, value in fact.items() if key not in _OUTCOMES}
+        for fact in real.of("stimulus")
+    ]
     return Recording(real.settings, stimuli, name=real.name)
-
-
-def _bare(fact: Fact) -> Fact:
-    return {key: value for key, value in fact.items() if key not in _OUTCOMES}
 
 
 def write_choices(choices: Choices, file: Path) -> None:
@@ -118,36 +117,36 @@ def script_from(choices: Choices, chosen: Chosen = AS_RECORDED) -> Script:
     return script_of(recording, chosen)
 
 
-class Noted(dict[Choice, int]):
-    """Choices that note which streams a run asks for: so their names are known afterwards."""
+class RecordingChoices(dict[Choice, int]):
+    """Choices that remember which streams a run draws from: so their names are known afterwards."""
 
     def __init__(self, choices: Mapping[Choice, int]) -> None:
         super().__init__(choices)
-        self.asked: dict[Choice, None] = {}
+        self.streams: dict[Choice, None] = {}
 
     def get(self, key: Choice, default: int | None = None) -> int | None:  # type: ignore[override]
         if key[2]:
-            self.asked[key] = None
+            self.streams[key] = None
         return super().get(key, default)
 
 
-def note_streams(world: World, choices: Mapping[Choice, int]) -> Noted:
+def record_streams(world: World, choices: Mapping[Choice, int]) -> RecordingChoices:
     """From now on: what a world draws while it is made is no search's choice."""
-    world.chance.choices = noted = Noted(choices)
-    return noted
+    world.chance.choices = recording = RecordingChoices(choices)
+    return recording
 
 
 def replay(script: Script, run: ChosenRun) -> tuple[Recording, list[Choice]]:
     """The run that was chosen, and the streams that it drew from."""
     options = play_options(run.seed, run.by_stream)
     with Session(script.scenario, options, hearing="nothing") as session, rare_collections():
-        noted = note_streams(session.world, run.by_stream)
+        recording = record_streams(session.world, run.by_stream)
         session.run.play()
-    return export(session.events, script.settings, "the choices"), list(noted.asked)
+    return export(session.events, script.settings, "the choices"), list(recording.streams)
 
 
-def with_other_latencies(run: ChosenRun, asked: list[Choice], nth: int) -> dict[Choice, int]:
+def with_other_latencies(run: ChosenRun, streams: list[Choice], nth: int) -> dict[Choice, int]:
     """The choices of the nth rerun: every stream of a latency has another seed."""
     seeds = Stream(mix(run.seed ^ mix(nth)))
-    others = {key: seeds.bits() for key in asked if key[2] in _LATENCIES}
+    others = {key: seeds.bits() for key in streams if key[2] in _LATENCIES}
     return {**run.by_stream, **others}

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import TypeVar
 
 from emulator.conformance.compare import Examined, Reference, Verdict, conclude
 from emulator.conformance.player import Script, simulate
 from emulator.conformance.recording import Recording
-from emulator.runs.forks import in_children
+from emulator.runs.forks import in_order
 from emulator.search.guided.choices import (
     RERUNS,
     Choices,
@@ -25,8 +24,8 @@ from emulator.search.guided.choices import (
     replay,
     with_other_latencies,
 )
-from emulator.search.guided.restarts import Budget, OnProgress, Progress, Restarts, Result
-from emulator.search.guided.search import Ended, Found, Goal, goal_of
+from emulator.search.guided.restarts import Budget, OnProgress, Progress, Restarts
+from emulator.search.guided.search import Ended, Found, goal_of
 
 T = TypeVar("T")
 Look = Callable[[object, Recording], T]
@@ -62,7 +61,14 @@ def guided(
         return judge_choices(reference, script, choices, examine, budget.jobs)[0].matched
 
     result = Restarts(goal, budget, on_progress, spans_delays).run()
-    choices = _chosen(reference.real, goal, result)
+    best = result.found or (result.nearest,)
+    runs = [_run_of(one) if one else ChosenRun(1, ()) for one in best]
+    draws = {}
+    for group, number in sorted(result.progress.draws.items()):
+        segments = goal.groups[group].segments
+        last = f"-{segments[-1]}" if len(segments) > 1 else ""
+        draws[f"{segments[0]}{last}"] = number
+    choices = choices_of(reference.real, runs, draws)
     reruns = RERUNS if result.matched else 0
     verdict, agreeing = judge_choices(reference, script, choices, look, budget.jobs, reruns)
     return Guided(result.matched, choices, verdict, result.progress, agreeing)
@@ -79,20 +85,17 @@ def judge_choices(
     """The verdict over the runs of these choices and their reruns, which they share out; and how
     many of the reruns agree."""
     runs = choices.runs
-    asked = [replay(script, run)[1] for run in runs] if reruns else []
+    streams = [replay(script, run)[1] for run in runs] if reruns else []
     names = [*names_of(choices), *(f"rerun-{nth:02}" for nth in range(1, reruns + 1))]
 
     def play(number: int) -> Examined:
         of, nth = number % len(runs), max(0, number - len(runs) + 1)
-        chosen = with_other_latencies(runs[of], asked[of], nth) if nth else runs[of].by_stream
+        chosen = with_other_latencies(runs[of], streams[of], nth) if nth else runs[of].by_stream
         played = simulate(script, runs[of].seed, chosen)
         return look(names[number], replace(played, name=names[number]))
 
-    examined = [run for _, run in sorted(in_children(range(len(names)), play, jobs), key=_first)]
+    examined = list(in_order(range(len(names)), play, jobs))
     return conclude(reference, examined), sum(run.agrees for run in examined[len(runs) :])
-
-
-_first = itemgetter(0)
 
 
 def names_of(choices: Choices) -> list[str]:
@@ -101,17 +104,5 @@ def names_of(choices: Choices) -> list[str]:
     return [f"match-{n}" if many else "match" for n, _ in enumerate(choices.runs, 1)]
 
 
-def _chosen(real: Recording, goal: Goal, result: Result) -> Choices:
-    best = result.found or (result.nearest,)
-    runs = [_run_of(one) if one else ChosenRun(1, ()) for one in best]
-    by_group = sorted(result.progress.draws.items())
-    draws = {_segments(goal.groups[group].segments): n for group, n in by_group}
-    return choices_of(real, runs, draws)
-
-
 def _run_of(one: Found | Ended) -> ChosenRun:
     return chosen_run(one.seed, one.choices)
-
-
-def _segments(group: range) -> str:
-    return f"{group[0]}" if len(group) == 1 else f"{group[0]}-{group[-1]}"

@@ -9,7 +9,7 @@ seeds, and the judging has no effect on it. This module must not know how seeds 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,7 +19,7 @@ from emulator.conformance.player import Script, play_options
 from emulator.conformance.recording import Recording
 from emulator.kernel.rng import Choice
 from emulator.runs.session import Session
-from emulator.search.guided.choices import note_streams
+from emulator.search.guided.choices import record_streams
 from emulator.search.guided.partial import Contradiction, Partial, RealSide
 from emulator.search.guided.prefix import GRACE_MS
 from emulator.trace import events
@@ -65,28 +65,23 @@ def groups_of(script: Script, real: RealSide) -> list[SegmentGroup]:
     creates = [False, *(step.stimulus.name in _CREATIONS for step in steps)]
     lanes = (lane for point in AGREED for lane in real.course.lanes[point].values())
     due = sorted({t + GRACE_MS + 1 for lane in lanes for t, _ in lane})
-    groups = list(_groups(ends, creates))
-    about = [*(_about(script, group) for group in groups), ()]
-    return [
-        SegmentGroup(group, _moments(group, ends, creates, due), about[number], about[number + 1])
-        for number, group in enumerate(groups)
-    ]
-
-
-def _about(script: Script, group: range) -> tuple[int, ...]:
-    steps = [script.scenario.steps[segment - 1] for segment in group if segment]
-    brokers = [getattr(step.stimulus, "broker", None) for step in steps]
-    return tuple(broker for broker in brokers if isinstance(broker, int))
-
-
-def _groups(ends: list[int], creates: list[bool]) -> Iterator[range]:
-    first = 0
+    ranges, first = [], 0
     for segment, end in enumerate(ends):
         enough_ms = _CREATION_MS if creates[segment] else GRACE_MS
         is_short = 0 < segment < len(ends) - 1 and end - ends[segment - 1] < enough_ms
         if not is_short:
-            yield range(first, segment + 1)
+            ranges.append(range(first, segment + 1))
             first = segment + 1
+    about: list[tuple[int, ...]] = []
+    for group in ranges:
+        stimuli = (steps[segment - 1].stimulus for segment in group if segment)
+        brokers = (getattr(stimulus, "broker", None) for stimulus in stimuli)
+        about.append(tuple(broker for broker in brokers if isinstance(broker, int)))
+    about.append(())
+    return [
+        SegmentGroup(group, _moments(group, ends, creates, due), about[number], about[number + 1])
+        for number, group in enumerate(ranges)
+    ]
 
 
 def _moments(group: range, ends: list[int], creates: list[bool], due: list[int]) -> tuple[int, ...]:
@@ -105,10 +100,6 @@ def _stop_if(contradiction: Contradiction | None) -> None:
     """Raises _Contradicted."""
     if contradiction is not None:
         raise _Contradicted(contradiction)
-
-
-def _writes_state(event: events.ZkTransaction) -> bool:
-    return event.path is not None and event.path.endswith("/state")
 
 
 class GuidedRun:
@@ -157,9 +148,9 @@ class GuidedRun:
             (n for n, group in enumerate(self.groups) if ms < group.moments[-1]), self.taken - 1
         )
 
-    def asked(self) -> list[Choice]:
-        """The streams of the last group."""
-        return list(self._noted.asked)
+    def streams(self) -> list[Choice]:
+        """Those that the last group drew from."""
+        return list(self._recording.streams)
 
     def whole(self) -> Recording:
         """The run at its end."""
@@ -167,10 +158,16 @@ class GuidedRun:
 
     def _play(self, group: SegmentGroup) -> None:
         if not group.segments[0]:
-            self._boot(group)
+            options = play_options(self.seed, self.choices)
+            self._session = Session(self.script.scenario, options, hearing="nothing")
+            self._session.listeners.sink.listen(self._on_event)
+            self._recording = record_streams(self._session.world, self.choices)
+            self._run = self._session.run
+            self._run.bring_up()
+            self._run.run_to(group.moments[-1] * 1000)
             return
-        self._noted.update(self.choices)
-        self._noted.asked.clear()
+        self._recording.update(self.choices)
+        self._recording.streams.clear()
         lane = self._session.kernel.world.lane("judge")
         for ms in group.moments[:-1]:
             at_us = self._run.up_us + ms * 1000
@@ -178,18 +175,11 @@ class GuidedRun:
         for _ in group.segments:
             self._run.next_segment()
 
-    def _boot(self, group: SegmentGroup) -> None:
-        options = play_options(self.seed, self.choices)
-        self._session = Session(self.script.scenario, options, hearing="nothing")
-        self._session.listeners.sink.listen(self._see)
-        self._noted = note_streams(self._session.world, self.choices)
-        self._run = self._session.run
-        self._run.bring_up()
-        self._run.run_to(group.moments[-1] * 1000)
-
-    def _see(self, event: AnyEvent) -> None:
+    def _on_event(self, event: AnyEvent) -> None:
         """Most draws go wrong within milliseconds: each state is judged when it is written."""
-        if self._needed and type(event) is events.ZkTransaction and _writes_state(event):
+        if not self._needed or type(event) is not events.ZkTransaction:
+            return
+        if event.path is not None and event.path.endswith("/state"):
             self._grow()
             _stop_if(self._partial.wrong_state())
 

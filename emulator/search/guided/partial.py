@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
 from emulator.conformance.compare import TOLERANCE_MS, first_unequal
-from emulator.conformance.criteria import DELAYS, PRODUCED, Part, StateWrite, Timed
+from emulator.conformance.criteria import DELAYS, PRODUCED, Part, StateWrite
 from emulator.conformance.delays import StopWatch, delays_of
 from emulator.conformance.producers import STALL_MS, STALLS
 from emulator.conformance.recording import ProduceResult, Recording
@@ -32,7 +32,7 @@ _SCORED = (1, 5)
 class Contradiction:
     """What is wrong first, and how much was right by then."""
 
-    found: Disagreement
+    wrong: Disagreement
     score: int
 
 
@@ -66,9 +66,10 @@ class Partial:
 
     def contradiction(self, until_ms: int, stopping: Collection[int] = ()) -> Contradiction | None:
         """By then; these brokers are about to be stopped."""
-        agreed = self._prefix.disagreement(until_ms, HARD, stopping)
-        found = agreed or (self._in_part(*self.wanted, until_ms) if self.wanted else None)
-        return Contradiction(found, self.score(until_ms)) if found else None
+        wrong = self._prefix.disagreement(until_ms, HARD, stopping)
+        if wrong is None and self.wanted is not None:
+            wrong = self._in_part(*self.wanted, until_ms)
+        return Contradiction(wrong, self.score(until_ms)) if wrong else None
 
     def wrong_state(self) -> Contradiction | None:
         """A state that reality wrote otherwise, or not within the grace: there is no need to wait
@@ -77,8 +78,12 @@ class Partial:
             real, seen = self.real.course.lanes[_STATES].get(key, []), self._states_seen[key]
             self._states_seen[key] = len(lane)
             for nth in range(seen, len(lane)):
-                if found := _wrong_state(key, real[nth : nth + 1], lane[nth]):
-                    return Contradiction(found, self.score(lane[nth][0] + 1))
+                t, entry = lane[nth]
+                real_ms, expected = real[nth] if nth < len(real) else (NEVER_MS, None)
+                is_created = isinstance(entry, StateWrite) and not entry.version
+                if expected != entry or (real_ms > t + GRACE_MS and not is_created):
+                    wrong = Disagreement(t, _STATES, key, expected, entry)
+                    return Contradiction(wrong, self.score(t + 1))
         return None
 
     def score(self, until_ms: int) -> int:
@@ -96,20 +101,25 @@ class Partial:
     def wrong_since_ms(self, part: Part) -> int:
         """Of a run that is over: when a part that is not equal first was not."""
         point, key = part
-        if point in SOFT and (found := self._prefix.in_lane(point, key, NEVER_MS)):
-            return found.at_ms
-        lane = key.removesuffix(STALLS)
+        if point in SOFT and (wrong := self._prefix.in_lane(point, key, NEVER_MS)):
+            return wrong.at_ms
+        lane, differing = key.removesuffix(STALLS), list[int]()
         stalls = (self.real.acknowledged.ends(lane), self._acknowledged.ends(lane))
-        apart = (pair for pair in zip_longest(*stalls) if not _same_stall(*pair))
-        return min((t for pair in apart for t in pair if t is not None), default=0)
+        for real_ms, run_ms in zip_longest(*stalls):
+            if real_ms is None or run_ms is None or abs(real_ms - run_ms) > STALL_MS:
+                differing += [ms for ms in (real_ms, run_ms) if ms is not None]
+        return min(differing, default=0)
 
     def _in_part(self, point: int, key: str, until_ms: int) -> Disagreement | None:
         if point in SOFT:
             return self._prefix.in_lane(point, key, until_ms)
-        return self._delay(key, until_ms) if point == DELAYS else self._stalls(key, until_ms)
-
-    def _stalls(self, key: str, until_ms: int) -> Disagreement | None:
-        """Other stalls than in reality, all through the grace: one may be about to end."""
+        if point == DELAYS:
+            # So far from the recorded one that it would not count as equal.
+            real, run = self.real.delays.get(key), self._stop_watch.out.get(key)
+            if real is None or run is None or abs(run - real) <= TOLERANCE_MS:
+                return None
+            return Disagreement(until_ms, DELAYS, key, real, run)
+        # Other stalls than in reality, all through the grace: one may be about to end.
         lane, moments = key.removesuffix(STALLS), (until_ms - GRACE_MS, until_ms)
         ours, theirs = (
             [side.stalls(lane, ms) for ms in moments]
@@ -118,27 +128,6 @@ class Partial:
         if set(ours).isdisjoint(theirs):
             return Disagreement(until_ms, PRODUCED, key, ours[1], theirs[1])
         return None
-
-    def _delay(self, what: str, until_ms: int) -> Disagreement | None:
-        """So far from the recorded one that it would not count as equal."""
-        real, run = self.real.delays.get(what), self._stop_watch.out.get(what)
-        if real is None or run is None or abs(run - real) <= TOLERANCE_MS:
-            return None
-        return Disagreement(until_ms, DELAYS, what, real, run)
-
-
-def _wrong_state(key: str, real: list[Timed], run: Timed) -> Disagreement | None:
-    """`real`: what reality wrote in this place, if anything."""
-    t, entry = run
-    at_ms, ours = real[0] if real else (NEVER_MS, None)
-    is_created = isinstance(entry, StateWrite) and not entry.version
-    if ours == entry and (at_ms <= t + GRACE_MS or is_created):
-        return None
-    return Disagreement(t, _STATES, key, ours, entry)
-
-
-def _same_stall(real_ms: int | None, run_ms: int | None) -> bool:
-    return real_ms is not None and run_ms is not None and abs(real_ms - run_ms) <= STALL_MS
 
 
 class Acknowledged:
@@ -151,15 +140,12 @@ class Acknowledged:
     def grow(self, results: Iterable[ProduceResult]) -> None:
         for result in results:
             if result.result == "ok":
-                self._acknowledged(result.lane, result.t)
-
-    def _acknowledged(self, lane: str, t: int) -> None:
-        times, ends = self.times[lane], self._ends[lane]
-        insort(times, t)
-        if times[-1] == t:
-            ends += _ends_of_stalls(times[-2:])
-        else:
-            ends[:] = _ends_of_stalls(times)
+                times, ends = self.times[result.lane], self._ends[result.lane]
+                insort(times, result.t)
+                if times[-1] == result.t:
+                    ends += _ends_of_stalls(times[-2:])
+                else:
+                    ends[:] = _ends_of_stalls(times)
 
     def ends(self, lane: str) -> list[int]:
         """When each stall was over."""

@@ -10,10 +10,10 @@ outside the declared range cannot be chosen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from emulator.conformance.recording import Fact, Recording, Transaction
+from emulator.conformance.recording import Recording
 from emulator.conformance.znodes import NOTIFICATIONS
 from emulator.kernel.rng import Chance, Choice, Stream, mix
 from emulator.runs.play import UP_AFTER_FIRST_REGISTRATION_US
@@ -55,8 +55,16 @@ def boots_of(real: Recording) -> list[Phase]:
     phases = []
     for broker, at in sorted(registered.items()):
         boot_us = (at - launched[broker]) * 1000 if broker in launched else USUAL_BOOT_US
-        shrinks, notified = _shrinks(real, broker), _notified(real, broker)
-        expiration_ms = _begin(at, boot_us, period_ms, _alone(real, broker, shrinks))
+        shrunk = [fact["t"] for fact in real.of("shrink") if fact["broker"] == broker]
+        # Of shrinks that follow each other closely only the first is on time.
+        before = [-_TOGETHER_MS, *shrunk]
+        shrunk = [t for t, last in zip(shrunk, before, strict=False) if t - last >= _TOGETHER_MS]
+        notified = [
+            op.t
+            for op in real.transactions
+            if op.broker == broker and op.op == "create" and op.path.startswith(NOTIFICATIONS)
+        ]
+        expiration_ms = _begin(at, boot_us, period_ms, _alone(real, broker, shrunk))
         propagation_ms = _begin(at, boot_us, PROPAGATION_PERIOD_MS, _alone(real, broker, notified))
         phases.append(Phase(broker, expiration_ms, propagation_ms, boot_us))
     return phases
@@ -68,28 +76,13 @@ def _first(real: Recording, do: str) -> dict[int, int]:
     return {fact["broker"]: fact["t"] for fact in stimuli if fact["do"] == do}
 
 
-def _shrinks(real: Recording, broker: int) -> Iterator[int]:
-    last = -_TOGETHER_MS
-    for fact in real.of("shrink"):
-        if fact["broker"] == broker:
-            if fact["t"] - last >= _TOGETHER_MS:
-                yield fact["t"]
-            last = fact["t"]
-
-
-def _notified(real: Recording, broker: int) -> Iterator[int]:
-    for op in real.transactions:
-        if op.broker == broker and op.op == "create" and op.path.startswith(NOTIFICATIONS):
-            yield op.t
-
-
 def _alone(real: Recording, broker: int, times: Iterable[int]) -> list[int]:
-    resumed = [fact["t"] for fact in real.of("stimulus") if _resumes(fact, broker)]
+    resumed = [
+        fact["t"]
+        for fact in real.of("stimulus")
+        if fact["do"] == "resume" and fact.get("broker") == broker
+    ]
     return [t for t in times if not any(at <= t < at + _ALONE_MS for at in resumed)]
-
-
-def _resumes(fact: Fact, broker: int) -> bool:
-    return fact["do"] == "resume" and fact.get("broker") == broker
 
 
 def _begin(registered_ms: int, boot_us: int, period_ms: int, seen: list[int]) -> int | None:
@@ -120,8 +113,17 @@ def phases_of(real: Recording) -> Phases:
 
 def _ticked(real: Recording, tick_ms: int) -> int | None:
     """The earliest moment in a period at which most sessions expired."""
-    registered = [fact["t"] for fact in real.of("stimulus") if fact["do"] == "registered"]
-    expired = [op.t for op in real.transactions if op.op == "closeSession" and _expired(real, op)]
+    stimuli = list(real.of("stimulus"))
+    registered = [fact["t"] for fact in stimuli if fact["do"] == "registered"]
+    stopped = [fact["t"] for fact in stimuli if fact["do"] == "terminate"]
+    expired = [
+        op.t
+        for op in real.transactions
+        if op.op == "closeSession"
+        and op.t >= 0
+        # A broker that was told to stop shortly before closed the session itself.
+        and not any(t <= op.t < t + _STOPS_WITHIN_MS for t in stopped)
+    ]
     if not registered or not expired:
         return None
     up_ms = UP_AFTER_FIRST_REGISTRATION_US // 1000 - min(registered)
@@ -130,35 +132,29 @@ def _ticked(real: Recording, tick_ms: int) -> int | None:
     return ticked
 
 
-def _expired(real: Recording, op: Transaction) -> bool:
-    """Not so if its broker was told to stop shortly before: then it closed the session itself."""
-    stopped = (f["t"] for f in real.of("stimulus") if f["do"] == "terminate")
-    return op.t >= 0 and not any(t <= op.t < t + _STOPS_WITHIN_MS for t in stopped)
-
-
 def fitted(phases: Phases, seed: int) -> dict[Choice, int]:
     """Choices for the boots, one of many: how late each run was is drawn by `seed`."""
     choices: dict[Choice, int] = {}
     for phase in phases.boots:
-        choices |= _fitted(phase, Stream(mix(seed ^ phase.broker)))
+        choices |= _fitted_boot(phase, Stream(mix(seed ^ phase.broker)))
     if phases.ticked_ms is not None:
         late = Stream(mix(seed))
-        wanted_ms = (late.between(0, 4) - phases.ticked_ms) % phases.tick_ms
-        choices[_TICK] = _ticking(wanted_ms, phases.tick_ms, late)
+        tick_ms = phases.tick_ms
+        phase_ms = (late.between(0, 4) - phases.ticked_ms) % tick_ms
+        # A seed that draws nearly this phase (the ensemble adds it before it rounds).
+        seeds = (late.bits() for _ in range(_TRIES))
+        choices[_TICK] = next(s for s in seeds if abs(Stream(s).below(tick_ms) - phase_ms) <= 2)
     return choices
 
 
-def _ticking(wanted_ms: int, tick_ms: int, seeds: Stream) -> int:
-    """A seed that draws nearly this phase (the ensemble adds it before it rounds)."""
-    tried = (seeds.bits() for _ in range(_TRIES))
-    return next(s for s in tried if abs(Stream(s).below(tick_ms) - wanted_ms) <= 2)
-
-
-def _fitted(phase: Phase, late: Stream) -> dict[Choice, int]:
-    actor = f"broker-{phase.broker}"
-    begin_us = _begin_us(phase, late)
-    if begin_us is None:
+def _fitted_boot(phase: Phase, late: Stream) -> dict[Choice, int]:
+    begins = [ms for ms in (phase.expiration_ms, phase.propagation_ms) if ms is not None]
+    if not begins:
         return {}
+    # When isr-expiration began, as far as either task tells.
+    apart_us = TABLE[_PROPAGATION].warm[-1][1] if phase.expiration_ms is None else 4000
+    begin_us = min(begins) * 1000 - late.between(0, apart_us)
+    actor = f"broker-{phase.broker}"
     startup, startup_us = _near(_STARTUP, phase, 1500, late)
     chosen = {(0, actor, _STARTUP): startup}
     chosen[0, actor, _TO_REGISTRATION], took_us = _near(
@@ -170,24 +166,19 @@ def _fitted(phase: Phase, late: Stream) -> dict[Choice, int]:
     return chosen
 
 
-def _begin_us(phase: Phase, late: Stream) -> int | None:
-    """When isr-expiration began, as far as either task tells."""
-    told = [ms for ms in (phase.expiration_ms, phase.propagation_ms) if ms is not None]
-    if not told:
-        return None
-    apart_us = TABLE[_PROPAGATION].warm[-1][1] if phase.expiration_ms is None else 4000
-    return min(told) * 1000 - late.between(0, apart_us)
-
-
-def _near(purpose: str, phase: Phase, wanted_us: int, seeds: Stream) -> tuple[int, int]:
-    """(seed, what it draws): one that draws as near to what is wanted as the range allows."""
+def _near(purpose: str, phase: Phase, expected_us: int, seeds: Stream) -> tuple[int, int]:
+    """(seed, what it draws): one that draws as near to what is expected as the range allows."""
+    actor = f"broker-{phase.broker}"
     low, high = _range_us(purpose, phase.boot_us)
-    wanted_us = min(max(wanted_us, low), high)
+    expected_us = min(max(expected_us, low), high)
     best = (high - low + 1, 0, 0)
     for _ in range(_TRIES):
         seed = seeds.bits()
-        us = _drawn(purpose, phase, seed)
-        best = min(best, (abs(us - wanted_us), seed, us))
+        # What the declared table makes of this seed in the boot.
+        latencies = Latencies(Chance(0, {(0, actor, purpose): seed}), {purpose: TABLE[purpose]})
+        latencies.took_to_boot(actor, phase.boot_us)
+        us = latencies(purpose, actor)
+        best = min(best, (abs(us - expected_us), seed, us))
         if best[0] <= _NEAR_US:
             break
     return best[1], best[2]
@@ -200,11 +191,3 @@ def _range_us(purpose: str, boot_us: int) -> tuple[int, int]:
         return low, high
     pace = pace_of(boot_us)
     return low * pace // 1000, high * pace // 1000
-
-
-def _drawn(purpose: str, phase: Phase, seed: int) -> int:
-    """What the declared table makes of this seed in the boot."""
-    actor = f"broker-{phase.broker}"
-    latencies = Latencies(Chance(0, {(0, actor, purpose): seed}), {purpose: TABLE[purpose]})
-    latencies.took_to_boot(actor, phase.boot_us)
-    return latencies(purpose, actor)

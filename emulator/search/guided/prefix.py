@@ -60,14 +60,13 @@ class Course:
     def grow(self, piece: Recording) -> None:
         """What came next, all of it later than what there is."""
         for point in POINTS:
-            lanes = self.lanes[point]
-            for key, lane in self._gather(point, piece).items():
-                lanes[key] += sorted(lane, key=_time)
-
-    def _gather(self, point: int, piece: Recording) -> Lanes:
-        if point == REQUESTED:
-            return zookeeper_requests(piece, self.lens, self._threads)
-        return POINTS[point].gather(piece, self.lens)
+            if point == REQUESTED:
+                # A thread's request may have begun in the piece before.
+                new = zookeeper_requests(piece, self.lens, self._threads)
+            else:
+                new = POINTS[point].gather(piece, self.lens)
+            for key, lane in new.items():
+                self.lanes[point][key] += sorted(lane, key=_time)
 
 
 class RealCourse(Course):
@@ -93,9 +92,12 @@ class Prefix:
         """The earliest contradiction among entries before `until_ms` (points: HARD or SOFT). What
         a broker that is `stopping` then had written in reality gets no grace: it would come after
         its pause, or never."""
-        lanes = ((point, key) for point in points for key in self._keys(point))
-        found = (self.in_lane(point, key, until_ms, stopping) for point, key in lanes)
-        return min(filter(None, found), key=lambda d: (d.at_ms, d.point, d.key), default=None)
+        wrong = (
+            self.in_lane(point, key, until_ms, stopping)
+            for point in points
+            for key in sorted(self.real.lanes[point].keys() | self.run.lanes[point].keys())
+        )
+        return min(filter(None, wrong), key=lambda d: (d.at_ms, d.point, d.key), default=None)
 
     def in_lane(
         self, point: int, key: str, until_ms: int, stopping: Collection[int] = ()
@@ -105,15 +107,19 @@ class Prefix:
         cut = _cut(real, until_ms), _cut(run, until_ms)
         if self._alike.get((point, key), (0, 0)) == cut:
             return None
-        found = _first_disagreement(point, key, real[: cut[0]], run[: cut[1]])
-        if found is None:
+        wrong = _first_disagreement(point, key, real[: cut[0]], run[: cut[1]])
+        if wrong is None:
             self._alike[point, key] = cut
-        elif _is_missed(found, stopping) or _counts(found, real, run, until_ms):
-            return found
-        return None
-
-    def _keys(self, point: int) -> list[str]:
-        return sorted(self.real.lanes[point].keys() | self.run.lanes[point].keys())
+            return None
+        author = getattr(wrong.real, "writer", 0) or getattr(wrong.real, "by", 0)
+        if wrong.run is None and author in stopping:
+            return wrong  # Written in reality by a broker that will not make up for it.
+        if point in HARD:
+            differs = wrong.real is not None and wrong.run is not None
+            counts = differs or wrong.at_ms < until_ms - GRACE_MS
+        else:
+            counts = _states(point, real, until_ms).isdisjoint(_states(point, run, until_ms))
+        return wrong if counts else None
 
 
 def _cut(lane: list[Timed], until_ms: int) -> int:
@@ -127,26 +133,11 @@ def _first_disagreement(
     tidy = POINTS[point].tidy
     for ours, theirs in zip_longest(tidy(real), tidy(run)):
         if ours is None or theirs is None or ours[1] != theirs[1]:
-            return _disagreement(point, key, ours, theirs)
+            at_ms = min(timed[0] for timed in (ours, theirs) if timed)
+            return Disagreement(
+                at_ms, point, key, ours[1] if ours else None, theirs[1] if theirs else None
+            )
     return None
-
-
-def _disagreement(point: int, key: str, real: Timed | None, run: Timed | None) -> Disagreement:
-    at_ms = min(timed[0] for timed in (real, run) if timed)
-    return Disagreement(at_ms, point, key, real[1] if real else None, run[1] if run else None)
-
-
-def _is_missed(found: Disagreement, stopping: Collection[int]) -> bool:
-    """Written in reality by a broker that will not make up for it."""
-    author = getattr(found.real, "writer", 0) or getattr(found.real, "by", 0)
-    return found.run is None and author in stopping
-
-
-def _counts(found: Disagreement, real: list[Timed], run: list[Timed], until_ms: int) -> bool:
-    if found.point in HARD:
-        differs = found.real is not None and found.run is not None
-        return differs or found.at_ms < until_ms - GRACE_MS
-    return _states(found.point, real, until_ms).isdisjoint(_states(found.point, run, until_ms))
 
 
 def _states(point: int, lane: list[Timed], until_ms: int) -> set[tuple[Entry, ...]]:

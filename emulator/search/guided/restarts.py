@@ -112,13 +112,13 @@ def missing_in(verdict: Verdict) -> list[Part]:
 
 def needed(reference: Reference, found: Sequence[Found]) -> list[Found]:
     """Without those runs but for which the others lack no more; first to go is who differs most."""
-    kept = list(found)
-    lacking = len(missing_in(_verdict(reference, kept))) if kept else 0
+    runs = list(found)
+    lacking = len(missing_in(_verdict(reference, runs))) if runs else 0
     for run in sorted(found, key=lambda one: len(one.examined.lacking), reverse=True):
-        others = [one for one in kept if one is not run]
+        others = [one for one in runs if one is not run]
         if others and len(missing_in(_verdict(reference, others))) == lacking:
-            kept = others
-    return kept
+            runs = others
+    return runs
 
 
 def _verdict(reference: Reference, found: Sequence[Found]) -> Verdict:
@@ -147,29 +147,41 @@ class Restarts:
         self.progress = Progress(goal.groups)
 
     def run(self) -> Result:
+        # Searches are children; each candidate that they try they tell through this pipe.
         self._draws, self._writes = os.pipe()
         os.set_blocking(self._draws, False)
         try:
-            return self._run()
+            matched = self._search_until_matched()
+            self._count()
         finally:
             self._pool.close()
             os.close(self._draws)
             os.close(self._writes)
+        found = tuple(needed(self._goal.reference, self._found))
+        return Result(matched, found, self._nearest, self.progress)
 
-    def _run(self) -> Result:
-        until_s = self._began_s + self._budget.seconds
-        while (left_s := until_s - time.monotonic()) > 0 and self._start():
+    def _search_until_matched(self) -> bool:
+        """False: the time or the number of searches is spent."""
+        budget, progress = self._budget, self.progress
+        until_s = self._began_s + budget.seconds
+        while (left_s := until_s - time.monotonic()) > 0:
+            while self._pool.has_room and progress.searches != (budget.searches or -1):
+                progress.searches += 1
+                self._pool.start(progress.searches, partial(self._search, progress.searches))
+            if not self._pool:
+                return False
             timeout_s = min(left_s, _PROGRESS_EVERY_S)
             for _, ended in self._pool.results(timeout_s, [self._draws]):
-                if self._is_matched_by(ended):
-                    return self._result(matched=True)
+                if self._completes_match(ended):
+                    return True
             self._count()
-        return self._result(matched=False)
+        return False
 
-    def _is_matched_by(self, ended: Ended) -> bool:
-        """What was found so far, this included."""
+    def _completes_match(self, ended: Ended) -> bool:
+        """What was found so far, this included, is a match."""
         if not ended.found:
-            self._missed(ended)
+            if ended.score > (self._nearest.score if self._nearest else NOWHERE):
+                self._nearest = ended
             return False
         self._found += ended.found
         verdict = _verdict(self._goal.reference, self._found)
@@ -178,19 +190,6 @@ class Restarts:
         if {point for point, _ in self._missing} == {DELAYS}:
             return self._spans_delays(needed(self._goal.reference, self._found))
         return verdict.matched
-
-    def _result(self, *, matched: bool) -> Result:
-        self._count()
-        found = tuple(needed(self._goal.reference, self._found))
-        return Result(matched, found, self._nearest, self.progress)
-
-    def _start(self) -> int:
-        """Start searches where there is room; how many run."""
-        budget, progress = self._budget, self.progress
-        while self._pool.has_room and progress.searches != (budget.searches or -1):
-            progress.searches += 1
-            self._pool.start(progress.searches, partial(self._search, progress.searches))
-        return len(self._pool)
 
     def _search(self, number: int) -> Ended:
         """In the child. The number of the search is its seed."""
@@ -203,13 +202,8 @@ class Restarts:
         with rare_collections():
             return Search(self._goal, number, limit, on_draw, missing).run()
 
-    def _missed(self, ended: Ended) -> None:
-        score = self._nearest.score if self._nearest else NOWHERE
-        if ended.score > score:
-            self._nearest = ended
-
     def _count(self) -> None:
-        """Take note of what was drawn."""
+        """Read which candidates were tried since, and report five times a second."""
         try:
             while data := os.read(self._draws, _DRAW.size * 1024):
                 for group, through in _DRAW.iter_unpack(data):

@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from emulator.conformance.compare import Examined, Reference
 from emulator.conformance.criteria import DELAYS, Part
@@ -80,7 +80,7 @@ class _Stopped:
     score: Score
     wrong: Hashable
     party: str
-    asked: list[Choice]
+    streams: list[Choice]
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Memory:
     spent: int = 0
     best: dict[int, Candidate] = field(default_factory=dict)
     """By group, the candidate that was best when it was last tried."""
-    asked: dict[int, list[Choice]] = field(default_factory=dict)
+    streams: dict[int, list[Choice]] = field(default_factory=dict)
     """By group, the streams of the last candidate that got through."""
     records: dict[int, Score] = field(default_factory=dict)
     """By group, how far runs came that had a candidate there."""
@@ -136,7 +136,10 @@ class Search:
     def run(self) -> Ended:
         goal = self.goal
         guided_run = GuidedRun(goal.script, goal.real, goal.groups, self.seed)
-        self.memory.wanted = self._delay()
+        missing = sorted(self.missing or ())
+        # Where delays are all that is missing, every second search wants one from the start.
+        if missing and missing[-1][0] == DELAYS and not self.seed % 2:
+            self.memory.wanted = missing[self._stream().below(len(missing))]
         self._explore(guided_run)
         score, choices = self.memory.furthest
         return Ended(tuple(self.memory.found), self.seed, score, choices)
@@ -144,8 +147,17 @@ class Search:
     def _explore(self, guided_run: GuidedRun) -> _Back:
         """From a run at the end of a group: find candidates for the rest."""
         if guided_run.over:
-            return self._arrived(guided_run)
-        number, tried, party = guided_run.taken, self._tried(guided_run), ""
+            return self._judge_whole(guided_run)
+        memory, group, number, party = self.memory, guided_run.group, guided_run.taken, ""
+        is_fitted = not number and self.seed % FREE_EVERY
+        tried = Tried(
+            group.segments,
+            fitted(self.goal.phases, self.seed) if is_fitted else {},
+            memory.best.get(number),
+            memory.records.get(number, NOWHERE),
+            group.parties,
+            max(PATIENCE, self.limit // GROUPS_AT_LENGTH),
+        )
         while not tried.is_exhausted:
             self.memory.spent += 1
             if self.memory.spent > self.limit:
@@ -153,45 +165,35 @@ class Search:
             candidate = tried.next_candidate(self._stream())
             outcome = in_child(lambda candidate=candidate: self._draw(guided_run, candidate))  # type: ignore[misc]
             match outcome:
-                case _Stopped(score, wrong, party, asked):
+                case _Stopped(score, wrong, party, streams):
                     self.memory.came(score, {**guided_run.choices, **candidate})
-                    tried.learn(candidate, score, wrong, party, asked)
+                    tried.learn(candidate, score, wrong, party, streams)
                 case _Back(to, score, party, memory):
+                    # The child's memory has all that was tried below it.
                     self.memory = memory
                     if to < number:
                         return outcome
-                    tried.learn(candidate, score, memory.spent, party, memory.asked[number])
-        self._remember(number, tried)
+                    tried.learn(candidate, score, memory.spent, party, memory.streams[number])
+        memory = self.memory
+        if tried.best_score > memory.records.get(number, NOWHERE):
+            memory.records[number] = tried.best_score
+            memory.vain[number] = 0
+        if tried.best is not None:
+            memory.best[number] = tried.best
         return self._back(self._blamed(number), tried.best_score, party)
-
-    def _tried(self, guided_run: GuidedRun) -> Tried:
-        number, memory = guided_run.taken, self.memory
-        is_fitted = not number and self.seed % FREE_EVERY
-        fixed = fitted(self.goal.phases, self.seed) if is_fitted else {}
-        record = memory.records.get(number, NOWHERE)
-        group = guided_run.group
-        patience = max(PATIENCE, self.limit // GROUPS_AT_LENGTH)
-        return Tried(
-            group.segments, fixed, memory.best.get(number), record, group.parties, patience
-        )
 
     def _blamed(self, number: int) -> int:
         """Which group to go back to; that this one was left in vain is noted."""
         vain = self.memory.vain.get(number, 0)
         self.memory.vain[number] = vain + 1
-        stream, stopped = self._stream(), stopped_after(self.goal.groups, number)
-        if stopped is not None and stream.below(2):
-            return stopped
-        return back_from(number, stream, vain)
+        stream = self._stream()
+        stopped = self._stopped_or_none(number, stream)
+        return back_from(number, stream, vain) if stopped is None else stopped
 
-    def _remember(self, number: int, tried: Tried) -> None:
-        memory = self.memory
-        record = memory.records.get(number, NOWHERE)
-        if tried.best_score > record:
-            memory.records[number] = tried.best_score
-            memory.vain[number] = 0
-        if tried.best is not None:
-            memory.best[number] = tried.best
+    def _stopped_or_none(self, number: int, stream: Stream) -> int | None:
+        """Every second time the group at whose end its brokers were stopped, if there is one."""
+        stopped = stopped_after(self.goal.groups, number)
+        return stopped if stopped is not None and stream.below(2) else None
 
     def _stream(self) -> Stream:
         """The same draws whatever process goes on: all depends on the seed and what was spent."""
@@ -204,49 +206,40 @@ class Search:
         contradiction = guided_run.go_on(candidate)
         self.on_draw(number, contradiction is None)
         if contradiction is not None:
-            found = contradiction.found
-            wrong = (found.point, found.key, *_sides(found))
-            score = (number, contradiction.score)
-            return _Stopped(score, wrong, f"broker-{broker_named(found)}", guided_run.asked())
-        self.memory.best[number], self.memory.asked[number] = candidate, guided_run.asked()
+            wrong = contradiction.wrong
+            # Delays differ in every candidate: all of them go wrong in one way.
+            sides = () if wrong.point == DELAYS else (wrong.real, wrong.run)
+            return _Stopped(
+                (number, contradiction.score),
+                (wrong.point, wrong.key, *sides),
+                f"broker-{broker_named(wrong)}",
+                guided_run.streams(),
+            )
+        self.memory.best[number] = candidate
+        self.memory.streams[number] = guided_run.streams()
         return self._explore(guided_run)
 
-    def _arrived(self, guided_run: GuidedRun) -> _Back:
+    def _judge_whole(self, guided_run: GuidedRun) -> _Back:
         """The end: the whole run is judged once more, in everything."""
         number, examined = guided_run.taken, self.goal.reference.examine(guided_run.whole())
+        score = (number, 0)
         if not examined.agrees:
-            self.memory.came((number, 0), guided_run.choices)
-            return self._back(self._blamed(number), (number, 0), "")
+            self.memory.came(score, guided_run.choices)
+            return self._back(self._blamed(number), score, "")
         self.memory.found.append(Found(self.seed, guided_run.choices, examined))
         missing = still_missing(self.missing, self.memory.found)
         if not missing:
-            return self._back(-1, (number, 0), "")
-        self.memory.wanted = wanted = missing[self._stream().below(len(missing))]
-        return self._back(self._decided(guided_run.group_of(wanted)), (number, 0), "")
-
-    def _delay(self) -> Part | None:
-        """Where delays are all that is missing, every second search wants one from the start."""
-        missing = sorted(self.missing or ())
-        if self.seed % 2 or not missing or missing[-1][0] != DELAYS:
-            return None
-        return missing[self._stream().below(len(missing))]
-
-    def _decided(self, shown: int) -> int:
-        """In which group that was decided which shows in this one: there, the group before, or when
-        its brokers were last stopped."""
-        stream, stopped = self._stream(), stopped_after(self.goal.groups, shown)
-        if stopped is not None and stream.below(2):
-            return stopped
-        return max(0, shown - stream.below(2))
+            return self._back(-1, score, "")
+        self.memory.wanted = missing[self._stream().below(len(missing))]
+        # What shows in a group was decided there, in the group before, or when its brokers were
+        # last stopped.
+        shown, stream = guided_run.group_of(self.memory.wanted), self._stream()
+        stopped = self._stopped_or_none(shown, stream)
+        to = max(0, shown - stream.below(2)) if stopped is None else stopped
+        return self._back(to, score, "")
 
     def _back(self, to: int, score: Score, party: str) -> _Back:
         return _Back(to, score, party, self.memory)
-
-
-def _sides(found: Disagreement) -> tuple[Hashable, ...]:
-    """What each side has there. Delays differ in every candidate: all of them go wrong in one
-    way."""
-    return () if found.point == DELAYS else (found.real, found.run)
 
 
 def still_missing(before: Collection[Part] | None, found: Sequence[Found]) -> list[Part]:
@@ -267,14 +260,14 @@ def stopped_after(groups: Sequence[SegmentGroup], number: int) -> int | None:
     return next((group - 1 for group in before), None)
 
 
-def broker_named(found: Disagreement) -> int:
+def broker_named(wrong: Disagreement) -> int:
     """Who leads or did what the two sides disagree about."""
-    named = (_named(entry) for entry in (found.real, found.run))
-    of_key = re.match(r"broker (\d+)", found.key)
-    return next((b for b in named if b), int(of_key[1]) if of_key else 0)
-
-
-def _named(entry: Any) -> int:
-    if said := getattr(entry, "said", None):
-        return int(json.loads(said).get("leader", 0))
-    return getattr(entry, "leader", 0) or getattr(entry, "by", 0) or 0
+    for entry in (wrong.real, wrong.run):
+        if said := getattr(entry, "said", None):
+            broker = int(json.loads(said).get("leader", 0))
+        else:
+            broker = getattr(entry, "leader", 0) or getattr(entry, "by", 0)
+        if broker:
+            return broker
+    of_key = re.match(r"broker (\d+)", wrong.key)
+    return int(of_key[1]) if of_key else 0

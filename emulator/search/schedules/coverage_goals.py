@@ -7,19 +7,32 @@ with a sentence; knows no world and no search.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from emulator.trace import events
+from emulator.trace.events import AnyEvent
 from zk.errors import Code
 
-Trace = Sequence[Any]
+Trace = Sequence[AnyEvent]
+Goal = Callable[[Trace], bool]
 NOTIFICATION_EVENT = "IsrChangeNotification"
+
+
+def any_of(*kinds: type[AnyEvent], sentence: str) -> Goal:
+    """An event of one of these kinds happened."""
+
+    def happened(trace: Trace) -> bool:
+        return any(isinstance(event, kinds) for event in trace)
+
+    happened.__doc__ = sentence
+    return happened
 
 
 def bad_version_seen(trace: Trace) -> bool:
     """A conditional write came too late: BadVersion."""
-    return any(isinstance(e, events.IsrUpdateRejected) for e in trace) or any(
-        isinstance(e, events.ZkReply) and e.code == Code.BAD_VERSION for e in trace
+    return any(
+        isinstance(event, events.IsrUpdateRejected)
+        or (isinstance(event, events.ZkReply) and event.code == Code.BAD_VERSION)
+        for event in trace
     )
 
 
@@ -51,11 +64,6 @@ def controller_moved_with_notifications(trace: Trace) -> bool:
     return False
 
 
-def controller_moved(trace: Trace) -> bool:
-    """Another broker became controller."""
-    return any(isinstance(event, events.ControllerElected) for event in trace)
-
-
 def reply_lost_after_apply(trace: Trace) -> bool:
     """ZooKeeper applied a write, and its client lost the connection before the answer."""
     applied: dict[tuple[int, str, str | None], bool] = {}
@@ -77,57 +85,43 @@ def reply_lost_after_apply(trace: Trace) -> bool:
 
 def watch_fired_before_the_list_was_worked_off(trace: Trace) -> bool:
     """A controller's watch fired again while it had not worked off what it had fired for."""
-    open_: set[int] = set()
+    queued: set[int] = set()
     for event in trace:
         if isinstance(event, events.ControllerEventQueued) and event.event == NOTIFICATION_EVENT:
-            if event.broker in open_:
+            if event.broker in queued:
                 return True
-            open_.add(event.broker)
+            queued.add(event.broker)
         elif isinstance(event, events.ControllerEventProcessed) and (
             event.event == NOTIFICATION_EVENT
         ):
-            open_.discard(event.broker)
+            queued.discard(event.broker)
     return False
 
 
 def alter_isr_retried(trace: Trace) -> bool:
     """A broker sent the same AlterIsr again."""
-    return any(isinstance(e, events.AlterIsrSent) and e.attempt > 1 for e in trace)
+    return any(isinstance(event, events.AlterIsrSent) and event.attempt > 1 for event in trace)
 
 
-def isr_changed(trace: Trace) -> bool:
-    """A leader changed an ISR."""
-    return any(isinstance(e, events.IsrUpdated) for e in trace)
-
-
-def leader_changed(trace: Trace) -> bool:
-    """A broker became leader."""
-    return any(isinstance(e, events.BecomesLeader) for e in trace)
-
-
-def control_request_refused(trace: Trace) -> bool:
-    """A broker refused a controller, or ignored what it said."""
-    kinds = events.ControlRequestRefused | events.LeaderAndIsrIgnored | events.StopReplicaIgnored
-    return any(isinstance(e, kinds) for e in trace)
-
-
-def log_truncated(trace: Trace) -> bool:
-    """A follower gave up records."""
-    return any(isinstance(e, events.LogTruncated) for e in trace)
-
-
-COVERAGE_GOALS: Mapping[str, Callable[[Trace], bool]] = {
+COVERAGE_GOALS: Mapping[str, Goal] = {
     "BadVersion seen": bad_version_seen,
     "two notifications coalesced": notifications_coalesced,
     "a watch fired before the list was worked off": watch_fired_before_the_list_was_worked_off,
-    "controller moved": controller_moved,
+    "controller moved": any_of(
+        events.ControllerElected, sentence="Another broker became controller."
+    ),
     "controller moved with notifications outstanding": controller_moved_with_notifications,
     "reply lost after apply": reply_lost_after_apply,
     "AlterIsr retried": alter_isr_retried,
-    "ISR changed": isr_changed,
-    "leader changed": leader_changed,
-    "control request refused": control_request_refused,
-    "log truncated": log_truncated,
+    "ISR changed": any_of(events.IsrUpdated, sentence="A leader changed an ISR."),
+    "leader changed": any_of(events.BecomesLeader, sentence="A broker became leader."),
+    "control request refused": any_of(
+        events.ControlRequestRefused,
+        events.LeaderAndIsrIgnored,
+        events.StopReplicaIgnored,
+        sentence="A broker refused a controller, or ignored what it said.",
+    ),
+    "log truncated": any_of(events.LogTruncated, sentence="A follower gave up records."),
 }
 
 

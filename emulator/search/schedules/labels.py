@@ -9,7 +9,6 @@ come out the same in every process: no addresses, no numbers of ours.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import msgspec
 
@@ -26,18 +25,15 @@ def label_of(item: Runnable) -> str:
     if isinstance(item, Task):
         return f"{place}: {item.waiting_for}"
     assert isinstance(item, Action)
-    call: Any = item._fn
-    about: list[str] = []
+    call: object = item._fn
+    words: list[str] = []
     while isinstance(call, partial):
-        about += [_name(argument) for argument in call.args]
+        for argument in call.args:
+            if isinstance(argument, msgspec.Struct | BaseException):
+                words.append(type(argument).__name__)  # A message, an exception: its kind.
+            elif isinstance(argument, str):
+                words.append(argument)
         call = call.func
     label: str = getattr(call, "label", UNDECLARED)
-    whose: str = getattr(owner_of(item), "on_behalf_of", "")
-    return f"{place}: {' '.join(filter(None, (label, *about, whose and f'of {whose}')))}"
-
-
-def _name(argument: Any) -> str:
-    """Of what a message or an exception is; nothing of anything else."""
-    if isinstance(argument, msgspec.Struct | BaseException):
-        return type(argument).__name__
-    return argument if isinstance(argument, str) else ""
+    owner: str = getattr(owner_of(item), "on_behalf_of", "")
+    return f"{place}: {' '.join(filter(None, (label, *words, owner and f'of {owner}')))}"

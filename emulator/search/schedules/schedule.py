@@ -8,7 +8,6 @@ chosen, the choices that differ from what happens by itself, and the faults. It 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import yaml
@@ -18,11 +17,13 @@ from emulator.scenario.document import read_text
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario, loads
 from emulator.scenario.units import BadDuration, duration_us
-from emulator.scenario.version import SWITCH, Chosen
+from emulator.scenario.version import Chosen, as_switches, switch_words
+from emulator.scenario.written import flow
 
 FORMAT = 2
 SUFFIXES = (".yaml", ".yml", ".json")
-_STATE = {on: word for word, on in SWITCH.items()}
+_YAML_SWITCH = {True: "on", False: "off"}
+"""A YAML reader makes booleans of on and off."""
 
 
 class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -46,9 +47,19 @@ class Injection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     lasts: str = msgspec.field(default="", name="for")
 
 
-class Schedule(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
-):
+class Candidate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a search tries: all that differs from what happens by itself."""
+
+    choices: tuple[Choice, ...] = ()
+    faults: tuple[Injection, ...] = ()
+
+    @property
+    def length(self) -> int:
+        """What somebody has to read: faults and choices."""
+        return len(self.faults) + len(self.choices)
+
+
+class Schedule(Candidate, frozen=True, kw_only=True):
     """`begins`, `ends`: of what is chosen and of the run, since the cluster is up. `window`: how
     much later than it would something may happen. `steps`: at so many points it is chosen.
     `liveness`: what must have come about at the end is asked too. `events` and `trace`: how many
@@ -65,45 +76,51 @@ class Schedule(
     steps: int = 20
     ends: str = ""
     liveness: bool = False
-    faults: tuple[Injection, ...] = ()
-    choices: tuple[Choice, ...] = ()
     violation: Broken | None = None
     events: int = 0
     trace: str = ""
-    scenario: dict[str, Any]
+    scenario: dict[str, object]
 
-    @property
-    def length(self) -> int:
-        """What somebody has to read: faults and choices."""
-        return len(self.faults) + len(self.choices)
-
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """As a file has it: of the violation the invariant, the sentence and the hazard. Numbers of
         events would not outlive the next change of the trace."""
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        if violation := plain.get("violation"):
-            keys = [key for key in ("invariant", "text", "hazard") if violation[key]]
-            plain["violation"] = {key: violation[key] for key in keys}
+        plain: dict[str, object] = msgspec.to_builtins(self)
+        if self.violation is not None:
+            broken = self.violation
+            words = {"invariant": broken.invariant, "text": broken.text, "hazard": broken.hazard}
+            plain["violation"] = {key: value for key, value in words.items() if value}
         return plain
 
     def loaded(self) -> LoadedScenario:
         """The scenario, ready to be played. Raises UserError."""
-        switches = tuple(f"{name}={state}" for name, state in self.guards.items())
-        chosen = Chosen(self.profile, switches, self.propagation)
+        chosen = Chosen(self.profile, as_switches(self.guards), self.propagation)
         return loads(yaml.safe_dump(self.scenario, sort_keys=False), self.name, chosen=chosen)
 
 
-def schedule_of(scenario: LoadedScenario, seed: int, **more: Any) -> Schedule:
+def schedule_of(
+    scenario: LoadedScenario,
+    seed: int,
+    *,
+    begins: str = "0s",
+    window: str = "20ms",
+    steps: int = 20,
+    ends: str = "",
+    liveness: bool = False,
+) -> Schedule:
     """A schedule of this scenario in which nothing is chosen yet."""
     return Schedule(
         schedule=FORMAT,
         name=scenario.name,
         seed=seed,
         profile=scenario.profile,
-        guards={name: _STATE[on] for name, on in scenario.guards.items()},
+        guards=switch_words(scenario.guards),
         propagation=scenario.propagation,
+        begins=begins,
+        window=window,
+        steps=steps,
+        ends=ends,
+        liveness=liveness,
         scenario=yaml.safe_load(scenario.text),
-        **more,
     )
 
 
@@ -118,21 +135,18 @@ def microseconds(schedule: Schedule, key: str) -> int:
 def written(schedule: Schedule) -> str:
     """The file's text."""
     plain = schedule.plain()
-    scenario, entries = plain.pop("scenario"), {}
-    for key in ("faults", "choices"):
-        entries[key] = plain.pop(key, [])
-    violation = plain.pop("violation", None)
-    seen = {key: plain.pop(key) for key in ("events", "trace") if key in plain}
+    plain.pop("faults", None)
+    plain.pop("choices", None)
+    # Last what came of it, and the scenario, which is long.
+    keys = ("violation", "events", "trace", "scenario")
+    last = {key: plain.pop(key) for key in keys if key in plain}
     lines = ["# What was chosen wherever more than one thing could happen next: isr replay FILE"]
-    lines += [_block({key: value}) for key, value in plain.items()]
-    for key, listed in entries.items():
-        lines.append(f"{key}:" if listed else f"{key}: []")
-        lines += [f"  - {_flow(entry)}" for entry in listed]
+    lines += [_block(key, value) for key, value in plain.items()]
+    for key, entries in (("faults", schedule.faults), ("choices", schedule.choices)):
+        lines.append(f"{key}:" if entries else f"{key}: []")
+        lines += [f"  - {flow(msgspec.to_builtins(entry))}" for entry in entries]
     lines.append("")
-    if violation is not None:
-        lines.append(_block({"violation": violation}))
-    lines += [_block({key: value}) for key, value in seen.items()]
-    lines.append(_block({"scenario": scenario}))
+    lines += [_block(key, value) for key, value in last.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -140,15 +154,16 @@ def read_schedule(file: Path) -> Schedule:
     """Raises UserError."""
     text = read_text(file, str(file))
     try:
-        found: object = yaml.safe_load(text)
+        document: object = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise UserError(f"{file}: is not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(found, dict) or "schedule" not in found:
+    if not isinstance(document, dict) or "schedule" not in document:
         raise UserError(f"{file}: is no schedule: it has no key schedule (isr explore writes them)")
-    if isinstance(found.get("guards"), dict):
-        found["guards"] = {n: _STATE.get(on, on) for n, on in found["guards"].items()}
+    if isinstance(document.get("guards"), dict):
+        guards = document["guards"].items()
+        document["guards"] = {name: _YAML_SWITCH.get(on, on) for name, on in guards}
     try:
-        schedule = msgspec.convert(found, type=Schedule)
+        schedule = msgspec.convert(document, type=Schedule)
     except msgspec.ValidationError as error:
         raise UserError(f"{file}: {error}") from None
     if schedule.schedule != FORMAT:
@@ -165,21 +180,13 @@ def read_schedule(file: Path) -> Schedule:
     return msgspec.structs.replace(schedule, choices=choices)
 
 
-def _block(value: dict[str, Any]) -> str:
+def _block(key: str, value: object) -> str:
     """One key; what has nothing nested in it is in one line."""
-    simple = not any(isinstance(one, dict | list) for one in value.values())
     text: str = yaml.safe_dump(
-        value,
+        {key: value},
         sort_keys=False,
-        default_flow_style=False if simple else None,
+        default_flow_style=None if isinstance(value, dict | list) else False,
         width=100,
         allow_unicode=True,
     )
     return text.rstrip("\n")
-
-
-def _flow(value: Any) -> str:
-    text: str = yaml.safe_dump(
-        value, sort_keys=False, default_flow_style=True, width=1 << 20, allow_unicode=True
-    )
-    return text.strip()

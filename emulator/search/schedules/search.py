@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Literal
 
 import msgspec
@@ -19,13 +18,8 @@ import msgspec
 from emulator.kernel.rng import Stream, mix
 from emulator.runs.broken import Broken
 from emulator.runs.forks import in_child
-from emulator.search.schedules.schedule import Choice, Injection, Schedule
-from emulator.search.schedules.strategies import (
-    DefaultOrder,
-    PriorityOrder,
-    RandomOrder,
-    WrittenOrder,
-)
+from emulator.search.schedules.schedule import Candidate, Choice, Injection, Schedule
+from emulator.search.schedules.strategies import DefaultOrder, PriorityOrder, RandomOrder
 from emulator.search.schedules.warm_cluster import FOREVER_US, ScheduleResult, WarmCluster
 from emulator.search.schedules.warm_pool import WarmPool
 
@@ -78,10 +72,9 @@ def search(
     warm: WarmCluster, options: SearchOptions, tally: ExploreTally
 ) -> Iterator[ScheduleResult]:
     """Each schedule that was tried, as it comes; the tally has it already."""
-    found = (
-        everything(warm, options, tally) if options.how == "exhaustive" else _drawn(warm, options)
-    )
-    for played in found:
+    is_exhaustive = options.how == "exhaustive"
+    results = everything(warm, options, tally) if is_exhaustive else _drawn(warm, options)
+    for played in results:
         tally.take(played)
         yield played
         if played.broken and not options.keep_going:
@@ -90,112 +83,91 @@ def search(
             return
 
 
-# -- drawn -----------------------------------------------------------------------------------------
-
-
 def _drawn(warm: WarmCluster, options: SearchOptions) -> Iterator[ScheduleResult]:
-    """The first is what happens by itself."""
-    draw = _draws(warm.schedule, options)
-
-    def work(warm: WarmCluster, number: int) -> ScheduleResult:
-        return warm.play(draw(number), then_us=options.then_us)
-
-    for _, played in WarmPool(warm).play(range(options.schedules), work, options.jobs):
-        yield played
-
-
-def _draws(schedule: Schedule, options: SearchOptions) -> Callable[[int], DefaultOrder]:
+    """At random. Without faults the first is what happens by itself."""
+    schedule = warm.schedule
     kind = PriorityOrder if options.how == "pct" else RandomOrder
 
-    def draw(number: int) -> DefaultOrder:
+    def play(warm: WarmCluster, number: int) -> ScheduleResult:
         stream = Stream(mix(schedule.seed ^ mix(number)))
         if number == 0 and not options.menu:
-            return DefaultOrder(schedule.steps)
-        return kind(schedule.steps, stream, options.menu, options.faults_max)
+            return warm.play(DefaultOrder(schedule.steps), then_us=options.then_us)
+        order = kind(schedule.steps, stream, options.menu, options.faults_max)
+        return warm.play(order, then_us=options.then_us)
 
-    return draw
+    for _, played in WarmPool(warm).play(range(options.schedules), play, options.jobs):
+        yield played
 
 
 # -- everything ------------------------------------------------------------------------------------
 
 
-class Candidate(msgspec.Struct, frozen=True):
-    """What differs so far, and from which step on more may."""
-
-    choices: tuple[Choice, ...] = ()
-    faults: tuple[Injection, ...] = ()
-    since: int = 0
-
+Node = tuple[Candidate, int]
+"""A candidate, and the step from which on it may differ in more: behind its last choice."""
 
 Worth = Callable[[tuple[str, ...]], bool]
 """Whether to pass these over, in words."""
 
-
-FROM_NOTHING = Candidate()
+NOTHING_CHOSEN = Candidate()
 
 
 def everything(
     warm: WarmCluster,
     options: SearchOptions,
     tally: ExploreTally,
-    first: Candidate = FROM_NOTHING,
+    first: Candidate = NOTHING_CHOSEN,
     worth: Worth | None = None,
 ) -> Iterator[ScheduleResult]:
     """Breadth first by length, from `first` on: all that differ in n places before any that differs
     in n + 1."""
-    schedule, pool = warm.schedule, WarmPool(warm)
+    pool = WarmPool(warm)
     met: dict[tuple[str, int], int] = {}
-    level, left = [first], options.schedules
+    level: list[Node] = [(first, 0)]
+    left = options.schedules
     tally.complete = False
 
-    def play(warm: WarmCluster, candidate: Candidate) -> ScheduleResult:
-        steps = WrittenOrder(schedule.steps, candidate.choices, candidate.faults, exactly=True)
-        return warm.play(steps, then_us=options.then_us, states=True)
+    def play(warm: WarmCluster, node: Node) -> ScheduleResult:
+        return warm.play_written(node[0], then_us=options.then_us, states=True)
 
     while level:
-        following: list[Candidate] = []
-        for batch in _batches(level):
-            batch, left = batch[:left], left - len(batch)
+        following: list[Node] = []
+        for start in range(0, len(level), BATCH):
+            batch = level[start : start + BATCH][:left]
+            left -= min(BATCH, len(level) - start)
             results = dict(pool.play(batch, play, options.jobs))
-            for place, candidate in enumerate(batch):
-                played = results[place]
-                following += _more(candidate, played, options, met, worth)
-                yield played
+            # In the order of the candidates, not as they come: each decides what `met` has.
+            for place, node in enumerate(batch):
+                following += _one_longer(node, results[place], options, met, worth)
+                yield results[place]
             if left <= 0 and (following or len(batch) < BATCH):
                 return
         level = following
     tally.complete = True
 
 
-def _more(
-    candidate: Candidate,
+def _one_longer(
+    node: Node,
     played: ScheduleResult,
     options: SearchOptions,
     met: dict[tuple[str, int], int],
     worth: Worth | None,
-) -> Iterator[Candidate]:
-    """Every way to differ in one more place, behind the last one."""
-    used = len(candidate.faults)
-    for step in range(candidate.since, len(played.offered)):
-        key = played.states[step], used
+) -> Iterator[Node]:
+    """Every way to differ in one more place, behind the last one. `met`: by state and number of
+    faults, the earliest step at which a search was there."""
+    candidate, since = node
+    choices, faults = candidate.choices, candidate.faults
+    for step in range(since, len(played.offered)):
+        key = played.states[step], len(faults)
         if met.get(key, step + 1) <= step:
-            return
+            return  # Who came here as early has as many steps left: all that follows was tried.
         met[key] = step
         for take in range(1, played.offered[step]):
             if worth is None or worth(played.options[step][:take]):
-                yield Candidate(
-                    (*candidate.choices, Choice(step, take)), candidate.faults, step + 1
-                )
-        if used < options.faults_max:
-            for one in options.menu:
-                injection = Injection(step, one.do, one.lasts)
-                yield Candidate(candidate.choices, (*candidate.faults, injection), step)
-
-
-def _batches(items: Sequence[Candidate]) -> Iterator[list[Candidate]]:
-    waiting = iter(items)
-    while batch := list(islice(waiting, BATCH)):
-        yield batch
+                yield Candidate((*choices, Choice(step, take)), faults), step + 1
+        if len(faults) < options.faults_max:
+            for fault in options.menu:
+                injection = Injection(step, fault.do, fault.lasts)
+                yield Candidate(choices, (*faults, injection)), step
 
 
 # -- what is kept ----------------------------------------------------------------------------------
@@ -203,21 +175,14 @@ def _batches(items: Sequence[Candidate]) -> Iterator[list[Candidate]]:
 
 def as_schedule(warm: WarmCluster, played: ScheduleResult) -> Schedule:
     """The schedule of one play, with what comes of it when it is played to its end."""
-    bare = msgspec.structs.replace(
-        warm.schedule, choices=played.choices, faults=played.faults, violation=None
-    )
-
-    def again() -> ScheduleResult:
-        steps = WrittenOrder(bare.steps, bare.choices, bare.faults, exactly=True)
-        return warm.play(steps, digest=True)
-
-    return with_outcome(bare, in_child(again))
+    bare = msgspec.structs.replace(warm.schedule, violation=None)
+    return with_outcome(bare, in_child(lambda: warm.play_written(played, digest=True)))
 
 
 def broken_of(schedule: Schedule, played: ScheduleResult) -> Broken | None:
     """What a schedule is about among all that broke: what it says, else the first."""
-    wanted = schedule.violation and schedule.violation.invariant
-    same = (one for one in played.broken if one.invariant == wanted)
+    invariant = schedule.violation and schedule.violation.invariant
+    same = (one for one in played.broken if one.invariant == invariant)
     return next(same, played.broken[0] if played.broken else None)
 
 

@@ -17,9 +17,8 @@ from emulator.kernel.rng import Stream
 from emulator.kernel.scheduler import Runnable
 from emulator.scenario.errors import UserError
 from emulator.search.schedules.labels import label_of
-from emulator.search.schedules.schedule import Choice, Injection
+from emulator.search.schedules.schedule import Candidate, Choice, Injection
 
-Do = Callable[[Injection], None]
 OnStep = Callable[[Sequence[Runnable]], None]
 
 
@@ -33,7 +32,8 @@ class DefaultOrder:
         self.choices: list[Choice] = []
         self.injected: list[Injection] = []
         self.offered: list[int] = []
-        self.do: Do = _unsupported
+        self.do: Callable[[Injection], None] | None = None
+        """Does a fault; set by who has a cluster."""
         self.on_step: OnStep | None = None
         self._left = sorted(injections, key=lambda injection: injection.step)
         self._late: list[Runnable] = []
@@ -49,6 +49,7 @@ class DefaultOrder:
             injection = self._left.pop(0)
             self.injected.append(Injection(self.step, injection.do, injection.lasts))
             self.needed = self.step + 1
+            assert self.do is not None
             self.do(injection)
             return LOOK_AGAIN
         order = self._in_order(options)
@@ -56,7 +57,10 @@ class DefaultOrder:
             self.on_step(order)
         taken = self.pick(order)
         if taken:
-            self._pass_over(order, taken)
+            passed, what = order[:taken], label_of(order[taken])
+            over = [label_of(one) for one in passed if one not in self._late]
+            self.choices.append(Choice(self.step, taken, len(order), what, "; ".join(over)))
+            self._late = [*(one for one in self._late if one not in passed), *passed]
         if self._late:
             self._late = [one for one in self._late if one is not order[taken]]
             self.needed = self.step + 1
@@ -71,16 +75,8 @@ class DefaultOrder:
 
     def _in_order(self, options: Sequence[Runnable]) -> Sequence[Runnable]:
         """As they would be next: what was passed over comes last."""
-        if not self._late:
-            return options
         self._late = [one for one in self._late if one in options]
         return [*(one for one in options if one not in self._late), *self._late]
-
-    def _pass_over(self, order: Sequence[Runnable], taken: int) -> None:
-        passed, words = order[:taken], label_of(order[taken])
-        over = [label_of(one) for one in passed if one not in self._late]
-        self.choices.append(Choice(self.step, taken, len(order), words, "; ".join(over)))
-        self._late = [*(one for one in self._late if one not in passed), *passed]
 
     def pick(self, options: Sequence[Runnable]) -> int:
         """Which of them: the first is what would be next."""
@@ -91,27 +87,30 @@ class WrittenOrder(DefaultOrder):
     """What a schedule says. `exactly`: it is an error where the run is not as it was; otherwise the
     option of the same words is taken, if there is one."""
 
-    def __init__(
-        self,
-        depth: int,
-        choices: Sequence[Choice],
-        injections: Sequence[Injection],
-        *,
-        exactly: bool,
-    ) -> None:
-        super().__init__(depth, injections)
-        self._wanted = {choice.step: choice for choice in choices}
+    def __init__(self, depth: int, candidate: Candidate, *, exactly: bool) -> None:
+        super().__init__(depth, candidate.faults)
+        self._written = {choice.step: choice for choice in candidate.choices}
         self._exactly = exactly
 
     def pick(self, options: Sequence[Runnable]) -> int:
         """See `DefaultOrder`."""
-        wanted = self._wanted.get(self.step)
-        if wanted is None:
+        choice = self._written.get(self.step)
+        if choice is None:
             return 0
-        if self._exactly:
-            return _exactly(wanted, options)
-        words = [label_of(option) for option in options]
-        return words.index(wanted.what) if wanted.what in words else 0
+        if not self._exactly:
+            labels = [label_of(option) for option in options]
+            return labels.index(choice.what) if choice.what in labels else 0
+        label = label_of(options[choice.take]) if choice.take < len(options) else "nothing"
+        if label != choice.what and choice.what:
+            raise UserError(
+                f"step {choice.step}: the schedule has {choice.what!r}, here it is {label!r}: "
+                "it was made with another version of this program"
+            )
+        if choice.take >= len(options):
+            raise UserError(
+                f"step {choice.step}: there are {len(options)} options, not {choice.take}"
+            )
+        return choice.take
 
 
 class RandomOrder(DefaultOrder):
@@ -149,22 +148,20 @@ class PriorityOrder(DefaultOrder):
 
     def pick(self, options: Sequence[Runnable]) -> int:
         """See `DefaultOrder`."""
-        best = self._best(options)
+        threads = [(option.process.name, option.thread) for option in options]
+        for thread in threads:
+            if thread not in self._priorities:
+                self._priorities[thread] = self._stream.bits()
         if self.step in self._changes:
             self._changes.discard(self.step)
             self._lowest -= 1
-            self._priorities[_who(options[best])] = self._lowest
-            best = self._best(options)
-        return best
+            self._priorities[threads[self._highest(threads)]] = self._lowest
+        return self._highest(threads)
 
-    def _best(self, options: Sequence[Runnable]) -> int:
-        return max(range(len(options)), key=lambda place: (self._of(options[place]), -place))
-
-    def _of(self, option: Runnable) -> int:
-        who = _who(option)
-        if who not in self._priorities:
-            self._priorities[who] = self._stream.bits()
-        return self._priorities[who]
+    def _highest(self, threads: Sequence[tuple[str, str]]) -> int:
+        """The first of the highest priority."""
+        priorities = [self._priorities[thread] for thread in threads]
+        return priorities.index(max(priorities))
 
 
 def drawn_injections(
@@ -176,23 +173,3 @@ def drawn_injections(
     number = stream.between(1, faults_max) if faults_max else 0
     drawn = [menu[stream.below(len(menu))] for _ in range(number)]
     return [Injection(stream.below(depth), one.do, one.lasts) for one in drawn]
-
-
-def _who(option: Runnable) -> tuple[str, str]:
-    return option.process.name, option.thread
-
-
-def _exactly(wanted: Choice, options: Sequence[Runnable]) -> int:
-    found = label_of(options[wanted.take]) if wanted.take < len(options) else "nothing"
-    if found != wanted.what and wanted.what:
-        raise UserError(
-            f"step {wanted.step}: the schedule has {wanted.what!r}, here it is {found!r}: "
-            "it was made with another version of this program"
-        )
-    if wanted.take >= len(options):
-        raise UserError(f"step {wanted.step}: there are {len(options)} options, not {wanted.take}")
-    return wanted.take
-
-
-def _unsupported(_inject: Injection) -> None:
-    """Nobody can do it."""

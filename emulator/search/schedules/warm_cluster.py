@@ -12,8 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import msgspec
-
 from emulator.invariants.base import Monitor, Violation
 from emulator.kernel.choices import ChoosingKernel
 from emulator.kernel.scheduler import Runnable
@@ -26,7 +24,7 @@ from emulator.scenario.units import BadDuration, duration_us
 from emulator.search.schedules.coverage_goals import seen_in
 from emulator.search.schedules.fingerprint import state_of
 from emulator.search.schedules.labels import label_of
-from emulator.search.schedules.schedule import Choice, Injection, Schedule, microseconds
+from emulator.search.schedules.schedule import Candidate, Injection, Schedule, microseconds
 from emulator.search.schedules.strategies import DefaultOrder, WrittenOrder
 from emulator.trace.difference import digest_of
 from emulator.trace.events import AnyEvent
@@ -36,14 +34,12 @@ from emulator.worlds.simulated import SimulatedWorld
 FOREVER_US = 1 << 50
 
 
-class ScheduleResult(msgspec.Struct, frozen=True):
+class ScheduleResult(Candidate, frozen=True, kw_only=True):
     """What came of a schedule. `offered`: how many options each step had; `needed`: so many steps
     had to be chosen. `broken_us`: when each invariant broke, since the cluster was up (-1: it was
     lacking at the end). Where they were asked for, `states` before each step and `options`: the
     labels of those that it had."""
 
-    choices: tuple[Choice, ...]
-    faults: tuple[Injection, ...]
     offered: tuple[int, ...]
     needed: int
     broken: tuple[Broken, ...]
@@ -54,11 +50,6 @@ class ScheduleResult(msgspec.Struct, frozen=True):
     states: tuple[str, ...] = ()
     options: tuple[tuple[str, ...], ...] = ()
     trace: str = ""
-
-    @property
-    def length(self) -> int:
-        """As `Schedule.length`."""
-        return len(self.choices) + len(self.faults)
 
 
 class WarmCluster:
@@ -75,22 +66,18 @@ class WarmCluster:
         options = PlayOptions(seed=schedule.seed, kernel=ChoosingKernel)
         self.session = Session(self.scenario, options, liveness=schedule.liveness)
         if on_violation is not None:
-            watch = _Watch(self.session.monitor, on_violation)
-            self.session.listeners.sink.listen(watch)
+            self.session.listeners.sink.listen(_watch(self.session.monitor, on_violation))
         assert isinstance(self.session.world, SimulatedWorld)
         assert isinstance(self.session.kernel, ChoosingKernel)
         self.world, self.kernel = self.session.world, self.session.kernel
         self.kernel.window_us = microseconds(schedule, "window")
         self._run = self.session.run
-        self._warm()
-        self.warm_events = len(self.events)
-
-    def _warm(self) -> None:
         began_s = time.process_time()
         with rare_collections():
             self._run.bring_up()
             self._go_on(self.begins_us - 1)
         self.warm_s = time.process_time() - began_s
+        self.warm_events = len(self.events)
 
     @property
     def events(self) -> list[AnyEvent]:
@@ -106,13 +93,22 @@ class WarmCluster:
         """Take the world down."""
         self.session.close()
 
-    # -- the schedule ------------------------------------------------------------------------------
-
-    def play_as_written(self, *, exactly: bool = True) -> ScheduleResult:
+    def play_as_written(self) -> ScheduleResult:
         """What the schedule itself says."""
-        schedule = self.schedule
-        steps = WrittenOrder(schedule.steps, schedule.choices, schedule.faults, exactly=exactly)
-        return self.play(steps, digest=True)
+        return self.play_written(self.schedule, digest=True)
+
+    def play_written(
+        self,
+        candidate: Candidate,
+        *,
+        exactly: bool = True,
+        then_us: int = FOREVER_US,
+        states: bool = False,
+        digest: bool = False,
+    ) -> ScheduleResult:
+        """These choices and faults (`exactly`: see `WrittenOrder`)."""
+        order = WrittenOrder(self.schedule.steps, candidate, exactly=exactly)
+        return self.play(order, then_us=then_us, states=states, digest=digest)
 
     def play(
         self,
@@ -124,21 +120,39 @@ class WarmCluster:
     ) -> ScheduleResult:
         """From here to the end, or for so long after the last step. With `states`, each step's
         state and options are noted."""
-        kernel, seen, found = self.kernel, list[str](), list[tuple[str, ...]]()
+        kernel, digests, labels = self.kernel, list[str](), list[tuple[str, ...]]()
         strategy.do = self._inject
 
-        def note(options: Sequence[Runnable]) -> None:
-            seen.append(state_of(self.world, strategy.late))
-            found.append(tuple(label_of(one) for one in options))
+        def on_step(options: Sequence[Runnable]) -> None:
+            digests.append(state_of(self.world, strategy.late))
+            labels.append(tuple(label_of(option) for option in options))
 
         if states:
-            strategy.on_step = note
+            strategy.on_step = on_step
         kernel.strategy, kernel.halts = strategy, then_us < FOREVER_US
         self._go_on(self.ends_us)
         if kernel.halts:
             kernel.halts = False
             self._go_on(min(self.ends_us, kernel.now - self.up_us + then_us))
-        return self._played(strategy, tuple(seen), tuple(found), digest=digest)
+        broken = self.session.listeners.broken(at_end=True)
+        # What is lacking at the end comes last, and has no moment.
+        lacking = len(self.session.monitor.lacking())
+        seen = broken[: len(broken) - lacking]
+        broken_us = [self.events[max(one.facts)].t - self.up_us for one in seen]
+        return ScheduleResult(
+            tuple(strategy.choices),
+            tuple(strategy.injected),
+            offered=tuple(strategy.offered),
+            needed=strategy.needed,
+            broken=broken,
+            broken_us=(*broken_us, *[-1] * lacking),
+            seen=seen_in(self.events[self.warm_events :]),
+            events=len(self.events),
+            virtual_us=self.kernel.now - self.up_us,
+            states=tuple(digests),
+            options=tuple(labels),
+            trace=digest_of(self.events) if digest else "",
+        )
 
     def _go_on(self, until_us: int) -> None:
         """The scenario's own steps at their times."""
@@ -146,13 +160,13 @@ class WarmCluster:
         while not run.over and run.scenario.steps[run.segment].at_us <= until_us:
             run.run_to(run.scenario.steps[run.segment].at_us)
             if kernel.halts and kernel.strategy is None:
-                return
+                return  # The last step was before: the action is not due yet.
             run.next_stimulus()
         run.run_to(until_us)
 
     def _inject(self, injection: Injection) -> None:
         stimulus = read_typed(injection.do.split(), cluster_of(self.scenario))
-        self.kernel.cause = -1
+        self.kernel.cause = -1  # A fault has no cause among the events.
         self.world.cluster.apply(stimulus)
         if injection.lasts:
             healed = stimulus.healed()
@@ -160,47 +174,21 @@ class WarmCluster:
             lane = self.kernel.world.lane("world")
             lane.call_later(duration_us(injection.lasts), partial(self.world.cluster.apply, healed))
 
-    # -- what came of it ---------------------------------------------------------------------------
 
-    def _played(
-        self,
-        strategy: DefaultOrder,
-        states: tuple[str, ...],
-        options: tuple[tuple[str, ...], ...],
-        *,
-        digest: bool,
-    ) -> ScheduleResult:
-        broken = self.session.listeners.broken(at_end=True)
-        lacking = len(self.session.monitor.lacking())
-        seen = len(broken) - lacking
-        broken_us = [self.events[max(one.facts)].t - self.up_us for one in broken[:seen]]
-        return ScheduleResult(
-            tuple(strategy.choices),
-            tuple(strategy.injected),
-            tuple(strategy.offered),
-            strategy.needed,
-            broken,
-            (*broken_us, *(-1 for _ in range(lacking))),
-            seen_in(self.events[self.warm_events :]),
-            len(self.events),
-            self.kernel.now - self.up_us,
-            states,
-            options,
-            digest_of(self.events) if digest else "",
-        )
+def _watch(
+    monitor: Monitor, on_violation: Callable[[Violation], None]
+) -> Callable[[AnyEvent], None]:
+    """A listener that looks after each event whether an invariant has broken."""
+    known = 0
 
+    def on_event(_event: AnyEvent) -> None:
+        nonlocal known
+        number = sum(len(one.violations) for one in monitor.held)
+        if number > known:
+            known = number
+            on_violation(monitor.violations[-1])
 
-class _Watch:
-    """Looks after each event whether an invariant has broken."""
-
-    def __init__(self, monitor: Monitor, on_violation: Callable[[Violation], None]) -> None:
-        self._monitor, self._on_violation, self._known = monitor, on_violation, 0
-
-    def __call__(self, _event: AnyEvent) -> None:
-        number = sum(len(one.violations) for one in self._monitor.held)
-        if number > self._known:
-            self._known = number
-            self._on_violation(self._monitor.violations[-1])
+    return on_event
 
 
 def read_injection(text: str, schedule: Schedule) -> Injection:

@@ -34,22 +34,16 @@ class WarmPool:
         """`work` of every item on a warm cluster that was not played on: (index, result) as they
         come."""
         waiting = iter(enumerate(items))
+        # How many a child takes is looked up when it is forked: the pool grows meanwhile.
+        batches = iter(lambda: list(islice(waiting, len(self.all))), [])
 
-        def together(some: list[tuple[int, A]]) -> list[tuple[int, ScheduleResult]]:
-            pairs = zip(self.all[: len(some)], some, strict=True)
-            return [(at, work(warm, item)) for warm, (at, item) in pairs]
+        def play_batch(batch: list[tuple[int, A]]) -> list[tuple[int, ScheduleResult]]:
+            pairs = zip(self.all[: len(batch)], batch, strict=True)
+            return [(index, work(warm, item)) for warm, (index, item) in pairs]
 
-        for _, results in in_children(self._portions(waiting), together, jobs):
+        for _, results in in_children(batches, play_batch, jobs):
             yield from results
             self._played += len(results)
-            if self._pays():
+            number, warm_s = len(self.all), self.all[0].warm_s
+            if number < MOST and self._played * FORK_S > warm_s * number**2:
                 self.all.append(WarmCluster(self.all[0].schedule))
-
-    def _portions(self, waiting: Iterator[tuple[int, A]]) -> Iterator[list[tuple[int, A]]]:
-        """One for each warm cluster that there is when a child is forked."""
-        while some := list(islice(waiting, len(self.all))):
-            yield some
-
-    def _pays(self) -> bool:
-        number = len(self.all)
-        return number < MOST and self._played * FORK_S > self.all[0].warm_s * number**2

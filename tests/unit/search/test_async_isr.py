@@ -54,8 +54,8 @@ def as_published(seen: Seen) -> Published:
         bits(pending),
         leader.zk_version if pending else NIL,
         (leader.log_end, *leader.offsets),
-        frozenset((bits(r.wanted.isr), r.wanted.zk_version) for r in seen.requests),
-        frozenset((bits(s.isr), s.zk_version) for s in [*said, *seen.told]),
+        frozenset((bits(r.desired.isr), r.desired.zk_version) for r in seen.requests),
+        frozenset((bits(s.isr), s.zk_version) for s in [*said, *seen.updates]),
     )
 
 

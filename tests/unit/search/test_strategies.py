@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.search.schedules.schedule import Choice
+from emulator.search.schedules.schedule import Candidate, Choice
 from emulator.search.schedules.strategies import WrittenOrder
 
 
@@ -22,7 +22,7 @@ def options_are_words() -> Any:
 
 
 def steps(*choices: Choice, depth: int = 20) -> WrittenOrder:
-    return WrittenOrder(depth, choices, (), exactly=False)
+    return WrittenOrder(depth, Candidate(choices), exactly=False)
 
 
 def happens(strategy: WrittenOrder, *offered: str) -> str:

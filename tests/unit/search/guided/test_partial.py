@@ -82,7 +82,7 @@ def test_a_delay_that_is_wanted_must_be_near_the_recorded_one_and_others_need_no
     partial.wanted = wanted
     contradiction = partial.contradiction(5000)
     assert contradiction is not None
-    assert (contradiction.found.point, contradiction.found.key) == wanted
+    assert (contradiction.wrong.point, contradiction.wrong.key) == wanted
 
 
 @pytest.mark.parametrize("wanted", [True, False])
@@ -129,7 +129,7 @@ def test_a_state_that_reality_wrote_otherwise_is_wrong_when_it_is_written() -> N
     partial.grow(replace(real, events=events))
     contradiction = partial.wrong_state()
     assert contradiction is not None
-    assert (contradiction.found.at_ms, contradiction.found.point) == (changed["t"], 1)
+    assert (contradiction.wrong.at_ms, contradiction.wrong.point) == (changed["t"], 1)
     assert partial.wrong_state() is None  # It is told once.
 
 
