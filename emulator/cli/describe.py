@@ -10,7 +10,6 @@ from rich.console import Console
 from emulator.cli.parts.options import RunArgument, print_json
 from emulator.runs.run_directory import find_run
 from emulator.scenario.errors import UserError
-from emulator.trace.state.snapshot import snapshot
 from emulator.trace.state.timeline import Timeline
 from emulator.view import selectors
 from emulator.view.describe import as_json as description_json
@@ -51,7 +50,7 @@ def command(
         ends = " to ".join(f"{(us - timeline.origin_us) / 1e6:.3f} s" for us in (first_us, last_us))
         raise UserError(f"--at {at}: the run goes from {ends}")
     only = selectors.partition(partition, timeline) if partition is not None else None
-    description = describe(snapshot(timeline.events, at_us), timeline.origin_us)
+    description = describe(timeline.state_at(at_us), at_us, timeline.origin_us)
     if only is not None:
         description.partitions = [one for one in description.partitions if one.partition == only]
     if as_json:

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from emulator.invariants.base import Invariant, Violation
-
-
-class _Data(msgspec.Struct):
-    brokerid: int = 0
 
 
 class NoController(Violation, frozen=True):
@@ -31,11 +25,11 @@ class AControllerIsThere(Invariant):
     liveness = True
 
     def lacking(self) -> Iterator[Violation]:
-        controller, znode = self.facts.controller, self.facts.znodes.all.get("/controller")
+        controller, znode = self.state.controller, self.state.znodes.all.get("/controller")
         if znode is None:
             yield NoController(facts=(-1, controller.seq))
             return
-        named = msgspec.json.decode(znode.data, type=_Data).brokerid
+        named = self.state.znodes.controller or 0
         if named != controller.broker:
             facts = znode.seq, controller.seq
             yield AnotherController(controller.broker, facts=facts, broker=named)

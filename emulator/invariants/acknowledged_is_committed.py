@@ -21,7 +21,7 @@ class AcknowledgedIsCommitted(Invariant):
     def begin(self) -> None:
         self._committed: dict[TopicPartition, tuple[int, int]] = {}
         self._heard = False
-        self.facts.partitions.listen_to_deletions(self._deleted)
+        self.state.partitions.listen_to_deletions(self._deleted)
 
     def _deleted(self, partition: Partition) -> None:
         """An answer may still be on its way: nothing is asked of this name any more."""
@@ -41,7 +41,7 @@ class AcknowledgedIsCommitted(Invariant):
 
     def _is_told(self) -> bool:
         """Real Kafka logs what is appended not at all, high watermarks at DEBUG only."""
-        return self._heard or bool(self.facts.logs.writer)
+        return self._heard or bool(self.state.logs.writer)
 
     def on_records_produced(self, event: e.RecordsProduced) -> None:
         if event.result != "ok" or event.base_offset < 0 or event.acks not in ("all", "-1"):

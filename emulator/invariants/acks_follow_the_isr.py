@@ -21,7 +21,6 @@ class AcksFollowTheIsr(Invariant):
     are left have, and what waited for acks=all goes on (L8)."""
 
     def begin(self) -> None:
-        self._known: dict[tuple[TopicPartition, int], dict[int, int]] = {}
         self._hw: dict[tuple[TopicPartition, int], int] = {}
         self._waits: dict[tuple[TopicPartition, int], tuple[int, int, int]] = {}
         self._paused: dict[int, None] = {}
@@ -38,35 +37,23 @@ class AcksFollowTheIsr(Invariant):
 
     def on_becomes_leader(self, event: e.BecomesLeader) -> None:
         key = event.partition, event.broker
-        self._known[key] = {event.broker: event.leo}
         self._hw[key] = event.hw
         self._waits.pop(key, None)
 
     def on_becomes_follower(self, event: e.BecomesFollower) -> None:
-        self._known.pop((event.partition, event.broker), None)
         self._waits.pop((event.partition, event.broker), None)
-
-    def on_records_appended(self, event: e.RecordsAppended) -> None:
-        known = self._known.get((event.partition, event.broker))
-        if event.role == "leader" and known is not None:
-            known[event.broker] = event.leo
-
-    def on_follower_state_updated(self, event: e.FollowerStateUpdated) -> None:
-        known = self._known.get((event.partition, event.broker))
-        if known is not None:
-            known[event.replica] = event.leo
 
     def on_isr_updated(self, event: e.IsrUpdated) -> None:
         """Others that are caught up may hold the high watermark back, too."""
         key = event.partition, event.broker
-        known = self._known.get(key)
-        view = self.facts.views.of(*key)
-        if event.change != "shrink" or known is None or view is None:
+        replica = self.state.replicas.of(*key)
+        if event.change != "shrink" or replica is None:
             return
-        if any(replica not in known for replica in event.isr):
+        known = {event.broker: self.state.logs.of(*key).leo, **replica.follower_leos}
+        if any(member not in known for member in event.isr):
             return
-        due = min(known[replica] for replica in event.isr)
-        behind = [leo for replica, leo in known.items() if replica not in event.isr]
+        due = min(known[member] for member in event.isr)
+        behind = [leo for broker, leo in known.items() if broker not in event.isr]
         if due > self._hw.get(key, 0) and len(behind) <= 1:
             self._waits[key] = due, event.t, event.seq
 

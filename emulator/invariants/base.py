@@ -20,7 +20,7 @@ import msgspec
 from emulator.registry import classes_of
 from emulator.trace.events import AnyEvent
 from emulator.trace.handlers import Dispatch, Handler
-from emulator.trace.state.beliefs import Facts
+from emulator.trace.state import CoreState
 from emulator.trace.values import TopicPartition
 
 CHAIN_MAX = 12
@@ -60,8 +60,8 @@ class Invariant:
     liveness: ClassVar[bool] = False
     """Judged at the end, from what `lacking` says then."""
 
-    def __init__(self, facts: Facts) -> None:
-        self.facts = facts
+    def __init__(self, state: CoreState) -> None:
+        self.state = state
         self.violations: list[Violation] = []
         self._reported: set[tuple[TopicPartition | None, int]] = set()
         self.begin()
@@ -100,17 +100,17 @@ def invariants() -> dict[str, type[Invariant]]:
 class Monitor:
     """All invariants of one trace, as a listener on its sink.
 
-    `facts` that somebody else keeps up to date (and hears each event before this does) are used;
-    otherwise it keeps its own.
+    A `state` hears each event before this does, from somebody else; without one it keeps its own.
     """
 
     def __init__(
-        self, facts: Facts | None = None, *, safety: bool = True, liveness: bool = False
+        self, state: CoreState | None = None, *, safety: bool = True, liveness: bool = False
     ) -> None:
-        self.facts = facts or Facts()
-        wanted = {False: safety, True: liveness}
-        self.held = [k(self.facts) for k in invariants().values() if wanted[k.liveness]]
-        self.parts: tuple[object, ...] = (*self.facts.parts, *self.held)
+        self.state = state or CoreState()
+        is_judged = {False: safety, True: liveness}
+        self.held = [kind(self.state) for kind in invariants().values() if is_judged[kind.liveness]]
+        own = () if state is not None else self.state.parts
+        self.parts: tuple[object, ...] = (*own, *self.held)
         self._dispatch = Dispatch(self.parts)
 
     def __call__(self, event: AnyEvent) -> None:

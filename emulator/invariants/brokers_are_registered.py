@@ -26,12 +26,13 @@ class BrokersAreRegistered(Invariant):
     liveness = True
 
     def lacking(self) -> Iterator[Violation]:
-        caches, znodes = self.facts.metadata, self.facts.znodes.all
+        caches, znodes = self.state.metadata, self.state.znodes
         every = tuple(sorted(caches.started))
         for broker in every:
             since = caches.started[broker]
-            if f"/brokers/ids/{broker}" not in znodes:
+            if not znodes.is_registered(broker):
                 yield Unregistered(facts=(-1, since), broker=broker)
             live, seq = caches.live.get(broker, ((), -1))
-            if live != every:
-                yield UnknownBrokers(live, every, facts=(since, seq), broker=broker)
+            known = tuple(sorted(live))
+            if known != every:
+                yield UnknownBrokers(known, every, facts=(since, seq), broker=broker)

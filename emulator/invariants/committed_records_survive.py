@@ -28,7 +28,7 @@ class CommittedRecordsSurvive(Invariant):
     an unclean election gave it up (S1, S3)."""
 
     def begin(self) -> None:
-        self.facts.partitions.listen(self._written)
+        self.state.partitions.listen(self._written)
 
     def _written(self, partition: Partition, state: State) -> None:
         if len(partition.states) > 1:
@@ -38,15 +38,15 @@ class CommittedRecordsSurvive(Invariant):
                     self._hold(partition.name, member, state.seq, "joins the ISR")
 
     def on_becomes_leader(self, event: e.BecomesLeader) -> None:
-        state = self.facts.partitions.of(event.partition).now
+        state = self.state.partitions.of(event.partition).now
         if state is not None and state.leader_epoch == event.leader_epoch:
             self._hold(event.partition, event.broker, event.seq, "becomes leader")
 
     def _hold(self, name: TopicPartition, broker: int, seq: int, does: Does) -> None:
-        committed = self.facts.committed.of(name)
+        committed = self.state.committed.of(name)
         if committed is None:
             return
-        lacking = missing(committed.log, self.facts.logs.of(name, broker))
+        lacking = missing(committed.log, self.state.logs.of(name, broker))
         if lacking:
             self.violated(
                 CommittedRecordsLacking(

@@ -26,13 +26,13 @@ class ControllerKnowsStates(Invariant):
     liveness = True
 
     def lacking(self) -> Iterator[Violation]:
-        cache = self.facts.controller.states
-        for name, partition in self.facts.partitions.all.items():
+        cache = self.state.controller.states
+        for name, partition in self.state.partitions.all.items():
             state, known = partition.now, cache.get(name)
             if state is None:
                 continue
             if known is None:
-                facts = self.facts.controller.seq, state.seq
+                facts = self.state.controller.seq, state.seq
                 yield UnknownToController(facts=facts, partition=name)
             elif (known.leader, known.leader_epoch, known.isr, known.zk_version) != (
                 state.leader,

@@ -40,5 +40,5 @@ class ControllersKeepUp(Invariant):
 
     def lacking(self) -> Iterator[Violation]:
         for broker, (left, name, seq) in sorted(self._left.items()):
-            if f"/brokers/ids/{broker}" in self.facts.znodes.all:
+            if self.state.znodes.is_registered(broker):
                 yield EventsWait(left, name, facts=(-1, seq), broker=broker)

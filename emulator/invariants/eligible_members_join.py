@@ -24,7 +24,7 @@ class EligibleMembersJoin(Invariant):
     def begin(self) -> None:
         self._decided: dict[tuple[object, int], int] = {}
         self._gone: dict[int, int] = {}
-        self.facts.partitions.listen(self._written)
+        self.state.partitions.listen(self._written)
 
     def on_isr_update_started(self, event: e.IsrUpdateStarted) -> None:
         if event.change == "expand":
@@ -38,18 +38,18 @@ class EligibleMembersJoin(Invariant):
 
     def _written(self, partition: Partition, state: State) -> None:
         """Whom the controller itself puts there is another matter: it only takes away."""
-        if len(partition.states) < 2 or not self.facts.znodes.all:
+        if len(partition.states) < 2 or not self.state.znodes.all:
             return  # logs without ZooKeeper's own do not say who is registered
         before = partition.states[-2]
         for member in state.isr:
             decided = self._decided.get((partition.name, member), -1)
             if member in before.isr or decided < 0:
                 continue
-            if f"/brokers/ids/{member}" not in self.facts.znodes.all:
+            if not self.state.znodes.is_registered(member):
                 facts = self._gone.get(member, decided), state.seq
                 self.violated(
                     UnregisteredMember(facts=facts, partition=partition.name, broker=member)
                 )
-            elif self.facts.metadata.started.get(member, -1) > decided:
+            elif self.state.metadata.started.get(member, -1) > decided:
                 facts = decided, state.seq
                 self.violated(RestartedMember(facts=facts, partition=partition.name, broker=member))

@@ -43,7 +43,7 @@ class EpochsNeverDecrease(Invariant):
     LeaderAndIsr that a broker obeys raises its leader epoch (S9, S12)."""
 
     def begin(self) -> None:
-        self.facts.partitions.listen(self._written)
+        self.state.partitions.listen(self._written)
         self._at: dict[int, dict[TopicPartition, tuple[int, int]]] = {}
         self._controller, self._raised = -1, -1
 

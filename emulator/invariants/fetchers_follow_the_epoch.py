@@ -33,19 +33,19 @@ class FetchersFollowTheEpoch(Invariant):
         the second one to the same stranger is one too many."""
         for offset in event.offsets:
             name = offset.partition
-            view = self.facts.views.of(name, event.broker)
-            if view is None or view.leader == event.leader or view.leader < 0:
+            replica = self.state.replicas.of(name, event.broker)
+            if replica is None or replica.leader == event.leader or replica.leader < 0:
                 continue
             key = name, event.broker
-            if self._strays.get(key) == (event.leader, view.leader_epoch):
+            if self._strays.get(key) == (event.leader, replica.leader_epoch):
                 self.violated(
                     FetchesFromAnother(
-                        view.leader_epoch,
-                        view.leader,
+                        replica.leader_epoch,
+                        replica.leader,
                         event.leader,
-                        facts=(view.seq, event.seq),
+                        facts=(replica.seq, event.seq),
                         partition=name,
                         broker=event.broker,
                     )
                 )
-            self._strays[key] = event.leader, view.leader_epoch
+            self._strays[key] = event.leader, replica.leader_epoch

@@ -48,8 +48,8 @@ class FollowersFetch(Invariant):
         if not self._fetched:
             return  # logs of real Kafka do not say it
         for (name, broker), (leader, seq) in sorted(self._since.items()):
-            state = self.facts.partitions.of(name).now
-            alive = f"/brokers/ids/{broker}" in self.facts.znodes.all
+            state = self.state.partitions.of(name).now
+            alive = self.state.znodes.is_registered(broker)
             if state is None or leader < 0 or not alive:
                 continue
             if self._fetched.get((name, broker, leader), -1) < seq:

@@ -27,23 +27,23 @@ class HwWithinIsr(Invariant):
     the leader of record, of one of ZooKeeper's (S3, S4)."""
 
     def on_hw_advanced(self, event: e.HwAdvanced) -> None:
-        if event.role != "leader" or not self.facts.logs.writer:
+        if event.role != "leader" or not self.state.logs.writer:
             return  # real Kafka does not log what is appended
         name, broker = event.partition, event.broker
-        view = self.facts.views.of(name, broker)
-        if view is None:
+        replica = self.state.replicas.of(name, broker)
+        if replica is None:
             return
-        self._compare(name, view.isr, event, view.seq)
-        state = self.facts.partitions.of(name).now
-        if state is None or state.isr == view.isr:
+        self._compare(name, replica.isr, event, replica.seq)
+        state = self.state.partitions.of(name).now
+        if state is None or state.isr == replica.isr:
             return
-        if (state.leader, state.leader_epoch) == (broker, view.leader_epoch):
+        if (state.leader, state.leader_epoch) == (broker, replica.leader_epoch):
             self._compare(name, state.isr, event, state.seq)
 
     def _compare(
         self, name: TopicPartition, isr: tuple[int, ...], event: e.HwAdvanced, seq: int
     ) -> None:
-        logs = self.facts.logs.of_partition.get(name, {})
+        logs = self.state.logs.of_partition.get(name, {})
         for member in isr:
             log = logs.get(member)
             leo = 0 if log is None else log.leo

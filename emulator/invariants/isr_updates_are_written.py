@@ -25,7 +25,7 @@ class IsrUpdatesAreWritten(Invariant):
     this version (S4)."""
 
     def on_isr_updated(self, event: e.IsrUpdated) -> None:
-        for state in reversed(self.facts.partitions.of(event.partition).states):
+        for state in reversed(self.state.partitions.of(event.partition).states):
             if state.version > event.zk_version:
                 continue
             there = state.leader, state.leader_epoch, state.isr

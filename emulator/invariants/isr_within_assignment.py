@@ -33,7 +33,7 @@ class IsrWithinAssignment(Invariant):
 
     def begin(self) -> None:
         self._assigned: dict[TopicPartition, tuple[tuple[int, ...], int]] = {}
-        self.facts.partitions.listen(self._written)
+        self.state.partitions.listen(self._written)
 
     def on_zk_transaction(self, event: e.ZkTransaction) -> None:
         for op in event.ops or (event,):

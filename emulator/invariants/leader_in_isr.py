@@ -21,7 +21,7 @@ class LeaderInIsr(Invariant):
     """A partition's ISR is never empty, and its leader, if it has one, is in it (S6)."""
 
     def begin(self) -> None:
-        self.facts.partitions.listen(self._written)
+        self.state.partitions.listen(self._written)
 
     def _written(self, partition: Partition, state: State) -> None:
         before = partition.states[-2].seq if len(partition.states) > 1 else -1

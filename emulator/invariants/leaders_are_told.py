@@ -35,20 +35,20 @@ class LeadersAreTold(Invariant):
     def on_broker_exited(self, event: e.BrokerExited) -> None:
         if event.broker in self._resigned:
             return  # what it sent to itself ended with the thread that sends it
-        cache = self.facts.metadata.entries.get(event.broker, {})
+        cache = self.state.metadata.entries.get(event.broker, {})
         for name, (shown, _) in cache.items():
-            view = self.facts.views.of(name, event.broker)
-            if view is None or view.leader != event.broker or shown.leader < 0:
+            replica = self.state.replicas.of(name, event.broker)
+            if replica is None or replica.leader != event.broker or shown.leader < 0:
                 continue
             if event.broker not in shown.replicas:
                 continue  # its replica has moved away, and a StopReplica is to tell it
-            if shown.leader != event.broker and shown.leader_epoch > view.leader_epoch:
+            if shown.leader != event.broker and shown.leader_epoch > replica.leader_epoch:
                 self.violated(
                     EndsAsLeader(
                         shown.leader,
                         shown.leader_epoch,
-                        view.leader_epoch,
-                        facts=(view.seq, event.seq),
+                        replica.leader_epoch,
+                        facts=(replica.seq, event.seq),
                         partition=name,
                         broker=event.broker,
                     )

@@ -26,11 +26,11 @@ class LogsAgree(Invariant):
     def on_hw_advanced(self, event: e.HwAdvanced) -> None:
         if event.role == "leader":
             return
-        committed = self.facts.committed.of(event.partition)
+        committed = self.state.committed.of(event.partition)
         if committed is None:
             return
         last = min(event.hw, committed.log.leo) - 1
-        here = self.facts.logs.of(event.partition, event.broker).epoch_at(last)
+        here = self.state.logs.of(event.partition, event.broker).epoch_at(last)
         there = committed.log.epoch_at(last)
         if here is not None and there is not None and here != there:
             self.violated(

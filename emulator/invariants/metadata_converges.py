@@ -32,8 +32,8 @@ class MetadataConverges(Invariant):
     liveness = True
 
     def lacking(self) -> Iterator[Violation]:
-        for broker, cache in sorted(self.facts.metadata.entries.items()):
-            for name, partition in self.facts.partitions.all.items():
+        for broker, cache in sorted(self.state.metadata.entries.items()):
+            for name, partition in self.state.partitions.all.items():
                 state, entry = partition.now, cache.get(name)
                 if state is None:
                     if entry is not None and partition.deleted:

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from emulator.invariants.base import Invariant, Violation
+from zk import paths
 
 _COMMANDS = ("/admin/reassign_partitions", "/admin/preferred_replica_election")
-
-
-class _Topic(msgspec.Struct):
-    adding_replicas: dict[str, tuple[int, ...]] = {}
-    removing_replicas: dict[str, tuple[int, ...]] = {}
 
 
 class StillThere(Violation, frozen=True):
@@ -39,17 +33,14 @@ class NothingIsLeftToDo(Invariant):
     liveness = True
 
     def lacking(self) -> Iterator[Violation]:
-        znodes = self.facts.znodes
+        znodes = self.state.znodes
         for parent in ("/isr_change_notification", "/admin/delete_topics"):
             for path in znodes.below(parent):
                 yield StillThere(path, facts=(-1, znodes.all[path].seq))
         for path in _COMMANDS:
             if path in znodes.all:
                 yield StillThere(path, facts=(-1, znodes.all[path].seq))
-        for path in znodes.below("/brokers/topics"):
-            try:
-                topic = msgspec.json.decode(znodes.all[path].data, type=_Topic)
-            except msgspec.DecodeError:
-                continue
-            if topic.adding_replicas or topic.removing_replicas:
+        for topic, data in znodes.topics().items():
+            if data.adding_replicas or data.removing_replicas:
+                path = paths.topic(topic)
                 yield StillReassigned(path, facts=(-1, znodes.all[path].seq))

@@ -39,7 +39,7 @@ class NotificationsAreRead(Invariant):
 
     def on_controller_event_processed(self, event: e.ControllerEventProcessed) -> None:
         """Whoever was elected while it worked on an event has done all that belongs to that."""
-        if event.broker == self.facts.controller.broker:
+        if event.broker == self.state.controller.broker:
             self._fresh = False
 
     def on_zk_transaction(self, event: e.ZkTransaction) -> None:
@@ -57,8 +57,8 @@ class NotificationsAreRead(Invariant):
         if self._fresh:
             return
         for name in named:
-            known = self.facts.controller.states.get(name)
-            exists = self.facts.partitions.of(name).now is not None
+            known = self.state.controller.states.get(name)
+            exists = self.state.partitions.of(name).now is not None
             if exists and (known is None or known.seq < created):
                 facts = created, event.seq
                 self.violated(DeletedUnread(path, facts=facts, partition=name, broker=event.broker))

@@ -25,7 +25,7 @@ class OneLeaderPerEpoch(Invariant):
 
     def begin(self) -> None:
         self._leaders: dict[TopicPartition, dict[int, tuple[int, int]]] = {}
-        self.facts.partitions.listen_to_deletions(self._deleted)
+        self.state.partitions.listen_to_deletions(self._deleted)
 
     def _deleted(self, partition: Partition) -> None:
         self._leaders.pop(partition.name, None)

@@ -28,15 +28,14 @@ class ReadsAreConsistent(Invariant):
 
     def begin(self) -> None:
         self._shown: dict[TopicPartition, tuple[int, int, int]] = {}
-        self.facts.partitions.listen(self._written)
-        self.facts.partitions.listen_to_deletions(self._deleted)
+        self.state.partitions.listen(self._written)
+        self.state.partitions.listen_to_deletions(self._deleted)
 
     def _deleted(self, partition: Partition) -> None:
         self._shown.pop(partition.name, None)
 
     def _written(self, partition: Partition, state: State) -> None:
-        states = partition.states
-        if len(states) > 1 and state.leader >= 0 and state.leader not in states[-2].isr:
+        if partition.is_unclean:
             self._shown.pop(partition.name, None)
 
     def on_becomes_leader(self, event: e.BecomesLeader) -> None:
@@ -52,7 +51,7 @@ class ReadsAreConsistent(Invariant):
         name, broker = event.partition, event.broker
         by, hw, seq = self._shown.get(name, (broker, 0, -1))
         if by != broker:
-            if self.facts.committed.is_deposed(name, broker):
+            if self.state.committed.is_deposed(name, broker):
                 return
             self._compare(event, min(hw, event.hw) - 1, by, seq)
         if event.hw >= hw:
@@ -60,10 +59,10 @@ class ReadsAreConsistent(Invariant):
 
     def _compare(self, event: e.BecomesLeader | e.HwAdvanced, last: int, by: int, seq: int) -> None:
         name, broker = event.partition, event.broker
-        committed = self.facts.committed.of(name)
+        committed = self.state.committed.of(name)
         if last < 0 or committed is None:
             return
-        here, there = self.facts.logs.of(name, broker).epoch_at(last), committed.log.epoch_at(last)
+        here, there = self.state.logs.of(name, broker).epoch_at(last), committed.log.epoch_at(last)
         if here is not None and there is not None and here != there:
             facts = seq, event.seq
             self.violated(

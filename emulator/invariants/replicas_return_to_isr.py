@@ -40,25 +40,25 @@ class ReplicasReturnToIsr(Invariant):
     liveness = True
 
     def lacking(self) -> Iterator[Violation]:
-        assignments = self.facts.znodes.assignments()
-        for name, partition in self.facts.partitions.all.items():
+        assignments = self.state.znodes.assignments()
+        for name, partition in self.state.partitions.all.items():
             state = partition.now
             if state is None:
                 continue
             if state.leader < 0:
                 yield NoLeader(facts=(-1, state.seq), partition=name)
                 continue
-            view = self.facts.views.of(name, state.leader)
-            if view is None:
+            replica = self.state.replicas.of(name, state.leader)
+            if replica is None:
                 facts = -1, state.seq
                 yield LeaderKnowsNothing(
                     state.version, facts=facts, partition=name, broker=state.leader
                 )
-            elif view.leader != state.leader or view.zk_version != state.version:
+            elif replica.leader != state.leader or replica.zk_version != state.version:
                 yield LeaderKnowsAnother(
-                    view.zk_version,
+                    replica.zk_version,
                     state.version,
-                    facts=(view.seq, state.seq),
+                    facts=(replica.seq, state.seq),
                     partition=name,
                     broker=state.leader,
                 )

@@ -32,7 +32,7 @@ class RequestsReachWhomTheyAreFor(Invariant):
 
     def _hold(self, event: e.LeaderAndIsr | e.StopReplica, name: TopicPartition) -> None:
         written = self._written.get(event.cause, -1)
-        began = self.facts.metadata.started.get(event.broker, -1)
+        began = self.state.metadata.started.get(event.broker, -1)
         if 0 <= written < began:
             facts = began, event.seq
             self.violated(

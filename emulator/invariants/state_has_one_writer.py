@@ -34,7 +34,7 @@ class StateHasOneWriter(Invariant):
 
     def begin(self) -> None:
         self._controller, self._seq = 0, -1
-        self.facts.partitions.listen(self._written)
+        self.state.partitions.listen(self._written)
 
     def on_zk_transaction(self, event: e.ZkTransaction) -> None:
         for op in event.ops or (event,):

@@ -18,6 +18,7 @@ from emulator.runs.session import Session
 from emulator.scenario.actions.base import Stimulus
 from emulator.scenario.schema import Scenario, Step
 from emulator.trace.events import AnyEvent
+from emulator.trace.state import TraceState
 
 SLICE_US = 1_000
 LONGEST_STEP_US = 60_000_000
@@ -48,7 +49,7 @@ class ByHand:
         self._begin()
 
     def _begin(self) -> None:
-        self._session = Session(self.scenario, PlayOptions(seed=self.seed))
+        self._session = Session(self.scenario, PlayOptions(seed=self.seed), hearing="everything")
         self._run = self._session.run
         self._due = list(self.scenario.steps)
         self._run.bring_up()
@@ -61,6 +62,11 @@ class ByHand:
     @property
     def events(self) -> Sequence[AnyEvent]:
         return self._session.events
+
+    @property
+    def state(self) -> TraceState:
+        """What the trace says so far."""
+        return self._session.listeners.state
 
     @property
     def violations(self) -> list[Violation]:

@@ -33,7 +33,6 @@ from emulator.trace.events import AnyEvent
 from emulator.trace.reader import SCHEMA_VERSION, Header
 from emulator.trace.sink import Sink
 from emulator.trace.state import TraceState
-from emulator.trace.state.beliefs import Facts
 
 PROGRESS_EVERY_S = 0.1
 OnProgress = Callable[[Progress], None]
@@ -94,7 +93,7 @@ class RunListeners:
         settings = {**scenario.running().values, **scenario.settings}
         self.state = TraceState([boot.broker for boot in scenario.boots], settings)
         self.judge = Judge(scenario.expectations, self.state)
-        shared = Facts(self.state) if hearing == "everything" else None
+        shared = self.state if hearing == "everything" else None
         self.monitor = Monitor(shared, liveness=liveness)
         # The monitor reads the state, and the judge both: each hears an event after what it reads.
         if hearing == "everything":

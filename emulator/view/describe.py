@@ -3,7 +3,7 @@ controller and each broker have it, and where they do not agree.
 
 Owns what is compared with what: every view with ZooKeeper's; a replica's own log end offset with
 what its leader thinks it is; its high watermark with the leader's. Who had what at that moment is
-`snapshot`'s business, how it looks is `describe_text`'s.
+`trace.state`'s business, how it looks is `describe_text`'s.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+from emulator.trace.state import TraceState
+from emulator.trace.state.fetches import FetcherThread, ThreadKey
 from emulator.trace.state.processes import DEAD
-from emulator.trace.state.snapshot import FOLLOWER, LEADER, Fetcher, Member, Snapshot, State
-from emulator.trace.values import ProcessState, TopicPartition
+from emulator.trace.state.replicas import FOLLOWER, LEADER, HostedReplica
+from emulator.trace.values import PartitionState, ProcessState, TopicPartition
 
 COMPARED = ("leader", "leader_epoch", "controller_epoch", "zk_version", "replicas", "isr", "osr")
 
@@ -32,9 +34,14 @@ class View(msgspec.Struct):
     zk_version: int
     replicas: tuple[int, ...] | None
     isr: tuple[int, ...] | None
-    osr: tuple[int, ...] | None
+    osr: tuple[int, ...] | None = None
     differs: tuple[str, ...] = ()
     proposed: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.replicas is not None:
+            in_sync = self.isr or ()
+            self.osr = tuple(replica for replica in self.replicas if replica not in in_sync)
 
 
 class Replica(msgspec.Struct):
@@ -127,142 +134,197 @@ class Description(msgspec.Struct):
 ZOOKEEPER = "ZooKeeper"
 
 
-def describe(moment: Snapshot, origin_us: int) -> Description:
-    """Everything that a snapshot holds."""
-    members = [moment.members[broker] for broker in sorted(moment.members)]
+class _Moment(msgspec.Struct):
+    """The account, and what it says of each broker: `live` ones have a memory."""
+
+    state: TraceState
+    live: list[int]
+    hosted: dict[int, dict[TopicPartition, HostedReplica]]
+    metadata: dict[int, dict[TopicPartition, PartitionState]]
+    assignments: dict[TopicPartition, tuple[int, ...]]
+
+
+def describe(state: TraceState, at_us: int, origin_us: int) -> Description:
+    """Everything as it is in `state`, which has heard all until `at_us`."""
+    brokers = sorted(
+        {
+            *state.processes.history,
+            *state.metadata.entries,
+            *state.controller.caches,
+            *state.replicas.brokers,
+            *state.fetches.threads,
+        }
+    )
+    moment = _Moment(
+        state,
+        live=[broker for broker in brokers if state.processes.state(broker) != DEAD],
+        hosted={broker: state.replicas.serving(broker) for broker in brokers},
+        metadata={broker: state.metadata.shown(broker) for broker in brokers},
+        assignments=state.znodes.assignments(),
+    )
+    names = {name for name, one in state.partitions.all.items() if one.in_zookeeper is not None}
+    for broker in brokers:
+        names.update(moment.hosted[broker], moment.metadata[broker])
+    waiting = {broker: _waiting(moment, broker) for broker in moment.live}
     return Description(
-        at_ms=(moment.now_us - origin_us) / 1000,
-        controller=moment.controller,
-        controller_epoch=moment.controller_epoch,
+        at_ms=(at_us - origin_us) / 1000,
+        controller=state.znodes.controller,
+        controller_epoch=state.znodes.controller_epoch,
         brokers=[
             DescribedBroker(
-                member.broker,
-                member.process,
-                moment.registered.get(member.broker),
-                member.controller_epoch,
-                member.live_brokers,
+                broker,
+                state.processes.state(broker),
+                state.znodes.broker_epoch(broker),
+                state.controller.epochs.get(broker),
+                state.metadata.live_brokers(broker),
             )
-            for member in members
+            for broker in brokers
         ],
         topics=[
             DescribedTopic(
-                name, len(topic.replicas), max(map(len, topic.replicas.values())), topic.config
+                name,
+                len(topic.partitions),
+                max(map(len, topic.partitions.values())),
+                state.znodes.config(name),
             )
-            for name, topic in sorted(moment.topics.items())
-            if topic.replicas
+            for name, topic in state.znodes.topics().items()
+            if topic.partitions
         ],
-        partitions=[_partition(name, moment, members) for name in moment.partitions],
+        partitions=[_partition(moment, name) for name in sorted(names)],
         fetchers=[
-            _fetcher(member, member.fetchers[key], moment.now_us)
-            for member in members
-            for key in sorted(member.fetchers)
+            _fetcher(broker, key, thread, at_us)
+            for broker, threads in sorted(state.fetches.threads.items())
+            for key, thread in sorted(threads.items())
         ],
-        waiting={m.broker: names for m in members if (names := _waiting(m))},
+        waiting={broker: names for broker, names in waiting.items() if names},
     )
 
 
-def _partition(name: TopicPartition, moment: Snapshot, members: list[Member]) -> DescribedPartition:
-    """ZooKeeper's view, of each broker that thinks itself controller, of each leader's own
-    partition, and every metadata cache; then the replicas."""
-    views = []
-    state = moment.zookeeper_state(name)
-    if state is not None:
-        views.append(_view(ZOOKEEPER, None, state))
-    views += [
-        _view("controller", member.broker, member.cache[name])
-        for member in members
-        if member.controller_epoch is not None and name in member.cache
-    ]
-    for member in members:
-        hosted = member.hosted.get(name)
-        if hosted is not None and hosted.role == LEADER and member.process != DEAD:
-            view = _view("leader", member.broker, hosted.state)
-            view.proposed = hosted.proposed
-            views.append(view)
-    views += [
-        _view("metadata", member.broker, member.metadata[name])
-        for member in members
-        if name in member.metadata
-    ]
-    truth = views[0] if state is not None else None
+def _partition(moment: _Moment, name: TopicPartition) -> DescribedPartition:
+    views = list(_views(moment, name))
+    truth = views[0] if views and views[0].of == ZOOKEEPER else None
     for view in views[1:] if truth else ():
         view.differs = tuple(
             field
             for field in COMPARED
             if getattr(view, field) is not None and getattr(view, field) != getattr(truth, field)
         )
-    return DescribedPartition(name, views, list(_replicas(name, moment, members, truth)))
+    return DescribedPartition(name, views, list(_replicas(moment, name, truth)))
 
 
-def _view(of: str, broker: int | None, state: State) -> View:
-    replicas = state.replicas
-    return View(
-        of=of,
-        broker=broker,
-        leader=state.leader,
-        leader_epoch=state.leader_epoch,
-        controller_epoch=state.controller_epoch,
-        zk_version=state.zk_version,
-        replicas=replicas,
-        isr=state.isr,
-        osr=tuple(r for r in replicas if r not in state.isr) if replicas is not None else None,
-    )
+def _views(moment: _Moment, name: TopicPartition) -> Iterator[View]:
+    """ZooKeeper's, of each broker that thinks itself controller, of each leader's own partition,
+    and every metadata cache."""
+    znode = moment.state.partitions.of(name).in_zookeeper
+    if znode is not None:
+        yield View(
+            ZOOKEEPER,
+            None,
+            znode.leader,
+            znode.leader_epoch,
+            znode.controller_epoch if znode.controller_epoch >= 0 else None,
+            znode.version,
+            moment.assignments.get(name),
+            znode.isr,
+        )
+    for broker in sorted(moment.state.controller.epochs):
+        update = moment.state.controller.caches[broker].get(name)
+        if update is not None:
+            yield View(
+                "controller",
+                broker,
+                update.leader,
+                update.leader_epoch,
+                # An update that names no replicas does not name the controller epoch either.
+                update.controller_epoch if update.replicas else None,
+                update.zk_version,
+                update.replicas or None,
+                update.isr,
+            )
+    for broker in moment.live:
+        replica = moment.hosted[broker].get(name)
+        if replica is not None and replica.role == LEADER:
+            yield View(
+                "leader",
+                broker,
+                replica.leader,
+                replica.leader_epoch,
+                replica.controller_epoch,
+                replica.zk_version,
+                replica.replicas,
+                replica.isr,
+                proposed=replica.proposed,
+            )
+    for broker, metadata in moment.metadata.items():
+        cached = metadata.get(name)
+        if cached is not None:
+            yield View(
+                "metadata",
+                broker,
+                cached.leader,
+                cached.leader_epoch,
+                cached.controller_epoch,
+                cached.zk_version,
+                cached.replicas,
+                cached.isr,
+            )
 
 
-def _replicas(
-    name: TopicPartition, moment: Snapshot, members: list[Member], truth: View | None
-) -> Iterator[Replica]:
+def _replicas(moment: _Moment, name: TopicPartition, truth: View | None) -> Iterator[Replica]:
     """Assigned ones in their order, then whoever else has one. The leader is who ZooKeeper says."""
-    leader = moment.members.get(truth.leader) if truth else None
-    leads = leader.hosted.get(name) if leader is not None else None
-    leads = leads if leads is not None and leads.role == LEADER else None
+    hosted, water_levels = moment.hosted, moment.state.water_levels
+    leader = hosted.get(truth.leader, {}).get(name) if truth else None
+    if leader is not None and leader.role != LEADER:
+        leader = None
     assigned = (truth.replicas or ()) if truth else ()
-    hosting = [m.broker for m in members if name in m.hosted and m.broker not in assigned]
-    for broker in (*assigned, *hosting):
-        member = moment.members.get(broker)
-        one = Replica(broker, member.process if member is not None else None)
-        hosted = member.hosted.get(name) if member is not None else None
-        if hosted is not None:
-            one.role, one.leo, one.hw = hosted.role, hosted.leo, hosted.hw
-            one.leader, one.leader_epoch = hosted.state.leader, hosted.state.leader_epoch
-        if leads is not None and leader is not None and broker != leader.broker:
-            one.leader_sees_leo, one.leader_hw = leads.sees.get(broker), leads.hw
-            pairs = (("leo", one.leo, one.leader_sees_leo), ("hw", one.hw, one.leader_hw))
-            one.differs = tuple(
+    others = [b for b, replicas in hosted.items() if name in replicas and b not in assigned]
+    for broker in (*assigned, *others):
+        process = moment.state.processes.state(broker)
+        replica = hosted.get(broker, {}).get(name)
+        described = Replica(broker, process)
+        if replica is not None:
+            described.role = replica.role
+            described.leader, described.leader_epoch = replica.leader, replica.leader_epoch
+            described.leo, described.hw = water_levels.now(name, broker)
+        if leader is not None and broker != leader.leader:
+            if leader.leader in moment.live:
+                described.leader_sees_leo = leader.follower_leos.get(broker)
+            _, described.leader_hw = water_levels.now(name, leader.leader)
+            pairs = (
+                ("leo", described.leo, described.leader_sees_leo),
+                ("hw", described.hw, described.leader_hw),
+            )
+            described.differs = tuple(
                 field for field, own, its in pairs if None not in (own, its) and own != its
             )
-        yield one
+        yield described
 
 
-def _fetcher(member: Member, fetcher: Fetcher, now_us: int) -> DescribedFetcher:
-    partitions = [
-        FetchedPartition(
-            name,
-            asked.offset,
-            max(0, asked.delayed_until_us - now_us) / 1000,
-            asked.reason if asked.delayed_until_us > now_us else "",
-        )
-        for name, asked in fetcher.partitions.items()
-    ]
+def _fetcher(broker: int, key: ThreadKey, thread: FetcherThread, now_us: int) -> DescribedFetcher:
+    leader, fetcher_id = key
+    partitions = []
+    for name, offset in thread.offsets.items():
+        delay = thread.delays.get(name)
+        left_us = delay.until_us - now_us if delay is not None else 0
+        reason = delay.reason if delay is not None and left_us > 0 else ""
+        partitions.append(FetchedPartition(name, offset, max(0, left_us) / 1000, reason))
     return DescribedFetcher(
-        broker=member.broker,
-        thread=f"ReplicaFetcherThread-{fetcher.fetcher_id}-{fetcher.leader}",
-        leader=fetcher.leader,
-        fetcher_id=fetcher.fetcher_id,
-        asked_ms_ago=(now_us - fetcher.asked_us) / 1000 if fetcher.asked_us >= 0 else None,
-        session_epoch=fetcher.session_epoch,
+        broker=broker,
+        thread=f"ReplicaFetcherThread-{fetcher_id}-{leader}",
+        leader=leader,
+        fetcher_id=fetcher_id,
+        asked_ms_ago=(now_us - thread.sent_us) / 1000 if thread.sent_us is not None else None,
+        session_epoch=thread.session_epoch,
         partitions=partitions,
     )
 
 
-def _waiting(member: Member) -> list[TopicPartition]:
+def _waiting(moment: _Moment, broker: int) -> list[TopicPartition]:
     """Followed, but no Fetch has asked for them yet."""
-    asked = {name for fetcher in member.fetchers.values() for name in fetcher.partitions}
-    return [
-        name
-        for name, hosted in sorted(member.hosted.items())
-        if hosted.role == FOLLOWER and name not in asked and member.process != DEAD
-    ]
+    threads = moment.state.fetches.threads.get(broker, {}).values()
+    fetched = {name for thread in threads for name in thread.offsets}
+    replicas = moment.hosted[broker].items()
+    return [name for name, replica in replicas if replica.role == FOLLOWER and name not in fetched]
 
 
 def as_json(description: Description) -> dict[str, object]:

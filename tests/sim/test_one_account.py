@@ -21,17 +21,17 @@ from emulator.trace.events import AnyEvent
 from emulator.trace.reader import SCHEMA_VERSION, Header, with_process_states
 from emulator.trace.state import TraceState
 from emulator.trace.state.processes import DEAD, PAUSED
-from emulator.trace.state.snapshot import Snapshot
-from emulator.trace.state.spans import merged
+from emulator.trace.state.spans import merged, span_at
 from emulator.trace.state.timeline import Timeline
-from emulator.trace.values import TopicPartition
+from emulator.trace.values import ProcessState, TopicPartition
+from emulator.view.describe import Description, describe
 from emulator.view.html import panel
 from emulator.view.lanes import gutters_of
 from emulator.view.why import tell_why
 from tests.sim.shipped_runs import NAMES, scenario
-from tests.unit.view.recorded import RECORDINGS, recorded
+from tests.unit.view.recorded import every_recording, recorded
 
-RECORDED = tuple(sorted(folder.name for folder in RECORDINGS.iterdir()))
+RECORDED = every_recording()
 MOMENTS = 7
 STORIES = 6
 
@@ -67,7 +67,7 @@ def shipped(request: pytest.FixtureRequest) -> Account:
 
 @pytest.fixture(scope="module", params=RECORDED)
 def of_kafka(request: pytest.FixtureRequest) -> Account:
-    events = list(with_process_states(recorded(request.param, traffic=False)))
+    events = list(with_process_states(recorded(RECORDED[request.param], traffic=False)))
     state = TraceState()
     for event in events:
         state(event)
@@ -110,6 +110,7 @@ def test_a_recorded_run_has_one_account(of_kafka: Account) -> None:
     check_staleness(of_kafka)
     check_propagation(of_kafka)
     check_processes(of_kafka)
+    check_water_levels(of_kafka)
 
 
 # -- staleness -------------------------------------------------------------------------------------
@@ -199,7 +200,7 @@ def page_delays(one: Account) -> Iterator[int]:
         for state, row in zip(one.timeline.states(name), rows, strict=True):
             had = {arrival.broker for arrival in one.state.propagation.arrivals(state)}
             for broker, shown in zip(one.timeline.brokers, row["shown"], strict=True):
-                in_time = one.state.processes.state_at(broker, state.from_us) != DEAD
+                in_time = process_at(one, broker, state.from_us) != DEAD
                 if state.isr_change and broker in had and shown and in_time:
                     at_us, version = us(one, shown[0])[0], shown[1]
                     if version == state.version and not died(one, broker, state.from_us, at_us):
@@ -214,38 +215,44 @@ def died(one: Account, broker: int, from_us: int, to_us: int) -> bool:
 # -- processes and logs ----------------------------------------------------------------------------
 
 
-def moments(one: Account) -> Iterator[tuple[int, Snapshot]]:
-    """What `describe` has at a few moments, the end among them."""
+def moments(one: Account) -> Iterator[tuple[int, Description]]:
+    """What `describe` shows of a few moments, the end among them."""
     first, last = one.timeline.events[0].t, one.timeline.end_us
-    found, place = Snapshot(), 0
+    state, place = TraceState(), 0
     for number in range(1, MOMENTS + 1):
         at_us = first + (last - first) * number // MOMENTS
         while place < len(one.timeline.events) and one.timeline.events[place].t <= at_us:
-            found.read(one.timeline.events[place])
+            state(one.timeline.events[place])
             place += 1
-        yield at_us, found
+        yield at_us, describe(state, at_us, one.timeline.origin_us)
+
+
+def process_at(one: Account, broker: int, at_us: int) -> ProcessState | None:
+    life = span_at(one.state.processes.history.get(broker, []), at_us)
+    return None if life is None else life.state
 
 
 def check_processes(one: Account) -> None:
     gutters = gutters_of(one.timeline)
-    for at_us, found in moments(one):
-        for broker, member in found.members.items():
-            if broker not in one.timeline.brokers:
+    for at_us, description in moments(one):
+        for described in description.brokers:
+            if described.broker not in one.timeline.brokers:
                 continue
-            assert member.process == one.state.processes.state_at(broker, at_us)
-            glyph = gutters.glyph(str(broker), at_us)[0]
-            assert (glyph == "·") == (member.process == DEAD)
-            assert (glyph == "░") == (member.process == PAUSED)
+            assert described.process == process_at(one, described.broker, at_us)
+            glyph = gutters.glyph(str(described.broker), at_us)[0]
+            assert (glyph == "·") == (described.process == DEAD)
+            assert (glyph == "░") == (described.process == PAUSED)
 
 
 def check_water_levels(one: Account) -> None:
     levels, end_us = one.state.water_levels, one.timeline.end_us
-    for at_us, found in moments(one):
-        for broker, member in found.members.items():
-            for name, hosted in member.hosted.items():
-                level = levels.at(name, broker, at_us)
-                assert level is not None
-                assert (level.leo, level.hw) == (hosted.leo, hosted.hw)
+    for at_us, description in moments(one):
+        for partition in description.partitions:
+            for replica in partition.replicas:
+                if replica.role != "none":
+                    level = levels.at(partition.partition, replica.broker, at_us)
+                    assert level is not None
+                    assert (level.leo, level.hw) == (replica.leo, replica.hw)
     for name in one.partitions[:STORIES]:
         text = f"hw of {name} stands still for at least 0ms while records arrive"
         stalls = levels.stalls(name, end_us)

@@ -1,4 +1,4 @@
-"""What a snapshot says of a moment is what the brokers had in memory then: read from the trace
+"""What the account says of a moment is what the brokers had in memory then: read from the trace
 alone, held against the objects themselves after every stimulus of whole runs.
 """
 
@@ -17,8 +17,9 @@ from emulator.runs.play import Run
 from emulator.scenario.load import loads
 from emulator.scenario.schema import Scenario
 from emulator.trace.sink import Sink
-from emulator.trace.state.snapshot import LEADER, OFFLINE, Member, Snapshot, State, snapshot
-from emulator.trace.values import PartitionState, TopicPartition
+from emulator.trace.state import TraceState
+from emulator.trace.state.replicas import LEADER, OFFLINE
+from emulator.trace.values import TopicPartition
 from emulator.worlds.emulated_host import nodes_of
 from emulator.worlds.simulated import SimulatedWorld
 from tests.sim.shipped_runs import scenario
@@ -61,35 +62,38 @@ def scenario_named(name: str) -> Scenario:
 @pytest.mark.parametrize("name", ["written", *RECORDED, *SHIPPED])
 def test_after_every_stimulus_it_is_what_the_brokers_have_in_memory(name: str) -> None:
     sink = Sink()
+    state = TraceState()
+    sink.listen(state)
     with closing(SimulatedWorld(scenario_named(name), 1, sink)) as world:
         run = Run(world)
         run.bring_up()
         looked = 0
         while not run.over:
             run.next_segment()
-            found = snapshot(sink.events, world.kernel.now)
-            assert_znodes(found, world)
+            assert_znodes(state, world)
             for broker, node in nodes_of(world.cluster).items():
-                assert_broker(found.members[broker], node)
+                assert_broker(state, broker, node)
                 looked += 1
     assert looked >= 9
 
 
-def assert_znodes(found: Snapshot, world: SimulatedWorld) -> None:
+def assert_znodes(state: TraceState, world: SimulatedWorld) -> None:
     tree = world.ensemble.tree
     named = ((zk_paths.partition_of_state_path(path), path) for path in tree.paths())
     paths = {TopicPartition(*name): path for name, path in named if name is not None}
-    assert sorted(found.states) == sorted(paths)
+    znodes = {name: one.in_zookeeper for name, one in state.partitions.all.items()}
+    assert sorted(name for name, znode in znodes.items() if znode) == sorted(paths)
+    assignments = state.znodes.assignments()
     for name, path in paths.items():
-        node, ours = tree.node(path), found.zookeeper_state(name)
+        node, ours = tree.node(path), znodes[name]
         assert node is not None and node.data is not None and ours is not None
         theirs = decode_state(path, node.data, node.version)
         it = theirs.leader_and_isr
         assert (ours.leader, ours.leader_epoch, ours.isr) == (it.leader, it.leader_epoch, it.isr)
-        assert (ours.zk_version, ours.controller_epoch) == (node.version, theirs.controller_epoch)
-        assert ours.replicas == decode_topic_replicas(tree, name)
-    registered = {int(p.rpartition("/")[2]) for p in tree.paths() if p.startswith("/brokers/ids/")}
-    assert set(found.registered) == registered
+        assert (ours.version, ours.controller_epoch) == (node.version, theirs.controller_epoch)
+        assert assignments[name] == decode_topic_replicas(tree, name)
+    registered = [path for path in tree.paths() if path.startswith("/brokers/ids/")]
+    assert state.znodes.below("/brokers/ids") == sorted(registered)
 
 
 def decode_topic_replicas(tree: Tree, name: TopicPartition) -> tuple[int, ...]:
@@ -99,56 +103,53 @@ def decode_topic_replicas(tree: Tree, name: TopicPartition) -> tuple[int, ...]:
     return tuple(partitions[str(name.partition)])
 
 
-def assert_broker(member: Member, node: Broker) -> None:
+def assert_broker(state: TraceState, broker: int, node: Broker) -> None:
     process = node.context.process
     dead = process.state == "dead" or node.exited
-    assert (member.process == "dead") == dead
+    ours = state.processes.state(broker)
+    assert (ours == "dead") == dead
     if dead:
         return
-    assert (member.process == "paused") == (process.state == "paused")
+    assert (ours == "paused") == (process.state == "paused")
     cache = node.metadata_cache
-    assert member.metadata == {name: of_request(s) for name, s in cache._partitions.items()}
-    assert member.live_brokers == tuple(cache._brokers)
-    assert_replicas(member, node)
-    assert_fetchers(member, node)
+    assert state.metadata.shown(broker) == cache._partitions
+    assert state.metadata.live_brokers(broker) == tuple(cache._brokers)
+    assert_replicas(state, broker, node)
+    assert_fetchers(state, broker, node)
     controller = node.controller
     if controller is not None and not node.shutting_down:  # shutdown() leaves activeControllerId
-        assert (member.controller_epoch is not None) == controller.is_active
+        assert (broker in state.controller.epochs) == controller.is_active
 
 
-def of_request(state: PartitionState) -> State:
-    whole = state.controller_epoch, state.replicas
-    return State(state.leader, state.leader_epoch, state.isr, state.zk_version, *whole)
-
-
-def assert_replicas(member: Member, node: Broker) -> None:
+def assert_replicas(state: TraceState, broker: int, node: Broker) -> None:
     manager = node.replica_manager
     hosted = manager.partitions if manager is not None else {}
     online = {name: it for name, it in hosted.items() if it.leader_replica_id is not None}
-    serving = [name for name, ours in member.hosted.items() if ours.role != OFFLINE]
-    assert sorted(serving) == sorted(online)
+    replicas = state.replicas.serving(broker)
+    serving = [name for name, ours in replicas.items() if ours.role != OFFLINE]
+    assert serving == sorted(online)
     for name, it in online.items():
-        ours = member.hosted[name]
+        ours = replicas[name]
         assert (ours.role == LEADER) == it.is_leader
-        assert ours.state.leader == it.leader_replica_id
-        assert (ours.state.leader_epoch, ours.state.zk_version) == (it.leader_epoch, it.zk_version)
+        assert ours.leader == it.leader_replica_id
+        assert (ours.leader_epoch, ours.zk_version) == (it.leader_epoch, it.zk_version)
         assert it.log is not None
-        assert (ours.leo, ours.hw) == (it.log.log_end_offset, it.log.high_watermark)
+        levels = it.log.log_end_offset, it.log.high_watermark
+        assert state.water_levels.now(name, broker) == levels
         if it.is_leader:
-            assert ours.state.isr == it.isr
+            assert ours.isr == it.isr
             sees = {r.broker: r.log_end_offset for r in it.remotes.values()}
-            known = {broker: leo for broker, leo in sees.items() if leo != UNKNOWN}
-            assert {b: leo for b, leo in ours.sees.items() if b in sees} == known
+            known = {follower: leo for follower, leo in sees.items() if leo != UNKNOWN}
+            assert {b: leo for b, leo in ours.follower_leos.items() if b in sees} == known
 
 
-def assert_fetchers(member: Member, node: Broker) -> None:
+def assert_fetchers(state: TraceState, broker: int, node: Broker) -> None:
     manager = node.replica_manager
     threads = manager.fetchers.threads if manager is not None and manager.fetchers else {}
-    assert sorted(member.fetchers) == sorted(threads)
+    ours = state.fetches.threads.get(broker, {})
+    assert sorted(ours) == sorted(threads)
     for key, thread in threads.items():
-        asked: dict[TopicPartition, int] = {
-            name: one.offset for name, one in member.fetchers[key].partitions.items()
-        }
-        assert set(asked) <= set(thread.partitions)
-        fetching = [name for name, state in thread.partitions.items() if not state.truncating]
-        assert all(name in asked for name in fetching)
+        offsets = ours[key].offsets
+        assert set(offsets) <= set(thread.partitions)
+        fetching = [name for name, one in thread.partitions.items() if not one.truncating]
+        assert all(name in offsets for name in fetching)

@@ -23,7 +23,6 @@ from emulator.scenario.schema import Settings
 from emulator.scenario.typed import SHORT, cluster_of, read_typed, usage
 from emulator.scenario.units import BadDuration, duration_us, show_us
 from emulator.scenario.written import parameters, write_scenario
-from emulator.trace.state.snapshot import snapshot
 from emulator.trace.state.timeline import Timeline
 from emulator.view import selectors
 from emulator.view.describe import describe
@@ -86,17 +85,16 @@ class PlaySession:
 
     def _status(self) -> str:
         """`brokers 1, 2 paused, 3   controller 3   orders-0 [1,3] v1   …`"""
-        present = snapshot(self.hand.events, self.hand.up_us + self.hand.now_us)
+        state = self.hand.state
+        processes = {broker: state.processes.state(broker) for broker in state.processes.history}
         brokers = ", ".join(
-            str(one.broker) if one.process in (None, "up") else f"{one.broker} {one.process}"
-            for _, one in sorted(present.members.items())
+            str(broker) if process == "up" else f"{broker} {process}"
+            for broker, process in sorted(processes.items())
         )
-        states = [
-            f"{name} {list(state.isr)} v{state.zk_version}"
-            for name, state in sorted(present.states.items())
-        ]
+        znodes = [(name, one.in_zookeeper) for name, one in sorted(state.partitions.all.items())]
+        states = [f"{name} {list(znode.isr)} v{znode.version}" for name, znode in znodes if znode]
         shown = "   ".join(states[:4]) + ("   ..." if len(states) > 4 else "")
-        return f"brokers {brokers}   controller {present.controller or 'none'}   {shown}"
+        return f"brokers {brokers}   controller {state.znodes.controller or 'none'}   {shown}"
 
     def follow(self, lines: Iterable[str]) -> None:
         """From standard input: each line is shown, and the first mistake ends it."""
@@ -222,7 +220,7 @@ class PlaySession:
         names = [word for word in words if word != "fetchers"]
         only = selectors.partition(names[0], timeline) if names else None
         at_us = self.hand.up_us + self.hand.now_us
-        description = describe(snapshot(timeline.events, at_us), timeline.origin_us)
+        description = describe(self.hand.state, at_us, timeline.origin_us)
         self.console.print(render_description(description, only=only, fetchers=fetchers))
 
     def do_why(self, words: list[str]) -> None:

@@ -9,7 +9,7 @@ from emulator.invariants.known.base import Hazard, lacks, missing_members
 from emulator.kafka.profiles.guards.controller import OWN_EPHEMERAL_CHECKED
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.state.beliefs import Znodes
+from emulator.trace.state.znodes import Znodes
 from zk import paths
 from zk.errors import Code
 

@@ -9,8 +9,7 @@ from emulator.invariants.known.base import Hazard, lacks
 from emulator.kafka.profiles.guards.controller import FENCED_CONTROLLER_WRITES
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.handlers import Dispatch
-from emulator.trace.state.beliefs import Facts
+from emulator.trace.state import CoreState
 from emulator.trace.state.partitions import elects
 from emulator.trace.values import TopicPartition
 
@@ -43,13 +42,12 @@ class UnfencedController(Hazard):
 
 def _usurped(name: TopicPartition | None, events: Sequence[AnyEvent]) -> AnyEvent | None:
     """The write that a state is of, if it is that of a controller after another was elected."""
-    facts, controller, written = Facts(), 0, None
-    dispatch = Dispatch(facts.parts)
+    state, controller, written = CoreState(), 0, None
     for event in events:
-        dispatch(event)
+        state(event)
         if isinstance(event, e.ControllerElected):
             controller = event.broker
-        states = facts.partitions.of(name).states[-2:] if name is not None else ()
+        states = state.partitions.of(name).states[-2:] if name is not None else ()
         if len(states) == 2 and states[1].seq == event.seq:
             usurped = elects(*states) and states[1].by != controller
             written = event if usurped else None

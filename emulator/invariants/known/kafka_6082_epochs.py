@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from emulator.invariants.base import Violation
 from emulator.invariants.known.base import Hazard, lacks
 from emulator.kafka.profiles.guards.controller import ATOMIC_ELECTION
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.state.beliefs import Znodes
-
-
-class _Owner(msgspec.Struct):
-    brokerid: int = 0
+from emulator.trace.state.znodes import Znodes
 
 
 class EpochOfAnother(Hazard):
@@ -46,10 +40,7 @@ class EpochOfAnother(Hazard):
             if isinstance(event, e.ZkTransaction):
                 znodes.on_zk_transaction(event)
             elif isinstance(event, e.ControllerElected):
-                usurped = _owner(znodes) != event.broker and lacks(ATOMIC_ELECTION, event, events)
+                usurped = znodes.controller != event.broker and lacks(
+                    ATOMIC_ELECTION, event, events
+                )
         return usurped
-
-
-def _owner(znodes: Znodes) -> int:
-    znode = znodes.all.get("/controller")
-    return 0 if znode is None else msgspec.json.decode(znode.data, type=_Owner).brokerid

@@ -9,8 +9,7 @@ from emulator.invariants.known.base import Hazard, lacks
 from emulator.kafka.profiles.guards.following import TRUNCATION_BY_EPOCH
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.handlers import Dispatch
-from emulator.trace.state.beliefs import Facts
+from emulator.trace.state import CoreState
 from emulator.trace.state.logs import missing
 from emulator.trace.state.replica_log import ReplicaLog
 from emulator.trace.values import TopicPartition
@@ -37,14 +36,13 @@ class TruncatedToHighWatermark(Hazard):
 def _losses(partition: TopicPartition, events: Sequence[AnyEvent]) -> list[AnyEvent]:
     """Truncations that took what is committed, or has been committed since: by a leader that is no
     more, on the word of a fetch before it."""
-    facts, taken = Facts(), list[tuple[AnyEvent, ReplicaLog]]()
-    dispatch = Dispatch(facts.parts)
+    state, taken = CoreState(), list[tuple[AnyEvent, ReplicaLog]]()
     for event in events:
         if isinstance(event, e.LogTruncated) and event.partition == partition:
-            log = facts.logs.of(partition, event.broker)
+            log = state.logs.of(partition, event.broker)
             taken.append((event, ReplicaLog([*log.between(event.to_offset, event.from_leo)])))
-        dispatch(event)
-    committed = facts.committed.of(partition)
+        state(event)
+    committed = state.committed.of(partition)
     if committed is None:
         return []
     nothing = ReplicaLog()

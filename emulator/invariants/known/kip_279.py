@@ -9,8 +9,7 @@ from emulator.invariants.known.base import Hazard, lacks
 from emulator.kafka.profiles.guards.following import TRUNCATION_IN_ROUNDS
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.handlers import Dispatch
-from emulator.trace.state.beliefs import Facts
+from emulator.trace.state import CoreState
 from emulator.trace.state.logs import missing
 
 
@@ -29,14 +28,13 @@ class DivergedInOneRound(Hazard):
         """The broker follows with a log that is long enough and has other records."""
         if violation.partition is None:
             return False
-        facts, followed = Facts(), list[AnyEvent]()
-        dispatch = Dispatch(facts.parts)
+        state, followed = CoreState(), list[AnyEvent]()
         for event in events[: violation.facts[1] + 1]:
-            dispatch(event)
+            state(event)
             if isinstance(event, e.BecomesFollower) and event.partition == violation.partition:
                 followed += [event] if event.broker == violation.broker else []
-        committed = facts.committed.of(violation.partition)
-        here = facts.logs.of(violation.partition, violation.broker)
+        committed = state.committed.of(violation.partition)
+        here = state.logs.of(violation.partition, violation.broker)
         return (
             committed is not None
             and here.leo >= committed.log.leo

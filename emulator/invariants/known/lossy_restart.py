@@ -8,8 +8,7 @@ from emulator.invariants.base import Violation
 from emulator.invariants.known.base import Hazard
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.handlers import Dispatch
-from emulator.trace.state.beliefs import Facts
+from emulator.trace.state import CoreState
 from emulator.trace.state.logs import missing
 from emulator.trace.values import TopicPartition
 
@@ -44,15 +43,14 @@ class _Losses:
     led it without all that was committed."""
 
     def __init__(self, partition: TopicPartition) -> None:
-        self._partition, self._facts = partition, Facts()
-        self._dispatch = Dispatch(self._facts.parts)
+        self._partition, self._state = partition, CoreState()
         self._crashed: set[int] = set()
         self.short: set[int] = set()
         self.gave_up = False
 
     def hear(self, event: AnyEvent) -> None:
-        had = self._facts.logs.of(self._partition, event.broker).leo
-        self._dispatch(event)
+        had = self._state.logs.of(self._partition, event.broker).leo
+        self._state(event)
         match event:
             case e.Stimulus(do="crash", parameters=lost) if lost.lose not in ("", "nothing"):
                 self._crashed.add(event.broker)
@@ -73,6 +71,6 @@ class _Losses:
             self.gave_up = True
 
     def _lacks(self, broker: int) -> bool:
-        committed = self._facts.committed.of(self._partition)
-        here = self._facts.logs.of(self._partition, broker)
+        committed = self._state.committed.of(self._partition)
+        here = self._state.logs.of(self._partition, broker)
         return committed is not None and missing(committed.log, here) > 0

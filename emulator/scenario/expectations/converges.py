@@ -14,7 +14,6 @@ from emulator.invariants.base import Monitor, Violation
 from emulator.scenario.expectations.base import Check, Finding
 from emulator.trace import events as e
 from emulator.trace.state import TraceState
-from emulator.trace.state.beliefs import Facts
 
 
 class Converges(Check):
@@ -24,8 +23,7 @@ class Converges(Check):
 
     def __init__(self, arguments: Mapping[str, Any], state: TraceState) -> None:
         super().__init__(arguments, state)
-        facts = Facts(state)
-        self.monitor = Monitor(facts, safety=False, liveness=True)
+        self.monitor = Monitor(state, safety=False, liveness=True)
         self._starts = self._elections = 0
 
     @property
@@ -41,9 +39,9 @@ class Converges(Check):
     @property
     def _disturbed(self) -> bool:
         """Somebody had to be told something new."""
-        facts = self.monitor.facts
-        changed = any(len(p.states) > 1 or p.deleted for p in facts.partitions.all.values())
-        return changed or self._elections > 1 or self._starts > len(facts.metadata.started)
+        partitions, started = self.state.partitions.all.values(), self.state.metadata.started
+        changed = any(len(p.states) > 1 or p.deleted for p in partitions)
+        return changed or self._elections > 1 or self._starts > len(started)
 
     def at_end(self) -> Finding:
         lacking = self.monitor.lacking()

@@ -27,12 +27,14 @@ These definitions hold for all of them:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 from emulator.trace.events import AnyEvent
 from emulator.trace.handlers import Dispatch
 from emulator.trace.state.answers import Answers
 from emulator.trace.state.caches import ControllerCache, MetadataCaches
 from emulator.trace.state.clock import Clock
+from emulator.trace.state.committed import Committed
 from emulator.trace.state.counts import Counts
 from emulator.trace.state.fetches import Fetches
 from emulator.trace.state.gauges import Gauges
@@ -43,37 +45,61 @@ from emulator.trace.state.partitions import Partitions
 from emulator.trace.state.processes import Processes
 from emulator.trace.state.propagation import Propagation
 from emulator.trace.state.records import Records
+from emulator.trace.state.replicas import Replicas
 from emulator.trace.state.sessions import Sessions
 from emulator.trace.state.staleness import Staleness
 from emulator.trace.state.topics import Topics
 from emulator.trace.state.water_levels import WaterLevels
+from emulator.trace.state.znodes import Znodes
 from emulator.trace.state.zookeeper_load import ZooKeeperLoad
 
 
-class TraceState:
+class CoreState:
+    """The parts that invariants read: few, since schedules are searched with them alone. Without
+    `processes` they keep no histories."""
+
+    def __init__(self, processes: Processes | None = None) -> None:
+        self.partitions = Partitions()
+        self.logs = Logs()
+        self.metadata = MetadataCaches(self.partitions, processes)
+        self.controller = ControllerCache(self.partitions, processes)
+        self.replicas = Replicas()
+        self.znodes = Znodes()
+        self.committed = Committed(self.partitions, self.logs, self.replicas)
+
+    @cached_property
+    def parts(self) -> tuple[object, ...]:
+        """All of them, in the order in which they have to hear an event."""
+        return tuple(vars(self).values())
+
+    @cached_property
+    def _dispatch(self) -> Dispatch:
+        return Dispatch(self.parts)
+
+    def __call__(self, event: AnyEvent) -> None:
+        self._dispatch(event)
+
+
+class TraceState(CoreState):
     """All parts of one run. `settings` are the cluster's, `brokers` those that boot."""
 
     def __init__(
         self, brokers: Iterable[int] = (), settings: Mapping[str, str] | None = None
     ) -> None:
-        self.clock = Clock(frozenset(brokers))
         self.processes = Processes()
-        self.partitions = Partitions()
+        super().__init__(self.processes)
+        self.clock = Clock(frozenset(brokers))
         self.gauges = Gauges(self.partitions, settings or {})
-        self.metadata = MetadataCaches(self.partitions, self.processes)
-        self.controller = ControllerCache(self.partitions)
         self.isr_updates = IsrUpdates()
         self.notifications = Notifications()
-        self.logs = Logs()
         self.water_levels = WaterLevels(self.processes)
         self.records = Records(self.logs, self.partitions)
         self.answers = Answers()
-        self.fetches = Fetches(self.logs)
+        self.fetches = Fetches(self.logs, self.replicas, self.processes)
         self.topics = Topics()
         self.sessions = Sessions()
         self.counts = Counts(self.partitions)
         self.zookeeper_load = ZooKeeperLoad()
-        self._dispatch = Dispatch(vars(self).values())
         self.staleness = Staleness(self.partitions, self.metadata, self.clock)
         self.propagation = Propagation(
             self.partitions, self.metadata, self.controller, self.isr_updates, self.processes

@@ -29,6 +29,7 @@ class MetadataCaches:
         self.entries: dict[int, dict[TopicPartition, tuple[PartitionState, int]]] = {}
         self.live: dict[int, tuple[tuple[int, ...], int]] = {}
         self.history: dict[TopicPartition, dict[int, list[Known]]] = {}
+        self._lost_seq: dict[int, int] = {}
         self._keeps = processes is not None
         if processes is not None:
             processes.listen_to_losses(self._lose)
@@ -44,11 +45,9 @@ class MetadataCaches:
             cache[state.partition] = state, event.seq
         for name in event.removed:
             cache.pop(name, None)
-        self.live[event.broker] = tuple(sorted(event.live_brokers)), event.seq
-        if self._keeps:
-            self._keep(event)
-
-    def _keep(self, event: e.MetadataCacheUpdated) -> None:
+        self.live[event.broker] = event.live_brokers, event.seq
+        if not self._keeps:
+            return
         for name in event.removed:
             close(self.spans(event.broker, name), event)
         for state in event.states:
@@ -56,8 +55,20 @@ class MetadataCaches:
             _learn(spans, event, state, event.sender, self._partitions)
 
     def _lose(self, event: e.ProcessStateChanged) -> None:
+        self._lost_seq[event.broker] = event.seq
         for brokers in self.history.values():
             close(brokers.get(event.broker, []), event)
+
+    def shown(self, broker: int) -> dict[TopicPartition, PartitionState]:
+        """What the process that runs has."""
+        lost_seq = self._lost_seq.get(broker, -1)
+        entries = self.entries.get(broker, {}).items()
+        return {name: state for name, (state, seq) in entries if seq > lost_seq}
+
+    def live_brokers(self, broker: int) -> tuple[int, ...]:
+        """The brokers that the process that runs knows of."""
+        brokers, seq = self.live.get(broker, ((), -1))
+        return brokers if seq > self._lost_seq.get(broker, -1) else ()
 
     def spans(self, broker: int, name: TopicPartition) -> list[Known]:
         """What the cache of `broker` showed of the partition, in order."""
@@ -74,27 +85,39 @@ class Term(msgspec.Struct):
 
 
 class ControllerCache:
-    """Who is controller, and its cache of partition states; `seq`: the event that made it so.
-    `terms` and `history` are those of all controllers, one after the other."""
+    """Who is controller; `seq`: the event that made it so. `epochs`: all that think they are, one
+    that was replaced and does not know it yet among them, with the epoch of each; `caches`: their
+    states of partitions. `terms` and `history` are those of all controllers, one after the other.
+    """
 
-    def __init__(self, partitions: Partitions) -> None:
+    def __init__(self, partitions: Partitions, processes: Processes | None = None) -> None:
         self._partitions = partitions
         self.broker, self.seq = 0, -1
-        self.states: dict[TopicPartition, e.ControllerCacheUpdated] = {}
+        self.epochs: dict[int, int] = {}
+        self.caches: dict[int, dict[TopicPartition, e.ControllerCacheUpdated]] = {}
         self.terms: list[Term] = []
         self.history: dict[TopicPartition, list[Known]] = {}
+        if processes is not None:
+            processes.listen_to_losses(lambda event: self.epochs.pop(event.broker, None))
+
+    @property
+    def states(self) -> dict[TopicPartition, e.ControllerCacheUpdated]:
+        """The cache of the one elected last, unless it has resigned."""
+        return self.caches.get(self.broker, {})
 
     def on_controller_elected(self, event: e.ControllerElected) -> None:
         self._end_term(event)
         self.broker, self.seq = event.broker, event.seq
-        self.states.clear()
+        self.epochs[event.broker] = event.controller_epoch
+        self.caches[event.broker] = {}
         self.terms.append(Term(event.broker, event.controller_epoch, event.t))
 
     def on_controller_resigned(self, event: e.ControllerResigned) -> None:
+        self.epochs.pop(event.broker, None)
+        self.caches.pop(event.broker, None)
         if event.broker == self.broker:
             self._end_term(event)
             self.broker, self.seq = 0, event.seq
-            self.states.clear()
 
     def _end_term(self, event: AnyEvent) -> None:
         if self.terms and self.terms[-1].to_us == OPEN:
@@ -103,14 +126,9 @@ class ControllerCache:
             close(spans, event)
 
     def on_controller_cache_updated(self, event: e.ControllerCacheUpdated) -> None:
-        if event.broker == self.broker:
-            self.states[event.partition] = event
+        self.caches.setdefault(event.broker, {})[event.partition] = event
         spans = self.history.setdefault(event.partition, [])
         _learn(spans, event, event, event.broker, self._partitions)
-
-    def controller_at(self, at_us: int) -> int:
-        """Who is controller at `at_us` (0: nobody)."""
-        return next((term.broker for term in self.terms if term.from_us <= at_us < term.to_us), 0)
 
 
 def _learn(

@@ -85,7 +85,7 @@ class Counts:
         if before is None or now.leader < 0 or now.leader == before.leader:
             return
         self.leader_elections += 1
-        self.unclean_elections += now.leader not in before.isr
+        self.unclean_elections += partition.is_unclean
 
     def on_isr_change_cleared(self, event: e.IsrChangeCleared) -> None:
         self._cleared[event.broker] += len(event.paths)

@@ -1,4 +1,4 @@
-"""Fetcher threads: how often each asks, and how far behind the leader they are.
+"""Fetcher threads: what each fetches, how often, and how far behind the leader it is.
 
 Owns MaxLag and MinFetchRate as Kafka's ReplicaFetcherManager has them: a follower's lag is measured
 when it has appended, against the leader's high watermark (AbstractFetcherThread.scala@2.6.3
@@ -7,15 +7,42 @@ processFetchRequest); so a follower that stands still keeps its last value.
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from emulator.trace import events as e
 from emulator.trace.state.logs import Logs
+from emulator.trace.state.processes import Processes
+from emulator.trace.state.replicas import Replicas
 from emulator.trace.values import TopicPartition
+
+_THREAD = re.compile(r"ReplicaFetcherThread-(\d+)-(\d+)")
+
+ThreadKey = tuple[int, int]
+"""Of one broker's threads: the leader and the fetcher id, as in Kafka's name of the thread."""
+
+
+class Delay(msgspec.Struct):
+    """Why a partition is left out of fetches, and until when."""
+
+    until_us: int
+    reason: str
+
+
+class FetcherThread(msgspec.Struct):
+    """A thread that runs; `sent_us` is when it last sent a Fetch (None: never). `offsets`: of its
+    partitions, in the order in which it came to know them, those last asked for (-1: none yet).
+    """
+
+    sent_us: int | None = None
+    session_epoch: int = -1
+    offsets: dict[TopicPartition, int] = {}
+    delays: dict[TopicPartition, Delay] = {}
 
 
 class Fetcher(msgspec.Struct):
-    """One fetcher thread's requests."""
+    """One fetcher thread's requests, those of its former processes too."""
 
     first_us: int
     last_us: int
@@ -26,8 +53,12 @@ class Fetcher(msgspec.Struct):
 class Fetches:
     """Fetcher threads by broker and thread name; lags in records."""
 
-    def __init__(self, logs: Logs) -> None:
-        self.logs = logs
+    def __init__(self, logs: Logs, replicas: Replicas, processes: Processes) -> None:
+        """`replicas` must hear each event before this does."""
+        self.logs, self._replicas = logs, replicas
+        self.threads: dict[int, dict[ThreadKey, FetcherThread]] = {}
+        self._stopped: dict[tuple[int, TopicPartition], dict[ThreadKey, int]] = {}
+        processes.listen_to_losses(lambda event: self.threads.pop(event.broker, None))
         self.fetchers: dict[tuple[int, str], Fetcher] = {}
         self.lag: dict[tuple[int, TopicPartition], int] = {}
         self.lag_max = 0
@@ -40,6 +71,58 @@ class Fetches:
         fetcher.requests += 1
         fetcher.gap_us_max = max(fetcher.gap_us_max, event.t - fetcher.last_us)
         fetcher.last_us = event.t
+        if (thread := self._thread(event)) is not None:
+            thread.sent_us, thread.session_epoch = event.t, event.session_epoch
+            thread.offsets.update(event.offsets)
+            for name, _ in event.offsets if thread.delays else ():
+                thread.delays.pop(name, None)
+
+    def on_partition_delayed(self, event: e.PartitionDelayed) -> None:
+        if (thread := self._thread(event)) is not None:
+            thread.offsets.setdefault(event.partition, -1)
+            thread.delays[event.partition] = Delay(event.t + event.delay_ms * 1000, event.reason)
+
+    def _thread(self, event: e.FetchSent | e.PartitionDelayed) -> FetcherThread | None:
+        """The thread in which this happens; None: a client's."""
+        match = _THREAD.fullmatch(event.thread)
+        if match is None:
+            return None
+        key = int(match[2]), int(match[1])
+        return self.threads.setdefault(event.broker, {}).setdefault(key, FetcherThread())
+
+    def on_fetcher_started(self, event: e.FetcherStarted) -> None:
+        key = event.leader, event.fetcher_id
+        self.threads.setdefault(event.broker, {})[key] = FetcherThread()
+
+    def on_fetcher_stopped(self, event: e.FetcherStopped) -> None:
+        self.threads.get(event.broker, {}).pop((event.leader, event.fetcher_id), None)
+
+    def _remove(self, broker: int, name: TopicPartition) -> dict[ThreadKey, int]:
+        """Take a partition out of the broker's threads: where it was, with its offsets."""
+        removed = {}
+        for key, thread in self.threads.get(broker, {}).items():
+            thread.delays.pop(name, None)
+            if name in thread.offsets:
+                removed[key] = thread.offsets.pop(name)
+        return removed
+
+    def on_stop_replica(self, event: e.StopReplica) -> None:
+        removed = self._remove(event.broker, event.partition)
+        self._stopped[event.broker, event.partition] = removed
+
+    def on_stop_replica_ignored(self, event: e.StopReplicaIgnored) -> None:
+        removed = self._stopped.pop((event.broker, event.partition), {})
+        for key, offset in removed.items():
+            self.threads[event.broker][key].offsets[event.partition] = offset
+
+    def on_log_dir_failed(self, event: e.LogDirFailed) -> None:
+        for name in event.partitions:
+            self._remove(event.broker, name)
+
+    def on_becomes_follower(self, event: e.BecomesFollower) -> None:
+        replica = self._replicas.of(event.partition, event.broker)
+        if replica is not None and replica.leadership_seq == event.seq:
+            self._remove(event.broker, event.partition)
 
     def on_records_appended(self, event: e.RecordsAppended) -> None:
         if event.role == "leader":
@@ -51,6 +134,7 @@ class Fetches:
 
     def on_becomes_leader(self, event: e.BecomesLeader) -> None:
         self.lag.pop((event.broker, event.partition), None)
+        self._remove(event.broker, event.partition)
 
     def min_rate(self, end_us: int) -> float:
         """Requests per second of the slowest fetcher thread, over its time so far."""

@@ -54,6 +54,19 @@ class Partition(msgspec.Struct):
         return self.states[-1] if self.states and not self.deleted else None
 
     @property
+    def in_zookeeper(self) -> State | None:
+        """What the znode holds now, be it unreadable."""
+        return self.history[-1] if self.history and self.history[-1].to_us == OPEN else None
+
+    @property
+    def is_unclean(self) -> bool:
+        """The last state's leader was not in the ISR before it."""
+        if len(self.states) < 2:
+            return False
+        before, now = self.states[-2:]
+        return now.leader >= 0 and now.leader not in before.isr
+
+    @property
     def isr_history(self) -> list[tuple[int, ...]]:
         """The ISRs in order; a version that changed only the leader is no new one."""
         found: list[tuple[int, ...]] = []

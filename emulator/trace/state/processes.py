@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from emulator.trace import events as e
-from emulator.trace.state.spans import OPEN, Interval, merged, span_at
+from emulator.trace.state.spans import OPEN, Interval, merged
 from emulator.trace.values import ProcessState
 
 STARTING: Final = "starting"
@@ -28,7 +28,7 @@ class Life(msgspec.Struct):
     to_us: int = OPEN
 
 
-Listener = Callable[[e.ProcessStateChanged], None]
+Listener = Callable[[e.ProcessStateChanged], object]
 
 
 class Processes:
@@ -36,11 +36,11 @@ class Processes:
 
     def __init__(self) -> None:
         self.history: dict[int, list[Life]] = {}
-        self._forgets: list[Listener] = []
+        self._loss_listeners: list[Listener] = []
 
     def listen_to_losses(self, listener: Listener) -> None:
         """Call `listener` whenever a process has lost its memory: it is dead, or a new one."""
-        self._forgets.append(listener)
+        self._loss_listeners.append(listener)
 
     def on_process_state_changed(self, event: e.ProcessStateChanged) -> None:
         lives = self.history.setdefault(event.broker, [])
@@ -48,18 +48,13 @@ class Processes:
             lives[-1].to_us = event.t
         lives.append(Life(event.state, event.t))
         if event.state in (DEAD, STARTING):
-            for forget in self._forgets:
-                forget(event)
+            for listener in self._loss_listeners:
+                listener(event)
 
     def state(self, broker: int) -> ProcessState | None:
         """Now; None: unknown."""
         lives = self.history.get(broker)
         return lives[-1].state if lives else None
-
-    def state_at(self, broker: int, at_us: int) -> ProcessState | None:
-        """At that moment; None: unknown."""
-        life = span_at(self.history.get(broker, []), at_us)
-        return None if life is None else life.state
 
     def spans(self, broker: int, state: ProcessState, end_us: int) -> list[Interval]:
         """When the process was in this state, up to `end_us`."""

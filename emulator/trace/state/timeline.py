@@ -55,6 +55,13 @@ class Timeline:
         """What ZooKeeper had at `at_us`; None where there is no znode."""
         return span_at(self.states(partition), at_us)
 
-    def shown_at(self, broker: int, partition: TopicPartition, at_us: int) -> Known | None:
-        """What the metadata cache of `broker` showed at `at_us`."""
-        return span_at(self.state.metadata.spans(broker, partition), at_us)
+    def state_at(self, at_us: int) -> TraceState:
+        """The account when everything of `at_us` had happened."""
+        if at_us >= self.end_us:
+            return self.state
+        state = TraceState()
+        for event in self.events:
+            if event.t > at_us:
+                break
+            state(event)
+        return state

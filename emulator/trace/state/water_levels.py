@@ -110,6 +110,14 @@ class WaterLevels:
         place = bisect_right(levels, at_us, key=lambda level: level.from_us) - 1
         return levels[place] if place >= 0 else None
 
+    def now(self, name: TopicPartition, broker: int) -> tuple[int | None, int | None]:
+        """The replica's log end offset and high watermark; None: unknown."""
+        levels = self.levels.get(name, {}).get(broker)
+        if not levels:
+            return None, None
+        _, leo, hw = levels[-1]
+        return (leo if leo >= 0 else None), (hw if hw >= 0 else None)
+
     def hw_reaches(self, name: TopicPartition, broker: int, offset: int) -> int | None:
         """When the replica's high watermark first came to an offset; None: never."""
         levels = self.levels.get(name, {}).get(broker, ())

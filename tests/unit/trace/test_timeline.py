@@ -6,6 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from emulator.trace import events as e
+from emulator.trace.state.spans import OPEN, span_at
 from emulator.trace.state.timeline import Timeline
 from emulator.trace.values import LoggedOp, TopicPartition
 from tests.unit.view.traces import P0, STATE, Script
@@ -81,7 +82,7 @@ def test_a_process_that_starts_anew_has_an_empty_cache() -> None:
     assert [(s.from_us, s.to_us) for s in timeline.state.staleness.of(2, P0)] == [
         (5504 * MS, 15000 * MS)
     ]
-    assert timeline.shown_at(2, P0, 16500 * MS) is None
+    assert span_at(timeline.state.metadata.spans(2, P0), 16500 * MS) is None
 
 
 def test_the_same_entry_again_is_no_news() -> None:
@@ -98,13 +99,10 @@ def test_who_was_controller_when() -> None:
     script.at(5).add(e.ControllerResigned, 3, 1)
     script.at(8).add(e.ControllerElected, 2, 2, 2)
     script.at(9).stimulus("produce_stop")
-    timeline = Timeline(script.events)
-    assert [timeline.state.controller.controller_at(t * MS) for t in (0, 1, 5, 8, 9)] == [
-        0,
-        3,
-        0,
-        2,
-        2,
+    terms = Timeline(script.events).state.controller.terms
+    assert [(term.broker, term.from_us, term.to_us) for term in terms] == [
+        (3, 1 * MS, 5 * MS),
+        (2, 8 * MS, OPEN),
     ]
 
 

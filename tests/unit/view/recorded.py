@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ from emulator.trace.values import (
     TopicPartition,
 )
 
-RECORDINGS = Path(__file__).resolve().parents[2] / "recordings" / "kafka-2.6.3"
+EVERY = Path(__file__).resolve().parents[2] / "recordings"
+RECORDINGS = EVERY / "kafka-2.6.3"
 Fact = dict[str, Any]
 Make = Callable[[Fact], tuple[Any, ...]]
 
@@ -35,7 +37,7 @@ SETTINGS = {"replica.lag.time.max.ms": 2000, "min.insync.replicas": 1}
 def recorded(name: str, *, traffic: bool = True) -> list[AnyEvent]:
     """The trace of one recording, in order and numbered."""
     facts = [fact for fact in _lines(name, "recording") if fact["kind"] != "settings"]
-    told = [fact for fact in facts if fact["kind"] in KINDS]
+    told = _completed([fact for fact in facts if fact["kind"] in KINDS])
     told += _ticks(told)
     _lengths(told)
     if traffic:
@@ -45,12 +47,18 @@ def recorded(name: str, *, traffic: bool = True) -> list[AnyEvent]:
     return [_event(seq, fact, start) for seq, fact in enumerate(told)]
 
 
+def every_recording() -> dict[str, str]:
+    """What `recorded` takes, of all versions, repeats and guided runs; by their paths."""
+    files = sorted(EVERY.rglob("recording.jsonl*"))
+    return {str(file.parent.relative_to(EVERY)): str(file.parent) for file in files}
+
+
 def _lines(name: str, file: str) -> list[Fact]:
-    path = RECORDINGS / name / f"{file}.jsonl.gz"
-    if not path.exists():
-        return []
-    with gzip.open(path, "rt") as lines:
-        return [json.loads(line) for line in lines]
+    for path in (RECORDINGS / name).glob(f"{file}.jsonl*"):
+        data = path.read_bytes()
+        text = gzip.decompress(data) if path.suffix == ".gz" else data
+        return [json.loads(line) for line in text.splitlines()]
+    return []
 
 
 def _event(seq: int, fact: Fact, start: float) -> AnyEvent:
@@ -180,6 +188,33 @@ KINDS: dict[str, tuple[type[Any], str, Make]] = {
 
 
 # -- what the recording does not say ---------------------------------------------------------------
+
+
+def _completed(facts: list[Fact]) -> list[Fact]:
+    """0.8.2 logs no zkVersion: it is that of the last write of the same state. 1.0 does not log
+    what a LeaderAndIsr says (left out), nor the epoch of an election: they are counted."""
+    versions: dict[tuple[Any, ...], int] = {}
+    elections = 0
+    completed = []
+    for fact in facts:
+        if fact["kind"] == "zookeeper":
+            for op in fact.get("ops") or [fact]:
+                match = re.fullmatch(r".*/topics/(.+)/partitions/(\d+)/state", op.get("path") or "")
+                if match and op["op"] in ("create", "setData"):
+                    state = json.loads(op["data"])
+                    where = match[1], int(match[2]), state["leader_epoch"], tuple(state["isr"])
+                    versions[where] = op.get("version") or 0
+        elif fact["kind"] == "controller_elected":
+            elections += 1
+            fact.setdefault("controller_epoch", elections)
+            fact.setdefault("epoch_zk_version", elections - 1)
+        elif fact["kind"] in ("leader_and_isr", "update_metadata"):
+            if "isr" not in fact:
+                continue
+            where = fact["topic"], fact["partition"], fact["leader_epoch"], tuple(fact["isr"])
+            fact.setdefault("zk_version", versions.get(where, 0))
+        completed.append(fact)
+    return completed
 
 
 def _lengths(facts: list[Fact]) -> None:

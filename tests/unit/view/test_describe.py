@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from emulator.trace import events as e
-from emulator.trace.state.snapshot import Snapshot
+from emulator.trace.state import TraceState
 from emulator.trace.values import LoggedOp, Offset, PartitionState, TopicPartition
 from emulator.view.describe import Description, describe
 from emulator.view.describe_text import IN_FULL, render_description
@@ -57,10 +57,10 @@ class Moment(Script):
             self.add(e.BecomesFollower, broker, partition, 1, 0, 0, 0)
 
     def described(self) -> Description:
-        found = Snapshot()
+        state = TraceState()
         for event in self.events:
-            found.read(event)
-        return describe(found, 0)
+            state(event)
+        return describe(state, self.events[-1].t, 0)
 
 
 def shown(found: Description, **options: Any) -> str:

@@ -1,0 +1,117 @@
+"""What ZooKeeper has now, apart from the states of partitions: registrations, topics, commands,
+notifications, `/controller`. Data that cannot be read say nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from emulator.trace import events as e
+from emulator.trace.values import TopicPartition
+from zk import paths
+
+T = TypeVar("T")
+
+_TOPICS, _CONFIGS = "/brokers/topics", "/config/topics"
+_PREFIXES = (
+    "/brokers/ids/",
+    f"{_TOPICS}/",
+    f"{_CONFIGS}/",
+    "/controller",
+    "/admin/",
+    "/isr_change_notification/",
+)
+
+
+class Znode(msgspec.Struct):
+    """A znode's data, and the event and the transaction that wrote it."""
+
+    data: str
+    seq: int
+    zxid: int
+
+
+class TopicData(msgspec.Struct):
+    """The content of a topic's znode, by partition."""
+
+    partitions: dict[str, tuple[int, ...]] = {}
+    adding_replicas: dict[str, tuple[int, ...]] = {}
+    removing_replicas: dict[str, tuple[int, ...]] = {}
+
+
+class _ConfigData(msgspec.Struct):
+    config: dict[str, str] = {}
+
+
+class _ControllerData(msgspec.Struct):
+    brokerid: int = 0
+
+
+class Znodes:
+    """Znodes by path; those below `/brokers/topics/T/partitions` are `Partitions`' business."""
+
+    def __init__(self) -> None:
+        self.all: dict[str, Znode] = {}
+
+    def below(self, parent: str) -> list[str]:
+        """Paths of children, in order of their names."""
+        return sorted(p for p in self.all if p.rpartition("/")[0] == parent)
+
+    def topics(self) -> dict[str, TopicData]:
+        """Every topic's znode."""
+        names = [path.rpartition("/")[2] for path in self.below(_TOPICS)]
+        return {name: self._decoded(f"{_TOPICS}/{name}", TopicData()) for name in names}
+
+    def assignments(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """Every partition's replicas, as the topics' znodes have them."""
+        return {
+            TopicPartition(topic, int(number)): replicas
+            for topic, data in self.topics().items()
+            for number, replicas in data.partitions.items()
+            if number.isdecimal()
+        }
+
+    def config(self, topic: str) -> dict[str, str]:
+        """The topic's own settings."""
+        return self._decoded(f"{_CONFIGS}/{topic}", _ConfigData()).config
+
+    def is_registered(self, broker: int) -> bool:
+        """Whether the broker has a znode below `/brokers/ids`."""
+        return paths.broker_id(broker) in self.all
+
+    def broker_epoch(self, broker: int) -> int | None:
+        """The transaction that registered the broker; None: it is not registered."""
+        znode = self.all.get(paths.broker_id(broker))
+        return None if znode is None else znode.zxid
+
+    @property
+    def controller(self) -> int | None:
+        """Whom `/controller` names; None: there is none."""
+        if "/controller" not in self.all:
+            return None
+        return self._decoded("/controller", _ControllerData()).brokerid
+
+    @property
+    def controller_epoch(self) -> int | None:
+        """What `/controller_epoch` says; None: there is none."""
+        return self._decoded("/controller_epoch", 0) if "/controller_epoch" in self.all else None
+
+    def _decoded(self, path: str, default: T) -> T:
+        try:
+            return msgspec.json.decode(self.all[path].data, type=type(default))
+        except (KeyError, msgspec.DecodeError):
+            return default
+
+    def on_zk_transaction(self, event: e.ZkTransaction) -> None:
+        for path in event.removed:
+            self.all.pop(path, None)
+        for op in event.ops or (event,):
+            path = op.path or ""
+            if op.code or not path.startswith(_PREFIXES) or "/partitions" in path:
+                continue
+            if op.op == "delete":
+                self.all.pop(path, None)
+            elif op.op in ("create", "setData"):
+                self.all[path] = Znode(op.data or "", event.seq, event.zxid)
