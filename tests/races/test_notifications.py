@@ -140,7 +140,9 @@ def test_a_change_during_a_propagation_is_in_the_next_one(cluster: Cluster) -> N
 
 
 @pytest.mark.live_in_soak
-@pytest.mark.cluster(brokers=(3, 1, 2), time_scale=8)
+@pytest.mark.cluster(
+    brokers=(3, 1, 2), time_scale=8, config={"zookeeper.session.timeout.ms": 16000}
+)
 def test_flapping_is_told_by_the_60_s_rule(cluster: Cluster) -> None:
     """While an ISR changes more often than every 5 s nothing is told, until 60 s have passed since
     the last propagation."""
