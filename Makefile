@@ -33,8 +33,9 @@ demo: setup ## Run the main job: an ISR shrinks and expands, on a real ZooKeeper
 	$(DEMO)
 
 # What is run after each change: the tests without a marker of units, interactions and the
-# specification, the house rules, and the demo on a real server. Everything else is in test-all.
-NEAR = tests/unit tests/interaction tests/spec tests/test_house.py
+# specification, and the demo on a real server. The house rules are in `make check`, everything
+# else is in test-all.
+NEAR = tests/unit tests/interaction tests/spec
 PLAIN = not live and not shared and not slow and not soak and not spark and not containers and not kafka
 test: setup ## The tests to run after each change
 	$(PYTEST) -n $(JOBS) --dist worksteal -m "demo or ($(PLAIN))" tests/live/test_demo.py $(NEAR) $(ARGS) $(OR_NONE)
@@ -43,7 +44,7 @@ test-all: setup ## All tests that CI runs, what waits beside what computes
 	@.ci/test-all
 
 test-rest: setup ## The tests without a marker that `make test` leaves out: scenarios, commands, races
-	$(PYTEST) -n $(JOBS) --dist worksteal -m "$(PLAIN)" $(NEAR:%=--ignore=%) $(ARGS) $(OR_NONE)
+	$(PYTEST) -n $(JOBS) --dist worksteal -m "$(PLAIN)" $(NEAR:%=--ignore=%) --ignore=tests/test_house.py $(ARGS) $(OR_NONE)
 
 # What starts a real ZooKeeper server: first the tests that no delay spoils, then those that measure
 # how late the kernel ran, which get the machine alone.

@@ -124,6 +124,7 @@ def test_a_shrink_waits_for_an_expansion_of_the_same_partition(cluster: Cluster)
     assert cluster.seen(e.IsrUpdateRejected) == []
 
 
+@pytest.mark.cluster(config={"zookeeper.session.timeout.ms": 6000})  # outlasts a slow reconnect
 def test_an_answer_that_is_lost_does_not_lose_the_write(cluster: Cluster) -> None:
     """The server has applied the shrink, the connection breaks: the copy that is sent again is
     refused, the leader reads what is there, finds its own words, and takes their version over. (A

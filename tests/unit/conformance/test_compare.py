@@ -43,7 +43,7 @@ def test_a_recording_matches_itself(name: str) -> None:
 
 @pytest.mark.parametrize("alteration", ALTERATIONS, ids=lambda alteration: alteration.name)
 @given(name=st.sampled_from(FAILURE_FREE), nth=st.integers(0, 9999))
-@settings(derandomize=True, deadline=None, max_examples=12)
+@settings(derandomize=True, deadline=None, max_examples=5)
 def test_one_altered_fact_is_noticed(alteration: Alteration, name: str, nth: int) -> None:
     real = recorded(name)
     assume(alteration.sites(real))
@@ -55,7 +55,7 @@ def test_one_altered_fact_is_noticed(alteration: Alteration, name: str, nth: int
 
 @pytest.mark.parametrize("alteration", IGNORED[:2], ids=lambda alteration: alteration.name)
 @given(name=st.sampled_from(NAMES), nth=st.integers(0, 9999))
-@settings(derandomize=True, deadline=None, max_examples=12)
+@settings(derandomize=True, deadline=None, max_examples=5)
 def test_a_repeat_meant_to_be_ignored_is_ignored(
     alteration: Alteration, name: str, nth: int
 ) -> None:

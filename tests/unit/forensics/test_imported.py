@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,16 @@ AS_ZOOKEEPER_HAS_IT = {
     CRASH_RPC: [(1, 2, 3), (2, 3), (2, 3, 1)],
 }
 
+EACH = [(1, 1700), (2, -1700), (3, 1700)]
+"""A broker, and how far its clock is ahead."""
+
+SHIFTED = [
+    pytest.param(name, broker, ms, marks=[] if row == column else [pytest.mark.slow])
+    for row, name in enumerate(AS_ZOOKEEPER_HAS_IT)
+    for column, (broker, ms) in enumerate(EACH)
+]
+"""Each cluster and each clock once in `make test`, each cluster with each clock in test-all."""
+
 OF_OTHER_VERSIONS = {
     f"kafka-{version}-leader-crash": version
     for version in ("0.8.2.2", "0.10.2.2", "1.1.1", "3.9.1")
@@ -40,19 +52,32 @@ def imported(folder: Path, tmp_path: Path) -> Result:
     return import_folder(folder, tmp_path / "runs")
 
 
+Untouched = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Untouched:
+    """What the logs of a cluster come to as they are, imported once."""
+
+    @cache
+    def of(name: str, *, transactions: bool = True) -> Result:
+        folder = tmp_path_factory.mktemp(name)
+        return imported(given(name, folder / "logs", transactions=transactions), folder)
+
+    return of
+
+
 @pytest.mark.parametrize("name", AS_ZOOKEEPER_HAS_IT)
 @pytest.mark.parametrize("transactions", [True, False], ids=["with", "without"])
 def test_the_isr_history_is_zookeepers_with_its_log_and_without(
-    name: str, transactions: bool, tmp_path: Path
+    name: str, transactions: bool, untouched: Untouched
 ) -> None:
-    folder = given(name, tmp_path / "logs", transactions=transactions)
-    events = imported(folder, tmp_path).performed.events
+    events = untouched(name, transactions=transactions).performed.events
     assert isr_history(events) == {ORDERS: AS_ZOOKEEPER_HAS_IT[name]}
 
 
-@pytest.mark.parametrize("name", AS_ZOOKEEPER_HAS_IT)
 @pytest.mark.parametrize("transactions", [True, False], ids=["with", "without"])
-@pytest.mark.parametrize(("broker", "ms"), [(1, 1700), (2, -1700), (3, 1700)])
+@pytest.mark.parametrize(("name", "broker", "ms"), SHIFTED)
 def test_a_shifted_clock_is_found_and_what_is_rotated_gzipped_or_missing_changes_nothing(
     name: str, transactions: bool, broker: int, ms: int, tmp_path: Path
 ) -> None:
@@ -64,31 +89,28 @@ def test_a_shifted_clock_is_found_and_what_is_rotated_gzipped_or_missing_changes
     assert "broker 1 has no controller.log" in "\n".join(result.imported.unknown)
 
 
-@pytest.mark.parametrize("name", AS_ZOOKEEPER_HAS_IT)
-@pytest.mark.parametrize("broker", [1, 2, 3])
+@pytest.mark.parametrize(("name", "broker", "ms"), SHIFTED)
 def test_what_zookeeper_says_of_a_registration_ties_a_clock_that_nothing_else_does(
-    name: str, broker: int, tmp_path: Path
+    name: str, broker: int, ms: int, tmp_path: Path
 ) -> None:
     """Without a state-change.log, and without ZooKeeper's own: half the time that a cold broker
     took to register, at most."""
     folder = given(name, tmp_path / "logs", transactions=False)
-    shift(folder, broker, 1700)
+    shift(folder, broker, ms)
     for log in folder.glob("broker-*/state-change.log"):
         log.unlink()
     clocks = imported(folder, tmp_path).imported.clocks
     assert clocks.reference.startswith("broker-")
-    assert abs(ahead_ms(clocks, broker) - 1700) <= 150
+    assert abs(ahead_ms(clocks, broker) - ms) <= 150
 
 
-def test_a_clock_that_is_right_is_left_alone(tmp_path: Path) -> None:
-    result = imported(given(SHRINK, tmp_path / "logs"), tmp_path)
-    assert [one.ms for one in result.imported.clocks.ahead] == [0, 0, 0]
+def test_a_clock_that_is_right_is_left_alone(untouched: Untouched) -> None:
+    assert [one.ms for one in untouched(SHRINK).imported.clocks.ahead] == [0, 0, 0]
 
 
-def test_a_stuck_leader_is_diagnosed_by_name(tmp_path: Path) -> None:
+def test_a_stuck_leader_is_diagnosed_by_name(untouched: Untouched) -> None:
     for transactions in (True, False):
-        logs = tmp_path / f"logs-{transactions}"
-        result = imported(given(STUCK, logs, transactions=transactions), tmp_path)
+        result = untouched(STUCK, transactions=transactions)
         (case,) = find(result.performed.events).diagnoses
         assert (case.name, case.broker, case.partitions) == ("KAFKA-2729", 1, (ORDERS,))
         assert "rejected 6 ISR updates of orders-0: its cached version is 0" in case.seen
@@ -96,8 +118,10 @@ def test_a_stuck_leader_is_diagnosed_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [SHRINK, CRASH_RPC])
-def test_a_healthy_cluster_has_no_diagnosis_and_nothing_stuck(name: str, tmp_path: Path) -> None:
-    found = find(imported(given(name, tmp_path / "logs"), tmp_path).performed.events)
+def test_a_healthy_cluster_has_no_diagnosis_and_nothing_stuck(
+    name: str, untouched: Untouched
+) -> None:
+    found = find(untouched(name).performed.events)
     assert (found.diagnoses, found.stuck) == ([], [])
 
 
@@ -114,15 +138,17 @@ def test_metadata_that_was_stale_has_its_windows(ms: int, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", AS_ZOOKEEPER_HAS_IT)
-def test_real_kafka_keeps_the_invariants(name: str, tmp_path: Path) -> None:
-    result = imported(given(name, tmp_path / "logs"), tmp_path)
+def test_real_kafka_keeps_the_invariants(name: str, untouched: Untouched) -> None:
+    result = untouched(name)
     assert list(check(open_run(result.performed.directory).events, liveness=False)) == []
 
 
 @pytest.mark.parametrize("name", OF_OTHER_VERSIONS)
-def test_other_versions_tell_the_same_story_in_their_own_words(name: str, tmp_path: Path) -> None:
+def test_other_versions_tell_the_same_story_in_their_own_words(
+    name: str, untouched: Untouched
+) -> None:
     """The leader is killed and comes back; what 0.8.2 logs names no ZooKeeper version."""
-    result = imported(given(name, tmp_path / "logs"), tmp_path)
+    result = untouched(name)
     history = isr_history(result.performed.events)[ORDERS]
     assert history[:3] == [(1, 2, 3), (2, 3), (2, 3, 1)]
     version = OF_OTHER_VERSIONS[name]
@@ -134,8 +160,10 @@ def test_other_versions_tell_the_same_story_in_their_own_words(name: str, tmp_pa
 
 
 @pytest.mark.parametrize("name", [*AS_ZOOKEEPER_HAS_IT, *OF_OTHER_VERSIONS])
-def test_every_line_of_these_clusters_is_understood_or_counted(name: str, tmp_path: Path) -> None:
-    result = imported(given(name, tmp_path / "logs"), tmp_path)
+def test_every_line_of_these_clusters_is_understood_or_counted(
+    name: str, untouched: Untouched
+) -> None:
+    result = untouched(name)
     for broker in result.imported.brokers.values():
         counted = broker.understood + sum(broker.left_out.values())
         assert counted + sum(broker.not_understood.values()) == broker.lines

@@ -71,6 +71,7 @@ def test_whoever_the_controller_might_elect_has_all_that_is_committed(profile: s
     assert result.states > 15_000
 
 
+@pytest.mark.slow
 def test_the_published_model_has_the_states_that_it_is_known_for() -> None:
     assert len(published.states(Scope(3, 4, 2))) == 134_008
 
