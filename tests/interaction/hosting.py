@@ -11,7 +11,7 @@ from typing import Any
 
 from emulator.kafka.broker.alter_isr_manager import RpcAlterIsrManager
 from emulator.kafka.broker.controller_channel import BrokerToControllerChannelManager
-from emulator.kafka.broker.fetch_session import FullFetch
+from emulator.kafka.broker.fetch_session import FetchContext
 from emulator.kafka.broker.fetcher import ReplicaFetcherManager
 from emulator.kafka.broker.log_dir_failure import handle_log_dir_failures
 from emulator.kafka.broker.log_dirs import Disk
@@ -256,7 +256,7 @@ def fetch(
     request = FetchRequest(follower, max_wait_ms, 1, 10 << 20, 0, -1, wanted)
 
     async def handle(play: Hosting, say: Callable[[Any], None]) -> None:
-        context = FullFetch(wanted)
+        context = FetchContext(None, wanted)
         await play.replicas.fetch_messages(request, context, lambda f: say(line_of_fetched(f[0])))
 
     return _answering(name or f"fetch-{follower}", handle)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
 from operator import attrgetter
-from typing import Protocol
 
 from emulator.kafka.broker.replica import Replica
 from emulator.kafka.model.errors import Errors
@@ -56,8 +55,9 @@ class CachedPartition:
         self.place = session.next_place()
         self.idle_replica: Replica | None = None
 
-    def must_respond(self, answer: FetchedPartition) -> bool:
-        """Whether there is something to say: records, an error, or an offset that moved."""
+    def maybe_update_response_data(self, answer: FetchedPartition) -> bool:
+        """Take note of what this answer says; True if it has to be said (maybeUpdateResponseData):
+        records, an error, or an offset that moved."""
         changed = (
             answer.high_watermark != self.high_watermark
             or answer.log_start_offset != self.log_start_offset
@@ -96,7 +96,6 @@ class FetchSession:
         self.partitions = {p.partition: CachedPartition(self, p) for p in partitions}
         self.awake = dict(self.partitions)
         """Those that are not idle: what a fetch reads."""
-        self.incremental = IncrementalFetch(self)
 
     def fetch_completed(self) -> None:
         """The parked fetch is about to be answered."""
@@ -156,7 +155,7 @@ class FetchSession:
             cached = self.partitions.get(answer.partition)
             if cached is None:
                 continue
-            if cached.must_respond(answer):
+            if cached.maybe_update_response_data(answer):
                 named.append(answer)
                 # So that a limit of the response starves nobody (KIP-74).
                 cached.place = self.next_place()
@@ -192,56 +191,35 @@ def _no_parked_fetch(partition: TopicPartition) -> None:
     """No fetch of the session waits."""
 
 
-class FetchContext(Protocol):
-    """What one Fetch request reads, and what its answer says (FetchContext)."""
+class FetchContext:
+    """What one Fetch request reads, and what its answer says. A full one (FullFetchContext, without
+    a session SessionlessFetchContext) has its partitions itself; an incremental one
+    (IncrementalFetchContext) those of its session."""
 
-    session: FetchSession | None
+    __slots__ = ("_fetches", "session")
+
+    def __init__(
+        self, session: FetchSession | None, fetches: tuple[FetchPartition, ...] = ()
+    ) -> None:
+        self.session, self._fetches = session, fetches
 
     def in_turn(self, but: Container[TopicPartition] = ()) -> Iterator[FetchPartition]:
         """Partitions to read, in order, but for these."""
-        ...
+        if self.session is None or self._fetches:
+            return (fetch for fetch in self._fetches if fetch.partition not in but)
+        return self.session.in_turn(but)
 
     def respond(
         self, answers: tuple[FetchedPartition, ...]
     ) -> tuple[FetchResponse, list[CachedPartition]]:
         """The response, and the partitions of a session of which it has no records."""
-        ...
-
-
-class FullFetch:
-    """Every partition is in the request, and in the answer (FullFetchContext,
-    SessionlessFetchContext)."""
-
-    def __init__(
-        self, fetches: tuple[FetchPartition, ...], session: FetchSession | None = None
-    ) -> None:
-        self._fetches, self.session = fetches, session
-
-    def in_turn(self, but: Container[TopicPartition] = ()) -> Iterator[FetchPartition]:
-        return (fetch for fetch in self._fetches if fetch.partition not in but)
-
-    def respond(
-        self, answers: tuple[FetchedPartition, ...]
-    ) -> tuple[FetchResponse, list[CachedPartition]]:
         if self.session is None:
             return FetchResponse(Errors.NONE, INVALID_SESSION_ID, answers), []
-        self.session.select(answers)
-        return FetchResponse(Errors.NONE, self.session.session_id, answers), []
-
-
-class IncrementalFetch:
-    """Both ends know the partitions (IncrementalFetchContext)."""
-
-    def __init__(self, session: FetchSession) -> None:
-        self.session: FetchSession | None = session
-        self.in_turn = session.in_turn
-        self._select, self._session_id = session.select, session.session_id
-
-    def respond(
-        self, answers: tuple[FetchedPartition, ...]
-    ) -> tuple[FetchResponse, list[CachedPartition]]:
-        named, without_records = self._select(answers)
-        return FetchResponse(Errors.NONE, self._session_id, named), without_records
+        named, without_records = self.session.select(answers)
+        if self._fetches:
+            # A full answer names them all; what may be idle the next one says.
+            named, without_records = answers, []
+        return FetchResponse(Errors.NONE, self.session.session_id, named), without_records
 
 
 class FetchSessions:
@@ -265,7 +243,7 @@ class FetchSessions:
                 self._last_id += 1
                 session = FetchSession(self._last_id, request.replica_id, request.partitions)
                 self._sessions[self._last_id] = session
-            return FullFetch(request.partitions, session)
+            return FetchContext(session, request.partitions)
         session = self._sessions.get(request.session_id)
         if session is None:
             return Errors.FETCH_SESSION_ID_NOT_FOUND
@@ -275,7 +253,7 @@ class FetchSessions:
         session.update(request)
         if not session.partitions:
             del self._sessions[session.session_id]
-        return session.incremental
+        return FetchContext(session)
 
 
 class FetchSessionHandler:

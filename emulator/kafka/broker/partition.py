@@ -14,7 +14,8 @@ from emulator.kafka.broker.isr_state import CommittedIsr, IsrState, counted_isr
 from emulator.kafka.broker.isr_store import IsrStore, ZkIsrStore
 from emulator.kafka.broker.leader_isr import LeaderIsr
 from emulator.kafka.broker.log_dirs import LogDirectory
-from emulator.kafka.broker.partition_ports import DelayedOperations, Logs
+from emulator.kafka.broker.log_manager import LogManager
+from emulator.kafka.broker.partition_ports import DelayedOperations
 from emulator.kafka.broker.replica import Replica, Rules, high_watermark_allowed
 from emulator.kafka.model.errors import Errors, KafkaError
 from emulator.kafka.model.offset_log import Batch, EpochEntry, OffsetLog, ReadInfo
@@ -40,7 +41,7 @@ class Partition:
         partition: TopicPartition,
         store: IsrStore,
         delayed: DelayedOperations,
-        logs: Logs,
+        logs: LogManager,
     ) -> None:
         self._context, self.partition = context, partition
         self._store, self._delayed, self._logs = store, delayed, logs

@@ -1,8 +1,7 @@
 """What a partition needs of its broker, and what its parts need of it.
 
-Protocols alone, so that a partition can be hosted by something smaller than a ReplicaManager, and
-its parts (`leader_isr`, `idle_fetches`) import no partition. They must not know a partition's
-rules.
+Protocols alone: a partition imports no ReplicaManager, and its parts (`leader_isr`,
+`idle_fetches`) import no partition. They must not know a partition's rules.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 from typing import Protocol
 
 from emulator.kafka.broker.isr_state import IsrState
-from emulator.kafka.broker.log_dirs import LogDirectory
 from emulator.kafka.broker.replica import Replica
 from emulator.kafka.model.offset_log import OffsetLog
 from emulator.kernel.sync import RwLock, WriteSection
@@ -27,27 +25,6 @@ class DelayedOperations(Protocol):
     def about_to_change(self, partition: TopicPartition) -> None:
         """A parked fetch that found nothing here has to look again when it is next tried."""
         ...
-
-
-class Logs(Protocol):
-    """The broker's log directory (LogManager)."""
-
-    async def get_or_create(
-        self, partition: TopicPartition, *, is_new: bool
-    ) -> tuple[OffsetLog, LogDirectory]: ...
-
-    def check(self, directory: LogDirectory) -> None:
-        """KafkaError(KAFKA_STORAGE_ERROR) where the directory cannot be written."""
-        ...
-
-    async def append_delay(self) -> None:
-        """What a slow disk costs per append."""
-        ...
-
-    @property
-    def slow(self) -> bool: ...
-
-    def min_insync_replicas(self, topic: str) -> int: ...
 
 
 class LeaderPartition(Protocol):
