@@ -172,14 +172,12 @@ class Cluster:
 
     def do(self, *stimuli: Stimulus | str) -> Self:
         """Stimuli at the present moment: objects, or typed as in `isr play` (`pause 2`)."""
-        for given in stimuli:
-            one = given if isinstance(given, Stimulus) else self._typed(given)
+        for one in stimuli:
+            if isinstance(one, str):
+                one = read_typed(one.split(), cluster_of(self.scenario, self._done))
             self._done.append(one)
             self.world.cluster.apply(one)
         return self
-
-    def _typed(self, line: str) -> Stimulus:
-        return read_typed(line.split(), cluster_of(self.scenario, self._done))
 
     def hold(
         self,
@@ -240,13 +238,17 @@ class Cluster:
         named = {k.replace("_", "."): str(v) for k, v in config.items()}
         self.do(CreateTopic(name, assignment, named))
         replicas = [(TopicPartition(name, n), b) for n, r in enumerate(assignment) for b in r]
-        self.until(lambda: all(self._has_role(p, b) for p, b in replicas), what=f"topic {name}")
-        return self.run_ms(1500)
 
-    def _has_role(self, partition: TopicPartition, broker: int) -> bool:
-        manager = self.node(broker).replica_manager
-        hosted = manager.partitions.get(partition) if manager else None
-        return hosted is not None and hosted.leader_replica_id is not None
+        def have_roles() -> bool:
+            for partition, broker in replicas:
+                manager = self.node(broker).replica_manager
+                hosted = manager.partitions.get(partition) if manager else None
+                if hosted is None or hosted.leader_replica_id is None:
+                    return False
+            return True
+
+        self.until(have_roles, what=f"topic {name}")
+        return self.run_ms(1500)
 
     def send(
         self, records: int = 1, *, acks: str = "1", topic: str = "orders", partition: int = 0
@@ -325,22 +327,15 @@ class Cluster:
     @property
     def schedule(self) -> list[str]:
         """What was done, what stood where, in order: the race as it was run."""
-        return [
-            _line(event, self.session.run.up_us) for event in self.session.events if _is_told(event)
-        ]
-
-
-def _is_told(event: AnyEvent) -> bool:
-    return isinstance(event, events.Stimulus | events.Parked)
-
-
-def _line(event: AnyEvent, up_us: int) -> str:
-    at = f"{(event.t - up_us) / 1e6:9.3f} s"
-    if isinstance(event, events.Stimulus):
-        parameters: dict[str, object] = msgspec.to_builtins(event.parameters)
-        words = " ".join(f"{k}={v}" for k, v in parameters.items())
-        who = f"broker {event.broker}" if event.broker else "        "
-        return f"{at}  {who}  {event.do} {words}".rstrip()
-    assert isinstance(event, events.Parked)
-    what = " ".join(filter(None, (event.at, event.of, event.which, event.peer)))
-    return f"{at}  broker {event.broker}    stands: {what} ({event.thread})"
+        lines = []
+        for event in self.session.events:
+            at = f"{(event.t - self.session.run.up_us) / 1e6:9.3f} s"
+            if isinstance(event, events.Stimulus):
+                parameters: dict[str, object] = msgspec.to_builtins(event.parameters)
+                words = " ".join(f"{k}={v}" for k, v in parameters.items())
+                who = f"broker {event.broker}" if event.broker else "        "
+                lines.append(f"{at}  {who}  {event.do} {words}".rstrip())
+            elif isinstance(event, events.Parked):
+                what = " ".join(filter(None, (event.at, event.of, event.which, event.peer)))
+                lines.append(f"{at}  broker {event.broker}    stands: {what} ({event.thread})")
+        return lines

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    import pluggy
+
     from emulator.testing.cluster import Cluster
     from emulator.testing.virtual_time import VirtualTime
 
@@ -147,10 +149,10 @@ def virtual_time() -> Iterator[VirtualTime]:
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, Any, None]:
+) -> Generator[None, pluggy.Result[pytest.TestReport], None]:
     """A test that fails says its seed and what was done in which order."""
     outcome = yield
-    report: pytest.TestReport = outcome.get_result()
+    report = outcome.get_result()
     made = item.stash.get(_CLUSTER, None)
     if made is None or not report.failed:
         return

@@ -5,11 +5,9 @@ Owns nothing but the kernel and one process. Knows no Kafka.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from types import TracebackType
-from typing import Any
 
-from emulator.kernel.scheduler import NEVER, Kernel, Task
+from emulator.kernel.scheduler import NEVER, Body, Kernel, Task
 from emulator.trace.sink import Sink
 
 
@@ -26,7 +24,7 @@ class VirtualTime:
         """Milliseconds since the world began."""
         return self.kernel.now // 1000
 
-    def spawn(self, thread: str, body: Coroutine[Any, Any, Any]) -> Task:
+    def spawn(self, thread: str, body: Body) -> Task:
         """Start a thread."""
         return self.process.spawn(thread, body)
 

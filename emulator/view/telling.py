@@ -114,6 +114,11 @@ def about(us: int) -> str:
     return f"{us / 1e6:.1f} s" if us >= 1_000_000 else span(us)
 
 
+def seconds(ms: float) -> str:
+    """`7.250 s`: a moment, or a length of time that is compared with others."""
+    return f"{ms / 1000:.3f} s"
+
+
 def partitions_of(event: AnyEvent) -> tuple[TopicPartition, ...]:
     """The partitions that an event is about; none: about the broker or the cluster."""
     many: Iterable[TopicPartition] | None
@@ -146,7 +151,7 @@ def partitions_of(event: AnyEvent) -> tuple[TopicPartition, ...]:
 
 E = TypeVar("E")
 Teller = Callable[[Any, Scene], Told]
-TELLERS: dict[type[Any], Teller] = {}
+TELLERS: dict[type[object], Teller] = {}
 
 
 def tells(kind: type[E]) -> Callable[[Callable[[E, Scene], Told]], Callable[[E, Scene], Told]]:

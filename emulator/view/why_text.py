@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from emulator.view.lanes import STYLES
-from emulator.view.telling import ids, span
+from emulator.view.telling import ids, seconds, span
 from emulator.view.why import AT_LAST_MS, LAG, MESSAGES, QUIET_MS, TICK_MS, Follower, Shown, Story
 from emulator.view.wording import node
 
@@ -44,12 +44,8 @@ def headline(story: Story) -> str:
         "shrink": f"ISR shrinks {before} → {now}",
         "expand": f"ISR expands {before} → {now}",
     }.get(story.change, f"ISR {before} → {now}")
-    when = f"leader epoch {story.leader_epoch}, {_seconds(story.at_ms)}"
+    when = f"leader epoch {story.leader_epoch}, {seconds(story.at_ms)}"
     return f"{story.partition}@v{story.version}  {what}, by {who} ({when})"
-
-
-def _seconds(ms: float) -> str:
-    return f"{ms / 1000:.3f} s"
 
 
 def lines(story: Story) -> Iterator[tuple[str, str]]:
@@ -81,12 +77,12 @@ def lines(story: Story) -> Iterator[tuple[str, str]]:
 
 def _controller_decision(story: Story) -> Iterator[tuple[str, str]]:
     for place, step in enumerate(story.because):
-        yield "" if place else "because", f"{_seconds(step.at_ms)}  {step.text}"
+        yield "" if place else "because", f"{seconds(step.at_ms)}  {step.text}"
     why = f" ({story.reason})" if story.reason else ""
     yield "decided by", f"the controller itself{why}; no leader asked for it"
     if story.change == "elected" and story.leader not in story.isr_before:
         yield "unclean", f"{story.leader} was not in the ISR {ids(story.isr_before)}"
-    yield "write", f"v{story.version} at {_seconds(story.at_ms)}, fenced by /controller_epoch"
+    yield "write", f"v{story.version} at {seconds(story.at_ms)}, fenced by /controller_epoch"
 
 
 def _leader_decision(story: Story) -> Iterator[tuple[str, str]]:
@@ -99,13 +95,13 @@ def _leader_decision(story: Story) -> Iterator[tuple[str, str]]:
         yield "leader saw", f"follower {follower.replica} at {at}{of}{hw}{late}"
         yield "rule", _rule(story, follower)
     for fault in story.circumstances:
-        since, until = _seconds(fault.from_ms), _seconds(fault.to_ms)
+        since, until = seconds(fault.from_ms), seconds(fault.to_ms)
         yield "fault", f"broker {fault.broker} {fault.text} from {since} to {until}"
     # AlterIsr: a leader that does not write itself asks the controller.
     for one in story.asked:
         others = f" with {one.partitions - 1} other partitions" if one.partitions > 1 else ""
         again = f", attempt {one.attempt}" if one.attempt > 1 else ""
-        query = f"controller {one.controller}{others} at {_seconds(one.at_ms)}{again}"
+        query = f"controller {one.controller}{others} at {seconds(one.at_ms)}{again}"
         yield "asked", f"{query}, {_span(one.ms)} after the decision"
     if story.asked:
         # KIP-497: until the answer the leader counts with the larger of both sets.
@@ -149,17 +145,17 @@ def _propagation(story: Story) -> Iterator[tuple[str, str]]:
         yield "held back", f"looks every {_span(TICK_MS)}; {rule}"
         if len(holds) > HOLDS_LISTED:
             longest = max(hold.quiet_ms for hold in holds)
-            when = f"{_seconds(holds[0].at_ms)} to {_seconds(holds[-1].at_ms)}"
+            when = f"{seconds(holds[0].at_ms)} to {seconds(holds[-1].at_ms)}"
             yield "", f"too early {len(holds)} times, {when}: quiet for {longest:,} ms at most"
         elif holds:
-            each = (f"{_seconds(hold.at_ms)} (quiet {hold.quiet_ms:,} ms)" for hold in holds)
+            each = (f"{seconds(hold.at_ms)} (quiet {hold.quiet_ms:,} ms)" for hold in holds)
             yield "", f"too early at {', '.join(each)}"
         if story.later_changes:
             many = f"{story.later_changes} further changes"
             many = many if story.later_changes > 1 else "a later one"
             yield "", f"{many} by this leader began the {QUIET_MS:,} ms anew"
     if story.notification is not None:
-        at = next(_seconds(leg.at_ms) for leg in story.legs if leg.to == "notification")
+        at = next(seconds(leg.at_ms) for leg in story.legs if leg.to == "notification")
         if story.quiet_ms is None:
             why = "the controller is told"
         elif story.quiet_ms > QUIET_MS:
@@ -188,7 +184,7 @@ def _shown(story: Story, shown: Shown) -> str:
     if shown.version is None or shown.at_ms is None:
         yet = "" if story.is_over else " yet"
         return f"{old}, and nothing newer{yet}" if old else f"showed nothing{yet}"
-    new = f"v{shown.version} at {_seconds(shown.at_ms)}"
+    new = f"v{shown.version} at {seconds(shown.at_ms)}"
     never = "" if shown.version == story.version else f" (v{story.version} never)"
     return f"{old}, then {new}{never}" if old else f"showed {new}{never}"
 

@@ -13,7 +13,6 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -22,7 +21,7 @@ from emulator.runs.run_directory import RunDirectoryError
 from emulator.scenario.errors import UserError
 
 USER, FAULT, INTERRUPTED, BROKEN_PIPE = 64, 70, 130, 141
-_UsageError: Any = typer.BadParameter.__mro__[2]  # click's own base, wherever typer keeps it
+_UsageError = typer.BadParameter.__mro__[2]  # click's own base, wherever typer keeps it
 
 
 @contextmanager

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from tempfile import TemporaryFile, mkdtemp
+from tempfile import mkdtemp
 from typing import NamedTuple
 
 import msgspec
@@ -23,6 +22,7 @@ import typer
 from rich.console import Console
 
 import emulator
+from emulator.cli.parts.errors import FAULT
 from emulator.cli.parts.options import print_json
 from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.run_report import EXIT_CODES, report
@@ -33,6 +33,7 @@ from emulator.runs.session import Played
 from emulator.runs.summary import Summary
 from emulator.trace.difference import Compared, compare_traces
 from emulator.trace.reader import read_events
+from zk.real.child import Child
 
 PROGRAM = ("-c", "from emulator.cli import main; main()")
 NAMES = ("first", "second")
@@ -74,56 +75,48 @@ class Checked(NamedTuple):
             print_json(msgspec.structs.asdict(self.performed.summary) | {"check": check})
 
 
-class Twin:
-    """One of the two processes, and what it says."""
-
-    def __init__(self, words: Sequence[str], hash_seed: int, out: Path, files: ExitStack) -> None:
-        ours = str(Path(emulator.__file__).parents[1])
-        path = os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH"))))
-        with ExitStack() as opened:
-            self._stdout = opened.enter_context(TemporaryFile())
-            self._stderr = opened.enter_context(TemporaryFile())
-            files.enter_context(opened.pop_all())
-        self.process = subprocess.Popen(
-            [sys.executable, *PROGRAM, "run", *words, "--out", str(out), "--json", "--quiet"],
-            env={**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": path},
-            stdout=self._stdout,
-            stderr=self._stderr,
-        )
-        files.callback(self.process.wait)
-        files.callback(self.process.kill)
-
-    def summary(self) -> Summary:
-        """Of the run that is over. One that failed ends this command as it ended itself."""
-        self._stdout.seek(0)
-        if summary := self._stdout.read():
-            return msgspec.json.decode(summary, type=Summary)
-        self._stderr.seek(0)
-        typer.echo(self._stderr.read().decode(errors="replace").strip(), err=True)
-        raise typer.Exit(self.process.returncode)
-
-
 def check(words: Sequence[str], seed: int, out: Path, *, shown: bool) -> Checked:
     """Perform `isr run WORDS` twice: once below `out`, once where it is taken away again unless it
     differs."""
     seeds = hash_seeds(seed)
-    with ExitStack() as files:
+    ours = str(Path(emulator.__file__).parents[1])
+    path = os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH"))))
+    with ExitStack() as cleanup:
         scratch = Path(mkdtemp(prefix="isr-check-"))
-        files.callback(lambda: None if kept else shutil.rmtree(scratch, ignore_errors=True))
+        cleanup.callback(lambda: None if kept else shutil.rmtree(scratch, ignore_errors=True))
         kept: Path | None = None
-        twins = [Twin(words, of, to, files) for of, to in zip(seeds, (out, scratch), strict=True)]
+        twins = []
+        for name, hash_seed, to in zip(NAMES, seeds, (out, scratch), strict=True):
+            options = ("--out", str(to), "--json", "--quiet")
+            command = [sys.executable, *PROGRAM, "run", *words, *options]
+            environment = {"PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": path}
+            twins.append(Child(command, Path.cwd(), scratch / name, environment))
+            cleanup.callback(twins[-1].kill)
         began_s = time.monotonic()
         with ProgressLine(shown=shown) as line:
-            while any(twin.process.poll() is None for twin in twins):
+            while not all(twin.has_ended for twin in twins):
                 line.update(f"two processes, {time.monotonic() - began_s:.1f} s")
                 time.sleep(_PAUSE_S)
-        first, second = (twin.summary() for twin in twins)
+        first, second = (
+            _summary(twin, scratch / of) for of, twin in zip(NAMES, twins, strict=True)
+        )
         traces = [Path(summary.run_directory) / TRACE for summary in (first, second)]
         compared = compare_traces(*traces)
         if compared.difference is not None:
             kept = Path(second.run_directory)
         performed = Played(list(read_events(traces[0])), first, traces[0].parent)
         return Checked(performed, compared, seeds, kept)
+
+
+def _summary(twin: Child, output: Path) -> Summary:
+    """Of the run that is over. One that failed ends this command as it ended itself."""
+    text = output.read_text(errors="replace").strip()
+    code = twin.wait(0)
+    if code in EXIT_CODES.values():
+        with suppress(msgspec.DecodeError):
+            return msgspec.json.decode(text.rpartition("\n")[2], type=Summary)
+    typer.echo(text, err=True)
+    raise typer.Exit(code or FAULT)
 
 
 def hash_seeds(seed: int) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from emulator.runs.broken import Broken
 from emulator.runs.session import Played
 from emulator.runs.summary import Summary
 from emulator.trace.events import AnyEvent
+from emulator.view.telling import seconds
 
 EXIT_CODES = {"held": 0, "not held": 1, "unknown": 2}
 MARKS = {True: ("held", "green"), False: ("NOT HELD", "bold red"), None: ("unknown", "yellow")}
@@ -66,7 +67,7 @@ def _figures(s: Summary) -> Iterator[tuple[str, str]]:
         (
             f"UnderReplicatedPartitions {_now_and_max(kafka['UnderReplicatedPartitions'])},"
             f" UnderMinIsrPartitionCount {_now_and_max(kafka['UnderMinIsrPartitionCount'])},"
-            f" below min ISR for {_seconds(s.under_min_isr_ms)}"
+            f" below min ISR for {seconds(s.under_min_isr_ms)}"
         ),
     )
     fetchers = "MaxLag ?, MinFetchRate ?"  # not known of a real Kafka
@@ -88,7 +89,7 @@ def _figures(s: Summary) -> Iterator[tuple[str, str]]:
             f" not yet {s.not_yet_shown}"
         ),
     )
-    yield "metadata", f"stale for {_seconds(s.stale_metadata_ms_max)} at most"
+    yield "metadata", f"stale for {seconds(s.stale_metadata_ms_max)} at most"
 
     errors = ", ".join(f"{name} {count}" for name, count in s.refused_by_error.items())
     refused = f"{s.refused} refused" + (f" ({errors})" if errors else "")
@@ -111,7 +112,7 @@ def _figures(s: Summary) -> Iterator[tuple[str, str]]:
         yield "failures", ", ".join(failures)
 
     late = "" if s.zookeeper == "simulated" else f", kernel late {s.kernel_late_ms_max} ms at most"
-    yield "time", f"{_seconds(s.virtual_ms)} in {_seconds(s.wall_ms)}, {s.events} events{late}"
+    yield "time", f"{seconds(s.virtual_ms)} in {seconds(s.wall_ms)}, {s.events} events{late}"
 
 
 def print_violations(
@@ -132,7 +133,3 @@ def print_violations(
 
 def _now_and_max(gauge: dict[str, float]) -> str:
     return f"{gauge['Value']} (max {gauge['Max']})"
-
-
-def _seconds(ms: float) -> str:
-    return f"{ms / 1000:.3f} s"
