@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -21,7 +22,7 @@ from emulator.runs.run_directory import RunDirectoryError
 from emulator.scenario.errors import UserError
 
 USER, FAULT, INTERRUPTED, BROKEN_PIPE = 64, 70, 130, 141
-_UsageError = typer.BadParameter.__mro__[2]  # click's own base, wherever typer keeps it
+_UsageError: Any = typer.BadParameter.__mro__[2]  # click's own base, wherever typer keeps it
 
 
 @contextmanager
