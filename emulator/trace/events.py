@@ -150,7 +150,8 @@ class BrokerExited(Event, frozen=True, gc=False):
 
 
 class BrokerHalted(Event, frozen=True, gc=False):
-    """The process ended itself at once (Exit.halt), for this reason; its session runs out."""
+    """The process ended at once, for this reason (Exit.halt, or a signal that is no action of the
+    run); its session runs out."""
 
     reason: str
 

@@ -97,20 +97,14 @@ class StandaloneBroker:
         address = parse_address(options.zookeeper)
         self._service = KazooService(address, ClientTimes(), self.kernel.soon)
         self.config = KafkaConfig.of(options.profile.values, options.settings)
-        sink.listen(self._tell)
+        sink.listen(self._say)
         data, directories = options.data, self.config.log_directories
         self._disk = Disk(directories) if data is None else stored_disk(data, self.config, self.log)
-        self.node = self._make_node()
-        self._page = self._make_page()
-
-    def _make_node(self) -> Broker:
-        options = self.options
         process = self.kernel.process(f"broker-{options.broker}")
         process.on_death = self._died
-        context = BrokerContext(options.broker, self.kernel, process, self.config, options.profile)
         host, port = options.advertised
-        node = Broker(
-            context,
+        self.node = Broker(
+            BrokerContext(options.broker, self.kernel, process, self.config, options.profile),
             LinkedService(self._service, self._links, self.kernel),
             self.network,
             self._disk,
@@ -119,28 +113,19 @@ class StandaloneBroker:
             wall_ms=lambda: int(time.time() * 1000),
             draw=Chance(time.time_ns()).stream("assignment", "admin").below,
         )
-        listener = Listener(process, self.config.num_network_threads, node.receive)
+        self._page: StatusPage | None = None
+        option, where = "--listen", options.listen
         try:
-            self.network.listen(*options.listen, port, listener)
+            listener = Listener(process, self.config.num_network_threads, self.node.receive)
+            self.network.listen(*where, port, listener)
+            if options.page is not None:
+                option, where, counts = "--page", options.page, Counts()
+                sink.listen(counts)
+                self._page = StatusPage(where, self.node, counts, self.clock.put)
+                self.node.page_port = self._page.port
         except OSError as error:
             self.network.close()
-            where = options.listen
-            raise UserError(f"--listen {where[0]}:{where[1]}: {error.strerror}") from None
-        return node
-
-    def _make_page(self) -> StatusPage | None:
-        where = self.options.page
-        if where is None:
-            return None
-        counts = Counts()
-        self.kernel.sink.listen(counts)
-        try:
-            page = StatusPage(where, self.node, counts, self.clock.put)
-        except OSError as error:
-            self.network.close()
-            raise UserError(f"--page {where[0]}:{where[1]}: {error.strerror}") from None
-        self.node.page_port = page.port
-        return page
+            raise UserError(f"{option} {where[0]}:{where[1]}: {error.strerror}") from None
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -148,27 +133,25 @@ class StandaloneBroker:
         """From boot to end; whether it ended in an orderly way. ServerError when there is no
         ZooKeeper."""
         address = parse_address(self.options.zookeeper)
-        with _Signals(self._terminate):
+        with _Signals(lambda: self.clock.put(self.node.terminate)):
             try:
                 if self.options.began_ns is None:  # otherwise who began it all has looked
                     wait_until_ready(address)
                     ensure_chroot(address)
                 self.kernel.now = self.clock.now_us()
                 self.node.start()
-                self._until_dead()
+                while self.node.context.process.state != "dead":
+                    self.kernel.run(self.kernel.now + SLICE_US)
+            except Exception as error:
+                # Whoever reads the trace is to see that it has ended; nobody else can say why.
+                if self.node.process_state != "dead":
+                    self.node.halt(f"{type(error).__name__}: {error}")
+                raise
             finally:
                 self._close()
         if self.failure:
             raise ServerError(self.failure)
         return self.node.exited
-
-    def _until_dead(self) -> None:
-        process = self.node.context.process
-        while process.state != "dead":
-            self.kernel.run(self.kernel.now + SLICE_US)
-
-    def _terminate(self) -> None:
-        self.clock.put(self.node.terminate)
 
     def _died(self, process: Process) -> None:
         self.network.process_died(process)
@@ -187,7 +170,8 @@ class StandaloneBroker:
         self.kernel.close()
 
     def _flush(self) -> None:
-        """What has been told of others must be found in the trace, whatever happens next."""
+        """What others are sent must be in the trace, whatever happens next: a SIGKILL after the
+        message left would leave an effect there without its cause."""
         self._trace.flush()
         self._links.flush()
 
@@ -199,7 +183,7 @@ class StandaloneBroker:
         now = datetime.now(UTC).strftime("%H:%M:%S.%f")[:-3]
         print(f"{now} broker {self.options.broker}: {shown}", file=sys.stderr, flush=True)
 
-    def _tell(self, event: events.AnyEvent) -> None:
+    def _say(self, event: events.AnyEvent) -> None:
         """The few events that whoever watches the process wants to know."""
         match event:
             case events.BrokerRegistered(broker_epoch=epoch):
@@ -218,16 +202,15 @@ class StandaloneBroker:
             case events.ThreadFailed(what=what, error=error):
                 self.log(f"{what}: {error}")
                 if what == "startup":
-                    self.failure = f"broker {event.broker} cannot start: {error}{_why(error)}"
+                    self.failure = f"broker {event.broker} cannot start: {error}"
+                    if "NODE_EXISTS for /brokers/ids/" in error:
+                        # More than Kafka says: people ask what this means.
+                        self.failure += (
+                            ": another broker has this id, or the session of its last process has"
+                            " not ended yet"
+                        )
             case _:
                 pass
-
-
-def _why(error: str) -> str:
-    """More than Kafka says, where it ends for a reason that people ask about."""
-    if "NODE_EXISTS for /brokers/ids/" not in error:
-        return ""
-    return ": another broker has this id, or the session of its last process has not ended yet"
 
 
 class _Signals:

@@ -9,46 +9,38 @@ for it but who asks what came of it. Knows no cluster and no scenario.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from emulator.worlds.processes.local_brokers import GRACE_S, STARTED, BrokerEnded
+from emulator.worlds.processes.local_brokers import GRACE_S, STARTED, LoggedBroker
 from zk.real.server_container import freeze
 
-Make = Callable[[list[str]], Any]
+if TYPE_CHECKING:  # the Docker SDK takes half a second to import
+    from docker.models.containers import Container
+
+Make = Callable[[list[str]], "Container"]
 """A container that is to run `isr WORDS`, not started."""
 
 
-@contextmanager
-def _hung_up(said: Any) -> Iterator[None]:
-    """What the SDK hands out is a file on a socket; closed is all that it is made of."""
-    own = said._sock
-    try:
-        yield
-    finally:
-        said._response.close()
-        said.close()
-        own.close()
-
-
-class ContainerBroker:
+class ContainerBroker(LoggedBroker):
     """One broker, and whichever container and process it has now."""
 
     def __init__(self, broker: int, make: Make, log: Path) -> None:
         """What it says goes to `log`."""
-        self.broker, self._make, self._log = broker, make, log
+        super().__init__(broker, log)
+        self._make = make
         self._hands = ThreadPoolExecutor(1, f"container-of-broker-{broker}")
         self._words: list[str] = []
-        self._container: Any = None
+        self._container: Container | None = None
         self._reader: threading.Thread | None = None
         self._answers, self._over = threading.Event(), threading.Event()
         self._over.set()
         self._paused = False
+        self._status = 0
         self._orders: list[Future[None]] = []
-        self.stopped = False
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -57,36 +49,41 @@ class ContainerBroker:
         self._answers.clear()
         self._over.clear()
         self.stopped = False
-        self._order(lambda: self._launched(words))
 
-    def _launched(self, words: list[str]) -> None:
-        self._finish_reading()
-        if self._container is None or words != self._words:
-            self._remove()
-            self._words, self._container = words, self._make(words)
-        said = self._container.attach_socket(params={"stdout": 1, "stderr": 1, "stream": 1})
-        self._reader = threading.Thread(target=self._read, args=(said, self._container))
-        self._reader.start()
-        self._container.start()
+        def launch() -> None:
+            self._finish_reading()
+            if self._container is None or words != self._words:
+                self._remove()
+                self._words, self._container = words, self._make(words)
+            # Attached before it starts, so that no line of it is missed.
+            stream = self._container.attach_socket(params={"stdout": 1, "stderr": 1, "stream": 1})
+            read = partial(self._read, stream, self._container)
+            self._reader = threading.Thread(target=read)
+            self._reader.start()
+            self._container.start()
 
-    def _read(self, said: Any, container: Any) -> None:
+        self._order(launch)
+
+    def _read(self, stream: Any, container: Container) -> None:
         """Until its process ends."""
-        try:
-            self._listen(said)
-        finally:
-            container.wait()
-            self._paused = False
-            self._over.set()
-
-    def _listen(self, said: Any) -> None:
         from docker.utils.socket import frames_iter
 
-        with self._log.open("ab") as log, _hung_up(said):
-            for _, chunk in frames_iter(said, tty=False):
-                log.write(chunk)
-                log.flush()
-                if STARTED in chunk:
-                    self._answers.set()
+        own = stream._sock
+        try:
+            with self._log.open("ab") as log:
+                for _, chunk in frames_iter(stream, tty=False):
+                    log.write(chunk)
+                    log.flush()
+                    if STARTED in chunk:
+                        self._answers.set()
+        finally:
+            # What the SDK hands out is a file on a socket: only all three together are closed.
+            stream._response.close()
+            stream.close()
+            own.close()
+            self._status = container.wait()["StatusCode"]
+            self._paused = False
+            self._over.set()
 
     def _order(self, order: Callable[[], None]) -> None:
         """Have it done when what was ordered before is done."""
@@ -102,9 +99,8 @@ class ContainerBroker:
     @property
     def started(self) -> bool:
         """Whether its sockets answer. BrokerEnded when they never will."""
-        self._check()
-        if not self._answers.is_set() and self.is_dead:
-            raise BrokerEnded(f"broker {self.broker} has ended: {self.last_words}")
+        if not self._answers.is_set():
+            self.check_alive(is_dead=self.is_dead)
         return self._answers.is_set()
 
     @property
@@ -117,21 +113,29 @@ class ContainerBroker:
         self._check()
         return self._over.is_set()
 
+    def exit_code(self, timeout_s: float) -> int | None:
+        """Negative: the signal that ended it; None while it runs."""
+        if not self._over.wait(timeout_s):
+            return None
+        # As a shell says it: 128 and the signal's number.
+        return 128 - self._status if self._status > 128 else self._status
+
     # -- what is done to it ------------------------------------------------------------------------
 
     def pause(self) -> None:
-        self._order(self._pause)
+        def pause() -> None:
+            if not self._over.is_set() and not self._paused:
+                freeze(self._container)
+                self._paused = True
 
-    def _pause(self) -> None:
-        if not self._over.is_set() and not self._paused:
-            freeze(self._container)
-            self._paused = True
+        self._order(pause)
 
     def resume(self) -> None:
         self._order(self._resume)
 
     def _resume(self) -> None:
         if self._paused and not self._over.is_set():
+            assert self._container is not None
             self._paused = False
             self._container.unpause()
 
@@ -151,28 +155,30 @@ class ContainerBroker:
 
         try:
             if not self._over.is_set():
+                assert self._container is not None
                 self._container.kill(signal=name)
         except APIError as error:
             if "is not running" not in str(error):  # it has ended by itself just now
                 raise
 
-    def reach(self, do: Callable[[Any], None]) -> None:
+    def reach(self, do: Callable[[Container], None]) -> None:
         """Something else that is done to the container, in its turn, if there is one."""
         self._order(lambda: None if self._container is None else do(self._container))
 
     def join(self) -> None:
         """Whatever it was doing is over, and all that it said is in its log."""
-        self._order(self._end)
+
+        def end() -> None:
+            if self._container is not None:
+                self._resume()
+                if not self._over.is_set():
+                    self._container.stop(timeout=int(GRACE_S))
+                self._finish_reading()
+
+        self._order(end)
         for order in self._orders:
             order.result()
         self._orders.clear()
-
-    def _end(self) -> None:
-        if self._container is not None:
-            self._resume()
-            if not self._over.is_set():
-                self._container.stop(timeout=int(GRACE_S))
-            self._finish_reading()
 
     def _finish_reading(self) -> None:
         if self._reader is not None:
@@ -193,15 +199,3 @@ class ContainerBroker:
         """The container goes, and the thread."""
         self._hands.submit(self._remove).result()
         self._hands.shutdown()
-
-    # -- what it says ------------------------------------------------------------------------------
-
-    @property
-    def last_words(self) -> str:
-        """The last line that it said."""
-        lines = [line for line in self.said().splitlines() if line.strip()]
-        return lines[-1].strip() if lines else "it said nothing"
-
-    def said(self) -> str:
-        """Its log, of all its processes."""
-        return self._log.read_text() if self._log.exists() else ""

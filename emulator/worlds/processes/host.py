@@ -1,15 +1,16 @@
 """A broker host of its own process: `isr broker` on this machine or in a container.
 
 What is done to it is done from outside: signals, and proxies on its links. What its process cannot
-say itself (it is paused, runs on, was killed) goes on the trace here.
+say itself (it is paused, runs on, was killed by whomever) goes on the trace here.
 """
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
-from emulator.kernel.scheduler import Kernel
+from emulator.kernel.scheduler import Action, Kernel
 from emulator.scenario.capabilities import (
     Capabilities,
     ClusterCapabilities,
@@ -24,8 +25,10 @@ from emulator.worlds.processes.local_site import Deployment
 from emulator.worlds.zookeeper import OwnEnsemble, OwnServer
 
 ASK_S = 1.0
-_LOOK_US = 1_000
-_FOLLOW_US = 20_000
+_LOOK_US = 20_000
+"""How often a process is looked at that may end by itself, or is to end."""
+_LOOK_AFTER_KILL_US = 1_000
+"""SIGKILL takes effect within a millisecond or two: the trace is to say when."""
 
 
 class LinkOfProcesses(Capabilities):
@@ -74,12 +77,21 @@ class ProcessHost:
         self._profile, self._propagation = profile, ""
         self.process = deployment.process(broker)
         self._before_pause: ProcessState | None = None
-        self._successor: Callable[[], object] | None = None
+        self._is_watched = False
+        """There is a process whose end has not been seen."""
+        self._next_look: Action | None = None
+        self._sent: dict[int, int] = {}
+        """Signals of ours that end it, and what led to each."""
+        self._successor: tuple[Callable[[], object], int] | None = None
+        """What is done when it has ended, and what led to that."""
 
     def boot(self, not_before_us: Mapping[str, int] | None = None) -> None:
         assert not_before_us is None, "time is the machine's: Capabilities say so"
         self._before_pause = None
+        self._sent.clear()
         self.process.launch(self._arguments(self.broker, self._profile, self._propagation))
+        self._is_watched = True
+        self._look()
 
     @property
     def started(self) -> bool:
@@ -96,17 +108,30 @@ class ProcessHost:
         return False
 
     def when_dead(self, then: Callable[[], object]) -> None:
-        waits, self._successor = self._successor is not None, then
-        if not waits:
-            self._look_for_the_end()
+        self._successor = then, self._kernel.cause
+        self._look()
 
-    def _look_for_the_end(self) -> None:
-        if self.process.is_dead:
-            then, self._successor = self._successor, None
-            assert then is not None
+    def _look(self) -> None:
+        """Whether its process has ended: nobody tells us."""
+        kernel, process = self._kernel, self.process
+        if self._next_look is not None:
+            self._next_look.cancel()
+        if not process.is_dead:
+            after_us = _LOOK_AFTER_KILL_US if signal.SIGKILL in self._sent else _LOOK_US
+            self._next_look = kernel.world.lane("world").call_later(after_us, self._look)
+            return
+        if self._is_watched:
+            self._is_watched, self._before_pause = False, None
+            code = process.exit_code(0)
+            if code is not None and code < 0:  # else it has said so in its own trace
+                kernel.cause = self._sent.get(-code, -1)
+                if -code not in self._sent:
+                    reason = f"{signal.Signals(-code).name} from outside the run"
+                    kernel.emit(events.BrokerHalted, self.broker, reason)
+                self._report("dead")
+        if self._successor is not None:
+            (then, kernel.cause), self._successor = self._successor, None
             then()
-        else:
-            self._kernel.world.lane("world").call_later(_FOLLOW_US, self._look_for_the_end)
 
     def end(self) -> None:
         self.process.resume()
@@ -118,10 +143,11 @@ class ProcessHost:
     # -- what is done to it ------------------------------------------------------------------------
 
     def pause(self) -> None:
-        state = self._state()
-        if state not in ("dead", "paused"):
-            self.process.pause()
-            self._before_pause = state
+        process = self.process
+        if not process.is_dead and self._before_pause is None:
+            state: ProcessState = "up" if process.started else "starting"
+            self._before_pause = state if process.runs else "stopping"
+            process.pause()
             self._report("paused")
 
     def resume(self) -> None:
@@ -132,11 +158,13 @@ class ProcessHost:
 
     def kill(self) -> None:
         if not self.process.is_dead:
+            self._sent[signal.SIGKILL], self._before_pause = self._kernel.cause, None
             self.process.kill()
-            self._before_pause = None
-            self._report_death(self._kernel.cause)
+            # It is dead once it is gone (an engine takes its time): until then it writes events.
+            self._look()
 
     def terminate(self) -> None:
+        self._sent[signal.SIGTERM] = self._kernel.cause  # fatal until its handler is there
         self.process.terminate()
 
     def lose_from_disk(self, what: str) -> None:
@@ -157,28 +185,8 @@ class ProcessHost:
     def fail_authentication(self) -> None:
         raise AssertionError("its client is its own: Capabilities say so")
 
-    # -- what it is --------------------------------------------------------------------------------
-
-    def _state(self) -> ProcessState:
-        if self.process.is_dead:
-            return "dead"
-        if self._before_pause is not None:
-            return "paused"
-        if not self.process.runs:
-            return "stopping"
-        return "up" if self.process.started else "starting"
-
     def _report(self, state: ProcessState) -> None:
         """What happens next is because of what led here, not of this event."""
         cause = self._kernel.cause
         self._kernel.emit(events.ProcessStateChanged, self.broker, state)
         self._kernel.cause = cause
-
-    def _report_death(self, cause: int) -> None:
-        """Once it is gone (an engine takes its time): until then it may still write events."""
-        if self.process.is_dead:
-            self._kernel.cause = cause
-            self._report("dead")
-        else:
-            lane = self._kernel.world.lane("world")
-            lane.call_later(_LOOK_US, lambda: self._report_death(cause))

@@ -23,16 +23,35 @@ class BrokerEnded(Exception):
     """A broker's process ended before its sockets answered; the message says what it said."""
 
 
-class LocalBroker:
+class LoggedBroker:
+    """A broker that says what happens to a file, of all its processes."""
+
+    def __init__(self, broker: int, log: Path) -> None:
+        self.broker, self._log = broker, log
+        self.stopped = False
+        """It was told to end."""
+
+    def said(self) -> str:
+        return self._log.read_text() if self._log.exists() else ""
+
+    def check_alive(self, *, is_dead: bool) -> None:
+        """Whoever waits for its sockets waits in vain when it is dead: BrokerEnded."""
+        if is_dead:
+            lines = [line for line in self.said().splitlines() if line.strip()]
+            last = lines[-1].strip() if lines else "it said nothing"
+            raise BrokerEnded(f"broker {self.broker} has ended: {last}")
+
+
+class LocalBroker(LoggedBroker):
     """One broker, and whichever process it has now."""
 
     def __init__(self, broker: int, words: list[str], log: Path) -> None:
         """`words`: what follows `isr broker`; what it says goes to `log`."""
-        self.broker, self._words, self._log = broker, words, log
+        super().__init__(broker, log)
+        self._words = words
         self._child: Child | None = None
         self._said_before = 0
         self._has_started = False
-        self.stopped = False
 
     def launch(self, words: list[str] | None = None) -> None:
         """Its next process, with other words than before if there are any."""
@@ -51,20 +70,14 @@ class LocalBroker:
     @property
     def started(self) -> bool:
         """Whether its sockets answer. BrokerEnded when they never will."""
-        was_dead = self.is_dead
+        was_dead = self.is_dead  # before the log is read: what it said last is in there then
         if not self._has_started:
             with self._log.open("rb") as log:
                 log.seek(self._said_before)
                 self._has_started = STARTED in log.read()
-        if not self._has_started and was_dead:
-            raise BrokerEnded(f"broker {self.broker} has ended: {self.last_words}")
+        if not self._has_started:
+            self.check_alive(is_dead=was_dead)
         return self._has_started
-
-    @property
-    def last_words(self) -> str:
-        """The last line that it said."""
-        lines = [line for line in self.said().splitlines() if line.strip()]
-        return lines[-1].strip() if lines else "it said nothing"
 
     @property
     def runs(self) -> bool:
@@ -103,7 +116,7 @@ class LocalBroker:
             self._child.signal(number)
 
     def exit_code(self, timeout_s: float) -> int | None:
-        """None while it runs."""
+        """Negative: the signal that ended it; None while it runs."""
         assert self._child is not None
         return self._child.wait(timeout_s)
 
@@ -111,11 +124,7 @@ class LocalBroker:
         """Whatever it was doing is over, and all that it said is in its log."""
         if self._child is None:
             return
-        self.resume()
+        self.resume()  # SIGTERM waits for a process that is stopped
         self._signal(signal.SIGTERM)
         if self._child.wait(GRACE_S) is None:
             self._child.kill()
-
-    def said(self) -> str:
-        """Its log, of all its processes."""
-        return self._log.read_text() if self._log.exists() else ""

@@ -41,6 +41,10 @@ class BrokerProcess(Protocol):
 
     def kill(self) -> None: ...
 
+    def exit_code(self, timeout_s: float) -> int | None:
+        """Of its last process (negative: the signal that ended it); None while it runs."""
+        ...
+
     def join(self) -> None: ...
 
 

@@ -6,11 +6,11 @@ is `merged_trace`'s.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from emulator.kernel.scheduler import Kernel
+from emulator.trace.events import AnyEvent, ZkTransaction
 from emulator.trace.reader import read_events
 from emulator.trace.sink import Sink
 from emulator.worlds.live_causality import changes_of
@@ -18,7 +18,6 @@ from emulator.worlds.network.cause_links import SUFFIX, read_notes
 from emulator.worlds.processes.trace_merge import Logged, Part, merged
 from emulator.worlds.processes.wire_requests import passed
 from emulator.worlds.zk_observer import TracingObserver
-from zk.ops import Transaction
 from zk.real.tap import Exchange
 from zk.real.txnlog import Entry
 
@@ -26,66 +25,59 @@ RUNNER = "run"
 _SESSIONS = {"createSession": "connect", "closeSession": "closeSession"}
 
 
-class Ran(NamedTuple):
-    """What there is of a run, beside what its processes left in `folder`. `own` are the events of
-    the process that ran it all, `entries` the server's log, `asked` what passed on the wire to it;
-    `began_ms` is when the world began, by the clock that the server's log has."""
-
-    folder: Path
-    brokers: Sequence[int]
-    own: Sequence[Any]
-    entries: Sequence[Entry]
-    began_ms: float
-    asked: Sequence[Exchange] = ()
-
-
-def merged_run(ran: Ran) -> list[Any]:
-    """One trace of it all."""
-    folder = ran.folder
-    parts = {RUNNER: Part(ran.own, list(read_notes(folder / (RUNNER + SUFFIX))))}
-    for broker in ran.brokers:
+def merged_run(
+    folder: Path,
+    brokers: Iterable[int],
+    own: Sequence[AnyEvent],
+    entries: Iterable[Entry],
+    began_ms: float,
+    requests: Iterable[Exchange],
+) -> list[AnyEvent]:
+    """One trace of all that processes left in `folder`, the `own` events of the process that ran
+    them, the server's log and the `requests` that passed on the wire to it. `began_ms`: when the
+    world began, by the clock that the server's log has."""
+    parts = {RUNNER: Part(own, list(read_notes(folder / (RUNNER + SUFFIX))))}
+    for broker in brokers:
         trace = folder / f"broker-{broker}.ndjson"
         events = list(read_events(trace)) if trace.exists() else []
         notes = list(read_notes(trace.with_name(trace.name + SUFFIX)))
         parts[f"broker-{broker}"] = Part(events, notes)
-    log = logged(ran.entries, sessions_of(parts), ran.began_ms)
-    wire = {who: all_ for who, all_ in passed(ran.asked).items() if who in parts}
-    return merged(parts, log, wire)
-
-
-def sessions_of(parts: dict[str, Part]) -> dict[int, str]:
-    """Whose session is whose."""
-    return {
+    whose = {
         note.zxid: who
         for who, part in parts.items()
         for note in part.notes
         if note.kind == "session" and note.zxid
     }
+    wire = {who: all_ for who, all_ in passed(requests).items() if who in parts}
+    return merged(parts, logged(entries, whose, began_ms), wire)
 
 
-def logged(entries: Sequence[Entry], whose: dict[int, str], began_ms: float) -> list[Logged]:
+def logged(entries: Iterable[Entry], whose: dict[int, str], began_ms: float) -> list[Logged]:
     """The server's log as events; what was before the world began is at its beginning."""
     sink = Sink()
     kernel = Kernel(sink)
     lane = kernel.process("zookeeper").lane("SyncThread")
     observer = TracingObserver(kernel, lambda session_id: whose.get(session_id, ""))
-    found: list[Logged] = []
+    transactions: list[Logged] = []
     for entry in entries:
         transaction = entry.transaction
+        # Before the world began, and wherever the wall clock was put back, time stands still.
         kernel.now = max(kernel.now, int((entry.at_ms - began_ms) * 1000), 0)
         kernel.current, kernel.cause = lane.action(None, -1), -1
         observer.on_transaction(kernel.now, transaction)
-        changes = tuple(f"{kind.value} {path}" for kind, path in changes_of(transaction))
-        who = whose.get(transaction.session_id, "")
         event = sink.events[-1]
-        asked, session = asked_with(transaction), transaction.session_id
-        found.append(Logged(event, transaction.zxid, who, asked, changes, session, entry.cxid))
-    return found
-
-
-def asked_with(transaction: Transaction) -> tuple[str, ...]:
-    """As whoever asked for it noted it; what failed does not say what it was."""
-    if transaction.op in _SESSIONS:
-        return (_SESSIONS[transaction.op],)
-    last = transaction.ops[-1] if transaction.ops else transaction
-    return (f"{transaction.op} {last.path}",) if last.path else ()
+        assert isinstance(event, ZkTransaction)
+        # As whoever asked for it noted it; what failed does not say what it was.
+        asked: tuple[str, ...] = ()
+        last = transaction.ops[-1] if transaction.ops else transaction
+        if transaction.op in _SESSIONS:
+            asked = (_SESSIONS[transaction.op],)
+        elif last.path:
+            asked = (f"{transaction.op} {last.path}",)
+        changes = tuple(f"{kind.value} {path}" for kind, path in changes_of(transaction))
+        session = transaction.session_id
+        who = whose.get(session, "")
+        transactions.append(
+            Logged(event, transaction.zxid, who, asked, changes, session, entry.cxid)
+        )
+    return transactions

@@ -9,12 +9,13 @@ Causes become those of the whole trace. Knows events and notes, no process.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
+from emulator.trace.events import AnyEvent, ZkTransaction
 from emulator.worlds.network.cause_links import Span, note_of
 from emulator.worlds.processes.wire_requests import Passed, notes_of, since
 
@@ -27,7 +28,7 @@ NOWHERE: Place = ("", -1)
 class Part(NamedTuple):
     """One process's share: its events by seq, its notes in order."""
 
-    events: Sequence[Any]
+    events: Sequence[AnyEvent]
     notes: Sequence[Span] = ()
 
 
@@ -36,7 +37,7 @@ class Logged(NamedTuple):
     asked with (`setData /a`), which changes it makes (`NodeDataChanged /a`), the session, and the
     number that the request had in it."""
 
-    event: Any
+    event: ZkTransaction
     zxid: int
     who: str
     asked: tuple[str, ...]
@@ -60,13 +61,38 @@ WRITES = ("create", "setData", "delete", "multi")
 
 def merged(
     parts: dict[str, Part], logged: Sequence[Logged] = (), wire: Wire | None = None
-) -> list[Any]:
-    """All events, numbered anew. Where a guess was wrong, which only causes that go round can show
-    (a transaction whose answer was lost, the end of a session by another clock), there is none."""
+) -> list[AnyEvent]:
+    """All events, numbered from 0. Where a guess was wrong, which only causes that go round can
+    show (a transaction whose answer was lost, the end of a session by another clock), none is
+    made."""
     try:
         return _Merge(parts, logged, wire or {}, guess=True).run()
     except CircularCauses:
         return _Merge(parts, logged, wire or {}, guess=False).run()
+
+
+class CircularCauses(Exception):
+    """The notes contradict each other."""
+
+
+def _op(name: str) -> str:
+    """Of a name in a note; the path of what is sequential only the server knows."""
+    return name.partition(" ")[0]
+
+
+Sends = dict[tuple[str, int], tuple[str, Span]]
+
+
+def _by_number(parts: dict[str, Part], kind: str) -> Sends:
+    """Who sent what under which number: a request is named by its client id and correlation id,
+    which for `sent` is the note's own place."""
+    sends: Sends = {}
+    for who, part in parts.items():
+        for place, note in enumerate(part.notes):
+            if note.kind == kind:
+                number = place if kind == "sent" else note.number
+                sends[note.who, number] = who, note
+    return sends
 
 
 class _Merge:
@@ -86,7 +112,7 @@ class _Merge:
         self._answered = _by_number(parts, "answered")
         self._transactions = {entry.zxid: n for n, entry in enumerate(logged)}
         self._request_of = self._match_requests(wire)
-        self._asked_of = self._match_transactions(wire, guess=guess)
+        self._asked_of = self._match_transactions(wire)
         self._changed: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for n, entry in enumerate(logged):
             for change in entry.changes:
@@ -97,53 +123,52 @@ class _Merge:
     # -- what led to what --------------------------------------------------------------------------
 
     def _match_requests(self, wire: Wire) -> dict[int, Place]:
-        """As what each passed on the wire, by session and xid. (A session that we have the server
-        end is ended by another connection, which counts anew.)"""
+        """As what each transaction passed on the wire, by session and xid."""
         requests: dict[tuple[int, int], tuple[Place, str]] = {}
         for who, passed in wire.items():
             for place, one in enumerate(passed):
                 key, at = (one.session, one.xid), (ON_THE_WIRE + who, place)
                 requests.setdefault(key, (at, one.name))
-        found: dict[int, Place] = {}
+        matches: dict[int, Place] = {}
         for n, entry in enumerate(self._logged):
             at, name = requests.get((entry.session, entry.xid), (NOWHERE, ""))
+            # A session that we have the server end is ended by another connection, whose xids
+            # begin again: the same number is then another request.
             if at != NOWHERE and (not entry.asked or _op(name) in map(_op, entry.asked)):
-                found[n] = at
-        return found
+                matches[n] = at
+        return matches
 
-    def _match_transactions(self, wire: Wire, *, guess: bool) -> dict[int, tuple[str, int]]:
+    def _match_transactions(self, wire: Wire) -> dict[int, tuple[str, int]]:
         """Who asked for each, by the number of his note: by the zxid of the answer; where that was
         lost, by the request that passed; where nobody read along, by order within the process."""
-        found = {
+        matches = {
             n: self._asked_with[p] for n, p in self._request_of.items() if p in self._asked_with
         }
         for who, part in self._parts.items():
             for note in part.notes:
                 n = self._transactions.get(note.zxid) if note.kind == "told" else None
-                if n is not None and self._logged[n].who == who and _writes(note):
-                    found.setdefault(n, (who, note.number))
-        if guess:
-            self._guess(found, [who for who in self._parts if who not in wire])
-        return found
-
-    def _guess(self, found: dict[int, tuple[str, int]], whose: Iterable[str]) -> None:
-        """The rest, by order; none that was asked when it had been done."""
-        answered = set(found.values())
-        for who in whose:
-            part = self._parts[who]
-            asked = ((number, note) for number, note in enumerate(part.notes))
+                # A read is answered with the zxid of the last write, which may be another's.
+                if n is not None and self._logged[n].who == who and _op(note.who) in WRITES:
+                    matches.setdefault(n, (who, note.number))
+        if not self._guesses:
+            return matches
+        answered = set(matches.values())
+        for who, part in self._parts.items():
+            if who in wire:
+                continue
             waiting = deque(
-                a for a in asked if a[1].kind == "asked" and (who, a[0]) not in answered
+                (number, note)
+                for number, note in enumerate(part.notes)
+                if note.kind == "asked" and (who, number) not in answered
             )
             for n, entry in enumerate(self._logged):
-                if entry.who == who and n not in found:
-                    late = entry.event.t + CLOCKS_US
-                    fits = next((a for a in waiting if a[1].who in entry.asked), None)
-                    if fits is not None and since(fits[1], part.events) > late:
-                        fits = None
-                    if fits is not None:
-                        found[n] = who, fits[0]
-                        waiting.remove(fits)
+                if entry.who == who and n not in matches:
+                    first = next((it for it in waiting if it[1].who in entry.asked), None)
+                    # None that was asked when the transaction had been done.
+                    if first and since(first[1], part.events) <= entry.event.t + CLOCKS_US:
+                        matches[n] = who, first[0]
+                        waiting.remove(first)
+        return matches
 
     def _led_by(self, who: str, note: Span) -> tuple[Place, Place]:
         """What a note of something that came in stands for: its cause, and the last event that was
@@ -158,30 +183,28 @@ class _Merge:
                 mine = self._asked_of.get(n) == (who, note.number)
                 return (ZOOKEEPER, n) if mine else NOWHERE, (ZOOKEEPER, n)
             case "fired":
-                known = self._changed.get(note.who, ())
-                place = ZOOKEEPER, next((n for z, n in known if z > note.zxid), -1)
+                changes = self._changed.get(note.who, ())
+                place = ZOOKEEPER, next((n for zxid, n in changes if zxid > note.zxid), -1)
                 return place if place[1] >= 0 else NOWHERE, place
             case "session":
                 n = self._sessions.get((note.zxid, _SESSIONS.get(note.who, "")), -1)
-                if n < 0 or (note.who == EXPIRED and self._is_told_before(who, note, n)):
+                if n < 0:
                     return NOWHERE, NOWHERE
+                if note.who == EXPIRED:
+                    # A session that is being closed is refused to a client that comes back before
+                    # that is in the log (SessionTrackerImpl touchSession: isClosing): whoever is
+                    # told so by the clocks, or might be, does not wait for the log.
+                    events = self._parts[who].events
+                    after = note.at < len(events) and self._logged[n].event.t > events[note.at].t
+                    if after or not self._guesses:
+                        return NOWHERE, NOWHERE
                 return (ZOOKEEPER, n), (ZOOKEEPER, n)
         return NOWHERE, NOWHERE
 
-    def _is_told_before(self, who: str, note: Span, n: int) -> bool:
-        """A session that is being closed is refused to a client that comes back before that is in
-        the log (SessionTrackerImpl touchSession: isClosing); by the clocks, or at all."""
-        events = self._parts[who].events
-        return not self._guesses or (
-            note.at < len(events) and self._logged[n].event.t > events[note.at].t
-        )
-
-    def _from(
-        self, found: dict[tuple[str, int], tuple[str, Span]], key: tuple[str, int]
-    ) -> tuple[Place, Place]:
-        if key not in found:
+    def _from(self, sends: Sends, key: tuple[str, int]) -> tuple[Place, Place]:
+        if key not in sends:
             return NOWHERE, NOWHERE
-        who, note = found[key]
+        who, note = sends[key]
         return self._resolved(who, note.cause), (who, note.at - 1)
 
     def _resolved(self, who: str, cause: int) -> Place:
@@ -198,7 +221,7 @@ class _Merge:
 
     # -- the order ---------------------------------------------------------------------------------
 
-    def _waits_for(self) -> dict[Place, list[Place]]:
+    def _waits(self) -> dict[Place, list[Place]]:
         """For each event what must have come before, beside what is before it in its process."""
         waits: dict[Place, list[Place]] = defaultdict(list)
         for who, part in self._parts.items():
@@ -217,95 +240,61 @@ class _Merge:
             waits[passed].append((who, self._parts[who].notes[number].at - 1))
         return waits
 
-    def run(self) -> list[Any]:
+    def run(self) -> list[AnyEvent]:
         """Of what may come, the earliest by the clocks."""
-        waits = self._waits_for()
+        waits = self._waits()
         done = dict.fromkeys(self._parts, 0)
         blocked: dict[Place, list[str]] = defaultdict(list)
         ready = [(p.events[0].t, who) for who, p in self._parts.items() if p.events]
         heapify(ready)
-        found: list[Any] = []
+        merged_events: list[AnyEvent] = []
         while ready:
             _, who = heappop(ready)
             at = done[who]
-            missing = self._missing(waits.get((who, at), ()), done)
-            if missing is not None:
-                blocked[missing].append(who)
-                continue
-            found.append(self._numbered(who, at, found))
-            done[who] = at + 1
-            for next_ in (who, *blocked.pop((who, at), ())):
-                self._push(ready, next_, done)
+            for other, place in waits.get((who, at), ()):
+                # Who is none of ours, or has no such event (it died before), is not waited for.
+                if other in done and done[other] <= place < len(self._parts[other].events):
+                    blocked[other, place].append(who)
+                    break
+            else:
+                merged_events.append(self._numbered(who, at, merged_events))
+                done[who] = at + 1
+                for next_ in (who, *blocked.pop((who, at), ())):
+                    events = self._parts[next_].events
+                    if done[next_] < len(events):
+                        heappush(ready, (events[done[next_]].t, next_))
         if blocked:
-            raise CircularCauses(f"of {self._count()} events only {len(found)} have an order")
-        return found
+            count = sum(len(part.events) for part in self._parts.values())
+            raise CircularCauses(f"of {count} events only {len(merged_events)} have an order")
+        return merged_events
 
-    def _missing(self, wanted: Iterable[Place], done: dict[str, int]) -> Place | None:
-        return next((p for p in wanted if p[0] in done and self._is_to_come(p, done)), None)
-
-    def _is_to_come(self, place: Place, done: dict[str, int]) -> bool:
-        who, at = place
-        return done[who] <= at < len(self._parts[who].events)
-
-    def _count(self) -> int:
-        return sum(len(part.events) for part in self._parts.values())
-
-    def _push(self, ready: list[tuple[int, str]], who: str, done: dict[str, int]) -> None:
-        events = self._parts[who].events
-        if done[who] < len(events):
-            heappush(ready, (events[done[who]].t, who))
-
-    def _numbered(self, who: str, at: int, before: Sequence[Any]) -> Any:
+    def _numbered(self, who: str, at: int, before: Sequence[AnyEvent]) -> AnyEvent:
+        """An event with its place, its cause and its time in the whole trace."""
         event = self._parts[who].events[at]
-        seq = len(before)
-        self._new[who, at] = seq
-        t = max(event.t, before[-1].t if before else 0)
-        changes = {"seq": seq, "t": t, **self._led_to(self._cause(who, at, event), who, before)}
-        if hasattr(event, "of") and isinstance(event.of, int):
-            changes["of"] = self._new.get((who, event.of), -1)
-        return msgspec.structs.replace(event, **changes)
-
-    def _led_to(self, cause: Place, who: str, before: Sequence[Any]) -> dict[str, Any]:
-        """Its cause in the whole trace; what passed on a wire was sent by the thread of that."""
-        seq = self._new.get(cause, -1)
-        if seq < 0 or not who.startswith(ON_THE_WIRE):
-            return {"cause": seq}
-        return {"cause": seq, "thread": before[seq].thread}
-
-    def _cause(self, who: str, at: int, event: Any) -> Place:
         if who.startswith(ON_THE_WIRE):
-            return self._asking(self._asked_with.get((who, at), NOWHERE))
-        if who == ZOOKEEPER:
+            cause = self._asking(self._asked_with.get((who, at), NOWHERE))
+        elif who == ZOOKEEPER:
             asked = self._asked_of.get(at, NOWHERE)
-            return self._request_of.get(at) or self._passed.get(asked) or self._asking(asked)
-        return self._resolved(who, event.cause)
+            request = self._request_of.get(at) or self._passed.get(asked)
+            cause = request or self._asking(asked)
+        else:
+            cause = self._resolved(who, event.cause)
+        seq = self._new[who, at] = len(before)
+        # A clock that was behind what led to it is raised: time never goes back in a trace.
+        changes: dict[str, object] = {
+            "seq": seq,
+            "t": max(event.t, before[-1].t if before else 0),
+            "cause": self._new.get(cause, -1),
+        }
+        if who.startswith(ON_THE_WIRE) and cause in self._new:
+            changes["thread"] = before[self._new[cause]].thread  # the one that sent it
+        of = getattr(event, "of", None)
+        if isinstance(of, int):
+            changes["of"] = self._new.get((who, of), -1)
+        numbered: AnyEvent = msgspec.structs.replace(event, **changes)
+        return numbered
 
     def _asking(self, asked: Place) -> Place:
         """What led to a note of something that was asked."""
         who, number = asked
         return self._resolved(who, self._parts[who].notes[number].cause) if who else NOWHERE
-
-
-def _op(name: str) -> str:
-    """Of a name in a note; the path of what is sequential only the server knows."""
-    return name.partition(" ")[0]
-
-
-def _writes(note: Span) -> bool:
-    return _op(note.who) in WRITES
-
-
-class CircularCauses(Exception):
-    """The notes contradict each other."""
-
-
-def _by_number(parts: dict[str, Part], kind: str) -> dict[tuple[str, int], tuple[str, Span]]:
-    """Who sent what under which number: a request is named by its client id and correlation id,
-    which for `sent` is the note's own place."""
-    found: dict[tuple[str, int], tuple[str, Span]] = {}
-    for who, part in parts.items():
-        for place, note in enumerate(part.notes):
-            if note.kind == kind:
-                number = place if kind == "sent" else note.number
-                found[note.who, number] = who, note
-    return found

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from emulator.kernel.scheduler import Kernel
+from emulator.trace.events import AnyEvent
 from emulator.trace.sink import Sink
 from emulator.worlds.network.cause_links import Span
 from emulator.worlds.processes.linked_sessions import named
@@ -23,7 +24,7 @@ from zk.real.tap import Exchange
 class Passed(NamedTuple):
     """It as an event, its name in the notes of whoever asked, and its name on the wire."""
 
-    event: Any
+    event: AnyEvent
     name: str
     session: int = 0
     xid: int = 0
@@ -34,58 +35,49 @@ def passed(asked: Iterable[Exchange]) -> dict[str, list[Passed]]:
     sink = Sink()
     kernel = Kernel(sink)
     observer = TracingObserver(kernel, lambda _: "")
-    found: dict[str, list[Passed]] = defaultdict(list)
+    requests: dict[str, list[Passed]] = defaultdict(list)
     for one in asked:
         kernel.now = max(kernel.now, one.at_us)
         kernel.cause = -1
         observer.on_request(one.at_us, one.client, one.request)
         name = one.request if isinstance(one.request, str) else named(one.request)
-        found[one.client].append(Passed(sink.events[-1], name, one.session, one.xid))
-    return dict(found)
+        requests[one.client].append(Passed(sink.events[-1], name, one.session, one.xid))
+    return dict(requests)
 
 
 def notes_of(
-    wire: Sequence[Passed], notes: Sequence[Span], events: Sequence[Any]
+    wire: Sequence[Passed], notes: Sequence[Span], events: Sequence[AnyEvent]
 ) -> dict[int, int]:
     """For each that passed, by its place, the number of the note that it was asked with; never of
     one that was made later, by the machine's clock (`events` are those that notes lie between)."""
-    told = {(note.session, note.xid): note.number for note in notes if note.kind == "told"}
-    found = {
-        place: told[one.session, one.xid]
+    answers = {(note.session, note.xid): note.number for note in notes if note.kind == "told"}
+    matches = {
+        place: answers[one.session, one.xid]
         for place, one in enumerate(wire)
-        if one.xid and (one.session, one.xid) in told
+        if one.xid and (one.session, one.xid) in answers
     }
-    silent = _never_told(notes)
-    after, until = -1, _first_known_behind(len(wire), len(notes), found)
+    # What was asked and has no answer of any kind, by name.
+    answered = {note.number for note in notes if note.kind == "told"}
+    silent: dict[str, list[int]] = defaultdict(list)
+    for number, note in enumerate(notes):
+        if note.kind == "asked" and number not in answered:
+            silent[note.who].append(number)
+    # For each place the lowest note of those that passed behind it: a guess stays below.
+    until = [len(notes)] * (len(wire) + 1)
+    for place in reversed(range(len(wire))):
+        until[place] = min(until[place + 1], matches.get(place, len(notes)))
+    after = -1
     for place, one in enumerate(wire):
-        if place not in found:
+        if place not in matches:
             fits = (number for number in silent[one.name] if after < number < until[place])
             first = next(fits, None)
             if first is None or since(notes[first], events) > one.event.t:
                 continue
-            found[place] = first
-        after = max(after, found[place])
-    return found
+            matches[place] = first
+        after = max(after, matches[place])
+    return matches
 
 
-def _never_told(notes: Sequence[Span]) -> dict[str, list[int]]:
-    """What was asked and has no answer of any kind, by name."""
-    answered = {note.number for note in notes if note.kind == "told"}
-    found: dict[str, list[int]] = defaultdict(list)
-    for number, note in enumerate(notes):
-        if note.kind == "asked" and number not in answered:
-            found[note.who].append(number)
-    return found
-
-
-def _first_known_behind(places: int, notes: int, known: dict[int, int]) -> list[int]:
-    """For each place the lowest note of those that passed behind it."""
-    found = [notes] * (places + 1)
-    for place in reversed(range(places)):
-        found[place] = min(found[place + 1], known.get(place, notes))
-    return found
-
-
-def since(note: Span, events: Sequence[Any]) -> int:
+def since(note: Span, events: Sequence[AnyEvent]) -> int:
     """A note is no older than the event before it."""
     return events[note.at - 1].t if 0 < note.at <= len(events) else 0

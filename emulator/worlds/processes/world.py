@@ -30,12 +30,11 @@ from emulator.worlds.processes.host import ProcessHost, process_capabilities
 from emulator.worlds.processes.linked_sessions import LinkedService
 from emulator.worlds.processes.local_site import Deployment, LocalDeployment
 from emulator.worlds.processes.proxies import ProcessProxies
-from emulator.worlds.processes.trace_files import RUNNER, Ran, merged_run
+from emulator.worlds.processes.trace_files import RUNNER, merged_run
 from emulator.worlds.zookeeper import TappedZooKeeper
 from zk.client.client_times import ClientTimes
 from zk.real.kazoo_service import KazooService
 from zk.real.server import Address, wait_until_ready
-from zk.real.txnlog import Entry
 from zk.wire import Service
 
 LOCAL, COMPOSE = "processes", "compose"
@@ -65,7 +64,7 @@ class ProcessWorld:
         self, scenario: Scenario, seed: int, sink: Sink, data_dir: Path, target: str = LOCAL
     ) -> None:
         """Raises ServerError."""
-        self.scenario, self._told, self._target = scenario, sink, target
+        self.scenario, self._whole_trace = scenario, sink
         self.chance = Chance(seed)
         self.latencies = Latencies(self.chance)
         self.clock = LiveClock()
@@ -88,28 +87,25 @@ class ProcessWorld:
             {broker: Address((where,)) for broker, where in reached.items()},
             self.site.here,
         )
-        self.cluster = self._make_cluster(ids)
+        zookeeper = TappedZooKeeper(self.links.tap_of, self.site.strike, self.links.expire_session)
 
-    def _make_cluster(self, brokers: list[int]) -> Cluster[ProcessHost]:
-        scenario, site, proxies = self.scenario, self.site, self.links
-        addresses = [LiveBroker(b, *site.told(b)) for b in brokers]
-        zookeeper = TappedZooKeeper(proxies.tap_of, site.strike, proxies.expire_session)
-        return Cluster(
+        def one_stream(purpose: str, actor: str) -> Callable[[], Stream]:
+            """For the whole run: the proxies' thread draws from its own."""
+            stream = self.chance.stream(purpose, actor)
+            return lambda: stream
+
+        addresses = [LiveBroker(b, *self.site.told(b)) for b in ids]
+        self.cluster: Cluster[ProcessHost] = Cluster(
             {
-                b: ProcessHost(b, site, self.kernel, scenario.running(b).name, self._arguments)
-                for b in brokers
+                b: ProcessHost(b, self.site, self.kernel, scenario.running(b).name, self._arguments)
+                for b in ids
             },
             zookeeper,
-            ProxiedLinks(brokers, zookeeper, self._one_stream, proxies.between, site.plug),
+            ProxiedLinks(ids, zookeeper, one_stream, self.links.between, self.site.plug),
             EmulatedClients(scenario, self.kernel, self.network, addresses, self),
-            process_capabilities(ensemble=self._target != LOCAL),
+            process_capabilities(ensemble=target != LOCAL),
             partial(on_the_trace, self.kernel),
         )
-
-    def _one_stream(self, purpose: str, actor: str) -> Callable[[], Stream]:
-        """One stream for the whole run: the proxies' thread draws from its own."""
-        stream = self.chance.stream(purpose, actor)
-        return lambda: stream
 
     def _arguments(self, broker: int, profile: str, propagation: str) -> list[str]:
         """What follows `isr broker`."""
@@ -146,9 +142,20 @@ class ProcessWorld:
         finally:
             self.close()
         if kind is None:
-            self._tell(entries)
+            merged = merged_run(
+                self.folder,
+                self.cluster.hosts,
+                self.sink.events,
+                entries,
+                time.time() * 1000 - self.clock.now_us() / 1000,
+                self.links.asked,
+            )
+            for event in merged:
+                if event.t <= self.kernel.now:  # what the end of the run leads to is not of it
+                    self._whole_trace.append(event)
 
     def _end_brokers(self) -> None:
+        # A broker that ends asks ZooKeeper who the controller is, for as long as it takes.
         for tap in self.links.taps.values():
             tap.heal()
         self.cluster.close()
@@ -162,20 +169,6 @@ class ProcessWorld:
         self._notes.close()
         self.site.close()
         self.kernel.close()
-
-    def _tell(self, entries: list[Entry]) -> None:
-        """What all processes and the server's log say, in one order, up to the end of the run."""
-        ran = Ran(
-            folder=self.folder,
-            brokers=list(self.cluster.hosts),
-            own=self.sink.events,
-            entries=entries,
-            began_ms=time.time() * 1000 - self.clock.now_us() / 1000,
-            asked=self.links.asked,
-        )
-        for event in merged_run(ran):
-            if event.t <= self.kernel.now:
-                self._told.append(event)
 
     # -- emulator.worlds.services.WorldServices --------------------------------------------------
 

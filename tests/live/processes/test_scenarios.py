@@ -109,3 +109,39 @@ def test_however_the_command_ends_its_brokers_and_its_server_end_too(
     assert process.returncode == (-how if how == signal.SIGKILL else UNKNOWN)
     assert all(gone(pid) for pid in started)
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+QUIET = """\
+about: nothing is done to a cluster of three
+cluster: {first: 1, config: {zookeeper.session.timeout.ms: 6000}}
+topics: {orders: {partitions: [[1, 2, 3]]}}
+run: 8s
+"""
+
+
+def test_a_broker_that_somebody_kills_is_on_the_trace(tmp_path: Path) -> None:
+    """Not a step of the scenario, and nothing that its own trace could say."""
+    (tmp_path / "quiet.yaml").write_text(QUIET)
+    isr = [sys.executable, "-c", "from emulator.cli import main; main()"]
+    words = ["run", str(tmp_path / "quiet.yaml"), "--processes", "--out", str(tmp_path / "runs")]
+    with subprocess.Popen([*isr, *words], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for _ in process.stderr:
+            up = [log for log in tmp_path.rglob("broker-2.log") if "started" in log.read_text()]
+            pids = [pid for pid in children(process.pid) if _is_broker(pid, 2)]
+            if up and pids:
+                os.kill(pids[0], signal.SIGKILL)
+                break
+        process.stderr.read()
+    (path,) = tmp_path.rglob("trace.ndjson")
+    trace = [e for e in read_events(path) if e.broker == 2]
+    halted = [e.reason for e in trace if isinstance(e, events.BrokerHalted)]
+    states = [e.state for e in trace if isinstance(e, events.ProcessStateChanged)]
+    assert halted == ["SIGKILL from outside the run"]
+    assert states.count("dead") == 1
+    assert states[-1] == "dead"
+
+
+def _is_broker(pid: int, broker: int) -> bool:
+    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    return b"broker" in words and words[words.index(b"--id") + 1] == str(broker).encode()
