@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from emulator.scenario.schema import Scenario
 from emulator.worlds.live import server_times
@@ -30,6 +31,9 @@ from zk.real.server_container import SERVES_TIMEOUT_MS, FoundServer
 from zk.real.server_ensemble import Ensemble
 from zk.real.txnlog import Entry, within
 
+if TYPE_CHECKING:  # the Docker SDK takes half a second to import
+    from docker.models.containers import Container
+
 PROJECT, SERVICE = "com.docker.compose.project", "com.docker.compose.service"
 ONE_OFF = "com.docker.compose.oneoff"
 STOPS_S = 60
@@ -46,71 +50,55 @@ class ComposeDeployment(ContainerDeployment):
 
     def __init__(self, scenario: Scenario, folder: Path) -> None:
         """See ContainerDeployment."""
-        self._stood_by: list[Any] = []
+        self._stood_by: list[Container] = []
         self._servers_found: list[FoundServer] = []
         super().__init__(scenario, folder)
 
     def _prepare(self, scenario: Scenario) -> None:
-        """What there is, found; nothing is done to it yet."""
-        self._times = server_times(scenario, 1)
-        self._found = self._services()
-        self.network = next(iter(self._networks(self._found["broker-1"])))
-        own = self._own_container()
-        self._inside = own is not None
-        self.here = self._here(own)
-        self.labels |= {PROJECT: self._project, SERVICE: self.name, ONE_OFF: "False"}
-        named = self._zookeepers()
-        self._servers_found = [FoundServer(self._found[name]) for name, _ in named]
-        self._struck = Ensemble(self._servers_found)
-        self.zookeeper = Address(tuple(self._reach(*one) for one in named), f"/{self.name}")
+        """What there is, found; nothing is done to it yet. Raises NoEnvironment."""
+        from docker.errors import NotFound
 
-    def _services(self) -> dict[str, Any]:
-        """The environment's containers by service. Raises NoEnvironment."""
-        wanted = os.environ.get("COMPOSE_PROJECT_NAME", "")
-        own = self._own_container()
+        self._times = server_times(scenario, 1)
+        own: Container | None = None
+        with suppress(NotFound):  # this process is in a container, or it is not
+            own = self.engine.containers.get(socket.gethostname())
+        self._inside = own is not None
+        project = os.environ.get("COMPOSE_PROJECT_NAME", "")
         if own is not None:
-            wanted = own.labels.get(PROJECT, wanted)
+            project = own.labels.get(PROJECT, project)
         every = self.engine.containers.list(filters={"label": PROJECT})
-        found = {one.labels[PROJECT] for one in every if one.labels.get(SERVICE) == "broker-1"}
-        projects = sorted(found & {wanted} if wanted else found)
+        running = {one.labels[PROJECT] for one in every if one.labels.get(SERVICE) == "broker-1"}
+        projects = sorted(running & {project} if project else running)
         if len(projects) != 1:
             what = "several environments run" if projects else "no environment runs"
             raise NoEnvironment(
                 f"--target compose: {what}; docker compose up -d, COMPOSE_PROJECT_NAME names one"
             )
-        (self._project,) = projects
-        return {one.labels[SERVICE]: one for one in every if one.labels[PROJECT] == self._project}
-
-    def _own_container(self) -> Any:
-        """The one that this process is in, if it is in one."""
-        from docker.errors import NotFound
-
-        try:
-            return self.engine.containers.get(socket.gethostname())
-        except NotFound:
-            return None
-
-    def _networks(self, container: Any) -> dict[str, Any]:
-        found: dict[str, Any] = container.attrs["NetworkSettings"]["Networks"]
-        return found
-
-    def _here(self, own: Any) -> str:
+        (project,) = projects
+        self._services: dict[str, Container] = {
+            one.labels[SERVICE]: one for one in every if one.labels[PROJECT] == project
+        }
+        first = self._services["broker-1"]
+        self.network = next(iter(first.attrs["NetworkSettings"]["Networks"]))
         if own is not None:
-            return str(self._networks(own)[self.network]["IPAddress"])
-        network = self.engine.networks.get(self.network)
-        network.reload()
-        return str(network.attrs["IPAM"]["Config"][0]["Gateway"])
-
-    def _zookeepers(self) -> tuple[tuple[str, int], ...]:
-        """The servers that the environment's brokers use, by their names."""
-        words = self._found["broker-1"].attrs["Config"]["Cmd"]
-        return parse_address(words[words.index("--zookeeper") + 1]).servers
+            self.here = str(own.attrs["NetworkSettings"]["Networks"][self.network]["IPAddress"])
+        else:
+            network = self.engine.networks.get(self.network)
+            network.reload()
+            self.here = str(network.attrs["IPAM"]["Config"][0]["Gateway"])
+        self.labels |= {PROJECT: project, SERVICE: self.name, ONE_OFF: "False"}
+        # The servers that the environment's brokers use, by their names.
+        words = first.attrs["Config"]["Cmd"]
+        servers = parse_address(words[words.index("--zookeeper") + 1]).servers
+        self._servers_found = [FoundServer(self._services[name]) for name, _ in servers]
+        self._struck = Ensemble(self._servers_found)
+        self.zookeeper = Address(tuple(self._reach(*one) for one in servers), f"/{self.name}")
 
     def _reach(self, service: str, port: int) -> tuple[str, int]:
         """Where this process reaches a service of the environment."""
         if self._inside:
             return service, port
-        settings = self._found[service].attrs["NetworkSettings"]
+        settings = self._services[service].attrs["NetworkSettings"]
         for published in settings["Ports"].get(f"{port}/tcp") or ():
             return HOST, int(published["HostPort"])
         return str(settings["Networks"][self.network]["IPAddress"]), port
@@ -124,25 +112,22 @@ class ComposeDeployment(ContainerDeployment):
         wait_until_ready(plain)
         for asked_ms in (least_ms, most_ms):
             require_session_timeout(plain, asked_ms)
-        self._require_servers()
-        for name, container in sorted(self._found.items()):
+        running, needed = len(self._servers_found), self.scenario.zookeeper.servers
+        if running < needed:
+            raise NoEnvironment(
+                f"--target compose: the scenario wants {needed} ZooKeeper servers, the"
+                f" environment's brokers use {running}"
+            )
+        for name, container in sorted(self._services.items()):
             if name.startswith("broker-"):
                 self._stood_by.append(container)
                 container.stop(timeout=STOPS_S)
         ensure_chroot(self.zookeeper)
 
-    def _require_servers(self) -> None:
-        there, wanted = len(self._servers_found), self.scenario.zookeeper.servers
-        if there < wanted:
-            raise NoEnvironment(
-                f"--target compose: the scenario wants {wanted} ZooKeeper servers, the"
-                f" environment's brokers use {there}"
-            )
-
     def reached(self, broker: int) -> tuple[str, int]:
         return self.told(broker) if self._inside else super().reached(broker)
 
-    def _published(self, broker: int) -> dict[str, Any]:
+    def _published(self, broker: int) -> dict[str, tuple[str, int]]:
         return {} if self._inside else super()._published(broker)
 
     # -- down --------------------------------------------------------------------------------------
@@ -155,7 +140,7 @@ class ComposeDeployment(ContainerDeployment):
         servers, self._servers_found = self._servers_found, []
         super().close()
         for server in servers:
-            server.close()
+            server.close()  # after the brokers: one that was paused runs on now
         try:
             if stood_by:
                 wait_until_ready(Address(self.zookeeper.servers), SERVES_TIMEOUT_MS)

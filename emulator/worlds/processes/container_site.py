@@ -12,7 +12,7 @@ import os
 import sys
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from emulator.scenario.schema import Scenario
 from emulator.worlds.live import server_times
@@ -22,6 +22,10 @@ from zk.real.server import HOST, Address, ServerError, reserve
 from zk.real.server_container import LABEL, engine, in_network, unpack
 from zk.real.server_ensemble import ContainerEnsemble, Ensemble
 from zk.real.txnlog import Entry
+
+if TYPE_CHECKING:  # the Docker SDK takes half a second to import
+    from docker import DockerClient
+    from docker.models.containers import Container
 
 IMAGE = "kafka-isr-emulator"
 RUN_LABEL = "kafka-isr-emulator-run"
@@ -93,10 +97,10 @@ class ContainerDeployment:
     def reached(self, broker: int) -> tuple[str, int]:
         return HOST, self._reserved[broker].getsockname()[1]
 
-    def _published(self, broker: int) -> dict[str, Any]:
+    def _published(self, broker: int) -> dict[str, tuple[str, int]]:
         return {f"{PORT}/tcp": self.reached(broker)}
 
-    def _make(self, broker: int, words: list[str]) -> Any:
+    def _make(self, broker: int, words: list[str]) -> Container:
         alias, _ = self.told(broker)
         return self.engine.containers.create(
             self._image,
@@ -131,7 +135,7 @@ class ContainerDeployment:
         network = self.engine.networks.get(self.network)
         alias, _ = self.told(broker)
 
-        def done(container: Any) -> None:
+        def done(container: Container) -> None:
             if connected:
                 network.connect(container, aliases=[alias])
             else:
@@ -165,7 +169,7 @@ class ContainerDeployment:
         self.engine.close()
 
 
-def require_image(client: Any) -> str:
+def require_image(client: DockerClient) -> str:
     """The image of brokers (`ISR_IMAGE` names another). Raises NoImage."""
     from docker.errors import ImageNotFound
 
@@ -180,7 +184,7 @@ def require_image(client: Any) -> str:
     return name
 
 
-def remove_all(name: str, client: Any = None) -> None:
+def remove_all(name: str, client: DockerClient | None = None) -> None:
     """Whatever of a run is still in the engine."""
     from docker.errors import NotFound
 

@@ -7,7 +7,6 @@ What a `ProcessWorld` needs to know of a place (`Deployment`); `container_site` 
 from __future__ import annotations
 
 import shutil
-import socket
 from pathlib import Path
 from typing import Protocol
 
@@ -105,8 +104,7 @@ class Deployment(Protocol):
 
 
 class LocalDeployment:
-    """This machine, for one run. Ports are kept for the brokers, who are not always there: any
-    connection that somebody makes would take one of them."""
+    """This machine, for one run."""
 
     here = HOST
 
@@ -114,8 +112,10 @@ class LocalDeployment:
         """`folder` takes traces, logs, and the brokers' disks."""
         self._folder = folder
         self.server: EmbeddedServer = embedded_server(scenario, data_dir)
+        # Ports are kept for brokers that are not always there: any connection that somebody on this
+        # machine opens could be given one of them, and a restart would find it taken.
         self._reserved = {boot.broker: reserve(0) for boot in scenario.boots}
-        self._ports = {broker: _port(one) for broker, one in self._reserved.items()}
+        self._ports = {broker: int(one.getsockname()[1]) for broker, one in self._reserved.items()}
 
     def start(self) -> None:
         self.server.start()
@@ -157,7 +157,3 @@ class LocalDeployment:
         self.server.close()
         for reservation in self._reserved.values():
             reservation.close()
-
-
-def _port(reservation: socket.socket) -> int:
-    return int(reservation.getsockname()[1])

@@ -7,8 +7,8 @@ memory; a broker may run for weeks. Owns the file; what links it to other traces
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from emulator.trace.events import AnyEvent
 from emulator.trace.reader import Header, TraceWriter, read_events
 from emulator.trace.sink import Sink
 from emulator.worlds.network.cause_links import SUFFIX, cut_to_whole_lines
@@ -19,7 +19,7 @@ class PassingSink(Sink):
 
     __slots__ = ()
 
-    def append(self, event: Any) -> None:
+    def append(self, event: AnyEvent) -> None:
         super().append(event)
         self.events.clear()
 
@@ -33,7 +33,9 @@ class ProcessTrace:
         self._writer: TraceWriter | None = None
         if path is not None:
             self.links_path = path.with_name(path.name + SUFFIX)
-            self.sink.next_seq = _events_in(path)
+            cut_to_whole_lines(path)
+            if path.exists() and path.stat().st_size:
+                self.sink.next_seq = sum(1 for _ in read_events(path))
             self._writer = TraceWriter(path, header, append=self.sink.next_seq > 0)
             self.sink.listen(self._writer)
 
@@ -46,9 +48,3 @@ class ProcessTrace:
         self.sink.close()
         if self._writer is not None:
             self._writer.close()
-
-
-def _events_in(path: Path) -> int:
-    """How many events are there already."""
-    cut_to_whole_lines(path)
-    return sum(1 for _ in read_events(path)) if path.exists() and path.stat().st_size else 0

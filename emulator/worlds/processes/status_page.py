@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -22,8 +22,10 @@ from prometheus_client.registry import CollectorRegistry
 
 from emulator.kafka.node import Broker
 from emulator.trace import events
+from emulator.trace.values import PartitionState
 from zk.client.codec import LeaderAndIsr
 
+T = TypeVar("T")
 _PATIENCE_S = 5.0
 _SERVER = "kafka_server_replicamanager"
 _CONTROLLER = "kafka_controller_kafkacontroller"
@@ -63,7 +65,7 @@ class Counts:
                 pass
 
 
-def status_of(node: Broker) -> dict[str, Any]:
+def status_of(node: Broker) -> dict[str, object]:
     """What the broker's memory has of each partition: its metadata cache, what it leads, and, if
     it is controller, the controller's cache."""
     cache, manager, controller = node.metadata_cache, node.replica_manager, node.controller
@@ -98,7 +100,7 @@ def status_of(node: Broker) -> dict[str, Any]:
     }
 
 
-def _state(it: Any, controller_epoch: int) -> dict[str, Any]:
+def _state(it: PartitionState | LeaderAndIsr, controller_epoch: int) -> dict[str, object]:
     return {
         "leader": it.leader,
         "leader_epoch": it.leader_epoch,
@@ -148,7 +150,25 @@ class StatusPage:
         self._node, self._counts, self._on_kernel = node, counts, on_kernel
         self._registry = CollectorRegistry()
         self._registry.register(self)
-        self._server = ThreadingHTTPServer(where, self._handler())
+        page = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                try:
+                    code, kind, body = page.answer(self.path, self.headers.get("Accept", ""))
+                except TimeoutError:
+                    code, kind, body = 503, "text/plain", b"the broker does not answer\n"
+                with suppress(ConnectionError):  # who asked did not wait for the answer
+                    self.send_response(code)
+                    self.send_header("Content-Type", kind)
+                    self.send_header("Content-Length", str(len(body)))
+                    self.end_headers()
+                    self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Who reads the page is nobody's news."""
+
+        self._server = ThreadingHTTPServer(where, Handler)
         self._server.daemon_threads = True
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, name="status-page")
@@ -161,25 +181,25 @@ class StatusPage:
 
     def collect(self) -> Iterable[Metric]:
         """For prometheus_client; called on a thread of the server."""
-        found: list[Metric] = self._read(lambda: list(metrics_of(self._node, self._counts)))
-        return found
+        return self._read(lambda: list(metrics_of(self._node, self._counts)))
 
     def describe(self) -> Iterable[Metric]:
         """Names are not known before there is a broker to ask."""
         return ()
 
-    def _read(self, read: Callable[[], Any]) -> Any:
-        """Let the kernel's thread read it, between two things that it does."""
-        found: Future[Any] = Future()
+    def _read(self, read: Callable[[], T]) -> T:
+        """Let the kernel's thread read it, between two things that it does: a broker's memory is
+        nobody else's. TimeoutError."""
+        result: Future[T] = Future()
 
-        def done() -> None:
+        def on_kernel() -> None:
             try:
-                found.set_result(read())
+                result.set_result(read())
             except Exception as error:  # noqa: BLE001 - the page's trouble, not the broker's
-                found.set_exception(error)
+                result.set_exception(error)
 
-        self._on_kernel(done)
-        return found.result(_PATIENCE_S)
+        self._on_kernel(on_kernel)
+        return result.result(_PATIENCE_S)
 
     def answer(self, path: str, accept: str) -> tuple[int, str, bytes]:
         """Code, content type and body."""
@@ -192,27 +212,3 @@ class StatusPage:
         if path == "/healthy":
             return (200 if status["started"] else 503), "text/plain", b"started\n"
         return 404, "text/plain", b"/metrics, /status or /healthy\n"
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        page = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                try:
-                    told = page.answer(self.path, self.headers.get("Accept", ""))
-                except TimeoutError:
-                    told = (503, "text/plain", b"the broker does not answer\n")
-                with suppress(ConnectionError):  # who asked did not wait for the answer
-                    self._tell(*told)
-
-            def _tell(self, code: int, kind: str, body: bytes) -> None:
-                self.send_response(code)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Who reads the page is nobody's news."""
-
-        return Handler

@@ -83,24 +83,21 @@ class StoredDirectory(LogDirectory):
         self.why = ""
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            self._load()
+            for place in sorted(folder.iterdir()):
+                match = _LOG.fullmatch(place.name)
+                if match is not None and place.is_dir():
+                    partition = TopicPartition(match["topic"], int(match["partition"]))
+                    self.logs[partition] = StoredLog(self, place, segment_bytes)
+            marks = _read_lines(folder / REPLICATION_OFFSETS, _OFFSET)
+            self.checkpointed_high_watermarks = {
+                TopicPartition(topic, int(number)): int(offset) for topic, number, offset in marks
+            }
         except (BadCheckpoint, OSError) as error:  # LogManager.scala@2.6.3 loadLogs
             self.fail(str(error))
         except KafkaError:
             pass  # an epoch checkpoint could not be written, and this has failed
         if self.failed:
             self.logs.clear()
-
-    def _load(self) -> None:
-        for place in sorted(self.folder.iterdir()):
-            found = _LOG.fullmatch(place.name)
-            if found is not None and place.is_dir():
-                partition = TopicPartition(found["topic"], int(found["partition"]))
-                self.logs[partition] = StoredLog(self, place, self._segment_bytes)
-        marks = _read_lines(self.folder / REPLICATION_OFFSETS, _OFFSET)
-        self.checkpointed_high_watermarks = {
-            TopicPartition(topic, int(number)): int(offset) for topic, number, offset in marks
-        }
 
     def fail(self, why: str) -> KafkaError:
         """It is offline for as long as the process lives, also when there is space again; said once
@@ -194,78 +191,69 @@ class StoredLog(OffsetLog):
         self._directory, self._folder, self._segment_bytes = directory, folder, segment_bytes
         folder.mkdir(parents=True, exist_ok=True)
         self._segments: list[int] = []
+        """Their base offsets."""
         self._ends: list[tuple[int, int]] = []
+        """Of each batch: the place of its segment in `_segments`, and the offset in the file behind
+        it."""
         self._file: BinaryIO | None = None
         entries = [
             EpochEntry(int(e), int(o)) for e, o in _read_lines(folder / LEADER_EPOCHS, _EPOCH)
         ]
         self.epochs = StoredEpochs(directory, folder / LEADER_EPOCHS, entries)
-        self._recover()
-
-    # -- at start ----------------------------------------------------------------------------------
-
-    def _recover(self) -> None:
-        """Read all segments; what follows half a batch is cut off (Log.scala@2.6.3 recoverLog)."""
-        names = sorted(p for p in self._folder.iterdir() if _SEGMENT.fullmatch(p.name))
-        if names:
-            self.log_start_offset = self.log_end_offset = int(names[0].stem)
+        # Log.scala@2.6.3 recoverLog: what follows half a batch is cut off, and so are all segments
+        # behind it: a log has no hole.
+        segments = sorted(path for path in folder.iterdir() if _SEGMENT.fullmatch(path.name))
+        if segments:
+            self.log_start_offset = self.log_end_offset = int(segments[0].stem)
         whole = True
-        for path in names:
+        for path in segments:
             base = int(path.stem)
             if not whole or base < self.log_end_offset:
                 path.unlink()
                 continue
             self._segments.append(base)
-            whole = self._read_segment(path)
+            data, at = path.read_bytes(), 0
+            with suppress(Malformed):
+                for batch in read_batches(data):
+                    if batch.base_offset < self.log_end_offset:
+                        break
+                    super()._append(batch)
+                    at += batch.size
+                    self._ends.append((len(self._segments) - 1, at))
+            whole = at == len(data)
+            if not whole:
+                os.truncate(path, at)
         self.epochs.truncate_from_end(self.log_end_offset)
         self.recovery_point = self.log_end_offset
-
-    def _read_segment(self, path: Path) -> bool:
-        """Whether all of it could be read; a log that was cut inside a batch has a hole there."""
-        data, at = path.read_bytes(), 0
-        with suppress(Malformed):
-            for batch in read_batches(data):
-                if batch.base_offset < self.log_end_offset:
-                    break
-                super()._append(batch)
-                at += batch.size
-                self._ends.append((len(self._segments) - 1, at))
-        if at < len(data):
-            os.truncate(path, at)
-        return at == len(data)
 
     # -- writing -----------------------------------------------------------------------------------
 
     def _append(self, batch: Batch) -> None:
+        """All of it, or KafkaError and nothing."""
         data = written(batch)
         # Before the records, as in Log.scala@2.6.3 append: once they are in the file nothing fails.
         self.epochs.assign(batch.leader_epoch, batch.base_offset)
+        last = len(self._segments) - 1
+        at = self._ends[-1][1] if self._ends and self._ends[-1][0] == last else 0
         try:
-            segment, end = self._write(batch.base_offset, data)
+            if last < 0 or (at and at + len(data) > self._segment_bytes):
+                self.close()
+                self._segments.append(batch.base_offset)
+                last, at = last + 1, 0
+            if self._file is None:
+                self._file = self._path(self._segments[-1]).open("ab", buffering=0)
+            try:
+                done = self._file.write(data)
+                while done < len(data):  # a full disk takes a part, and only then refuses
+                    done += self._file.write(data[done:])
+            except OSError:
+                with suppress(OSError):  # otherwise the next start cuts it off
+                    self._file.truncate(at)
+                raise
         except OSError as error:
             raise self._failed(error) from None
         super()._append(batch)
-        self._ends.append((segment, end))
-
-    def _write(self, base_offset: int, data: bytes) -> tuple[int, int]:
-        """Behind what is there, or into a new segment: all of it, or OSError and nothing."""
-        last = len(self._segments) - 1
-        at = self._ends[-1][1] if self._ends and self._ends[-1][0] == last else 0
-        if last < 0 or (at and at + len(data) > self._segment_bytes):
-            self.close()
-            self._segments.append(base_offset)
-            last, at = last + 1, 0
-        if self._file is None:
-            self._file = self._path(self._segments[-1]).open("ab", buffering=0)
-        try:
-            done = self._file.write(data)
-            while done < len(data):  # a full disk takes a part, and only then refuses
-                done += self._file.write(data[done:])
-        except OSError:
-            with suppress(OSError):  # otherwise the next start cuts it off
-                self._file.truncate(at)
-            raise
-        return last, at + len(data)
+        self._ends.append((last, at + len(data)))
 
     def _path(self, base_offset: int) -> Path:
         return self._folder / f"{base_offset:020d}.log"
@@ -283,7 +271,7 @@ class StoredLog(OffsetLog):
         self.close()
         segment, end = self._ends[-1] if self._ends else (0, 0)
         try:
-            for base in reversed(self._segments[segment + 1 :]):  # what is left has no hole
+            for base in reversed(self._segments[segment + 1 :]):  # a kill in between leaves no hole
                 self._path(base).unlink()
             del self._segments[segment + 1 :]
             if self._segments:

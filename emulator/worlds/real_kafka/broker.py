@@ -69,9 +69,9 @@ class RealBroker:
         self.id, self.folder, self._release = broker, folder, release
         self._reservations = [reserve(0)]
         self.port: int = self._reservations[0].getsockname()[1]
-        self._open_listener = open_listener
         self._child: Child | None = None
-        self._read = 0
+        self._logged_before = 0
+        """Bytes of its log that are of processes before."""
         for name in ("logs", "data"):
             (folder / name).mkdir(parents=True)
         settings = {**OF_OURS, **settings}
@@ -79,28 +79,27 @@ class RealBroker:
         own = {
             "broker.id": str(broker),
             "log.dirs": ",".join(str(folder.resolve() / "data" / one) for one in directories),
-            **self._listens(),
         }
+        if release.numbers < (0, 9):
+            own |= {"port": str(self.port), "host.name": HOST, "advertised.host.name": HOST}
+        elif open_listener is None:
+            own["listeners"] = f"PLAINTEXT://{HOST}:{self.port}"
+        else:
+            # Clients come in directly, other brokers through the proxy that is advertised to them.
+            self._reservations.append(reserve(0))
+            inside: int = self._reservations[-1].getsockname()[1]
+            proxy = open_listener(Address(((HOST, inside),)))
+            listener = f"PLAINTEXT://{HOST}:{self.port}"
+            own |= {
+                "listeners": f"{listener},BETWEEN://{HOST}:{inside}",
+                "advertised.listeners": f"{listener},BETWEEN://{proxy}",
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BETWEEN:PLAINTEXT",
+                "inter.broker.listener.name": "BETWEEN",
+            }
         lines = [f"{key}={value}\n" for key, value in {**settings, **own}.items()]
         (folder / "server.properties").write_text("".join(lines), encoding="utf-8")
         appenders = "".join(_APPENDER.format(name=name) for name in LOGS)
         (folder / "log4j.properties").write_text(_LOG4J.format(appenders=appenders))
-
-    def _listens(self) -> dict[str, str]:
-        if self._release.numbers < (0, 9):
-            return {"port": str(self.port), "host.name": HOST, "advertised.host.name": HOST}
-        listens = f"PLAINTEXT://{HOST}:{self.port}"
-        if self._open_listener is None:
-            return {"listeners": listens}
-        self._reservations.append(reserve(0))
-        inside: int = self._reservations[-1].getsockname()[1]
-        proxy = self._open_listener(Address(((HOST, inside),)))
-        return {
-            "listeners": f"{listens},BETWEEN://{HOST}:{inside}",
-            "advertised.listeners": f"{listens},BETWEEN://{proxy}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BETWEEN:PLAINTEXT",
-            "inter.broker.listener.name": "BETWEEN",
-        }
 
     @property
     def address(self) -> str:
@@ -124,7 +123,8 @@ class RealBroker:
     def start(self) -> None:
         """A new JVM on the disk there is. Raises JavaNotFound."""
         assert not self.runs, f"broker {self.id} runs already"
-        self._read = self._size()
+        log = self.logs / "server.log"
+        self._logged_before = log.stat().st_size if log.exists() else 0
         java = [
             find_java(),
             *_JVM,
@@ -143,7 +143,7 @@ class RealBroker:
         if not log.exists():
             return False
         with log.open("rb") as file:
-            file.seek(self._read)
+            file.seek(self._logged_before)
             return _STARTED.search(file.read()) is not None
 
     def last_error(self) -> str:
@@ -172,7 +172,3 @@ class RealBroker:
         self.kill()
         for one in self._reservations:
             one.close()
-
-    def _size(self) -> int:
-        log = self.logs / "server.log"
-        return log.stat().st_size if log.exists() else 0

@@ -2,37 +2,31 @@
 
 Producers have the manners that recordings describe (linger.ms 0, metadata every second, retries
 without end), and a driver that hands records over at a rate and asks for results in every round.
-What librdkafka has no call for, AlterPartitionReassignments, is written by hand to the controller.
+What librdkafka has no call for, AlterPartitionReassignments, a client of ours sends.
 Tells what happened through call-backs; it must not know what becomes of it.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import io
-import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import confluent_kafka.admin
 import msgspec
 from confluent_kafka import ElectionType, KafkaError, KafkaException, Producer, TopicPartition
-from kio.schema.alter_partition_reassignments.v0 import request as reassignment
-from kio.schema.alter_partition_reassignments.v0.response import AlterPartitionReassignmentsResponse
-from kio.schema.errors import ErrorCode
-from kio.schema.request_header.v2.header import RequestHeader
-from kio.schema.response_header.v1.header import ResponseHeader
-from kio.schema.types import BrokerId, TopicName
-from kio.serial import entity_reader, entity_writer
-from kio.static.primitive import i32, i32Timedelta
 
+from emulator.kafka.protocol.messages import AdminResponse, AlterPartitionReassignmentsRequest
 from emulator.scenario.actions import admin
 from emulator.scenario.actions.base import Stimulus
 from emulator.scenario.actions.clients import Produce, Send
+from emulator.trace import values
+from emulator.worlds.clients.blocking_client import ask
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
 
 kafka_admin: Any = confluent_kafka.admin
 """It does not say which of its names are public."""
@@ -121,24 +115,27 @@ class Driver:
         value = bytes(self.request.record_bytes)
         for _ in range(records):
             for one in self.request.partitions:
-                told = partial(self._told, wall_us())
+                done = partial(self._done, wall_us())
                 try:
-                    self._producer.produce(self.request.topic, value, partition=one, callback=told)
+                    self._producer.produce(self.request.topic, value, partition=one, callback=done)
                     self.sent += 1
                 except BufferError:
                     return  # as a driver does whose client is full: the round is left out
 
-    def _told(self, handed_us: int, error: KafkaError | None, message: Any) -> None:
+    def _done(self, handed_us: int, error: KafkaError | None, message: Message) -> None:
         if error is not None and error.code() == KafkaError._PURGE_QUEUE:
-            return
+            return  # we let it go: nobody knows what became of it
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        assert topic is not None
+        assert partition is not None
         self._on_result(
             Produced(
                 self._name,
-                message.topic(),
-                message.partition(),
+                topic,
+                partition,
                 self.request.acks,
                 "ok" if error is None else error.name().removeprefix("_"),
-                message.offset() if error is None and message.offset() is not None else -1,
+                offset if error is None and offset is not None else -1,
                 handed_us,
                 wall_us(),
             )
@@ -160,141 +157,98 @@ class Administrator:
 
     def ask(self, request: Stimulus) -> str:
         """`NONE`, or the error's name."""
+        client = self._client
         try:
-            return self._ask(request)
+            match request:
+                case admin.Reassign():
+                    return self._reassign(request)
+                case admin.PreferredElection() | admin.UncleanElection():
+                    parts = request.partitions and [
+                        TopicPartition(topic, number) for topic, number in request.partitions
+                    ]
+                    kind = _ELECTIONS[type(request)]
+                    answers = client.elect_leaders(kind, parts).result(ADMIN_TIMEOUT_S)
+                    errors = (error for error in answers.values() if error is not None)
+                    return next((str(error.args[0].name()) for error in errors), "NONE")
+                case admin.CreateTopic():
+                    futures = client.create_topics(
+                        [_new_topic(request)], operation_timeout=ADMIN_TIMEOUT_S
+                    )
+                case admin.AddPartitions():
+                    futures = client.create_partitions([self._more_partitions(request)])
+                case admin.DeleteTopic():
+                    futures = client.delete_topics([request.topic], operation_timeout=1.0)
+                case admin.TopicConfig(topic=name) | admin.BrokerConfig(broker=name):
+                    is_topic = isinstance(request, admin.TopicConfig)
+                    kinds = kafka_admin.ResourceType
+                    entries = [
+                        kafka_admin.ConfigEntry(
+                            key, value, incremental_operation=kafka_admin.AlterConfigOpType.SET
+                        )
+                        for key, value in request.config.items()
+                    ]
+                    resource = kafka_admin.ConfigResource(
+                        kinds.TOPIC if is_topic else kinds.BROKER,
+                        str(name),
+                        incremental_configs=entries,
+                    )
+                    futures = client.incremental_alter_configs([resource])
+                case _:
+                    raise AssertionError(f"{request.name}: Capabilities refuse it")
+            for future in futures.values():
+                future.result(ADMIN_TIMEOUT_S)
         except KafkaException as error:
             return str(error.args[0].name()).removeprefix("_")
+        return "NONE"
 
-    def _ask(self, request: Stimulus) -> str:
-        match request:
-            case admin.Reassign():
-                return self._reassign(request)
-            case admin.PreferredElection() | admin.UncleanElection():
-                kind = _ELECTIONS[type(request)]
-                named = request.partitions
-                parts = None if named is None else [TopicPartition(t, p) for t, p in named]
-                answers = self._client.elect_leaders(kind, parts).result(ADMIN_TIMEOUT_S)
-                return _first_error(answers.values())
-            case _:
-                futures = _CALLS[type(request)](self._client, request)
-                for future in futures.values():
-                    future.result(ADMIN_TIMEOUT_S)
-                return "NONE"
+    def _more_partitions(self, request: admin.AddPartitions) -> Any:
+        cluster = self._client.list_topics(request.topic, ADMIN_TIMEOUT_S)
+        before = len(cluster.topics[request.topic].partitions)
+        total = request.count if request.count > 0 else before + len(request.assignment)
+        replicas = [list(one) for one in request.assignment]
+        # librdkafka takes an empty assignment for a wrong one.
+        more = {"replica_assignment": replicas} if replicas else {}
+        return kafka_admin.NewPartitions(request.topic, total, **more)
 
     def _reassign(self, request: admin.Reassign) -> str:
-        """AlterPartitionReassignments v0 to the controller (KIP-455)."""
+        """AlterPartitionReassignments to the controller (KIP-455)."""
         cluster = self._client.list_topics(timeout=ADMIN_TIMEOUT_S)
         controller = cluster.brokers[cluster.controller_id]
-        replicas = None if request.replicas is None else tuple(map(BrokerId, request.replicas))
-        one = reassignment.ReassignablePartition(
-            partition_index=i32(request.partition), replicas=replicas
-        )
-        topic = reassignment.ReassignableTopic(name=TopicName(request.topic), partitions=(one,))
-        asked = reassignment.AlterPartitionReassignmentsRequest(
-            timeout=i32Timedelta.parse(dt.timedelta(seconds=ADMIN_TIMEOUT_S)),
-            topics=(topic,),
-        )
-        answer = _exchange((str(controller.host), int(controller.port)), asked)
-        inside = [p.error_code for t in answer.responses for p in t.partitions]
-        errors = [code for code in (answer.error_code, *inside) if code is not ErrorCode.none]
-        return errors[0].name.upper() if errors else "NONE"
+        partition = values.TopicPartition(request.topic, request.partition)
+        replicas = None if request.replicas is None else tuple(request.replicas)
+        reassignment = AlterPartitionReassignmentsRequest(((partition, replicas),))
+        server = str(controller.host), int(controller.port)
+        response = ask(server, reassignment, ADMIN_TIMEOUT_S)
+        assert isinstance(response, AdminResponse)
+        return response.error.name
+
+
+def _new_topic(request: admin.CreateTopic) -> Any:
+    if request.assignment:
+        replicas = [list(one) for one in request.assignment]
+        size = {"num_partitions": len(replicas), "replica_assignment": replicas}
+    else:
+        factor = request.replication_factor
+        size = {"num_partitions": request.num_partitions, "replication_factor": factor}
+    return kafka_admin.NewTopic(request.topic, config=request.config, **size)
 
 
 _ELECTIONS = {
     admin.PreferredElection: ElectionType.PREFERRED,
     admin.UncleanElection: ElectionType.UNCLEAN,
 }
-
-
-def _create_topic(client: Any, request: admin.CreateTopic) -> Any:
-    new = kafka_admin.NewTopic(
-        request.topic,
-        num_partitions=len(request.assignment) or request.num_partitions,
-        **_placed(request),
-        config=request.config,
-    )
-    return client.create_topics([new], operation_timeout=ADMIN_TIMEOUT_S)
-
-
-def _placed(request: admin.CreateTopic) -> dict[str, Any]:
-    if request.assignment:
-        return {"replica_assignment": [list(one) for one in request.assignment]}
-    return {"replication_factor": request.replication_factor}
-
-
-def _add_partitions(client: Any, request: admin.AddPartitions) -> Any:
-    before = len(
-        client.list_topics(request.topic, ADMIN_TIMEOUT_S).topics[request.topic].partitions
-    )
-    total = request.count if request.count > 0 else before + len(request.assignment)
-    placed = [list(one) for one in request.assignment]
-    more = {"replica_assignment": placed} if placed else {}
-    return client.create_partitions([kafka_admin.NewPartitions(request.topic, total, **more)])
-
-
-def _delete_topic(client: Any, request: admin.DeleteTopic) -> Any:
-    return client.delete_topics([request.topic], operation_timeout=1.0)
-
-
-def _alter(client: Any, kind: Any, name: str, config: dict[str, str]) -> Any:
-    entries = [
-        kafka_admin.ConfigEntry(key, value, incremental_operation=kafka_admin.AlterConfigOpType.SET)
-        for key, value in config.items()
-    ]
-    return client.incremental_alter_configs(
-        [kafka_admin.ConfigResource(kind, name, incremental_configs=entries)]
-    )
-
-
-_CALLS: dict[type, Callable[[Any, Any], Any]] = {
-    admin.CreateTopic: _create_topic,
-    admin.AddPartitions: _add_partitions,
-    admin.DeleteTopic: _delete_topic,
-    admin.TopicConfig: lambda client, it: _alter(
-        client, kafka_admin.ResourceType.TOPIC, it.topic, it.config
-    ),
-    admin.BrokerConfig: lambda client, it: _alter(
-        client, kafka_admin.ResourceType.BROKER, str(it.broker), it.config
-    ),
-}
-REQUESTS = frozenset({*_CALLS, *_ELECTIONS, admin.Reassign})
+REQUESTS = frozenset(
+    {
+        *_ELECTIONS,
+        admin.AddPartitions,
+        admin.BrokerConfig,
+        admin.CreateTopic,
+        admin.DeleteTopic,
+        admin.Reassign,
+        admin.TopicConfig,
+    }
+)
 """What an administrator can be asked for."""
-
-
-def _first_error(answers: Any) -> str:
-    found = [one for one in answers if one is not None]
-    return str(found[0].args[0].name()) if found else "NONE"
-
-
-def _exchange(address: tuple[str, int], request: Any) -> AlterPartitionReassignmentsResponse:
-    """One request on a connection of its own."""
-    header = RequestHeader(
-        request_api_key=type(request).__api_key__,
-        request_api_version=type(request).__version__,
-        correlation_id=i32(1),
-        client_id="isr",
-    )
-    body = io.BytesIO()
-    entity_writer(RequestHeader)(body, header)
-    entity_writer(type(request))(body, request)
-    with socket.create_connection(address, ADMIN_TIMEOUT_S) as connection:
-        connection.sendall(struct.pack("!i", len(body.getvalue())) + body.getvalue())
-        (size,) = struct.unpack("!i", _exactly(connection, 4))
-        data = _exactly(connection, size)
-    _, at = entity_reader(ResponseHeader)(data, 0)
-    answer, _ = entity_reader(AlterPartitionReassignmentsResponse)(data, at)
-    return answer
-
-
-def _exactly(connection: socket.socket, size: int) -> bytes:
-    pieces: list[bytes] = []
-    while size > 0:
-        piece = connection.recv(size)
-        if not piece:
-            raise ConnectionError("the broker closed the connection")
-        pieces.append(piece)
-        size -= len(piece)
-    return b"".join(pieces)
 
 
 def client_settings(addresses: Sequence[str]) -> ClientSettings:

@@ -67,16 +67,14 @@ class Reader:
                 if message.error() is None and partition is not None and offset is not None:
                     read.setdefault(partition, []).append(offset)
             for partition, offsets in read.items():
-                self._tell(partition, offsets)
+                here = TopicPartition(self._request.topic, partition)
+                first, end = offsets[0], offsets[-1] + 1
+                try:
+                    _, hw = self._consumer.get_watermark_offsets(here, cached=True)
+                except KafkaException:
+                    hw = end  # no response has said it yet; what was read is below it
+                name, now_us = self._name, self._now_us()
+                self._on_read(
+                    Consumed(name, here.topic, partition, first, end, max(hw, end), now_us)
+                )
         self._consumer.close()
-
-    def _tell(self, partition: int, offsets: list[int]) -> None:
-        here = TopicPartition(self._request.topic, partition)
-        try:
-            _, hw = self._consumer.get_watermark_offsets(here, cached=True)
-        except KafkaException:
-            hw = offsets[-1] + 1
-        first, end = offsets[0], offsets[-1] + 1
-        self._on_read(
-            Consumed(self._name, here.topic, partition, first, end, max(hw, end), self._now_us())
-        )

@@ -31,8 +31,8 @@ def sender_of(data: bytes) -> int | None:
     if length > 0 and len(data) < _HEAD.size + length:
         return None
     name = data[_HEAD.size : _HEAD.size + max(0, length)].decode("utf-8", "replace")
-    found = _BROKER.fullmatch(name)
-    return int(found[1]) if found else NOBODY
+    match = _BROKER.fullmatch(name)
+    return int(match[1]) if match else NOBODY
 
 
 class _Introduction:
@@ -64,12 +64,12 @@ class _ProxyListener(Proxy):
         super().__init__(between.proxies, server)
 
     def listen_to(self, client: socket.socket) -> Conversation:
-        return _Introduction(self._known)
+        def hand_over(conversation: Conversation, sender: int) -> None:
+            link = self._between.links.get((sender, self.broker))
+            if link is not None:  # else a client's: it stays here, and no action reaches it
+                self.hand_over(conversation, link)
 
-    def _known(self, conversation: Conversation, sender: int) -> None:
-        link = self._between.links.get((sender, self.broker))
-        if link is not None:
-            self.hand_over(conversation, link)
+        return _Introduction(hand_over)
 
 
 class InterBrokerProxies:

@@ -82,7 +82,16 @@ def numbers_of(version: str) -> tuple[int, ...]:
 def find_release(version: str | None, home: Path | None, cache: Path | None = None) -> Release:
     """The release that was asked for; fetched where it is not there yet. Raises UserError."""
     if home is not None:
-        return _unpacked(home, version)
+        jars = (_JAR.fullmatch(jar.name) for jar in sorted(home.glob("libs/kafka_2.*.jar")))
+        unpacked = next((jar[1] for jar in jars if jar), None)
+        if unpacked is None:
+            raise UserError(
+                f"--kafka-home {home}: no unpacked release: it has no libs/kafka_2.*.jar"
+            )
+        if version not in (None, unpacked):
+            raise UserError(f"--kafka-home {home}: it is Kafka {unpacked}, not {version}")
+        check_version(unpacked)
+        return Release(unpacked, home.resolve() / "libs")
     if version is None:
         raise UserError("--kafka VERSION or --kafka-home DIR is wanted")
     check_version(version)
@@ -105,17 +114,6 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "isr"
 
 
-def _unpacked(home: Path, version: str | None) -> Release:
-    jars = sorted(home.glob("libs/kafka_2.*.jar"))
-    found = next((it[1] for jar in jars if (it := _JAR.fullmatch(jar.name))), None)
-    if found is None:
-        raise UserError(f"--kafka-home {home}: no unpacked release: it has no libs/kafka_2.*.jar")
-    if version not in (None, found):
-        raise UserError(f"--kafka-home {home}: it is Kafka {found}, not {version}")
-    check_version(found)
-    return Release(found, home.resolve() / "libs")
-
-
 def _fetch(version: str, libs: Path) -> None:
     """All or nothing: jars go into place when Maven has brought the last."""
     maven = shutil.which("mvn")
@@ -132,7 +130,13 @@ def _fetch(version: str, libs: Path) -> None:
         command = [maven, "-q", "-B", *goal, f"-DoutputDirectory={work / 'libs'}"]
         done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise UserError(_why(version, done.stdout + done.stderr))
+            output = done.stdout + done.stderr
+            if _NO_SUCH.search(output):
+                raise UserError(f"--kafka {version}: there is no such version of Kafka")
+            lines = _COLOUR.sub("", output).strip().splitlines() or ["it says nothing"]
+            first = next((line for line in lines if line.startswith("[ERROR]")), lines[0])
+            why = first.removeprefix("[ERROR]").strip()[:300]
+            raise UserError(f"Maven cannot fetch Kafka {version}: {why}")
         (work / "libs" / ".whole").touch()
         shutil.rmtree(libs, ignore_errors=True)
         (work / "libs").rename(libs)
@@ -155,11 +159,3 @@ def _pom(version: str) -> str:
         if first <= numbers_of(version) < end
     )
     return _POM.format(version=version, scala=scala, binding=binding, slf4j=slf4j, more=more)
-
-
-def _why(version: str, said: str) -> str:
-    if _NO_SUCH.search(said):
-        return f"--kafka {version}: there is no such version of Kafka"
-    lines = _COLOUR.sub("", said).strip().splitlines() or ["it says nothing"]
-    errors = [line for line in lines if line.startswith("[ERROR]")] or lines
-    return f"Maven cannot fetch Kafka {version}: {errors[0].removeprefix('[ERROR]').strip()[:300]}"

@@ -8,9 +8,7 @@ own with a session of its own. It must not know when it is called.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -44,7 +42,7 @@ def is_by_tool(request: Stimulus, numbers: tuple[int, ...]) -> bool:
 
 def why_not(request: Stimulus, numbers: tuple[int, ...]) -> str | None:
     """Why no tool of this version can do it."""
-    if type(request) not in _WORDS:
+    if type(request) not in {*_SINCE, DeleteController}:
         return "neither the client that is used nor Kafka's own tools of this version do it"
     if numbers[:2] > LAST and not isinstance(request, DeleteController):
         return "from 3.0 on Kafka's own tools write no command znodes"
@@ -58,13 +56,11 @@ class Tools:
 
     def __init__(self, release: Release, zookeeper: str, folder: Path) -> None:
         self._release, self._zookeeper, self._folder = release, zookeeper, folder
-        self._made = 0
+        self._files = 0
 
     def do(self, request: Stimulus) -> str:
         """`NONE`, or the last line of what the tool said."""
-        words = _WORDS[type(request)](request, self._zookeeper, self._file)
-        if isinstance(request, DeleteController) and self._release.numbers >= (2, 5):
-            words[0] = "org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka"
+        words = self._words(request)
         command = [find_java(), "-Xmx128m", "-cp", self._release.class_path, *words]
         try:
             done = subprocess.run(
@@ -72,95 +68,62 @@ class Tools:
             )
         except subprocess.TimeoutExpired:
             return "TIMED_OUT"
-        said = (done.stdout + done.stderr).strip().splitlines()
-        failed = done.returncode or any(line.startswith("Error") for line in said)
-        return (said[-1] if said else f"exit code {done.returncode}") if failed else "NONE"
+        lines = (done.stdout + done.stderr).strip().splitlines()
+        # Old tools say what went wrong, and end with 0.
+        failed = done.returncode or any(line.startswith("Error") for line in lines)
+        return (lines[-1] if lines else f"exit code {done.returncode}") if failed else "NONE"
 
-    def _file(self, content: Any) -> str:
+    def _words(self, request: Stimulus) -> list[str]:
+        """What follows `java`."""
+        at = ["--zookeeper", self._zookeeper]
+        match request:
+            case admin.CreateTopic():
+                words = ["kafka.admin.TopicCommand", *at, "--create", "--topic", request.topic]
+                if request.assignment:
+                    replicas = (":".join(map(str, replicas)) for replicas in request.assignment)
+                    words += ["--replica-assignment", ",".join(replicas)]
+                else:
+                    words += ["--partitions", str(request.num_partitions)]
+                    words += ["--replication-factor", str(request.replication_factor)]
+                for pair in request.config.items():
+                    words += ["--config", "=".join(pair)]
+                return words
+            case admin.AddPartitions():
+                words = ["kafka.admin.TopicCommand", *at, "--alter", "--topic", request.topic]
+                return [*words, "--partitions", str(request.count)]
+            case admin.DeleteTopic():
+                return ["kafka.admin.TopicCommand", *at, "--delete", "--topic", request.topic]
+            case admin.Reassign():
+                move = {
+                    "topic": request.topic,
+                    "partition": request.partition,
+                    "replicas": list(request.replicas or ()),
+                }
+                moves = self._file({"version": 1, "partitions": [move]})
+                words = ["kafka.admin.ReassignPartitionsCommand", *at, "--execute"]
+                return [*words, "--reassignment-json-file", moves]
+            case admin.PreferredElection():
+                words = ["kafka.admin.PreferredReplicaLeaderElectionCommand", *at]
+                if request.partitions is None:
+                    return words
+                named = [{"topic": topic, "partition": n} for topic, n in request.partitions]
+                return [*words, "--path-to-json-file", self._file({"partitions": named})]
+            case admin.TopicConfig(topic=name) | admin.BrokerConfig(broker=name):
+                kind = "topics" if isinstance(request, admin.TopicConfig) else "brokers"
+                pairs = ",".join("=".join(pair) for pair in request.config.items())
+                words = ["kafka.admin.ConfigCommand", *at, "--alter", "--entity-type", kind]
+                return [*words, "--entity-name", str(name), "--add-config", pairs]
+            case DeleteController():
+                # As zookeeper-shell.sh calls it from 2.5 on (KIP-515).
+                shell = "org.apache.zookeeper.ZooKeeperMain"
+                if self._release.numbers >= (2, 5):
+                    shell += "WithTlsSupportForKafka"
+                return [shell, "-server", self._zookeeper, "delete", "/controller"]
+        raise AssertionError(f"{request.name}: Capabilities refuse it")
+
+    def _file(self, content: object) -> str:
         """What a tool reads from a file."""
-        self._made += 1
-        path = self._folder / f"tool-{self._made}.json"
+        self._files += 1
+        path = self._folder / f"tool-{self._files}.json"
         path.write_bytes(msgspec.json.encode(content))
         return str(path)
-
-
-File = Callable[[Any], str]
-Words = Callable[[Any, str, File], list[str]]
-
-
-def _topic(what: str, topic: str, zookeeper: str) -> list[str]:
-    return ["kafka.admin.TopicCommand", "--zookeeper", zookeeper, what, "--topic", topic]
-
-
-def _create(request: admin.CreateTopic, zookeeper: str, file: File) -> list[str]:
-    words = _topic("--create", request.topic, zookeeper)
-    if request.assignment:
-        words += ["--replica-assignment", _assignment(request.assignment)]
-    else:
-        words += ["--partitions", str(request.num_partitions)]
-        words += ["--replication-factor", str(request.replication_factor)]
-    return words + [
-        word for pair in request.config.items() for word in ("--config", "=".join(pair))
-    ]
-
-
-def _assignment(assignment: Any) -> str:
-    return ",".join(":".join(map(str, replicas)) for replicas in assignment)
-
-
-def _add(request: admin.AddPartitions, zookeeper: str, file: File) -> list[str]:
-    words = _topic("--alter", request.topic, zookeeper)
-    return [*words, "--partitions", str(request.count)]
-
-
-def _delete(request: admin.DeleteTopic, zookeeper: str, file: File) -> list[str]:
-    return _topic("--delete", request.topic, zookeeper)
-
-
-def _reassign(request: admin.Reassign, zookeeper: str, file: File) -> list[str]:
-    move = {
-        "topic": request.topic,
-        "partition": request.partition,
-        "replicas": list(request.replicas or ()),
-    }
-    moves = file({"version": 1, "partitions": [move]})
-    return ["kafka.admin.ReassignPartitionsCommand", "--zookeeper", zookeeper, "--execute",
-            "--reassignment-json-file", moves]  # fmt: skip
-
-
-def _elect(request: admin.PreferredElection, zookeeper: str, file: File) -> list[str]:
-    words = ["kafka.admin.PreferredReplicaLeaderElectionCommand", "--zookeeper", zookeeper]
-    if request.partitions is None:
-        return words
-    named = [{"topic": topic, "partition": number} for topic, number in request.partitions]
-    return [*words, "--path-to-json-file", file({"partitions": named})]
-
-
-def _delete_controller(request: DeleteController, zookeeper: str, file: File) -> list[str]:
-    return ["org.apache.zookeeper.ZooKeeperMain", "-server", zookeeper, "delete", "/controller"]
-
-
-def _config(kind: str, name: str, config: Mapping[str, str], zookeeper: str) -> list[str]:
-    pairs = ",".join("=".join(pair) for pair in config.items())
-    return ["kafka.admin.ConfigCommand", "--zookeeper", zookeeper, "--alter", "--entity-type", kind,
-            "--entity-name", name, "--add-config", pairs]  # fmt: skip
-
-
-def _topic_config(request: admin.TopicConfig, zookeeper: str, file: File) -> list[str]:
-    return _config("topics", request.topic, request.config, zookeeper)
-
-
-def _broker_config(request: admin.BrokerConfig, zookeeper: str, file: File) -> list[str]:
-    return _config("brokers", str(request.broker), request.config, zookeeper)
-
-
-_WORDS: dict[type, Words] = {
-    admin.CreateTopic: _create,
-    admin.AddPartitions: _add,
-    admin.DeleteTopic: _delete,
-    admin.Reassign: _reassign,
-    admin.PreferredElection: _elect,
-    admin.TopicConfig: _topic_config,
-    admin.BrokerConfig: _broker_config,
-    DeleteController: _delete_controller,
-}

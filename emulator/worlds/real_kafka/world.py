@@ -106,7 +106,14 @@ class RealKafkaWorld:
         tool = self._tap[TOOL] = self._taps.open("tool", self._server.address)
         self._clients.tools = Tools(self.release, str(tool.address), self.folder)
         for boot in self.scenario.boots:
-            self._make(boot.broker)
+            broker = boot.broker
+            tap = self._tap[broker] = self._taps.open(f"broker-{broker}", self._server.address)
+            settings = {**self.scenario.settings, "zookeeper.connect": str(tap.address)}
+            # Another listener changes what brokers register: only where a scenario needs links.
+            listener = partial(self._proxies.open, broker) if has_links(self.scenario) else None
+            folder = self.folder / f"broker-{broker}"
+            real = RealBroker(broker, folder, self.release, settings, listener)
+            self._hosts[broker] = RealHost(real, self.notes)
         for boot in self.scenario.boots:
             host = self.cluster.start(boot.broker)
             self._wait(lambda host=host: host.started, host)  # type: ignore[misc]
@@ -151,15 +158,6 @@ class RealKafkaWorld:
             self.notes.sessions |= dict.fromkeys(tap.sessions, owner)
         self._taps.close()
         self._server.close()
-
-    def _make(self, broker: int) -> None:
-        tap = self._tap[broker] = self._taps.open(f"broker-{broker}", self._server.address)
-        settings = {**self.scenario.settings, **self.scenario.broker_settings.get(broker, {})}
-        settings["zookeeper.connect"] = str(tap.address)
-        folder = self.folder / f"broker-{broker}"
-        listener = partial(self._proxies.open, broker) if has_links(self.scenario) else None
-        real = RealBroker(broker, folder, self.release, settings, listener)
-        self._hosts[broker] = RealHost(real, self.notes)
 
     def _wait(self, condition: Callable[[], bool], host: RealHost) -> None:
         """For something of a process that tells nobody: it is looked at again and again."""

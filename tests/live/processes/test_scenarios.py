@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -124,15 +125,16 @@ def test_a_broker_that_somebody_kills_is_on_the_trace(tmp_path: Path) -> None:
     (tmp_path / "quiet.yaml").write_text(QUIET)
     isr = [sys.executable, "-c", "from emulator.cli import main; main()"]
     words = ["run", str(tmp_path / "quiet.yaml"), "--processes", "--out", str(tmp_path / "runs")]
-    with subprocess.Popen([*isr, *words], stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        for _ in process.stderr:
-            up = [log for log in tmp_path.rglob("broker-2.log") if "started" in log.read_text()]
-            pids = [pid for pid in children(process.pid) if _is_broker(pid, 2)]
-            if up and pids:
-                os.kill(pids[0], signal.SIGKILL)
-                break
-        process.stderr.read()
+    killed: list[int] = []
+    with subprocess.Popen([*isr, *words]) as process:
+        while process.poll() is None:
+            logs = [log.read_text() for log in tmp_path.rglob("broker-2.log")]
+            if not killed and any("started" in log for log in logs):
+                killed = [pid for pid in children(process.pid) if _is_broker(pid, 2)]
+                os.kill(killed[0], signal.SIGKILL)
+            with suppress(subprocess.TimeoutExpired):  # nobody tells us that it has started
+                process.wait(0.1)
+    assert killed
     (path,) = tmp_path.rglob("trace.ndjson")
     trace = [e for e in read_events(path) if e.broker == 2]
     halted = [e.reason for e in trace if isinstance(e, events.BrokerHalted)]
