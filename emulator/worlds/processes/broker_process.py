@@ -93,6 +93,7 @@ class StandaloneBroker:
             self.kernel, self.clock, options.profile, self._links, self.log, options.through
         )
         self.network.before_sending = self._flush
+        # And what nobody is sent is written as soon as there is time for it.
         self.clock.on_idle = lambda _: self._flush()
         address = parse_address(options.zookeeper)
         self._service = KazooService(address, ClientTimes(), self.kernel.soon)
@@ -111,6 +112,7 @@ class StandaloneBroker:
             host=host,
             port=port,
             wall_ms=lambda: int(time.time() * 1000),
+            # Assignments are drawn for whoever creates a topic here by hand: no run is repeated.
             draw=Chance(time.time_ns()).stream("assignment", "admin").below,
         )
         self._page: StatusPage | None = None

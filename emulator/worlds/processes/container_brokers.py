@@ -52,6 +52,7 @@ class ContainerBroker(LoggedBroker):
 
         def launch() -> None:
             self._finish_reading()
+            # A container keeps its words: another version, say, needs another container.
             if self._container is None or words != self._words:
                 self._remove()
                 self._words, self._container = words, self._make(words)

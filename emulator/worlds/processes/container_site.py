@@ -161,6 +161,7 @@ class ContainerDeployment:
             self._struck.close()
             self._struck = None
         if self._watchdog is not None:
+            # Containers before networks and volumes: the engine removes neither while it is in use.
             remove_all(self.name, self.engine)
             self._watchdog.dismiss()
             self._watchdog = None

@@ -102,7 +102,7 @@ class ProcessHost:
         return self.process.runs
 
     def knows(self, brokers: Collection[int]) -> bool:
-        with suppress(Unreachable):
+        with suppress(Unreachable):  # it has not come to listening yet
             known = metadata([self._deployment.reached(self.broker)], ASK_S, self._profile)
             return len(known.brokers) == len(brokers) and known.controller_id >= 0
         return False
@@ -134,7 +134,7 @@ class ProcessHost:
             then()
 
     def end(self) -> None:
-        self.process.resume()
+        self.process.resume()  # SIGTERM waits for a process that is stopped
         self.process.terminate()
 
     def join(self) -> None:

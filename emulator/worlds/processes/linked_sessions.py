@@ -53,9 +53,12 @@ class _LinkedListener:
         self.session: KazooSession | None = None
         self.armed: dict[tuple[str, bool], int] = {}
         self.expired = False
+        """The server has ended the session: a close is no request any more."""
 
     def on_watch(self, event: WatchedEvent) -> None:
         of_children = event.type is EventType.NODE_CHILDREN_CHANGED
+        # A watch fires for the first change after the read that set it: with the zxid of that read
+        # the change is found in the server's log.
         since = self.armed.get((event.path, of_children), 0)
         note = self._links.note("fired", f"{event.type.value} {event.path}", zxid=since)
         self._kernel.cause = cause_of(note)

@@ -58,6 +58,7 @@ class LocalBroker(LoggedBroker):
         self.join()
         self._words = self._words if words is None else words
         self.stopped = self._has_started = False
+        # The log goes on where the last process left it: its "started" is not this one's.
         self._said_before = self._log.stat().st_size if self._log.exists() else 0
         command = [sys.executable, "-c", _MAIN, "broker", *self._words]
         self._child = Child(command, Path.cwd(), self._log)

@@ -39,6 +39,7 @@ class ProcessProxies:
         for client in (f"broker-{broker}" for broker in brokers):
             self.taps[client] = tap = self._taps.open(client, zookeeper, (here, 0))
             tap.keep = self.asked.append
+        # A proxy cannot tell who connects to it: each ordered pair has its own.
         self.between: dict[Ends, Proxy] = {
             (a, b): self._taps.open_proxy(where, (here, 0))
             for a in brokers
@@ -69,5 +70,6 @@ class ProcessProxies:
 
     def expire_session(self, broker: int) -> None:
         """Have the server end the broker's last session, which is the one it has."""
+        # A client that lost its session has opened another one: earlier ones are of no account.
         for session_id, granted in list(self.tap_of(broker).sessions.items())[-1:]:
             self._expiries.expire(session_id, granted.password, granted.timeout_ms)

@@ -117,6 +117,7 @@ def metrics_of(node: Broker, counts: Counts) -> Iterator[Metric]:
     manager, controller = node.replica_manager, node.controller
     hosted = list(manager.partitions.values()) if manager is not None else []
     led = [one for one in hosted if one.is_leader]
+    # As Partition.scala@2.6.3 isUnderReplicated: only a leader counts.
     under = sum(len(one.isr) < len(one.replicas) for one in led)
     under_min = sum(len(one.isr) < one.min_insync_replicas for one in led)
     active = controller is not None and controller.is_active
@@ -169,7 +170,7 @@ class StatusPage:
                 """Who reads the page is nobody's news."""
 
         self._server = ThreadingHTTPServer(where, Handler)
-        self._server.daemon_threads = True
+        self._server.daemon_threads = True  # one that still answers does not hold the broker's end
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, name="status-page")
         self._thread.start()

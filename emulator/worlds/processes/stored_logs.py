@@ -96,7 +96,7 @@ class StoredDirectory(LogDirectory):
             self.fail(str(error))
         except KafkaError:
             pass  # an epoch checkpoint could not be written, and this has failed
-        if self.failed:
+        if self.failed:  # an offline directory has no logs, also not those that could be read
             self.logs.clear()
 
     def fail(self, why: str) -> KafkaError:
@@ -329,5 +329,5 @@ def _replace(path: Path, text: str) -> None:
     with aside.open("w") as file:
         file.write(text)
         file.flush()
-        os.fsync(file.fileno())
+        os.fsync(file.fileno())  # else a renamed file may be empty after the machine went down
     aside.replace(path)

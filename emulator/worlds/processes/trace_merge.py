@@ -65,6 +65,7 @@ def merged(
     """All events, numbered from 0. Where a guess was wrong, which only causes that go round can
     show (a transaction whose answer was lost, the end of a session by another clock), none is
     made."""
+    # Which of the guesses was wrong a circle does not say: then none is made.
     try:
         return _Merge(parts, logged, wire or {}, guess=True).run()
     except CircularCauses:
@@ -102,6 +103,8 @@ class _Merge:
         self._parts = {**parts, ZOOKEEPER: Part([entry.event for entry in logged])}
         self._passed: dict[Place, Place] = {}
         self._asked_with: dict[Place, Place] = {}
+        # What passed on the wire is a part of its own: it happened neither in the process nor in
+        # the server.
         for who, requests in wire.items():
             self._parts[ON_THE_WIRE + who] = Part([one.event for one in requests])
             for place, number in notes_of(requests, parts[who].notes, parts[who].events).items():
@@ -245,6 +248,7 @@ class _Merge:
         waits = self._waits()
         done = dict.fromkeys(self._parts, 0)
         blocked: dict[Place, list[str]] = defaultdict(list)
+        # One entry for each process that may go on: its next event, by its own clock.
         ready = [(p.events[0].t, who) for who, p in self._parts.items() if p.events]
         heapify(ready)
         merged_events: list[AnyEvent] = []
@@ -254,7 +258,7 @@ class _Merge:
             for other, place in waits.get((who, at), ()):
                 # Who is none of ours, or has no such event (it died before), is not waited for.
                 if other in done and done[other] <= place < len(self._parts[other].events):
-                    blocked[other, place].append(who)
+                    blocked[other, place].append(who)  # it is looked at again after that one
                     break
             else:
                 merged_events.append(self._numbered(who, at, merged_events))

@@ -75,6 +75,7 @@ class ProcessWorld:
         self.site: Deployment = make_site(target, scenario, data_dir, self.folder)
         ids = [boot.broker for boot in scenario.boots]
         reached = {broker: self.site.reached(broker) for broker in ids}
+        # Metadata says where brokers are for each other; our clients may have to go another way.
         routes = {self.site.told(broker): where for broker, where in reached.items()}
         self._notes = CausalityLog(self.folder / f"{RUNNER}.links", lambda: self.sink.next_seq)
         self.network = TcpNetwork(
@@ -114,6 +115,7 @@ class ProcessWorld:
         words = ["--id", str(broker), "--zookeeper", address, *site.words(broker)]
         for peer, proxy in proxies.routes_of(broker).items():
             words += ["--through", "{}:{}={}".format(*site.told(peer), proxy)]
+        # One zero of time for all of them, on the clock that processes of a machine share.
         words += ["--began-ns", str(self.clock.began_ns), "--profile", profile]
         for name, on in scenario.guards.items():
             words += ["--guard", f"{name}={'on' if on else 'off'}"]
@@ -137,6 +139,8 @@ class ProcessWorld:
     def __exit__(self, kind: object, *_: object) -> None:
         self.sink.close()
         try:
+            # Traces are whole, and in our hands, when their writers have ended; ZooKeeper's log is
+            # read last, since a broker that ends still writes to it.
             self._end_brokers()
             entries = self.site.gather() if kind is None else []
         finally:
@@ -147,7 +151,7 @@ class ProcessWorld:
                 self.cluster.hosts,
                 self.sink.events,
                 entries,
-                time.time() * 1000 - self.clock.now_us() / 1000,
+                time.time() * 1000 - self.clock.now_us() / 1000,  # ZooKeeper's log has wall times
                 self.links.asked,
             )
             for event in merged:

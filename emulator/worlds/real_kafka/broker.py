@@ -18,6 +18,8 @@ from emulator.worlds.real_kafka.release import Release
 from zk.real.child import Child
 from zk.real.server import HOST, Address, find_java, reserve
 
+# A broker of a recording lives for a minute and does little: with the first compiler alone, one
+# collector thread and shared classes it boots in a few seconds, and several fit on a machine.
 _JVM = ("-Xmx256m", "-Xms256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
         "-Djava.awt.headless=true")  # fmt: skip
 _LOG4J = """\
@@ -135,6 +137,7 @@ class RealBroker:
             "kafka.Kafka",
             "server.properties",
         ]
+        # In its folder: `logs` and both files are named relative to it.
         self._child = Child(java, self.folder, self.folder / "broker.out")
 
     def has_started(self) -> bool:
@@ -150,6 +153,7 @@ class RealBroker:
         """Why it ended, as far as it said."""
         for file in (self.logs / "server.log", self.folder / "broker.out"):
             lines = file.read_text(errors="replace").splitlines() if file.exists() else []
+            # The exception itself says more than the line of the log that announces it.
             errors = [one for one in lines if _THROWN.match(one)] or [
                 one for one in lines if re.search(r"\b(FATAL|ERROR|Exception|Error)\b", one)
             ]

@@ -33,6 +33,7 @@ class RealClients:
         record = self._notes.actions[-1]
         assert self.administrator is not None
         assert self.tools is not None
+        # A tool is a JVM that takes seconds: the time line goes on meanwhile.
         by_tool = is_by_tool(request, self._version)
         do = self.tools.do if by_tool else self.administrator.ask
 
@@ -65,7 +66,7 @@ class RealClients:
 
     def close(self) -> None:
         for driver in self._drivers:
-            driver.close(0.0)
+            driver.close(0.0)  # what has no result when the recording ends has none
         for reader in self._readers:
             reader.close(5.0)
         self._asking.shutdown(wait=False, cancel_futures=True)

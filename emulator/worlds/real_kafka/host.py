@@ -86,7 +86,7 @@ class RealHost:
             self._report(self._before_pause, self._now_us)
 
     def kill(self) -> None:
-        self.real.kill()
+        self.real.kill()  # returns when it is gone
         if self._state != "dead":
             self._leaves = False
             self._report("dead", self._now_us)

@@ -122,6 +122,7 @@ def _fetch(version: str, libs: Path) -> None:
             f"no Maven (mvn) to fetch Kafka {version} with: install it, or give an unpacked release"
             " with --kafka-home DIR"
         )
+    # In the cache's own folder, so that the rename at the end is one step on one file system.
     work = libs.with_name(f".fetch-{os.getpid()}")
     try:
         work.mkdir(parents=True, exist_ok=True)

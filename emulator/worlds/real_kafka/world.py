@@ -117,6 +117,8 @@ class RealKafkaWorld:
         for boot in self.scenario.boots:
             host = self.cluster.start(boot.broker)
             self._wait(lambda host=host: host.started, host)  # type: ignore[misc]
+        # Each by itself: metadata reaches one broker after the other, and `up` is when the last
+        # has it.
         for host in self._hosts.values():
             self._wait_until_all_are_known(Administrator(self._reach([host])), host)
         all_hosts = list(self._hosts.values())
@@ -141,7 +143,7 @@ class RealKafkaWorld:
         self, until_us: int, on_progress: Callable[[int, RealKafkaWorld], object]
     ) -> None:
         while (left_us := self.notes.up_us + until_us - wall_us()) > 0:
-            self._server.require_alive()
+            self._server.require_alive()  # without it a recording would go on, of nothing
             for host in self._hosts.values():
                 host.look()
             on_progress(wall_us() - self.notes.up_us, self)
@@ -153,6 +155,7 @@ class RealKafkaWorld:
         self._clients.stop()
         self.cluster.close()
         self._clients.close()
+        # A tap has seen which sessions were granted to its broker.
         for broker, tap in self._tap.items():
             owner = f"broker-{broker}" if broker != TOOL else "tool"
             self.notes.sessions |= dict.fromkeys(tap.sessions, owner)

@@ -200,6 +200,7 @@ class StopReplica(Api[StopReplicaRequest, StopReplicaResponse]):
 
     def write_request(self, request: StopReplicaRequest) -> Values:
         named = [p.partition for p in request.partitions]
+        # All shapes that versions 0 to 3 have; the schema of the one that is sent takes its own.
         return {
             **_sender(request),
             "delete_partitions": all(p.delete for p in request.partitions),
@@ -224,6 +225,7 @@ class ControlledShutdown(Api[ControlledShutdownRequest, ControlledShutdownRespon
     newest = {"1.0": 1, "2.2": 2, "2.4": 3}
 
     def read_request(self, entity: Entity) -> Sent:
+        # Before 2.2 a request of the broker's last process could not be told apart (KIP-380).
         epoch = getattr(entity, "broker_epoch", ABSENT)
         return Sent((ControlledShutdownRequest(entity.broker_id, epoch),))
 

@@ -76,6 +76,7 @@ class Produce(Api[ProduceRequest, ProduceResponse]):
                     refused.append(ProducedPartition(partition, Errors.CORRUPT_MESSAGE, -1))
                 else:
                     partitions.append(ProducePartition(partition, count, size, data))
+        # Also without a partition that is left: the broker checks acks, and answers.
         request = ProduceRequest(entity.acks, milliseconds(entity.timeout), tuple(partitions))
         return Sent((request,), (ProduceResponse(tuple(refused)),))
 
@@ -209,6 +210,7 @@ class ListOffsets(Api[ListOffsetsRequest, ListOffsetsResponse]):
                 early = part.timestamp == EARLIEST
                 query = ListOffsetsRequest(entity.replica_id, partition, epoch, early)
                 queries.append((query, part.timestamp in (LATEST, EARLIEST)))
+        # The same order in which responses come: the broker's, and then our own refusals.
         return sorted(queries, key=lambda query: not query[1])
 
     def read_request(self, entity: Entity) -> Sent:

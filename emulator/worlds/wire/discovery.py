@@ -66,6 +66,7 @@ class Metadata(Api[MetadataRequest, MetadataResponse]):
 
     def _topics(self, entity: Entity) -> tuple[str, ...] | None:
         """None: all."""
+        # Version 0 has no null: there an empty list asks for all topics, and later on for none.
         if entity.topics is None or (entity.__version__ == 0 and not entity.topics):
             return None
         return tuple(topic.name for topic in entity.topics)

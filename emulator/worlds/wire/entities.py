@@ -68,6 +68,7 @@ class _Field:
         self.schema = next(filter(None, map(_nested_schema, arms)), None)
         self.kafka_type = field.metadata.get("kafka_type", "")
         self.convert = _CONVERTED.get(self.kafka_type)
+        # kio says it in the type alone: `str | None`, `tuple[...] | None`.
         self.nullable = type(None) in get_args(field.type)
         self.tag = field.metadata.get("tag")
         self.default = None if self.tag is None else get_tagged_field_default(field)

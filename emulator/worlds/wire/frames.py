@@ -31,6 +31,7 @@ MAX_FRAME = 100 * 1024 * 1024
 """socket.request.max.bytes."""
 
 _START = struct.Struct(">hhi")
+"""API key, version and correlation id: first in the header of every version."""
 
 
 def length_of(head: bytes) -> int:
@@ -92,6 +93,8 @@ def arrived(payload: bytes, knows: Knows) -> Arrived:
         raise Unsupported(f"API {key}")
     least, most = knows[api.name]
     if not least <= version <= most:
+        # Any other API of an unknown version closes the connection, as in Kafka: nobody could say
+        # how its answer is to be written. ApiVersions is how a client finds out what to send.
         if key == ApiVersions.key:
             values = {
                 "error_code": ErrorCode.unsupported_version,
@@ -104,9 +107,10 @@ def arrived(payload: bytes, knows: Knows) -> Arrived:
     entity, _ = read(schema, payload, offset)
     try:
         sent = api.read_request(entity)
+    # What kio lets through and we cannot say (a null list, an enum's unknown number) is malformed.
     except (ValueError, KeyError, AttributeError) as error:
         raise Malformed(f"{api.name}: {error}") from None
-    if key == ApiVersions.key:
+    if key == ApiVersions.key:  # an API does not know which versions its broker speaks
         sent = Sent((), (_newest(knows),))
     client_id = getattr(header, "client_id", None) or ""
     return Arrived(api, version, correlation_id, client_id, entity, sent)

@@ -128,7 +128,7 @@ def test_a_broker_that_somebody_kills_is_on_the_trace(tmp_path: Path) -> None:
     killed: list[int] = []
     with subprocess.Popen([*isr, *words]) as process:
         while process.poll() is None:
-            # Its topic is created when the cluster is up: before, the run would wait for it in vain.
+            # Its topic is created when the cluster is up; before that a run waits for it in vain.
             if not killed and list(tmp_path.rglob("data-2/orders-0")):
                 killed = [pid for pid in children(process.pid) if _is_broker(pid, 2)]
                 os.kill(killed[0], signal.SIGKILL)
