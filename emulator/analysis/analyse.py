@@ -30,6 +30,7 @@ from emulator.analysis.derived import KEY, RARE_COLUMNS, few, is_small, of_kinds
 from emulator.analysis.errors import AnalysisError, why
 from emulator.analysis.history import history
 from emulator.analysis.session import interpreted
+from emulator.analysis.tables import Row
 
 AT_ONCE = 3
 """One of them may wait for what others begin with."""
@@ -51,7 +52,7 @@ class Analysis(msgspec.Struct):
     """What was found: a table by each aggregation, a row for each run, how many events."""
 
     tables: dict[str, pa.Table]
-    runs: list[dict[str, Any]]
+    runs: list[Row]
     events: int
 
 
@@ -123,12 +124,12 @@ def in_order(table: pa.Table) -> pa.Table:
     return table.sort_by([(name, "ascending") for name in keys]) if keys else table
 
 
-def runs_of(rows: DataFrame) -> list[dict[str, Any]]:
+def runs_of(rows: DataFrame) -> list[Row]:
     """What was run and what came of it, a row per run; no `verdict`: it has no end."""
     began = of_kinds(few(rows), "run_began").select(*KEY, "seed", "replay", "traced")
     ended = of_kinds(few(rows), "run_ended").select(*KEY, "verdict", "figures", "violations")
     found = in_order(began.join(ended, [*KEY], "left").toArrow())
-    listed: list[dict[str, Any]] = found.to_pylist()
+    listed: list[Row] = found.to_pylist()
     return listed
 
 

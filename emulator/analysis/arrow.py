@@ -26,6 +26,7 @@ from emulator.trace.columns import (
     columns_by_kind,
     schema,
 )
+from emulator.trace.event import Event
 
 VERSION_KEY = b"isr.dataset"
 _SCALARS = {
@@ -54,9 +55,9 @@ def arrow_schema(names: Iterable[str]) -> pa.Schema:
     return pa.schema(fields, metadata={VERSION_KEY: str(DATASET_VERSION)})
 
 
-def by_kind(events: Iterable[Any]) -> dict[str, list[Any]]:
+def by_kind(events: Iterable[Event]) -> dict[str, list[Event]]:
     """Events of each kind, in their order."""
-    found: dict[Any, list[Any]] = {}
+    found: dict[type[Event], list[Event]] = {}
     for event in events:
         kind = type(event)
         if kind in found:
@@ -66,7 +67,9 @@ def by_kind(events: Iterable[Any]) -> dict[str, list[Any]]:
     return dict(sorted((str(kind.__struct_config__.tag), group) for kind, group in found.items()))
 
 
-def table_of(kind: str, events: Sequence[Any], into: pa.Schema, constants: dict[str, str]) -> Any:
+def table_of(
+    kind: str, events: Sequence[Event], into: pa.Schema, constants: dict[str, str]
+) -> pa.Table:
     """A table of one kind's events with the columns of `into`; what the kind lacks is null.
     `constants` are columns with one value."""
     own = {column.name: column for column in columns_by_kind()[kind]}
@@ -81,7 +84,7 @@ def columns_of(kinds: Iterable[str]) -> set[str]:
 
 
 def _made(
-    field: pa.Field, column: Column | None, events: Sequence[Any], constants: dict[str, str]
+    field: pa.Field, column: Column | None, events: Sequence[Event], constants: dict[str, str]
 ) -> pa.Array:
     if field.name in constants:
         return pa.repeat(pa.scalar(constants[field.name]), len(events))
@@ -92,7 +95,7 @@ def _made(
     return pa.nulls(len(events), field.type)
 
 
-def _all(values: Iterable[Any], path: tuple[str, ...]) -> list[Any]:
+def _all(values: Iterable[object], path: tuple[str, ...]) -> list[Any]:
     return list(map(attrgetter(".".join(path)), values))
 
 

@@ -105,15 +105,11 @@ _OF_FILES = "path string, modificationTime timestamp, length bigint, content bin
 
 def _write_down(batch: DataFrame, into: Path) -> None:
     """Under the batch's number: a second time is the same file."""
-    names = sorted(_path(row.file) for row in batch.distinct().collect())
+    uris = [row.file for row in batch.distinct().collect()]
+    names = sorted(unquote(urlparse(uri).path) for uri in uris)
     aside = into.with_suffix(".part")
     aside.write_bytes(msgspec.json.encode(names))
     aside.replace(into)
-
-
-def _path(uri: str) -> str:
-    """Spark names a file by its URI."""
-    return unquote(urlparse(uri).path)
 
 
 def known_files(out: Path) -> list[Path]:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -74,15 +73,12 @@ def _rows(base: Path, into: pa.Schema, file: Path) -> pa.Table:
     columns = dict(zip(read.column_names, read.columns, strict=True))
     if file.is_relative_to(base / EVENTS):
         of_run = zip(PARTITIONED_BY, key_of(base, file), strict=True)
-        columns |= {name: _repeated(value, read.num_rows) for name, value in of_run}
+        place = pa.repeat(pa.scalar(0, pa.int32()), read.num_rows)
+        columns |= {n: pa.DictionaryArray.from_arrays(place, [value]) for n, value in of_run}
     return _filled(columns, read.num_rows, into)
 
 
-def _repeated(value: str, rows: int) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), [value])
-
-
-def _filled(columns: dict[str, Any], rows: int, into: pa.Schema) -> pa.Table:
+def _filled(columns: dict[str, pa.Array], rows: int, into: pa.Schema) -> pa.Table:
     """With all columns of `into`, and all parts of records; those that are not there are null."""
     every = [
         columns[field.name] if field.name in columns else pa.nulls(rows, field.type)

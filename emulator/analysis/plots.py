@@ -11,11 +11,11 @@ import io
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from emulator.analysis.tables import GROUP
+from emulator.analysis.tables import GROUP, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,9 +50,7 @@ def label(group: Sequence[str]) -> str:
     return f"{scenario}, {profile} ({propagation}){f', {setting}' if setting else ''}"
 
 
-def figures(
-    runs: Sequence[dict[str, Any]], found: dict[str, pa.Table]
-) -> Iterator[tuple[str, Any]]:
+def figures(runs: Sequence[Row], found: dict[str, pa.Table]) -> Iterator[tuple[str, Figure]]:
     """Each picture by its name; those that have something to show."""
     import matplotlib as mpl
 
@@ -61,9 +59,13 @@ def figures(
         {"font.size": 8, "svg.fonttype": "none", "svg.hashsalt": "isr", "axes.edgecolor": "#999999"}
     )
     by_group = _by_group(runs)
-    wanted = [(name, said) for name, said in FIGURES if _varies(by_group, name)]
-    if wanted:
-        yield "distributions", _distributions(by_group, wanted)
+    values: dict[str, set[float]] = {name: set() for name, _ in FIGURES}
+    for of_run in (one for of_group in by_group.values() for one in of_group):
+        for name in values.keys() & of_run.keys():
+            values[name].add(of_run[name])
+    varying = [(name, text) for name, text in FIGURES if len(values[name]) > 1]
+    if varying:
+        yield "distributions", _distributions(by_group, varying)
     for name, value in (("propagation_delay", "leg"), ("partition_health", "condition")):
         if found[name].num_rows:
             yield name, _bars(found[name].to_pylist(), value, name)
@@ -87,17 +89,13 @@ def as_png(figure: Figure, file: Path) -> None:
 Groups = dict[tuple[str, ...], list[dict[str, float]]]
 
 
-def _by_group(runs: Sequence[dict[str, Any]]) -> Groups:
+def _by_group(runs: Sequence[Row]) -> Groups:
     found: Groups = {}
     for run in runs:
         if run["figures"]:
             values = {one["name"]: one["value"] for one in run["figures"]}
             found.setdefault(tuple(run[name] for name in GROUP), []).append(values)
     return dict(sorted(found.items())[:GROUPS_MAX])
-
-
-def _varies(by_group: Groups, name: str) -> bool:
-    return len({values[name] for of in by_group.values() for values in of if name in values}) > 1
 
 
 def _distributions(by_group: Groups, wanted: Sequence[tuple[str, str]]) -> Figure:
@@ -123,7 +121,7 @@ def _distributions(by_group: Groups, wanted: Sequence[tuple[str, str]]) -> Figur
     return figure
 
 
-def _bars(rows: list[dict[str, Any]], by: str, name: str) -> Figure:
+def _bars(rows: list[Row], by: str, name: str) -> Figure:
     """One panel per value of `by`; in each p50, p95, p99 and max (or seconds) per group."""
     import matplotlib.pyplot as plt
 
@@ -146,7 +144,7 @@ def _bars(rows: list[dict[str, Any]], by: str, name: str) -> Figure:
     return figure
 
 
-def _bar(axis: Axes, place: int, row: dict[str, Any] | None) -> None:
+def _bar(axis: Axes, place: int, row: Row | None) -> None:
     if row is None:
         return
     if "seconds" in row:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import jinja2
 import msgspec
@@ -20,7 +19,7 @@ from emulator.analysis import plots
 from emulator.analysis.aggregations import aggregations
 from emulator.analysis.analyse import Analysis
 from emulator.analysis.dataset import Problem
-from emulator.analysis.tables import GROUP
+from emulator.analysis.tables import GROUP, Row
 
 REPORT = "report.html"
 RUNS_MAX = 20_000
@@ -40,8 +39,6 @@ OUTCOMES = (
     "leader_elections",
     "sessions_expired",
 )
-
-Json = dict[str, Any]
 
 
 def write_report(found: Analysis, out: Path, title: str, problems: Sequence[Problem] = ()) -> Path:
@@ -68,7 +65,7 @@ def render(
     )
     environment.filters["cell"] = _cell
     environment.filters["heading"] = _heading
-    groups = _groups(found.runs)
+    groups = sorted({_group(run) for run in found.runs})
     return environment.get_template("report.html.j2").render(
         title=title,
         runs=len(found.runs),
@@ -84,15 +81,11 @@ def render(
     )
 
 
-def _groups(runs: Sequence[Json]) -> list[tuple[str, ...]]:
-    return sorted({_group(run) for run in runs})
-
-
-def _group(row: Json) -> tuple[str, ...]:
+def _group(row: Row) -> tuple[str, ...]:
     return tuple(row[name] or "" for name in GROUP)
 
 
-def _table(name: str, table: pa.Table, groups: list[tuple[str, ...]]) -> Json:
+def _table(name: str, table: pa.Table, groups: list[tuple[str, ...]]) -> Row:
     """A table for the page: `group` is where the runs behind a row are found."""
     rows = table.to_pylist()
     about = aggregations()[name].about if name in aggregations() else ""
@@ -110,10 +103,10 @@ def _table(name: str, table: pa.Table, groups: list[tuple[str, ...]]) -> Json:
     return {"name": name, "about": about, "columns": columns, "rows": shown, "more": more}
 
 
-def _outcomes(table: pa.Table) -> Json:
+def _outcomes(table: pa.Table) -> Row:
     """Settings against outcomes: a row per group, a column per figure (the mean over its runs), and
     how many runs held."""
-    by_group: dict[tuple[str, ...], Json] = {}
+    by_group: dict[tuple[str, ...], Row] = {}
     for row in table.to_pylist():
         by_group.setdefault(_group(row), {})[row["figure"]] = row
     verdicts = sorted({f for of in by_group.values() for f in of if f.startswith("verdict: ")})
@@ -127,7 +120,7 @@ def _outcomes(table: pa.Table) -> Json:
     return {"columns": [*names, *figures], "rows": rows}
 
 
-def _paths(table: pa.Table) -> Json:
+def _paths(table: pa.Table) -> Row:
     """The ways that an ISR change can take, beside each other: a row per leg, a column per group of
     the same scenario and setting."""
     rows = table.to_pylist()
@@ -140,12 +133,12 @@ def _paths(table: pa.Table) -> Json:
     return {"groups": [plots.label(group) for group in groups], "legs": cells}
 
 
-def _runs(runs: Sequence[Json], groups: list[tuple[str, ...]]) -> Json:
+def _runs(runs: Sequence[Row], groups: list[tuple[str, ...]]) -> Row:
     """[group, run, seed, verdict, violations, longest stale metadata]; a group's command has
     `{seed}` where each run's seed goes."""
     place = {group: number for number, group in enumerate(groups)}
     commands: list[str] = [""] * len(groups)
-    listed: list[list[Any]] = []
+    listed: list[list[object]] = []
     for run in runs[:RUNS_MAX]:
         number = place[_group(run)]
         seed = run["seed"] or ""
@@ -159,7 +152,7 @@ def _runs(runs: Sequence[Json], groups: list[tuple[str, ...]]) -> Json:
     return {"groups": labels, "commands": commands, "runs": listed}
 
 
-def _script_json(data: Json) -> str:
+def _script_json(data: Row) -> str:
     """For a script element: no `</script>` can be in it."""
     text = msgspec.json.encode(data).decode()
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
@@ -170,7 +163,7 @@ def _heading(name: str) -> str:
     return " ".join(word.upper() if word in ABBREVIATED else word for word in name.split("_"))
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, float):

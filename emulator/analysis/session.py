@@ -183,7 +183,9 @@ def cores(spark: SparkSession) -> int:
 
 def _driver(master: str) -> dict[str, str]:
     """The driver's JVM: quiet, and with a quarter of the machine's memory."""
-    found = {_JAVA: _quiet(), "spark.driver.memory": f"{_memory_mb()}m"}
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory_mb = max(1024, min(total // 4 // 2**20, 16 * 1024))
+    found = {_JAVA: _quiet(), "spark.driver.memory": f"{memory_mb}m"}
     if is_local(master):
         found["spark.sql.shuffle.partitions"] = str(4 * (os.cpu_count() or 1))
         found["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "100000"
@@ -192,11 +194,6 @@ def _driver(master: str) -> dict[str, str]:
 
 def _quiet() -> str:
     return f"-Dlog4j2.configurationFile={_QUIET.as_uri()}"
-
-
-def _memory_mb() -> int:
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1024, min(total // 4 // 2**20, 16 * 1024))
 
 
 def _started(error: BaseException) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -20,6 +21,9 @@ GROUP = ("scenario", "profile", "propagation", "setting")
 """What an aggregate is of: the runs that only their seeds tell apart."""
 
 RUN = PARTITIONED_BY
+
+Row = dict[str, Any]
+"""A row of a table, by column."""
 
 
 def events(

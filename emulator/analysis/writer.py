@@ -23,6 +23,7 @@ from emulator.analysis.arrow import arrow_schema, by_kind, columns_of, table_of
 from emulator.analysis.dataset import BEGAN, ENDED, EVENTS, RUNS, RunKey
 from emulator.analysis.errors import AnalysisError
 from emulator.trace.columns import PARTITIONED_BY, SETTING
+from emulator.trace.event import Event
 from emulator.trace.rows import RunBegan, RunEnded
 
 PIECE_EVENTS = 200_000
@@ -43,14 +44,14 @@ class RunWriter:
         self.setting = setting_of(began)
         self.failure: OSError | None = None
         self._folder = base / EVENTS / key.directory
-        self._events: list[Any] = []
+        self._events: list[Event] = []
         self._pieces = 0
         self._written_s = time.monotonic()
         with _told(base):
             self._folder.mkdir(parents=True, exist_ok=True)
             _write_rows(base, f"{key.file_name}{BEGAN}", {key: (self.setting, [began])})
 
-    def __call__(self, event: Any) -> None:
+    def __call__(self, event: Event) -> None:
         """Take an event; with many of them at hand, write them."""
         self._events.append(event)
         if len(self._events) >= PIECE_EVENTS:
@@ -84,7 +85,7 @@ class RunWriter:
 
 
 def write_run(
-    base: Path, key: RunKey, began: RunBegan, events: Iterable[Any], ended: RunEnded
+    base: Path, key: RunKey, began: RunBegan, events: Iterable[Event], ended: RunEnded
 ) -> None:
     """A run that is over, into the data set at `base`: events first (none if `began.traced` is
     false), what came of it last. Whatever was there of the same run stays."""
@@ -93,7 +94,7 @@ def write_run(
     write_runs(base, key.file_name, {key: (began, ended)})
 
 
-def write_events(base: Path, key: RunKey, setting: str, events: Iterable[Any]) -> None:
+def write_events(base: Path, key: RunKey, setting: str, events: Iterable[Event]) -> None:
     """All events of a run, under its name at once."""
     folder = base / EVENTS / key.directory
     with _told(base):
@@ -122,7 +123,7 @@ def setting_of(began: RunBegan) -> str:
     return " ".join(f"{one.name}={one.value}" for one in began.chosen)
 
 
-def write_piece(file: Path, events: Sequence[Any], setting: str) -> None:
+def write_piece(file: Path, events: Sequence[Event], setting: str) -> None:
     """One Parquet file, whole or not at all."""
     kinds = by_kind(events)
     into = arrow_schema(columns_of(kinds))
@@ -146,7 +147,7 @@ def _write_rows(
     _write(base / RUNS / f"{name}.parquet", into, [pa.concat_tables(tables)])
 
 
-def _write(file: Path, into: pa.Schema, tables: Sequence[Any]) -> None:
+def _write(file: Path, into: pa.Schema, tables: Sequence[pa.Table]) -> None:
     aside = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
     try:
         with pq.ParquetWriter(aside, into, compression="zstd", **_SHORT_FOOTER) as writer:

@@ -11,7 +11,6 @@ import shlex
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pyarrow.parquet as pq
@@ -26,6 +25,7 @@ from emulator.runs.play import SIMULATED
 from emulator.runs.session import Request, play_in_memory
 from emulator.scenario.load import LoadedScenario
 from emulator.search.fuzz.trial import EXCEPTION, alarm
+from emulator.trace.events import AnyEvent
 from emulator.trace.rows import RunBegan, RunEnded
 
 CPU_S_MAX = 1200
@@ -79,7 +79,7 @@ def violated_runs(base: Path) -> int:
     return found
 
 
-def _play(scenario: LoadedScenario, seed: int) -> tuple[RunEnded, list[Any]]:
+def _play(scenario: LoadedScenario, seed: int) -> tuple[RunEnded, list[AnyEvent]]:
     """One run. A fault of ours is what came of this run; the sweep goes on."""
     request = Request(scenario=scenario, seed=seed)
     try:

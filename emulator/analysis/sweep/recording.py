@@ -8,7 +8,6 @@ is `analysis.writer`'s business.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -37,11 +36,11 @@ class RunRecorder(RunWriter):
 
 def recorder(base: Path, request: Request) -> Callable[[Path], DatasetWriter]:
     """For `Request.dataset`: the run gets its directory's name."""
-    return partial(_recorder, base, request)
 
+    def writer(directory: Path) -> DatasetWriter:
+        return RunRecorder(base, key_of(request.scenario, directory.name), _began(request))
 
-def _recorder(base: Path, request: Request, directory: Path) -> DatasetWriter:
-    return RunRecorder(base, key_of(request.scenario, directory.name), _began(request))
+    return writer
 
 
 def keep(base: Path, request: Request, run: str, played: Played) -> None:
