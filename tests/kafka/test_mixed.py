@@ -178,7 +178,8 @@ def test_emulated_and_real_brokers_are_one_cluster(tmp_path: Path) -> None:
         mixed.until_isr("ours", 2, {2, 3})
         apply(Terminate(2))
         mixed.until_isr("ours", 3, {3})
-        assert mixed.metadata(REAL).controller_id == REAL
+        # Leaderships go first, and then the process with its session.
+        mixed.until(lambda: mixed.metadata(REAL).controller_id == REAL)
         mixed.send("ours", 3, 5)
         # It has our broker follow it, which then leads where it was, when real Kafka dies.
         apply(Start(2))
