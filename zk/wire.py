@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from zk.ops import Reply, Request, SessionState, Transaction, WatchedEvent
 
@@ -31,7 +31,7 @@ class Way(Enum):
     TO_CLIENT = auto()
 
 
-Call = TypeVar("Call", bound=Callable[..., Any])
+Call = TypeVar("Call", bound=Callable[..., object])
 
 
 def labelled(label: str) -> Callable[[Call], Call]:

@@ -11,7 +11,7 @@ process, fireAllEvents; spec §2.1, §2.10, §2.12.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -31,7 +31,7 @@ from zk.ops import (
 
 THREAD = "ZkClient-EventThread"
 _AGAIN = (Code.CONNECTION_LOSS, Code.SESSION_EXPIRED)
-Delivery = Callable[[], Coroutine[Any, Any, None]]
+Delivery = Callable[[], Awaitable[None]]
 
 
 class BlockingZkClient(ZooKeeperClient):

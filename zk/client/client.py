@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from zk.client.generations import OfOneSession
 from zk.errors import AuthFailed, Code, MalformedZNode, SessionExpired, ZooKeeperError
@@ -33,11 +33,11 @@ _timeout = labelled("timeout")
 
 
 class Promise(Protocol):
-    """A value that comes once."""
+    """Something that comes about once."""
 
-    def resolve(self, value: Any) -> None: ...
+    def resolve(self, value: None) -> None: ...
 
-    async def wait(self) -> Any: ...
+    async def wait(self) -> None: ...
 
 
 class Permits(Protocol):
@@ -77,7 +77,7 @@ class Threads(Protocol):
 
     def lane(self, thread: str) -> Lane: ...
 
-    def spawn(self, thread: str, body: Coroutine[Any, Any, Any]) -> object: ...
+    def spawn(self, thread: str, body: Coroutine[object, None, object]) -> object: ...
 
     def now_us(self) -> int: ...
 
@@ -402,6 +402,7 @@ class ZooKeeperClient:
         try:
             if not self._calls_back_outside:
                 await self._call_back_before()
+            # Not where authentication failed: that session goes on, but its handlers were called.
             if self._state is SessionState.EXPIRED and not self._closed:
                 self._session.close()
                 self._session = self._open()

@@ -135,8 +135,10 @@ class KafkaZkClient(ConfigRequests):
         expect_ok(reply, path)
         assert reply.stat is not None
         owner, session = reply.stat.ephemeral_owner, self.client.session_id
+        # An earlier attempt whose reply was lost.
         if owner == session:
             return reply.stat
+        # The session before this one has expired, and its node is still there (ZOOKEEPER-2985).
         if self._era.recreates_registration and owner and owner == self._registered_session:
             deleted = await self.one(Delete(path, MATCH_ANY_VERSION))
             if deleted.code not in (Code.OK, Code.NO_NODE):
@@ -339,6 +341,7 @@ class KafkaZkClient(ConfigRequests):
         )
         nodes = [Create(paths.topic_partition(*p), None) for p in states]
         await self.fenced_batch(nodes, epoch_zk_version)
+        # Only the states count: the paths above them may exist from another partition or attempt.
         creates = [Create(_state_path(p), codec.encode_state(s)) for p, s in states.items()]
         replies = await self.fenced_batch(creates, epoch_zk_version)
         return dict(zip(states, replies, strict=True))
@@ -394,6 +397,8 @@ class KafkaZkClient(ConfigRequests):
         """setData at `expected_version`. On BADVERSION the znode is read back and `checker` may
         recognise it as this very write (a lost reply): then its version counts
         (conditionalUpdatePath, KAFKA-1382)."""
+        # Nothing refreshes a version that is behind: a leader keeps it until a LeaderAndIsr with a
+        # greater leader epoch (H5).
         reply = await self.one(SetData(path, data, expected_version))
         if reply.code is Code.OK:
             assert reply.stat is not None
@@ -415,6 +420,7 @@ class KafkaZkClient(ConfigRequests):
 
         def checker(found: Reply) -> int | None:
             assert found.stat is not None
+            # Both with the version that was found: all but that must be the same.
             written = codec.decode_state(_state_path(partition), data, found.stat.version)
             return found.stat.version if self.decode_state(partition, found) == written else None
 

@@ -9,7 +9,7 @@ wrapRequestWithControllerEpochCheck); spec §2.1, §2.6.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
 from zk import paths
 from zk.client.client import ZooKeeperClient
@@ -27,6 +27,7 @@ from zk.ops import (
     SetData,
 )
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 Write = Create | Delete | SetData
@@ -70,9 +71,10 @@ class ZkRequests:
             raise ZooKeeperError(check.code, paths.CONTROLLER_EPOCH)
         return reply_of(op, reply.zxid)
 
-    def _decoded(self, decode: Callable[..., T], *args: Any) -> T | None:
+    def _decoded(self, decode: Callable[P, T], *args: P.args, **named: P.kwargs) -> T | None:
+        """None, as if the znode were absent, where it cannot be read."""
         try:
-            return decode(*args)
+            return decode(*args, **named)
         except MalformedZNode as error:
             self.client.report_malformed(error)
             return None
@@ -102,6 +104,7 @@ class ZkRequests:
         self, path: str, data: bytes | None, *, fail_if_exists: bool
     ) -> None:
         """Create; on NONODE the parents first, then again (createRecursive)."""
+        # The leaf first: most often its parents exist.
         reply = await self.one(Create(path, data))
         if reply.code is Code.NO_NODE:
             await self._create_parents(paths.parent(path))

@@ -58,6 +58,8 @@ class Link:
             return
         self.cut_ways = ()
         not_before_us: dict[str, int] = {}
+        # Pipes in the order in which they were made. TCP gives no order between connections, but
+        # what an older one had sent was on its way first.
         for pipe in list(self.pipes):
             earliest = not_before_us.get(pipe.purpose, 0)
             not_before_us[pipe.purpose] = pipe.release(earliest)
@@ -126,6 +128,7 @@ class Pipe(Generic[P]):
         if not self.open:
             return
         cut = self._link.cut_ways
+        # Behind what is held already nothing may pass, though its own way is open.
         if cut and (self.way in cut or purpose == "zk_connect" or self._held):
             self._held.append((packet, purpose, process_us))
             return
@@ -139,6 +142,7 @@ class Pipe(Generic[P]):
         due = now + link.latency(purpose, link.client) + link.extra_us + process_us
         if link.drawn_us is not None:
             due += link.drawn_us(self.way)
+        # TCP keeps the order: a packet that drew a shorter latency waits for the one before it.
         if due < self._last_due_us:
             due = self._last_due_us
         self._last_due_us = due
@@ -160,6 +164,7 @@ class Pipe(Generic[P]):
 
     def hold(self) -> None:
         """Stop what is in flight; what has arrived at the receiver stays with it."""
+        # From the youngest back: due times never fall within a pipe.
         now = self._now_us()
         while self._packets and self._packets[-1][0] > now:
             self._in_flight.appendleft(self._packets.pop()[1])
@@ -174,6 +179,7 @@ class Pipe(Generic[P]):
                 assert self._on_pass is not None
                 self._on_pass(packet)
             return self._last_due_us
+        # These had passed the gate already, and are not reported again; those behind it had not.
         in_flight, self._in_flight = self._in_flight, deque()
         for packet in in_flight:
             self._carry(packet, self.purpose, 0)

@@ -177,6 +177,7 @@ class ModelSession:
             self._send(CLOSE_SESSION, self._on_closed)
             self._closing = True
         elif self._phase is Phase.CONNECTING:
+            # It goes out behind what waits, once there is an answer to Connect.
             self._outgoing.append((CLOSE_SESSION, self._on_closed))
             self._closing = True
         else:
@@ -210,6 +211,7 @@ class ModelSession:
     def _connect(self) -> None:
         if self._phase is not Phase.SLEEPING or self._closing:
             return
+        # Only now: until the next attempt begins getState goes on to say CONNECTED.
         self.linked = False
         self._last_sent_us = self._last_heard_us = self._now_us()
         self._from_server = Pipe(self._link, self._lane, Way.TO_CLIENT, self._receive)
@@ -346,6 +348,7 @@ class ModelSession:
             self._on_connected(packet)
         elif packet is END_OF_STREAM:
             self._disconnect()
+        # The loop has woken, so it looks at the clock as well: early, before the timer is due.
         idle = now - self._last_sent_us
         if idle > EARLY_PING_US and self._phase is Phase.CONNECTED:
             early = idle >= self._ping_us - EARLY_PING_US
@@ -374,6 +377,7 @@ class ModelSession:
         now = self._now_us()
         connected = self._phase is Phase.CONNECTED
         silence_us = self._read_timeout_us if connected else self._connect_timeout_us
+        # The timer had fallen due already when the connection went.
         if self._from_server is None:
             return
         if now - self._last_heard_us >= silence_us:

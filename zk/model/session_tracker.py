@@ -41,6 +41,7 @@ class SessionTracker:
 
     def track(self, session: ServerSession) -> None:
         """Look at the session again at its deadline (a touch meanwhile only moves the deadline)."""
+        # One bucket and one timer per tick, however many sessions and pings there are.
         bucket_us = session.deadline_ms * 1000
         if bucket_us not in self._buckets:
             self._buckets[bucket_us] = []
@@ -58,6 +59,7 @@ class SessionTracker:
             due = self._buckets.pop(self.next_tick_us)
             self.next_tick_us = min(self._buckets, default=NEVER_US)
             for session in due:
+                # Closed by its client, expired by a fault, or forgotten.
                 if not self._is_open(session):
                     continue
                 if session.deadline_ms * 1000 > now_us:

@@ -30,6 +30,7 @@ class WatchTable:
 
     def take(self, path: str) -> Iterable[int]:
         """The sessions that watch `path`; they do not any more."""
+        # One-shot: a watch is gone before its event is on the way.
         sessions = self._sessions.pop(path, None)
         if sessions is None:
             return ()
@@ -70,9 +71,10 @@ class Watches:
 
     def deleted(self, path: str, parent: str, fired: Fired) -> None:
         """A session that watches both data and children of `path` hears of the deletion once."""
-        told = self.data.take(path)
-        _fire(told, EventType.NODE_DELETED, path, fired)
-        others = [session for session in self.child.take(path) if session not in told]
+        # DataTree.deleteNode passes the sessions that have heard of it to the second table.
+        notified = self.data.take(path)
+        _fire(notified, EventType.NODE_DELETED, path, fired)
+        others = [session for session in self.child.take(path) if session not in notified]
         _fire(others, EventType.NODE_DELETED, path, fired)
         _fire(self.child.take(parent), EventType.NODE_CHILDREN_CHANGED, parent, fired)
 

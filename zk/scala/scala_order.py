@@ -17,7 +17,6 @@ from zk.scala.java_hash import java_hash, signed, spread
 T = TypeVar("T")
 
 _MASK = 0xFFFFFFFF
-_PRODUCT_SEED = 0xCAFEBABE
 IMMUTABLE_SMALL = 4
 """Immutable sets and maps of up to this size keep the order of insertion."""
 
@@ -87,41 +86,6 @@ def topic_partition_hash(topic: str, partition: int) -> int:
     return (31 * (31 + partition) + java_hash(topic)) & _MASK
 
 
-def partition_and_replica_hash(topic: str, partition: int, replica: int) -> int:
-    """Hash of the case class PartitionAndReplica (ControllerState of 2.6.3): MurmurHash3's
-    product hash."""
-    fields = (topic_partition_hash(topic, partition), replica & _MASK)
-    return product_hash("PartitionAndReplica", fields)
-
-
 def isr_change_element_hash(topic: str, partition: int) -> int:
     """Hash of one element of an ISR change notification: a Java map {topic, partition}."""
     return ((java_hash("topic") ^ java_hash(topic)) + (java_hash("partition") ^ partition)) & _MASK
-
-
-def product_hash(name: str, fields: Iterable[int]) -> int:
-    """MurmurHash3.productHash of a case class: its name's hash, then those of its fields."""
-    h = _mix(_PRODUCT_SEED, java_hash(name))
-    count = 0
-    for field in fields:
-        h = _mix(h, field)
-        count += 1
-    return _avalanche(h ^ count)
-
-
-def _mix(h: int, data: int) -> int:
-    k = data * 0xCC9E2D51 & _MASK
-    k = _rotate(k, 15) * 0x1B873593 & _MASK
-    return (_rotate(h ^ k, 13) * 5 + 0xE6546B64) & _MASK
-
-
-def _rotate(h: int, bits: int) -> int:
-    return (h << bits | h >> (32 - bits)) & _MASK
-
-
-def _avalanche(h: int) -> int:
-    h ^= h >> 16
-    h = h * 0x85EBCA6B & _MASK
-    h ^= h >> 13
-    h = h * 0xC2B2AE35 & _MASK
-    return h ^ (h >> 16)

@@ -8,7 +8,7 @@ profile. What only some versions have has a default here. Sources: KafkaConfig.s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 import msgspec
 
@@ -67,16 +67,18 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, defaults: Mapping[str, str], settings: Mapping[str, str]) -> KafkaConfig:
         """Parse settings over defaults; BadSetting names what is wrong and what is allowed."""
         known = property_names()
-        values: dict[str, Any] = {}
+        values: dict[str, int | bool | str] = {}
         for key, text in {**defaults, **settings}.items():
             if key in WITHOUT_EFFECT:
                 continue
             if key not in known:
                 raise BadSetting(f"unknown setting {key}")
             values[known[key]] = _parse(key, text)
+        # Kafka's default of the one is the value of the other (KafkaConfig.scala@2.6.3
+        # zkConnectionTimeoutMs).
         if "zookeeper.connection.timeout.ms" not in {*defaults, *settings}:
             values["zookeeper_connection_timeout_ms"] = values["zookeeper_session_timeout_ms"]
-        config = cls(**values)
+        config = msgspec.convert(values, cls)
         config.check()
         return config
 
@@ -91,8 +93,11 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """KafkaConfig.validateValues: what Kafka refuses to start with."""
+        # A follower that has everything is heard of once in each wait: with a longer one the leader
+        # would take it for out of sync.
         if self.replica_fetch_wait_max_ms > self.replica_lag_time_max_ms:
             raise BadSetting("replica.fetch.wait.max.ms must not be above replica.lag.time.max.ms")
+        # The follower would close the connection while the leader still holds its fetch.
         if self.replica_fetch_wait_max_ms > self.replica_socket_timeout_ms:
             raise BadSetting(
                 "replica.fetch.wait.max.ms must not be above replica.socket.timeout.ms"
@@ -124,11 +129,12 @@ _types = get_type_hints(KafkaConfig)
 
 
 def _parse(key: str, text: str) -> int | bool | str:
-    wanted = _types[key.replace(".", "_")]
-    if wanted is str:
+    expected = _types[key.replace(".", "_")]
+    if expected is str:
         return str(text).strip()
+    # Without regard to case, as Kafka's ConfigDef takes a boolean.
     lowered = str(text).strip().lower()
-    if wanted is bool:
+    if expected is bool:
         if lowered not in ("true", "false"):
             raise BadSetting(f"{key}: {text!r} is neither true nor false")
         return lowered == "true"

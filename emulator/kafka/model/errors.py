@@ -62,6 +62,7 @@ class KafkaError(Exception):
         self.error, self.message = error, message
 
 
+# These two are answered as UNKNOWN_SERVER_ERROR: Kafka has no code for an exception of Java's.
 class UnexpectedAppendOffset(KafkaError):
     """UnexpectedAppendOffsetException: what was fetched begins before the follower's log end."""
 

@@ -67,6 +67,7 @@ class EpochCache:
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Note that `epoch` begins at `start_offset`; entries that contradict it go (`assign`)."""
+        # The epoch of every batch comes by here: nearly all belong to the latest one.
         if self.entries and self.entries[-1].epoch >= epoch:
             return
         self.entries = [e for e in self.entries if e.start_offset < start_offset]
@@ -77,10 +78,12 @@ class EpochCache:
         entries = self.entries
         if epoch == UNDEFINED_EPOCH or not entries or epoch > entries[-1].epoch:
             return EpochEntry(UNDEFINED_EPOCH, UNDEFINED_OFFSET)
+        # The latest epoch has no successor that ends it: it goes on to the end of the log.
         if epoch == entries[-1].epoch:
             return EpochEntry(epoch, log_end_offset)
         # The largest epoch that is not above the one asked for ends where the next one begins.
         later = next(i for i, e in enumerate(entries) if e.epoch > epoch)
+        # Older than anything here: it ends where this log's first epoch begins.
         if later == 0:
             return EpochEntry(epoch, entries[0].start_offset)
         return EpochEntry(entries[later - 1].epoch, entries[later].start_offset)
@@ -150,6 +153,7 @@ class OffsetLog:
         entries = self.epochs.entries
         if not entries or entries[-1].epoch < batch.leader_epoch:
             self.epochs.assign(batch.leader_epoch, batch.base_offset)
+        # Messages since the last flush, as log.flush.interval.messages counts.
         interval = self.flush_interval_messages
         if interval is not None and self.log_end_offset - self.recovery_point >= interval:
             self.flush()
@@ -160,6 +164,7 @@ class OffsetLog:
         minOneMessage)."""
         if from_offset >= self.log_end_offset:
             return ()
+        # The batch that contains the offset, from its beginning: batches are never cut by a read.
         first = bisect_right(self._bases, from_offset) - 1
         used, end, batches = 0, first, self.batches
         while end < len(batches):
@@ -193,6 +198,7 @@ class OffsetLog:
             else:
                 self.batches[keep - 1] = msgspec.structs.replace(cut, next_offset=offset)
         del self.batches[keep:], self._bases[keep:]
+        # Not `offset` where that lies before the log's start: there is nothing below it.
         self.log_end_offset = max(offset, self.log_start_offset)
         # With the log: what was committed may be lost here (KIP-101).
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
@@ -205,6 +211,7 @@ class OffsetLog:
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the next record gets `offset`."""
+        # The leader's log begins behind this one's end: nothing here connects to it.
         self.batches.clear()
         self._bases.clear()
         self.epochs = EpochCache()
@@ -225,6 +232,7 @@ class OffsetLog:
     def update_high_watermark(self, leader_hw: int) -> bool:
         """A follower's rule: clamp(leader's, own start, own end); set, not maximised (spec
         §3.5)."""
+        # It may go down: what a new leader knows of the high watermark can be older (H17).
         new = max(self.log_start_offset, leader_hw)
         if new > self.log_end_offset:
             new = self.log_end_offset

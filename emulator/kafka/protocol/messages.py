@@ -17,10 +17,13 @@ from emulator.kafka.model.offset_log import Batch
 from emulator.trace.values import PartitionState, TopicPartition
 
 
+# gc=False, here and below: there are very many of these, and none can be part of a cycle.
 class FetchPartition(msgspec.Struct, frozen=True, gc=False):
     """One partition of a Fetch request."""
 
     partition: TopicPartition
+    # Fences both ways (KIP-320): a leader answers FENCED_LEADER_EPOCH to an older one, and
+    # UNKNOWN_LEADER_EPOCH to one that it has not heard of yet.
     current_leader_epoch: int
     fetch_offset: int
     log_start_offset: int
@@ -32,11 +35,14 @@ class FetchRequest(msgspec.Struct, frozen=True):
     (KIP-227)."""
 
     replica_id: int
+    # A fetch that finds nothing is answered after this all the same: that it comes again is how
+    # the leader knows that a follower which has everything is alive.
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
     session_id: int
     session_epoch: int
+    # Of an incremental session only those that have changed since the last request.
     partitions: tuple[FetchPartition, ...]
     forgotten: tuple[TopicPartition, ...] = ()
     replica_epoch: int = -1
@@ -97,6 +103,7 @@ class ProducedPartition(msgspec.Struct, frozen=True, gc=False):
 class ProduceResponse(msgspec.Struct, frozen=True):
     """Results in the order of the request."""
 
+    # No response at all is sent for acks 0.
     partitions: tuple[ProducedPartition, ...]
 
 
@@ -137,6 +144,7 @@ class ListOffsetsRequest(msgspec.Struct, frozen=True):
     replica_id: int
     partition: TopicPartition
     current_leader_epoch: int
+    # Else the latest: a follower's first query, to see whether its own log is ahead.
     earliest: bool
 
 
@@ -160,9 +168,14 @@ class LeaderAndIsrRequest(msgspec.Struct, frozen=True):
     """v4: become leader or follower."""
 
     controller_id: int
+    # A broker refuses what is below the greatest it has seen: that controller was replaced.
     controller_epoch: int
+    # The receiver's, as the controller knows it: what is meant for a process before is refused
+    # (2.2, KAFKA-7235; -1: unknown, not tested).
     broker_epoch: int
     states: tuple[PartitionState, ...]
+    # Read up to 0.8.2: since then a broker looks for the leader's address in its metadata cache,
+    # and does not follow a leader that is not there (H28).
     live_leaders: tuple[LiveBroker, ...]
 
 
@@ -179,6 +192,7 @@ class UpdateMetadataRequest(msgspec.Struct, frozen=True):
     controller_id: int
     controller_epoch: int
     broker_epoch: int
+    # Leader -2: the topic is being deleted, and leaves the metadata caches.
     states: tuple[PartitionState, ...]
     live_brokers: tuple[LiveBroker, ...]
 
@@ -193,6 +207,8 @@ class StopReplicaPartition(NamedTuple):
     """One partition of StopReplica v3."""
 
     partition: TopicPartition
+    # A broker obeys one that is newer than its own (KIP-570, 2.6), and always -2 (its topic is
+    # being deleted) and -1 (sent by an older controller).
     leader_epoch: int
     delete: bool
 
@@ -233,7 +249,9 @@ class AlterIsrPartition(NamedTuple):
 
     partition: TopicPartition
     leader_epoch: int
+    # In the leader's order: a list that differs only in its order is another ISR (spec §7.4).
     new_isr: tuple[int, ...]
+    # The state znode's version, on which the controller's write is conditional.
     current_isr_version: int
     member_epochs: tuple[int, ...] = ()
 
@@ -243,6 +261,7 @@ class AlterIsrRequest(msgspec.Struct, frozen=True):
     ISRs."""
 
     broker: int
+    # Must be what the controller has cached, neither older nor newer (spec §7.4).
     broker_epoch: int
     partitions: tuple[AlterIsrPartition, ...]
     version: int = 0

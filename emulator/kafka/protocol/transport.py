@@ -34,6 +34,8 @@ class Connection(Protocol):
 class ServerConnection(Protocol):
     """The broker's end of a connection."""
 
+    # One request at a time: the next is read only when this one is answered, so that a request
+    # that waits in purgatory holds up what its client has sent behind it.
     def respond(self, response: Response | None) -> None:
         """Write the answer to the request that was read last, and read on (None: no answer, acks
         0)."""
