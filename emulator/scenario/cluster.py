@@ -7,8 +7,8 @@ first steps of the time line. It must not know what is done to the cluster after
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from emulator.kafka.profiles.base import CannotPropagate
 from emulator.scenario.actions.admin import CreateTopic
@@ -49,16 +49,18 @@ class Cluster:
             item.fail(f"there is no broker {broker}; the cluster has {known}")
         return broker
 
-    def check_version(self, item: Item, start: dict[str, Any]) -> None:
+    def check_version(self, item: Item, start: Mapping[str, object]) -> None:
         """The version that a broker is started with can be run."""
         broker = start.get("broker", 0)
-        name = start.get("profile") or self.broker_profiles.get(broker, self.version.profile)
+        assert isinstance(broker, int)
+        own = self.broker_profiles.get(broker, self.version.profile)
+        name = str(start.get("profile") or own)
         problem = unknown_profile(name)
         if problem:
             item.fail(problem)
-        asked = start.get("propagation") or self.version.propagation
+        propagation = str(start.get("propagation") or self.version.propagation)
         try:
-            Version(name, self.version.guards, asked).of(name)
+            Version(name, self.version.guards, propagation).of(name)
         except CannotPropagate as error:
             item.fail(str(error))
 
@@ -97,24 +99,20 @@ def read_cluster(document: Item, item: Item | None, version: Version, given: Set
         zookeeper=_zookeeper(keys.get("zookeeper")),
         version=version,
     )
-    if "broker_profile" in keys:
-        _read_profiles(keys["broker_profile"], cluster)
+    # `broker_profile: {3: "2.4"}`: who runs another version than the cluster's.
+    profiles = keys["broker_profile"].mapping() if "broker_profile" in keys else {}
+    for key, value in profiles.items():
+        broker = cluster.check_broker(value, int(key) if key.isdecimal() else -1)
+        cluster.broker_profiles[broker] = value.text()
+        cluster.check_version(value, {"broker": broker})
+        profile = cluster.version.of(cluster.broker_profiles[broker])
+        check_values(profile, cluster.settings, value, {})
     for key, value in (keys["broker_config"].mapping() if "broker_config" in keys else {}).items():
         broker = cluster.check_broker(value, int(key) if key.isdecimal() else -1)
         cluster.broker_settings[broker] = broker_settings(value)
         runs = cluster.broker_profiles.get(broker, version.profile)
         check_values(version.of(runs), {**settings, **broker_settings(value)}, value, {})
     return cluster
-
-
-def _read_profiles(item: Item, cluster: Cluster) -> None:
-    """`broker_profile: {3: "2.4"}`: who runs another version than the cluster's."""
-    for key, value in item.mapping().items():
-        broker = cluster.check_broker(value, int(key) if key.isdecimal() else -1)
-        cluster.broker_profiles[broker] = value.text()
-        cluster.check_version(value, {"broker": broker})
-        profile = cluster.version.of(cluster.broker_profiles[broker])
-        check_values(profile, cluster.settings, value, {})
 
 
 def _boots(brokers: Item | None, first: Item | None) -> tuple[Boot, ...]:
@@ -146,7 +144,12 @@ def _ids(item: Item) -> list[int]:
 def _zookeeper(item: Item | None) -> ZooKeeperSettings:
     ms = dict(_ZOOKEEPER_KEYS)
     given = item.mapping((*_ZOOKEEPER_KEYS, _SERVERS)) if item else {}
-    servers = _servers(given.pop(_SERVERS)) if _SERVERS in given else 1
+    servers = 1
+    if _SERVERS in given:
+        count = given.pop(_SERVERS)
+        servers = count.whole()
+        if not 1 <= servers <= SERVERS_MAX:
+            count.fail(f"1 to {SERVERS_MAX} servers")
     for key, value in given.items():
         ms[key], rest = divmod(value.duration(), 1000)
         if rest or ms[key] < 1:
@@ -154,13 +157,6 @@ def _zookeeper(item: Item | None) -> ZooKeeperSettings:
     if item is not None and ms["min_session"] > ms["max_session"]:
         item.fail("min_session is above max_session")
     return ZooKeeperSettings(ms["tick"], ms["min_session"], ms["max_session"], servers)
-
-
-def _servers(item: Item) -> int:
-    count = item.whole()
-    if not 1 <= count <= SERVERS_MAX:
-        item.fail(f"1 to {SERVERS_MAX} servers")
-    return count
 
 
 def read_topics(item: Item | None, cluster: Cluster) -> list[Step]:
@@ -202,16 +198,14 @@ def _create(
 
 def read_assignment(item: Item, cluster: Cluster) -> tuple[tuple[int, ...], ...]:
     """Lists of replicas, one per partition, each of different brokers that there are."""
-    found = tuple(_replicas(one, cluster) for one in item.items())
-    if not found:
+    assignment = []
+    for one in item.items():
+        replicas = tuple(cluster.check_broker(replica, replica.whole()) for replica in one.items())
+        if not replicas or len(set(replicas)) < len(replicas):
+            one.fail("at least one replica, and each broker once")
+        assignment.append(replicas)
+    if not assignment:
         item.fail("at least one partition")
-    if len({len(replicas) for replicas in found}) > 1:
+    if len({len(replicas) for replicas in assignment}) > 1:
         item.fail("all partitions of a topic have the same number of replicas")
-    return found
-
-
-def _replicas(item: Item, cluster: Cluster) -> tuple[int, ...]:
-    replicas = tuple(cluster.check_broker(one, one.whole()) for one in item.items())
-    if not replicas or len(set(replicas)) < len(replicas):
-        item.fail("at least one replica, and each broker once")
-    return replicas
+    return tuple(assignment)

@@ -57,7 +57,9 @@ class Item:
             self.fail(f"a mapping is wanted, not {self._kind()}")
         found: dict[str, Item] = {}
         for key_node, value_node in self.node.value:
-            key = self._key(key_node)
+            if not isinstance(key_node, yaml.ScalarNode):
+                Item(self.file, key_node, self.key).fail("a key is a plain word")
+            key = str(key_node.value)
             child = Item(self.file, value_node, f"{self.key}.{key}" if self.key else key)
             at_key = Item(self.file, key_node, child.key)
             if key in found:
@@ -66,11 +68,6 @@ class Item:
                 at_key.fail(f"there is no such key; {instead_of(key, allowed)}")
             found[key] = child
         return found
-
-    def _key(self, node: yaml.Node) -> str:
-        if not isinstance(node, yaml.ScalarNode):
-            Item(self.file, node, self.key).fail("a key is a plain word")
-        return str(node.value)
 
     def items(self) -> list[Item]:
         """The values of a list."""
@@ -130,7 +127,9 @@ def read_document(file: str, text: str) -> Item:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise ScenarioError(file, mark.line + 1 if mark else 1, "", _yaml_says(error)) from None
+        problem = ", ".join(part for part in (error.context, error.problem) if part)
+        problem = "no YAML: " + problem.replace("\n", " ")
+        raise ScenarioError(file, mark.line + 1 if mark else 1, "", problem) from None
     except yaml.YAMLError as error:
         raise ScenarioError(file, 1, "", "no YAML: " + str(error).splitlines()[0]) from None
     if node is None:
@@ -146,11 +145,6 @@ def read_text(path: Path, file: str) -> str:
         raise UserError(f"{file}: no UTF-8 text (byte {error.start})") from None
     except OSError as error:
         raise UserError(f"{file}: cannot be read: {error.strerror}") from None
-
-
-def _yaml_says(error: yaml.MarkedYAMLError) -> str:
-    parts = [part for part in (error.context, error.problem) if part]
-    return "no YAML: " + ", ".join(parts).replace("\n", " ")
 
 
 def _look_through(file: str, text: str) -> None:

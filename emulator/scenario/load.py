@@ -15,7 +15,7 @@ from emulator.scenario.cluster import Cluster, read_cluster, read_topics
 from emulator.scenario.document import Item, read_document, read_text
 from emulator.scenario.errors import ScenarioError, UserError
 from emulator.scenario.expectations.base import mentioned, parse
-from emulator.scenario.schema import Expectation, Scenario, Settings
+from emulator.scenario.schema import Expectation, Scenario
 from emulator.scenario.settings import overrides
 from emulator.scenario.timeline import TimeLine
 from emulator.scenario.version import Chosen, read_version
@@ -66,7 +66,9 @@ def loads(
     sections = document.mapping(_SECTIONS)
     if "run" not in sections:
         raise ScenarioError(document.file, document.line, "run", "is missing: how long, as in 30s")
-    duration_us = _duration(sections["run"])
+    duration_us = sections["run"].duration()
+    if not 0 < duration_us <= RUN_MAX_US:
+        sections["run"].fail("more than 0, and a week at most")
     version = read_version(sections, chosen)
     given = overrides(tuple(sets))
     cluster = read_cluster(document, sections.get("cluster"), version, given)
@@ -74,7 +76,7 @@ def loads(
     line.steps.extend(read_topics(sections.get("topics"), cluster))
     line.read_workload(sections.get("workload"))
     line.read_faults(sections.get("faults"))
-    late = sections.get("kernel_late")
+    late, expect = sections.get("kernel_late"), sections.get("expect")
     return LoadedScenario(
         name=name,
         about=" ".join(sections["about"].text().split()) if "about" in sections else "",
@@ -84,11 +86,15 @@ def loads(
         propagation=version.propagation,
         boots=cluster.boots,
         settings=cluster.settings,
-        broker_settings=_with(cluster.broker_settings, given),
+        # A setting of the command line holds for every broker.
+        broker_settings={
+            broker: {key: value for key, value in settings.items() if key not in given}
+            for broker, settings in cluster.broker_settings.items()
+        },
         zookeeper=cluster.zookeeper,
         steps=line.in_order(),
         duration_us=duration_us,
-        expectations=_expectations(sections.get("expect"), cluster),
+        expectations=tuple(_expectation(one, cluster) for one in expect.items()) if expect else (),
         race_free=sections["race_free"].flag() if "race_free" in sections else False,
         source=document.file,
         text=text,
@@ -96,46 +102,26 @@ def loads(
     )
 
 
-def _duration(item: Item) -> int:
-    run_us = item.duration()
-    if not 0 < run_us <= RUN_MAX_US:
-        item.fail("more than 0, and a week at most")
-    return run_us
-
-
-def _with(broker_settings: dict[int, Settings], given: Settings) -> dict[int, Settings]:
-    """A setting of the command line holds for every broker."""
-    return {
-        broker: {k: v for k, v in settings.items() if k not in given}
-        for broker, settings in broker_settings.items()
-    }
-
-
 # -- expectations ----------------------------------------------------------------------------------
-
-
-def _expectations(item: Item | None, cluster: Cluster) -> tuple[Expectation, ...]:
-    return tuple(_expectation(one, cluster) for one in (item.items() if item else ()))
 
 
 def _expectation(item: Item, cluster: Cluster) -> Expectation:
     """A sentence; `notifications: 2` is a mapping to YAML and a sentence to us."""
-    text = item.text() if item.is_scalar else _one_pair(item)
+    if item.is_scalar:
+        text = item.text()
+    else:
+        pairs = item.mapping()
+        if len(pairs) != 1:
+            item.fail("one sentence in each line of expect")
+        ((key, value),) = pairs.items()
+        text = f"{key}: {value.text()}"
     try:
         expectation = parse(text)
     except UserError as error:
         item.fail(str(error))
-    for kind, value in mentioned(expectation):
-        _check_mentioned(item, kind, value, cluster)
+    for kind, argument in mentioned(expectation):
+        _check_mentioned(item, kind, argument, cluster)
     return expectation
-
-
-def _one_pair(item: Item) -> str:
-    pairs = item.mapping()
-    if len(pairs) != 1:
-        item.fail("one sentence in each line of expect")
-    key, value = next(iter(pairs.items()))
-    return f"{key}: {value.text()}"
 
 
 def _check_mentioned(item: Item, kind: str, value: object, cluster: Cluster) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -53,8 +53,15 @@ def read_stimulus(name: str, keys: dict[str, Item], cluster: Cluster) -> Stimulu
         given[first] = value
     hints = get_type_hints(kind)
     parameters = {key: _convert(item, hints[key]) for key, item in given.items()}
-    _supply(kind, fields, parameters, cluster)
-    _check_given(value, name, fields, parameters, alone=kind.means_all)
+    if "partitions" in fields and fields["partitions"].required:
+        # Who names a topic and no partitions means all of them.
+        count = cluster.topics.get(str(parameters.get("topic", "")), 0)
+        parameters.setdefault("partitions", tuple(range(count)))
+    missing = [key for key, field in fields.items() if field.required and key not in parameters]
+    if missing:
+        value.fail(f"{name} needs {' and '.join(missing)}")
+    if fields and not parameters and not kind.means_all:
+        value.fail(f"{name} needs one of {', '.join(fields)}")
     for key, item in given.items():
         parameters[key] = _check(item, key, kind, parameters, cluster)
     stimulus = kind(**parameters)
@@ -65,64 +72,33 @@ def read_stimulus(name: str, keys: dict[str, Item], cluster: Cluster) -> Stimulu
     return stimulus
 
 
-def _supply(
-    kind: type[Stimulus],
-    fields: dict[str, msgspec.structs.FieldInfo],
-    parameters: dict[str, Any],
-    cluster: Cluster,
-) -> None:
-    """Who names a topic and no partitions means all of them."""
-    if "partitions" in fields and fields["partitions"].required:
-        count = cluster.topics.get(parameters.get("topic", ""), 0)
-        parameters.setdefault("partitions", tuple(range(count)))
-
-
-def _check_given(
-    value: Item,
-    name: str,
-    fields: dict[str, msgspec.structs.FieldInfo],
-    given: dict[str, Any],
-    *,
-    alone: bool,
-) -> None:
-    missing = [key for key, field in fields.items() if field.required and key not in given]
-    if missing:
-        value.fail(f"{name} needs {' and '.join(missing)}")
-    if fields and not given and not alone:
-        value.fail(f"{name} needs one of {', '.join(fields)}")
-
-
 # -- types -----------------------------------------------------------------------------------------
 
 
-def _convert(item: Item, wanted: Any) -> Any:
-    simple: dict[Any, Callable[[], Any]] = {
+def _convert(item: Item, hint: object) -> object:
+    simple: dict[object, Callable[[], object]] = {
         str: item.text,
         int: item.whole,
         float: item.number,
         bool: item.flag,
     }
-    if wanted in simple:
-        return simple[wanted]()
-    if wanted == tuple[str, int]:
+    if hint in simple:
+        return simple[hint]()
+    if hint == tuple[str, int]:
         return _topic_partition(item)
-    origin, arguments = get_origin(wanted), get_args(wanted)
+    origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        return _one_of(item, arguments)
+        return _first_of(item, arguments)
     if origin is Literal:
-        return _choice(item, arguments)
+        text = item.text()
+        if text not in arguments:
+            item.fail(f"one of {', '.join(arguments)} is wanted, not {text!r}")
+        return text
     if origin is tuple:
         return tuple(_convert(one, arguments[0]) for one in item.items())
     if origin is dict:
         return {key: _convert(one, arguments[1]) for key, one in item.mapping().items()}
-    raise AssertionError(f"{item.key}: a stimulus' field of type {wanted} cannot be written")
-
-
-def _choice(item: Item, words: tuple[str, ...]) -> str:
-    text = item.text()
-    if text not in words:
-        item.fail(f"one of {', '.join(words)} is wanted, not {text!r}")
-    return text
+    raise AssertionError(f"{item.key}: a stimulus' field of type {hint} cannot be written")
 
 
 def _topic_partition(item: Item) -> tuple[str, int]:
@@ -136,7 +112,7 @@ def _topic_partition(item: Item) -> tuple[str, int]:
     return topic, int(number)
 
 
-def _one_of(item: Item, kinds: tuple[Any, ...]) -> Any:
+def _first_of(item: Item, kinds: tuple[object, ...]) -> object:
     """The first of the types that the value has; numbers before text."""
     if item.is_null and NoneType in kinds:
         return None
@@ -153,49 +129,62 @@ def _one_of(item: Item, kinds: tuple[Any, ...]) -> Any:
 
 
 def _check(
-    item: Item, key: str, kind: type[Stimulus], parameters: dict[str, Any], cluster: Cluster
-) -> Any:
-    value, topic = parameters[key], parameters.get("topic")
-    if key in _BROKER_FIELDS:
-        for one in value if isinstance(value, tuple) else (value,):
-            _check_broker(item, one, cluster)
-        if key == "peer" and value == parameters.get("broker"):
-            item.fail("a broker has no link to itself")
-    elif key in ("profile", "propagation"):
-        cluster.check_version(item, parameters)
-    elif key == "directory":
-        cluster.check_directory(item, parameters["broker"], value)
-    elif key == "assignment":
-        read_assignment(item, cluster)
-    elif key == "topic" and not kind.makes_topic:
-        cluster.check_topic(item, value)
-    elif key in ("partition", "partitions") and value is not None:
-        for one in value if isinstance(value, tuple) else (value,):
-            of, number = one if isinstance(one, tuple) else (str(topic), one)
-            cluster.check_partition(item, of, number)
-    elif key == "config":
-        return topic_settings(item) if topic is not None else dynamic_settings(item)
-    elif key == "server" and value is not None:
-        _check_server(item, value, cluster.zookeeper.servers)
-    return _check_plain(item, key, value)
-
-
-def _check_plain(item: Item, key: str, value: Any) -> Any:
-    """What can be seen without the cluster."""
-    if key in _POSITIVE and value <= 0:
+    item: Item, key: str, kind: type[Stimulus], parameters: dict[str, object], cluster: Cluster
+) -> object:
+    """The parameter's value, as the stimulus has it."""
+    value = parameters[key]
+    if key == "config":
+        return (
+            topic_settings(item) if parameters.get("topic") is not None else dynamic_settings(item)
+        )
+    if key == "acks" and isinstance(value, str):
+        return _acks(item, value)
+    if key in _POSITIVE and isinstance(value, int | float) and value <= 0:
         item.fail("more than 0")
     if key == "client":
         for setting, one in item.mapping().items():
             if setting not in CLIENT_DEFAULTS:
                 one.fail(f"no such client setting; {instead_of(setting, CLIENT_DEFAULTS)}")
-    return _acks(item, value) if key == "acks" and value is not None else value
+    elif key in _BROKER_FIELDS:
+        for broker in value if isinstance(value, tuple) else (value,):
+            _check_broker(item, broker, cluster)
+        if key == "peer" and value == parameters.get("broker"):
+            item.fail("a broker has no link to itself")
+    elif not (key == "topic" and kind.makes_topic):
+        _check_known(item, key, parameters, cluster)
+    return value
 
 
-def _check_server(item: Item, value: str, servers: int) -> None:
-    known = names_of(servers)
-    if value not in known:
-        only = "the only server is" if servers == 1 else "servers are"
-        item.fail(f"{only} {', '.join(known)}, not {value}")
+def _check_known(item: Item, key: str, parameters: dict[str, object], cluster: Cluster) -> None:
+    """Versions, topics, directories, servers: what is named is there."""
+    value = parameters[key]
+    if key in ("profile", "propagation"):
+        cluster.check_version(item, parameters)
+    elif key == "assignment":
+        read_assignment(item, cluster)
+    elif key in ("partition", "partitions") and value is not None:
+        for one in value if isinstance(value, tuple) else (value,):
+            topic, number = one if isinstance(one, tuple) else (str(parameters.get("topic")), one)
+            cluster.check_partition(item, topic, number)
+    elif key == "directory" and isinstance(value, int):
+        broker = parameters["broker"]
+        assert isinstance(broker, int)
+        cluster.check_directory(item, broker, value)
+    elif key == "topic":
+        cluster.check_topic(item, str(value))
+    elif key == "server" and value is not None:
+        servers = cluster.zookeeper.servers
+        if value not in names_of(servers):
+            only = "the only server is" if servers == 1 else "servers are"
+            item.fail(f"{only} {', '.join(names_of(servers))}, not {value}")
+
+
+def _check_broker(item: Item, value: object, cluster: Cluster) -> None:
+    if isinstance(value, int):
+        cluster.check_broker(item, value)
+    elif value not in (None, ZOOKEEPER):
+        known = ", ".join(map(str, cluster.brokers))
+        item.fail(f"{value!r} is neither {ZOOKEEPER} nor a broker; the cluster has {known}")
 
 
 def _acks(item: Item, value: str) -> str:
@@ -205,11 +194,3 @@ def _acks(item: Item, value: str) -> str:
     if value not in _ACKS:
         item.fail(f"acks is 0, 1, all or (in Kafka 0.8) a number up to 1000, not {value}")
     return _ACKS[value]
-
-
-def _check_broker(item: Item, value: int | str | None, cluster: Cluster) -> None:
-    if isinstance(value, int):
-        cluster.check_broker(item, value)
-    elif value not in (None, ZOOKEEPER):
-        known = ", ".join(map(str, cluster.brokers))
-        item.fail(f"{value!r} is neither {ZOOKEEPER} nor a broker; the cluster has {known}")

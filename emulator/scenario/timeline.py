@@ -66,21 +66,15 @@ class TimeLine:
                 times[second].fail(f"{first} or {second}, not both")
         began = times.get("at") or times.get("from")
         start = began.duration() if began else SETTLED_US
+        end = times.get("for") or times.get("until")
         for at_us in _repeats(times, start):
             self._step(began or entry, at_us, stimulus, fault=fault)
-            end = self._end(times, at_us)
-            if end is not None:
-                last, end_us = end
-                self._step(last, end_us, _ending(stimulus, value), fault=fault)
-
-    def _end(self, times: dict[str, Item], at_us: int) -> tuple[Item, int] | None:
-        item = times.get("for") or times.get("until")
-        if item is None:
-            return None
-        end_us = item.duration() + (at_us if "for" in times else 0)
-        if end_us <= at_us:
-            item.fail(f"ends at {show_us(end_us)}, but it begins at {show_us(at_us)}")
-        return item, end_us
+            if end is None:
+                continue
+            end_us = end.duration() + (at_us if "for" in times else 0)
+            if end_us <= at_us:
+                end.fail(f"ends at {show_us(end_us)}, but it begins at {show_us(at_us)}")
+            self._step(end, end_us, _ending(stimulus, value), fault=fault)
 
     def _step(self, item: Item, at_us: int, stimulus: Stimulus, *, fault: bool) -> None:
         if at_us > self.end_us:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -99,7 +99,7 @@ def _values(kind: type[Stimulus], words: list[str], cluster: Cluster) -> dict[st
 def _positional(
     word: str,
     kind: type[Stimulus],
-    hints: dict[str, Any],
+    hints: dict[str, object],
     free: list[str],
     values: dict[str, str],
     cluster: Cluster,
@@ -128,7 +128,7 @@ def _positional(
             free.remove("partitions")  # all of them, unless they are given by name
 
 
-def _as_yaml(word: str, hint: Any) -> str:
+def _as_yaml(word: str, hint: object) -> str:
     """A list may be typed without its brackets: `1,2,3`."""
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     lists = [kind for kind in kinds if get_origin(kind) is tuple]

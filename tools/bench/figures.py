@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from emulator.runs.summary import nearest_rank
+
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
     """`value` in `unit`; `of` is what it was held against and `least` the least ratio wanted (or
@@ -42,6 +44,11 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
         return {**msgspec.to_builtins(self), "ratio": self.ratio, "ok": self.ok}
 
 
+def median(values: Iterable[float]) -> float:
+    """As every percentile of the house: by nearest rank."""
+    return nearest_rank(sorted(values), 50)
+
+
 def show(figures: Iterable[Figure]) -> None:
     """On standard output, wide enough to be read."""
     table = Table(box=None, padding=(0, 2, 1, 0), header_style="bold")
@@ -50,22 +57,15 @@ def show(figures: Iterable[Figure]) -> None:
     table.add_column("ratio", justify="right", no_wrap=True)
     table.add_column("scope", ratio=5)
     for one in figures:
-        style = "" if one.ok else "bold red"
-        table.add_row(
-            one.what, f"{_short(one.value)} {one.unit}", Text(_ratio(one), style), _scope(one)
-        )
+        if one.ratio is None:
+            ratio = "" if one.ok else "too much"
+        else:
+            ratio = f"{one.ratio:,.0f}" if one.ratio >= 100 else f"{one.ratio:.2g}"
+            ratio += "" if one.least is None else f" (≥ {one.least:g})"
+        scope = one.scope + (f"; against {one.against}: {_short(one.of)}" if one.of else "")
+        shown = Text(ratio, "" if one.ok else "bold red")
+        table.add_row(one.what, f"{_short(one.value)} {one.unit}", shown, scope)
     Console(width=130, highlight=False).print(table)
-
-
-def _ratio(one: Figure) -> str:
-    if one.ratio is None:
-        return "" if one.ok else "too much"
-    wanted = "" if one.least is None else f" (≥ {one.least:g})"
-    return f"{one.ratio:,.0f}{wanted}" if one.ratio >= 100 else f"{one.ratio:.2g}{wanted}"
-
-
-def _scope(one: Figure) -> str:
-    return one.scope + (f"; against {one.against}: {_short(one.of)}" if one.of else "")
 
 
 def _short(value: float) -> str:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from statistics import median
 
 from emulator.kafka.broker.partition import Partition
 from emulator.scenario.actions.clients import Send
 from emulator.scenario.actions.pause import Pause, Resume
 from emulator.trace.events import IsrUpdated, IsrUpdateStarted
 from emulator.worlds.emulated_host import nodes_of
-from tools.bench.figures import Figure
+from tools.bench.figures import Figure, median
 from tools.bench.live_cluster import LiveCluster, live_cluster, plain_kazoo
 
 LEAST = 0.5

@@ -17,15 +17,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from emulator.runs.play import Run
+from emulator.runs.play import PlayOptions
+from emulator.runs.session import Session
 from emulator.scenario.actions.admin import CreateTopic
 from emulator.scenario.actions.clients import Send
 from emulator.scenario.actions.pause import Pause, Resume
 from emulator.trace.events import IsrUpdated, MetadataCacheUpdated
-from emulator.trace.sink import Sink
 from emulator.worlds.emulated_host import nodes_of
 from emulator.worlds.gc_tuning import rare_collections
-from emulator.worlds.simulated import SimulatedWorld
 from tools.bench.figures import Figure
 from tools.bench.live_cluster import scenario
 from tools.bench.many_brokers import resident_kb
@@ -60,27 +59,25 @@ class Large:
 
     def __init__(self, brokers: int, partitions: int, lag_ms: int, *, keeps_trace: bool) -> None:
         self.placed = assignment(brokers, partitions)
-        self.sink = Sink()
-        if not keeps_trace:
-            self.sink.close()
         text = CLUSTER.format(brokers=brokers, lag_ms=lag_ms)
-        self.world = SimulatedWorld(scenario(text), 1, self.sink)
-        self.run = Run(self.world)
-        self.run.bring_up()
-        self.kernel, self.cluster = self.world.kernel, self.world.cluster
+        self.session = Session(scenario(text), PlayOptions(seed=1), hearing="nothing")
+        self.events = self.session.events
+        if not keeps_trace:
+            self.session.listeners.sink.close()
+        self.session.run.bring_up()
+        self.kernel, self.cluster = self.session.kernel, self.session.world.cluster
 
     def create(self) -> None:
         """The topic, until every replica has its role; and ten seconds for all to be quiet."""
         self.cluster.apply(CreateTopic("orders", self.placed, {}))
         replicas = REPLICATION * len(self.placed)
-        while self._with_a_role() < replicas:
+        with_a_role = 0
+        while with_a_role < replicas:
             self.pass_us(1_000_000)
+            managers = [node.replica_manager for node in nodes_of(self.cluster).values()]
+            hosted = (p for m in managers if m is not None for p in m.partitions.values())
+            with_a_role = sum(p.leader_replica_id is not None for p in hosted)
         self.pass_us(10_000_000)
-
-    def _with_a_role(self) -> int:
-        managers = [node.replica_manager for node in nodes_of(self.cluster).values()]
-        hosted = (p for m in managers if m is not None for p in m.partitions.values())
-        return sum(p.leader_replica_id is not None for p in hosted)
 
     def pass_us(self, us: int) -> None:
         self.kernel.run(self.kernel.now + us)
@@ -97,7 +94,7 @@ class Large:
 
 
 class Took(NamedTuple):
-    """One stretch: processor time and virtual time, in seconds."""
+    """One span of a run: processor time and virtual time, in seconds."""
 
     real_s: float
     virtual_s: float
@@ -105,11 +102,11 @@ class Took(NamedTuple):
 
 
 def timed(large: Large, do: Callable[[], object]) -> Took:
-    began, at_us, before = time.process_time(), large.kernel.now, len(large.sink.events)
+    began, at_us, before = time.process_time(), large.kernel.now, len(large.events)
     with rare_collections():
         do()
     took = time.process_time() - began
-    return Took(took, (large.kernel.now - at_us) / 1e6, len(large.sink.events) - before)
+    return Took(took, (large.kernel.now - at_us) / 1e6, len(large.events) - before)
 
 
 # -- changes ---------------------------------------------------------------------------------------
@@ -119,7 +116,7 @@ def changes(brokers: int, partitions: int, pauses: int) -> dict[str, object]:
     """In a process of its own: creation, then brokers that stand still one after the other."""
     large = Large(brokers, partitions, 4000, keeps_trace=True)
     created = timed(large, large.create)
-    before = len(large.sink.events)
+    before = len(large.events)
     each = 2 * partitions * (REPLICATION - 1) / brokers
     cycle_us = max(int(each / CHANGES_PER_S * 1e6), PAUSED_US + 1_000_000)
 
@@ -128,7 +125,7 @@ def changes(brokers: int, partitions: int, pauses: int) -> dict[str, object]:
             large.change(broker, cycle_us)
 
     changed = timed(large, pause_one_after_the_other)
-    seen = large.sink.events[before:]
+    seen = large.events[before:]
     told = [e for e in seen if isinstance(e, MetadataCacheUpdated)]
     return {
         "created": created,

@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 from kazoo.client import KazooClient
 
 from emulator.kafka.broker.partition import Partition
-from emulator.runs.play import Run
+from emulator.runs.play import PlayOptions
+from emulator.runs.session import Session
 from emulator.scenario.load import loads
 from emulator.scenario.schema import Scenario
-from emulator.trace.sink import Sink
 from emulator.worlds.emulated_host import nodes_of
 from emulator.worlds.live import LiveWorld
 
@@ -30,14 +30,12 @@ def scenario(text: str) -> Scenario:
 class LiveCluster:
     """What a measurement asks of it."""
 
-    def __init__(self, world: LiveWorld) -> None:
-        self.world, self.kernel, self.sink = world, world.kernel, world.kernel.sink
-        self.run = Run(world)
+    def __init__(self, session: Session) -> None:
+        assert isinstance(session.world, LiveWorld)
+        self.world, self.kernel, self.run = session.world, session.kernel, session.run
+        self.sink = session.listeners.sink
         self.count: Counter[type] = Counter()
-        self.sink.listen(self._counted)
-
-    def _counted(self, event: object) -> None:
-        self.count[type(event)] += 1
+        self.sink.listen(lambda event: self.count.update((type(event),)))
 
     def until(self, done: Callable[[], bool], patience_us: int = PATIENCE_US) -> None:
         """Let it go on until then; in small steps, so that the kernel thread looks often."""
@@ -61,14 +59,13 @@ class LiveCluster:
 @contextmanager
 def live_cluster(text: str) -> Iterator[LiveCluster]:
     """The brokers are up; topics are not made yet. Everything ends with the block."""
-    with (
-        TemporaryDirectory(prefix="isr-bench-") as data,
-        LiveWorld(scenario(text), 1, Sink(), zookeeper="embedded", data_dir=Path(data)) as world,
-    ):
-        cluster = LiveCluster(world)
-        cluster.run.bring_up()
-        with on_one_core():
-            yield cluster
+    with TemporaryDirectory(prefix="isr-bench-") as data:
+        options = PlayOptions(seed=1, zookeeper="embedded", data_dir=Path(data))
+        with Session(scenario(text), options, hearing="nothing") as session:
+            cluster = LiveCluster(session)
+            cluster.run.bring_up()
+            with on_one_core():
+                yield cluster
 
 
 @contextmanager

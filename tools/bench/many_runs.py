@@ -7,7 +7,6 @@ those of the processors, driver and JVM together: what else the machine does mov
 
 from __future__ import annotations
 
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +35,7 @@ from emulator.scenario import shipped
 from emulator.scenario.load import load
 from tests.spark.stages import stages
 from tools.bench import processor
-from tools.bench.figures import Figure
+from tools.bench.figures import Figure, median
 from tools.bench.hazards import PROGRAM
 from zk.real.server import find_java
 
@@ -215,10 +214,10 @@ def _each(base: Path, scope: str, turns: int) -> Iterator[Figure]:
         for name, one in aggregations().items():
             with nullcontext() if one.of_many else many_queries(spark):
                 both = [_turn(plain, one, all_rows) for _ in range(turns)]
-            bare = statistics.median(scan for scan, _ in both)
+            bare = median(scan for scan, _ in both)
             yield Figure(
                 what=f"table {name}",
-                value=statistics.median(table for _, table in both),
+                value=median(table for _, table in both),
                 unit="s",
                 scope=f"{scope}; median of {turns} turns",
                 against="a Parquet scan with one groupBy, s",

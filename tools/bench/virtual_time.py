@@ -10,11 +10,9 @@ import heapq
 import time
 from typing import NamedTuple
 
-from emulator.invariants.base import Monitor
-from emulator.runs.play import Run
-from emulator.trace.sink import Sink
+from emulator.runs.play import PlayOptions
+from emulator.runs.session import Hearing, Session
 from emulator.worlds.gc_tuning import rare_collections
-from emulator.worlds.simulated import SimulatedWorld
 from tools.bench.figures import Figure
 from tools.bench.live_cluster import scenario
 
@@ -77,17 +75,13 @@ class Played(NamedTuple):
 
 def simulate(load: Load, *, watched: bool) -> Played:
     """With all invariants listening, if it is watched."""
-    sink = Sink()
-    if watched:
-        sink.listen(Monitor())
-    world = SimulatedWorld(scenario(load.text), 1, sink)
-    with rare_collections():
-        began = time.process_time()
-        Run(world).play()
-        took = time.process_time() - began
-    virtual_s = world.kernel.now / 1e6
-    world.close()
-    return Played(len(sink.events), virtual_s, took)
+    hearing: Hearing = "invariants" if watched else "nothing"
+    with Session(scenario(load.text), PlayOptions(seed=1), hearing=hearing) as session:
+        with rare_collections():
+            began = time.process_time()
+            session.run.play()
+            took = time.process_time() - began
+        return Played(len(session.events), session.kernel.now / 1e6, took)
 
 
 def figures(busy: Load = BUSY, steady: Load = STEADY, turns: int = TURNS) -> list[Figure]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -39,11 +39,11 @@ class Check:
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """The words that a slot of the forms can hold, where its kind is the check's own."""
 
-    def __init__(self, arguments: Mapping[str, Any], state: TraceState) -> None:
+    def __init__(self, arguments: Mapping[str, object], state: TraceState) -> None:
         self.state = state
         self.take(**arguments)
 
-    def take(self, **arguments: Any) -> None:
+    def take(self, **arguments: object) -> None:
         """Keep the arguments of the form."""
         for name, value in arguments.items():
             setattr(self, name, value)
@@ -81,24 +81,21 @@ def parse(text: str) -> Expectation:
             arguments = matched(form, text)
             if arguments is not None:
                 return Expectation(" ".join(text.split()), name, arguments)
-    raise UserError(f"{text!r} is no expectation; {_nearest(text)}")
+    # The forms that share most words with the sentence.
+    words = set(text.split())
+    every = [form for of_kind in forms().values() for form in of_kind]
+    nearest = sorted(every, key=lambda form: -len(words & set(form.shown.split())))[:3]
+    shown = " | ".join(form.shown for form in nearest)
+    raise UserError(f"{text!r} is no expectation; nearest forms: {shown}")
 
 
-def mentioned(expectation: Expectation) -> list[tuple[str, Any]]:
+def mentioned(expectation: Expectation) -> list[tuple[str, object]]:
     """What the sentence names: (kind of slot, value), such as ("broker", 2)."""
     for form in forms()[expectation.check]:
         arguments = matched(form, expectation.text)
         if arguments is not None:
             return [(form.slots[name], value) for name, value in arguments.items()]
     return []
-
-
-def _nearest(text: str) -> str:
-    """The forms that share most words with the sentence."""
-    words = set(text.split())
-    every = [form for of_kind in forms().values() for form in of_kind]
-    best = sorted(every, key=lambda form: -len(words & set(form.shown.split())))
-    return "nearest forms: " + " | ".join(form.shown for form in best[:3])
 
 
 class Judge:
@@ -125,7 +122,7 @@ class Judge:
 
 def verdict(answers: Iterable[bool | None]) -> bool | None:
     """False if one did not hold, else None if one is unknown, else True."""
-    found = list(answers)
-    if False in found:
+    every = list(answers)
+    if False in every:
         return False
-    return None if None in found else True
+    return None if None in every else True

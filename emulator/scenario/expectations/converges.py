@@ -8,7 +8,6 @@ cluster there is nothing to converge from.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from emulator.invariants.base import Monitor, Violation
 from emulator.scenario.expectations.base import Check, Finding
@@ -21,7 +20,7 @@ class Converges(Check):
 
     forms = ("the cluster converges",)
 
-    def __init__(self, arguments: Mapping[str, Any], state: TraceState) -> None:
+    def __init__(self, arguments: Mapping[str, object], state: TraceState) -> None:
         super().__init__(arguments, state)
         self.monitor = Monitor(state, safety=False, liveness=True)
         self._starts = self._elections = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,22 +28,9 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", text))
 
 
-def _partition(text: str) -> TopicPartition:
-    topic, _, number = text.rpartition("-")
-    return TopicPartition(topic, int(number))
-
-
-def _isrs(text: str) -> tuple[tuple[int, ...], ...]:
-    return tuple(_numbers(one) for one in text.split("->"))
-
-
 def _leaders(text: str) -> tuple[int, ...]:
     """`none` is -1, as in the state znode."""
     return tuple(-1 if word == "none" else int(word) for word in re.split(r"\s*->\s*", text))
-
-
-def _sizes(text: str) -> tuple[int, ...]:
-    return tuple(0 if word == "gone" else int(word) for word in re.split(r"\s*->\s*", text))
 
 
 def _amount(text: str) -> Amount:
@@ -56,26 +43,44 @@ def _amount(text: str) -> Amount:
 
 
 class Kind(NamedTuple):
-    """How a slot looks, and what it becomes."""
+    """How a slot looks, what it becomes, and how it is shown to people (empty: its name)."""
 
     looks: str
-    value: Callable[[str], Any]
+    value: Callable[[str], object]
+    sample: str = ""
+
+
+def _partition(text: str) -> TopicPartition:
+    topic, _, number = text.rpartition("-")
+    return TopicPartition(topic, int(number))
 
 
 KINDS: dict[str, Kind] = {
-    "partition": Kind(r"[A-Za-z0-9._-]+-\d+", _partition),
+    "partition": Kind(r"[A-Za-z0-9._-]+-\d+", _partition, "TOPIC-N"),
     "topic": Kind(r"[A-Za-z0-9._-]+", str),
     "broker": Kind(r"\d+", int),
     "number": Kind(r"\d+", int),
-    "version": Kind(r"v\d+", lambda text: int(text[1:])),
-    "isr": Kind(_ISR, _numbers),
-    "members": Kind(_SET, lambda text: tuple(sorted(_numbers(text)))),
-    "isrs": Kind(rf"{_ISR}(?:\s*->\s*{_ISR})*", _isrs),
-    "leader": Kind(r"none|\d+", lambda text: _leaders(text)[0]),
-    "leaders": Kind(r"(?:none|\d+)(?:\s*->\s*(?:none|\d+))*", _leaders),
-    "sizes": Kind(r"\d+(?:\s*->\s*(?:gone|\d+))*", _sizes),
-    "amount": Kind(r"(?:at least |at most )?\d+|between \d+ and \d+", _amount),
-    "duration": Kind(DURATION, duration_us),
+    "version": Kind(r"v\d+", lambda text: int(text[1:]), "vN"),
+    "isr": Kind(_ISR, _numbers, "[1, 2]"),
+    "members": Kind(_SET, lambda text: tuple(sorted(_numbers(text))), "{1, 2}"),
+    "isrs": Kind(
+        rf"{_ISR}(?:\s*->\s*{_ISR})*",
+        lambda text: tuple(_numbers(isr) for isr in text.split("->")),
+        "[1, 2] -> [1]",
+    ),
+    "leader": Kind(r"none|\d+", lambda text: _leaders(text)[0], "LEADER|none"),
+    "leaders": Kind(r"(?:none|\d+)(?:\s*->\s*(?:none|\d+))*", _leaders, "1 -> none -> 2"),
+    "sizes": Kind(
+        r"\d+(?:\s*->\s*(?:gone|\d+))*",
+        lambda text: _numbers(text.replace("gone", "0")),
+        "1 -> 3 -> gone",
+    ),
+    "amount": Kind(
+        r"(?:at least |at most )?\d+|between \d+ and \d+",
+        _amount,
+        "N|at least N|at most N|between N and M",
+    ),
+    "duration": Kind(DURATION, duration_us, "5s"),
     "error": Kind(r"[A-Z_]+", str),
 }
 
@@ -91,44 +96,36 @@ class Form(msgspec.Struct, frozen=True):
 
 def compiled(text: str, words: Mapping[str, tuple[str, ...]]) -> Form:
     """Make the form of its text; `words` are kinds of the check's own: lists of phrases."""
-    own = {name: Kind("|".join(map(re.escape, phrases)), str) for name, phrases in words.items()}
+    own = {
+        name: Kind("|".join(map(re.escape, phrases)), str, "|".join(phrases))
+        for name, phrases in words.items()
+    }
+    kinds = {**KINDS, **own}
     pieces, slots, place = [], {}, 0
     for slot in _SLOT.finditer(text):
         name, kind = slot[1], slot[2] or slot[1]
         pieces.append(re.escape(text[place : slot.start()]))
-        pieces.append(f"(?P<{name}>{(own.get(kind) or KINDS[kind]).looks})")
+        pieces.append(f"(?P<{name}>{kinds[kind].looks})")
         slots[name], place = kind, slot.end()
     pieces.append(re.escape(text[place:]))
-    shown = _SLOT.sub(lambda slot: _shown(slot[2] or slot[1], words), text)
-    return Form(shown, re.compile("".join(pieces)), slots)
+
+    def sample(slot: re.Match[str]) -> str:
+        kind = slot[2] or slot[1]
+        return kinds[kind].sample or kind.upper()
+
+    return Form(_SLOT.sub(sample, text), re.compile("".join(pieces)), slots)
 
 
 def matched(form: Form, text: str) -> dict[str, object] | None:
     """The arguments, if the text has this form."""
-    found = form.pattern.fullmatch(" ".join(text.split()))
-    if found is None:
+    match = form.pattern.fullmatch(" ".join(text.split()))
+    if match is None:
         return None
     try:
-        return {name: _value(kind, found[name]) for name, kind in form.slots.items()}
+        # A kind of the check's own stays the phrase that it is.
+        return {
+            name: KINDS[kind].value(match[name]) if kind in KINDS else match[name]
+            for name, kind in form.slots.items()
+        }
     except BadDuration:
         return None
-
-
-def _value(kind: str, text: str) -> object:
-    return KINDS[kind].value(text) if kind in KINDS else text
-
-
-def _shown(kind: str, words: Mapping[str, tuple[str, ...]]) -> str:
-    samples = {
-        "partition": "TOPIC-N",
-        "isr": "[1, 2]",
-        "members": "{1, 2}",
-        "isrs": "[1, 2] -> [1]",
-        "leader": "LEADER|none",
-        "leaders": "1 -> none -> 2",
-        "sizes": "1 -> 3 -> gone",
-        "version": "vN",
-        "duration": "5s",
-        "amount": "N|at least N|at most N|between N and M",
-    }
-    return "|".join(words[kind]) if kind in words else samples.get(kind, kind.upper())
