@@ -24,7 +24,7 @@ SLICE_US = 1_000
 LONGEST_STEP_US = 60_000_000
 TELL_EVERY_US = 500_000
 
-Told = Callable[[int], None]
+OnTime = Callable[[int], None]
 
 
 class Act(msgspec.Struct, frozen=True):
@@ -51,9 +51,8 @@ class ByHand:
     def _begin(self) -> None:
         self._session = Session(self.scenario, PlayOptions(seed=self.seed), hearing="everything")
         self._run = self._session.run
-        self._due = list(self.scenario.steps)
         self._run.bring_up()
-        self._to(0)
+        self._run.run_through(0)
 
     def close(self) -> None:
         """Take the world down."""
@@ -88,28 +87,28 @@ class ByHand:
         """Apply them now, one after the other. Raises NotDone."""
         self._act(Act(self.now_us, stimuli))
 
-    def let(self, us: int, told: Told | None = None) -> None:
-        """Let time go on; `told` hears now and then how far it is."""
-        self._act(Act(self.now_us + us), told)
+    def let(self, us: int, on_time: OnTime | None = None) -> None:
+        """Let time go on; `on_time` hears now and then how far it is."""
+        self._act(Act(self.now_us + us), on_time)
 
     def step(
-        self, is_wanted: Callable[[Sequence[AnyEvent]], bool], told: Told | None = None
+        self, is_wanted: Callable[[Sequence[AnyEvent]], bool], on_time: OnTime | None = None
     ) -> bool:
         """Let time go on until something wanted is among the events of a moment; False: nothing
         was, for a whole minute."""
-        end_us, found = self.now_us + LONGEST_STEP_US, False
+        end_us, happened = self.now_us + LONGEST_STEP_US, False
         try:
-            while not found and self.now_us < end_us:
+            while not happened and self.now_us < end_us:
                 before = len(self._session.events)
-                self._to(self.now_us + SLICE_US)
-                found = is_wanted(self._session.events[before:])
-                if told is not None:
-                    told(self.now_us)
+                self._run.run_through(self.now_us + SLICE_US)
+                happened = is_wanted(self._session.events[before:])
+                if on_time is not None:
+                    on_time(self.now_us)
         except KeyboardInterrupt:
             self._again()
             raise
         self.acts.append(Act(self.now_us))
-        return found
+        return happened
 
     def undo(self) -> Act | None:
         """Take the last act back; None: there is none."""
@@ -119,10 +118,10 @@ class ByHand:
         self._again()
         return act
 
-    def _act(self, act: Act, told: Told | None = None) -> None:
+    def _act(self, act: Act, on_time: OnTime | None = None) -> None:
         """Play it, and remember it. An act that cannot be carried out has not been."""
         try:
-            self._play(act, told)
+            self._play(act, on_time)
         except BaseException as error:
             self._again()
             if not isinstance(error, Exception):
@@ -137,22 +136,14 @@ class ByHand:
         for act in self.acts:
             self._play(act)
 
-    def _play(self, act: Act, told: Told | None = None) -> None:
+    def _play(self, act: Act, on_time: OnTime | None = None) -> None:
         for stimulus in act.stimuli:
             self._run.apply(stimulus)
             self._run.run_to(act.at_us)
-        while told is not None and self.now_us + TELL_EVERY_US < act.at_us:
-            self._to(self.now_us + TELL_EVERY_US)
-            told(self.now_us)
-        self._to(act.at_us)
-
-    def _to(self, at_us: int) -> None:
-        """Let time go on, with what the workload has due until then."""
-        while self._due and self._due[0].at_us <= at_us:
-            step = self._due.pop(0)
-            self._run.run_to(step.at_us)
-            self._run.apply(step.stimulus)
-        self._run.run_to(at_us)
+        while on_time is not None and self.now_us + TELL_EVERY_US < act.at_us:
+            self._run.run_through(self.now_us + TELL_EVERY_US)
+            on_time(self.now_us)
+        self._run.run_through(act.at_us)
 
     # -- what was done -----------------------------------------------------------------------------
 
@@ -164,9 +155,9 @@ class ByHand:
     @property
     def standing(self) -> list[Stimulus]:
         """What was done and would be undone by something that was not done since, in order."""
-        found: list[Stimulus] = []
+        standing: list[Stimulus] = []
         for step in self.steps:
-            found = [one for one in found if one.healed() != step.stimulus]
+            standing = [one for one in standing if one.healed() != step.stimulus]
             if step.stimulus.healed() not in (None, step.stimulus):
-                found.append(step.stimulus)
-        return found
+                standing.append(step.stimulus)
+        return standing

@@ -7,7 +7,6 @@ Owns how a scenario, a seed and a summary become these rows, for whoever writes 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -79,14 +78,14 @@ def _row(one: Broken) -> BrokenRow:
 _MACHINE = frozenset({"wall_ms", "kernel_late_ms_max", "kernel_was_late", "time_scale", "seed"})
 
 
-def _figures(summary: Mapping[str, Any], prefix: str = "") -> list[Figure]:
+def _figures(summary: Mapping[str, object], prefix: str = "") -> list[Figure]:
     """Every number of the summary; those of `propagation_ms` as `propagation_ms_p50`."""
-    found: list[Figure] = []
+    figures: list[Figure] = []
     for name, value in summary.items():
         if name in _MACHINE or name in ("metrics", "refused_by_error", "settings"):
             continue
         if isinstance(value, dict):
-            found += _figures(value, f"{name}_")
+            figures += _figures(value, f"{name}_")
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            found.append(Figure(prefix + name, float(value)))
-    return found
+            figures.append(Figure(prefix + name, float(value)))
+    return figures

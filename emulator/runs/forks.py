@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from types import FrameType
-from typing import Any, Generic, NoReturn, Self, TypeVar
+from typing import Generic, NoReturn, Self, TypeVar
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -54,22 +54,25 @@ def _signals_wait() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class Child:
+class Child(Generic[B]):
     """One forked process that computes one result."""
 
-    def __init__(self, work: Callable[[], object]) -> None:
+    def __init__(self, work: Callable[[], B]) -> None:
         self.reads, writes = os.pipe()
         gc.freeze()  # The collector would touch, and so copy, all that the two share.
         with _signals_wait():
-            self.pid = _fork()
+            with warnings.catch_warnings():
+                # Python 3.12 warns where threads exist; the child uses none of them.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self.pid = os.fork()
             if self.pid == 0:
                 _be_child(work, self.reads, writes)
         os.close(writes)
 
-    def result(self) -> Any:
+    def result(self) -> B:
         """What the work returned; raises what it raised."""
         length = _LENGTH.unpack(_read(self.reads, _LENGTH.size))[0]
-        message = pickle.loads(_read(self.reads, length))
+        message: B | _Raised = pickle.loads(_read(self.reads, length))
         if isinstance(message, _Raised):
             raise message.error
         return message
@@ -88,7 +91,7 @@ class Pool(Generic[B]):
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
-        self._running: dict[int, tuple[int, Child]] = {}
+        self._running: dict[int, tuple[int, Child[B]]] = {}
 
     def __len__(self) -> int:
         """How many run."""
@@ -116,7 +119,7 @@ class Pool(Generic[B]):
         for reads in ready:
             if reads in self._running:
                 index, child = self._running[reads]
-                result: B = child.result()
+                result = child.result()
                 with _signals_wait():
                     del self._running[reads]
                     child.end()
@@ -171,13 +174,6 @@ def in_order(items: Iterable[A], work: Callable[[A], B], jobs: int) -> Iterator[
             following += 1
 
 
-def _fork() -> int:
-    with warnings.catch_warnings():
-        # Python 3.12 warns where threads exist; the child uses none of them.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
-
-
 def _be_child(work: Callable[[], object], reads: int, writes: int) -> NoReturn:
     """Work, send the result, and end without the parent's exit handlers and buffers."""
     code = 1
@@ -201,21 +197,17 @@ def _on_terminate(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _result(work: Callable[[], object]) -> object:
+    """What it returns or raises; an error that cannot cross the pipe, by its words."""
     try:
         return work()
     except BrokenPipeError:
-        raise
+        raise  # The parent is gone.
     except Exception as error:  # noqa: BLE001
-        return _Raised(_portable(error))
-
-
-def _portable(error: Exception) -> Exception:
-    """The error itself where it can cross the pipe, else its words."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001
-        return Failed(f"{type(error).__name__}: {error}")
-    return error
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:  # noqa: BLE001
+            return _Raised(Failed(f"{type(error).__name__}: {error}"))
+        return _Raised(error)
 
 
 def _send(to: int, message: object) -> None:

@@ -194,6 +194,12 @@ class Run:
         """Let time go on to a moment since `up`."""
         self.kernel.run(self.up_us + at_us)
 
+    def run_through(self, at_us: int) -> None:
+        """The same, with every stimulus that is due until then."""
+        while not self.over and self.scenario.steps[self.segment].at_us <= at_us:
+            self.next_stimulus()
+        self.run_to(at_us)
+
     def play(self) -> None:
         """Everything, from boot to end."""
         self.bring_up()

@@ -12,13 +12,13 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -67,7 +67,7 @@ class RunDirectory:
         """Where an embedded server keeps its data."""
         return self.path / "zookeeper"
 
-    def describe(self, text: str, about: dict[str, Any]) -> None:
+    def describe(self, text: str, about: Mapping[str, object]) -> None:
         """Write down what is going to be run."""
         self._write(SCENARIO, text.encode())
         self._write(RUN, pretty({**about, "versions": versions()}))
@@ -112,7 +112,7 @@ class RunDirectory:
         except OSError as error:
             self.failure = self.failure or error
 
-    def summarize(self, summary: dict[str, Any]) -> None:
+    def summarize(self, summary: Mapping[str, object]) -> None:
         """Write `summary.json`, as a whole or not at all."""
         self._write(SUMMARY, pretty(summary))
 
@@ -141,23 +141,17 @@ class RunDirectory:
 
 def make_directory(base: Path, name: str, seed: int, now: datetime) -> Path:
     """`base/name/TIME-SEED`, which nobody else has. Raises UserError."""
+    parent, stamp = base / name, f"{now.astimezone(UTC):%Y%m%dT%H%M%S}-{seed:#x}"
     try:
-        return _new(base / name, f"{now.astimezone(UTC):%Y%m%dT%H%M%S}-{seed:#x}")
+        parent.mkdir(parents=True, exist_ok=True)
+        # Of two runs in one second the second gets `-2`.
+        for path in (parent / (stamp if i == 1 else f"{stamp}-{i}") for i in range(1, 1_000)):
+            with suppress(FileExistsError):
+                path.mkdir()
+                return path
     except OSError as error:
         raise UserError(f"{_named(base, error)}: {error.strerror}") from None
-
-
-def _new(parent: Path, stamp: str) -> Path:
-    """A directory that nobody else has: of two runs in one second the second gets `-2`."""
-    parent.mkdir(parents=True, exist_ok=True)
-    names: Iterable[str] = (stamp if i == 1 else f"{stamp}-{i}" for i in range(1, 1_000))
-    for name in names:
-        try:
-            (parent / name).mkdir()
-        except FileExistsError:
-            continue
-        return parent / name
-    raise FileExistsError(17, "too many runs in one second", str(parent))
+    raise UserError(f"{parent}: too many runs in one second")
 
 
 def _point(link: Path, target: Path) -> None:
@@ -176,21 +170,21 @@ def _named(base: Path, error: OSError) -> str:
     return str(error.filename or base)
 
 
-def pretty(value: dict[str, Any]) -> bytes:
+def pretty(value: Mapping[str, object]) -> bytes:
     """As the JSON files of a run directory are written."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
 def versions() -> dict[str, str]:
     """What this run was made with; `code` stands for every line of this project's."""
-    found = {"python": platform.python_version(), "platform": platform.platform()}
-    found["code"] = _digest_of_the_code()
+    made_with = {"python": platform.python_version(), "platform": platform.platform()}
+    made_with["code"] = _digest_of_the_code()
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            made_with[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return made_with
 
 
 @cache
@@ -205,18 +199,18 @@ def _digest_of_the_code() -> str:
 def find_run(text: str, base: Path = RUNS) -> Path:
     """What RUN on a command line means: a run directory (or its trace), or below `base` `latest`, a
     scenario's name (its newest run), `SCENARIO/RUN`. Raises UserError."""
-    given = Path(text)
-    if given.is_file():
-        return given.parent
-    for place in (given, base / text):
+    path = Path(text)
+    if path.is_file():
+        return path.parent
+    for place in (path, base / text):
         if (place / TRACE).is_file():
             return place
     runs = [trace.parent for trace in (base / text).glob(f"*/{TRACE}")]
     if runs:
         return max(runs, key=_age)
-    if given.is_dir():
+    if path.is_dir():
         raise UserError(f"{text}: no run directory: it has no {TRACE}")
-    link = next((place for place in (given, base / text) if place.is_symlink()), None)
+    link = next((place for place in (path, base / text) if place.is_symlink()), None)
     if link is not None and not link.exists():
         newest = max((trace.parent for trace in base.glob(f"*/*/{TRACE}")), key=_age, default=None)
         instead = (

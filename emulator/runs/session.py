@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Literal, Protocol, Self
 
 import msgspec
 
@@ -43,7 +43,7 @@ Hearing = Literal["everything", "invariants", "nothing"]
 class DatasetWriter(Protocol):
     """Writes a run into a data set while it is played."""
 
-    def __call__(self, event: Any) -> None: ...
+    def __call__(self, event: AnyEvent) -> None: ...
 
     def now_and_then(self) -> None: ...
 

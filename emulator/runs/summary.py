@@ -8,7 +8,7 @@ is known of the world that made the trace.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -136,7 +136,11 @@ def summarize(
         settings=run.settings,
         verdict=VERDICTS[_verdict(run, findings)],
         interrupted=run.interrupted,
-        expectations=[_judged(run, e, found) for e, found in findings],
+        # What was still to come in a run that was broken off, nobody knows.
+        expectations=[
+            Judged(expectation.text, None if run.interrupted else finding.held, finding.seen)
+            for expectation, finding in findings
+        ],
         violations=run.violations,
         isr_changes=changes,
         isr_shrinks=counts.shrinks.total(),
@@ -153,7 +157,10 @@ def summarize(
         under_min_isr_ms=_ms(state.gauges.under_min_isr_us(end_us)),
         acknowledged=records.acknowledged.total(),
         refused=records.refused.total(),
-        refused_by_error=_by_error(state),
+        refused_by_error={
+            result: records.refusals(result=result)
+            for result in sorted({result for _, result in records.refused})
+        },
         lost=None if records.unseen else records.lost(),
         lost_acks_1=None if records.unseen else records.lost(acks="1"),
         controller_elections=counts.controller_elections,
@@ -182,17 +189,7 @@ def _verdict(run: RunFacts, findings: list[tuple[Expectation, Finding]]) -> bool
         return False
     if run.interrupted or run.kernel_was_late:
         return None
-    return verdict(found.held for _, found in findings)
-
-
-def _judged(run: RunFacts, expectation: Expectation, found: Finding) -> Judged:
-    """What was still to come in a run that was broken off, nobody knows."""
-    return Judged(expectation.text, None if run.interrupted else found.held, found.seen)
-
-
-def _by_error(state: TraceState) -> dict[str, int]:
-    results = sorted({result for _, result in state.records.refused})
-    return {result: state.records.refusals(result=result) for result in results}
+    return verdict(finding.held for _, finding in findings)
 
 
 def spread(times_us: list[int]) -> Spread:
@@ -282,7 +279,7 @@ class Progress(msgspec.Struct, frozen=True):
         )
 
 
-def as_json(summary: Summary) -> dict[str, Any]:
+def as_json(summary: Summary) -> dict[str, object]:
     """Plain values, as `summary.json` has them."""
-    found: dict[str, Any] = msgspec.to_builtins(summary)
-    return {k: v for k, v in found.items() if v is not None or k not in _PERHAPS_UNKNOWN}
+    plain: dict[str, object] = msgspec.to_builtins(summary)
+    return {k: v for k, v in plain.items() if v is not None or k not in _PERHAPS_UNKNOWN}

@@ -13,7 +13,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 import msgspec
 
@@ -25,6 +24,7 @@ from emulator.scenario.schema import Scenario
 from emulator.scenario.version import Chosen
 from emulator.search.fuzz.worlds import AS_USUAL, draw_world, healed_us
 from emulator.trace.difference import digest_of
+from emulator.trace.events import AnyEvent
 from emulator.worlds.gc_tuning import rare_collections
 
 EVENTS_MAX = 1_000_000
@@ -61,7 +61,7 @@ class PlayedTrial(msgspec.Struct, frozen=True):
 
     trial: Trial
     scenario: Scenario | None
-    events: list[Any]
+    events: list[AnyEvent]
 
 
 Keep = Callable[[PlayedTrial], None]
@@ -120,12 +120,10 @@ def _play(session: Session, healed_at_us: int) -> None:
     at_us = 0
     while at_us < end_us and not (at_us > healed_at_us and monitor.converged):
         at_us = min(at_us + SLICE_US, end_us)
-        while not run.over and run.scenario.steps[run.segment].at_us <= at_us:
-            run.next_stimulus()
-        run.run_to(at_us)
+        run.run_through(at_us)
 
 
-def _bound(event: Any) -> None:
+def _bound(event: AnyEvent) -> None:
     if event.seq >= EVENTS_MAX:
         raise Endless(f"more than {EVENTS_MAX:,} events")
 
