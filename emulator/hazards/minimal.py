@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import yaml
@@ -51,40 +51,43 @@ class Schedule:
 
     def __init__(self, entry: Entry) -> None:
         self._entry, self._text = entry, entry.scenario().text
-        self._whole: dict[str, Any] = yaml.safe_load(self._text)
+        self._document: dict[str, object] = yaml.safe_load(self._text)
+        self._entries: dict[str, list[object]] = {
+            section: entries
+            for section in SECTIONS
+            if isinstance(entries := self._document.get(section), list)
+        }
         self._breaks = {one.invariant for one in play_side_in_memory(entry).violations}
         self.places = tuple(
             Place(section, number)
-            for section in SECTIONS
-            for number in range(len(self._whole.get(section, ())))
+            for section, entries in self._entries.items()
+            for number in range(len(entries))
         )
 
     def words(self, place: Place) -> str:
         """The entry as it is written."""
-        return f"{place.section}[{place.number}]: {self._whole[place.section][place.number]}"
+        return f"{place.section}[{place.number}]: {self._entries[place.section][place.number]}"
 
-    def shows_it(self, kept: Sequence[Place]) -> bool:
+    def shows_it(self, places: Sequence[Place]) -> bool:
         """Whether the hazard happens with these entries alone."""
-        entry, text = self._entry, self._less(kept)
+        entry, cure = self._entry, self._entry.cure
+        less = {
+            section: [entries[number] for of, number in places if of == section]
+            for section, entries in self._entries.items()
+        }
+        text = yaml.safe_dump({**self._document, **less})
         try:
             side = play_side_in_memory(entry, scenario=loads(text, entry.name))
         except UserError:
             return False
-        alike = {one.invariant for one in side.violations} <= self._breaks
-        return side.as_wanted and alike and (not side.expectations or self._mended(text))
-
-    def _mended(self, text: str) -> bool:
-        cure, name = self._entry.cure, self._entry.name
-        cured = loads(text, name, sets=cure.sets, chosen=cure.chosen)
-        return play_side_in_memory(self._entry, cured=True, scenario=cured).as_wanted
-
-    def _less(self, kept: Sequence[Place]) -> str:
-        less = {
-            section: [self._whole[section][n] for s, n in kept if s == section]
-            for section in SECTIONS
-            if section in self._whole
-        }
-        return yaml.safe_dump({**self._whole, **less})
+        breaks_more = not {one.invariant for one in side.violations} <= self._breaks
+        if not side.as_wanted or breaks_more:
+            return False
+        if not side.expectations:
+            return True
+        # An expectation may fail because too little is left to meet it: then the cure fails too.
+        cured = loads(text, entry.name, sets=cure.sets, chosen=cure.chosen)
+        return play_side_in_memory(entry, cured=True, scenario=cured).as_wanted
 
 
 def needless(entry: Entry) -> list[str]:
@@ -100,10 +103,10 @@ def shortest(entry: Entry, plays_max: int = PLAYS_MAX) -> Shortest:
     """The length of the shortest schedule, breadth first."""
     schedule, tried = Schedule(entry), 0
     for length in range(len(schedule.places)):
-        for kept in combinations(schedule.places, length):
+        for places in combinations(schedule.places, length):
             if tried >= plays_max:
                 return Shortest(len(schedule.places), tried, ended=False)
             tried += 1
-            if schedule.shows_it(kept):
+            if schedule.shows_it(places):
                 return Shortest(length, tried, ended=True)
     return Shortest(len(schedule.places), tried, ended=True)

@@ -57,8 +57,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     def said(self) -> list[str]:
         """What is wrong, in words: each invariant once."""
         broken = {one.invariant: one for one in reversed(self.wanted)}
-        told = [f"{one.invariant}: {one.text}" for one in broken.values()]
-        return told[::-1] + [
+        sentences = [f"{one.invariant}: {one.text}" for one in broken.values()]
+        return sentences[::-1] + [
             f"{one.text} ({one.seen})" for one in self.expectations if not one.held
         ]
 
@@ -130,30 +130,27 @@ def stimuli_of(scenario: Scenario) -> list[Step]:
 def marks(side: Side) -> dict[int, str]:
     """The events that show what broke, with the words: the later fact of each violation; the end of
     the run for what should have come about and has no fact after the first stimulus."""
-    began_us = _began_us(side)
-    found: dict[int, str] = {}
+    up_us, stimuli_us = _stimuli_us(side)
+    began_us = min(stimuli_us, default=up_us)
+    marked: dict[int, str] = {}
     for one in side.wanted:
         seq = max(one.facts)
         if seq < 0 or side.events[seq].t < began_us:
             seq = len(side.events) - 1
-        found.setdefault(seq, f"{one.invariant}: {one.text}")
-    return found
+        marked.setdefault(seq, f"{one.invariant}: {one.text}")
+    return marked
 
 
 def span_us(side: Side, marked: Iterable[int]) -> tuple[int, int]:
     """From the first stimulus after the topics to the last that is marked: microseconds since the
     cluster was up."""
-    up_us = _up_us(side)
-    done = [one.t for one in side.events if isinstance(one, e.Stimulus) and one.t > up_us]
-    last = max([*(side.events[seq].t for seq in marked), *done], default=up_us)
-    return _began_us(side) - up_us, last - up_us
+    up_us, stimuli_us = _stimuli_us(side)
+    last = max([*(side.events[seq].t for seq in marked), *stimuli_us], default=up_us)
+    return min(stimuli_us, default=up_us) - up_us, last - up_us
 
 
-def _up_us(side: Side) -> int:
-    return next(one.t for one in side.events if isinstance(one, e.Stimulus) and one.do == "up")
-
-
-def _began_us(side: Side) -> int:
-    up_us = _up_us(side)
-    done = [one.t for one in side.events if isinstance(one, e.Stimulus) and one.t > up_us]
-    return min(done, default=up_us)
+def _stimuli_us(side: Side) -> tuple[int, list[int]]:
+    """When the cluster was up, and each stimulus after that."""
+    stimuli = [one for one in side.events if isinstance(one, e.Stimulus)]
+    up_us = next(one.t for one in stimuli if one.do == "up")
+    return up_us, [one.t for one in stimuli if one.t > up_us]

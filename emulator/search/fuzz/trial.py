@@ -88,11 +88,16 @@ def try_world(
     session: Session | None = None
     scenario: Scenario | None = None
     failed: tuple[Broken, ...] = ()
+
+    def end_when_too_many(event: AnyEvent) -> None:
+        if event.seq >= EVENTS_MAX:
+            raise Endless(f"more than {EVENTS_MAX:,} events")
+
     try:
         with alarm(), rare_collections():
             scenario = loads(text, "random", f"random-{seed:#x}.yaml")
             with Session(scenario, PlayOptions(seed=seed), liveness=True) as session:
-                session.listeners.sink.listen(_bound)
+                session.listeners.sink.listen(end_when_too_many)
                 _play(session, healed_us(text) if healed_at_us is None else healed_at_us)
     except Exception as error:  # noqa: BLE001
         failed = (_failed(error),)
@@ -121,11 +126,6 @@ def _play(session: Session, healed_at_us: int) -> None:
     while at_us < end_us and not (at_us > healed_at_us and monitor.converged):
         at_us = min(at_us + SLICE_US, end_us)
         run.run_through(at_us)
-
-
-def _bound(event: AnyEvent) -> None:
-    if event.seq >= EVENTS_MAX:
-        raise Endless(f"more than {EVENTS_MAX:,} events")
 
 
 @contextmanager

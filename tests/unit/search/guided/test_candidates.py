@@ -37,12 +37,12 @@ def test_what_is_fixed_holds_in_every_draw() -> None:
 
 
 def test_a_redraw_touches_one_party_and_mostly_the_one_that_is_blamed() -> None:
-    leg, stream = tried(), Stream(4)
-    best = leg.next_candidate(stream)
-    leg.learn(best, (7, 3), "wrong", "broker-1", ASKED)
+    group, stream = tried(), Stream(4)
+    best = group.next_candidate(stream)
+    group.learn(best, (7, 3), "wrong", "broker-1", ASKED)
     anew, parties = 0, []
     for _ in range(300):
-        draw = leg.next_candidate(stream)
+        draw = group.next_candidate(stream)
         new = {key for key in draw if draw[key] != best.get(key)}
         if new == {(7, "", "")}:
             anew += 1
@@ -58,10 +58,10 @@ def test_a_redraw_touches_one_party_and_mostly_the_one_that_is_blamed() -> None:
 def test_of_the_party_mostly_one_actor_one_purpose_or_some_streams_are_drawn_again() -> None:
     actors, purposes = [f"broker-1/thread-{n}" for n in range(4)], ["step", "thread", "reply"]
     asked: list[Choice] = [(7, actor, purpose) for actor in actors for purpose in purposes]
-    leg, stream = tried(), Stream(4)
-    best = leg.next_candidate(stream)
-    leg.learn(best, (7, 3), "wrong", "broker-1", asked)
-    draws = [leg.next_candidate(stream) for _ in range(400)]
+    group, stream = tried(), Stream(4)
+    best = group.next_candidate(stream)
+    group.learn(best, (7, 3), "wrong", "broker-1", asked)
+    draws = [group.next_candidate(stream) for _ in range(400)]
     partial = [keys for draw in draws if (keys := [key for key in asked if key in draw])]
     of_one_actor = [keys for keys in partial if len({key[1] for key in keys}) == 1]
     of_one_purpose = [keys for keys in partial if len({key[2] for key in keys}) == 1]
@@ -71,28 +71,28 @@ def test_of_the_party_mostly_one_actor_one_purpose_or_some_streams_are_drawn_aga
 
 
 def test_whom_the_stimuli_are_about_is_suspected() -> None:
-    leg, stream = tried(suspects=("broker-2",)), Stream(4)
-    best = leg.next_candidate(stream)
-    leg.learn(best, (7, 3), "wrong", "broker-0", ASKED)
-    changed = [{key for key in leg.next_candidate(stream) if key in ASKED} for _ in range(300)]
+    group, stream = tried(suspects=("broker-2",)), Stream(4)
+    best = group.next_candidate(stream)
+    group.learn(best, (7, 3), "wrong", "broker-0", ASKED)
+    changed = [{key for key in group.next_candidate(stream) if key in ASKED} for _ in range(300)]
     parties = [party_of(actor) for keys in changed if keys for _, actor, _ in [min(keys)]]
     assert parties.count("broker-2") > 2 * parties.count("producer-1") > 0
 
 
 def test_the_best_draw_is_the_one_after_which_the_run_came_furthest() -> None:
-    leg, stream = tried(), Stream(1)
-    draws = [leg.next_candidate(stream) for _ in range(3)]
+    group, stream = tried(), Stream(1)
+    draws = [group.next_candidate(stream) for _ in range(3)]
     for draw, score in zip(draws, [(7, 9), (9, 2), (8, 40)], strict=True):
-        leg.learn(draw, score, score, "broker-1", ASKED)
-    assert (leg.best, leg.best_score) == (draws[1], (9, 2))
+        group.learn(draw, score, score, "broker-1", ASKED)
+    assert (group.best, group.best_score) == (draws[1], (9, 2))
 
 
-def test_a_leg_that_goes_wrong_in_one_way_only_is_left_early() -> None:
+def test_a_group_that_goes_wrong_in_one_way_only_is_left_early() -> None:
     one, several = tried(), tried()
     for n in range(HASTE):
-        for leg, wrong in ((one, "always this"), (several, n)):
-            assert not leg.is_exhausted
-            leg.learn(leg.next_candidate(Stream(n)), (7, 1), wrong, "", ASKED)
+        for group, wrong in ((one, "always this"), (several, n)):
+            assert not group.is_exhausted
+            group.learn(group.next_candidate(Stream(n)), (7, 1), wrong, "", ASKED)
     assert one.is_exhausted
     assert not several.is_exhausted
     for n in range(HASTE, PATIENCE):
@@ -101,34 +101,36 @@ def test_a_leg_that_goes_wrong_in_one_way_only_is_left_early() -> None:
     assert several.is_exhausted
 
 
-def test_a_leg_that_mostly_goes_wrong_in_one_way_is_left_sooner() -> None:
-    leg = tried()
+def test_a_group_that_mostly_goes_wrong_in_one_way_is_left_sooner() -> None:
+    group = tried()
     for n in range(3 * HASTE):
-        assert not leg.is_exhausted
+        assert not group.is_exhausted
         wrong = n if n % 9 == 0 else "always this"
-        leg.learn(leg.next_candidate(Stream(n)), (7, 1), wrong, "", ASKED)
-    assert leg.is_exhausted
+        group.learn(group.next_candidate(Stream(n)), (7, 1), wrong, "", ASKED)
+    assert group.is_exhausted
 
 
-def test_a_leg_is_not_left_while_it_gets_further() -> None:
-    leg = tried()
+def test_a_group_is_not_left_while_it_gets_further() -> None:
+    group = tried()
     for n in range(3 * PATIENCE):
-        leg.learn(leg.next_candidate(Stream(n)), (7, n // (HASTE - 1)), "always this", "", ASKED)
-        assert not leg.is_exhausted
+        group.learn(
+            group.next_candidate(Stream(n)), (7, n // (HASTE - 1)), "always this", "", ASKED
+        )
+        assert not group.is_exhausted
 
 
 def test_a_long_search_is_patient() -> None:
-    leg = tried(patience=3 * PATIENCE)
+    group = tried(patience=3 * PATIENCE)
     for n in range(3 * PATIENCE):
-        assert not leg.is_exhausted
-        leg.learn(leg.next_candidate(Stream(n)), (7, 1), n, "", ASKED)
+        assert not group.is_exhausted
+        group.learn(group.next_candidate(Stream(n)), (7, 1), n, "", ASKED)
 
 
-def test_a_leg_that_once_went_better_is_left_early() -> None:
-    leg = tried(record=(7, 5))
+def test_a_group_that_once_went_better_is_left_early() -> None:
+    group = tried(record=(7, 5))
     for n in range(3 * HASTE):
-        leg.learn(leg.next_candidate(Stream(n)), (7, 4), n, "", ASKED)
-    assert leg.is_exhausted
+        group.learn(group.next_candidate(Stream(n)), (7, 4), n, "", ASKED)
+    assert group.is_exhausted
 
 
 def test_nothing_before_the_boot_can_be_blamed() -> None:
