@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 from emulator.hazards.entry import catalogue
-from tools.bench.figures import Figure
+from tools.bench.figures import Figure, median
 from tools.bench.processor import children_s
 
 MOST_S = 10
@@ -22,7 +22,7 @@ def hazard_figures(most: int | None = None) -> list[Figure]:
     """Each of the catalogue once, or the first ones."""
     times = {name: _processor_s(name) for name in list(catalogue())[:most]}
     slowest = max(times, key=times.__getitem__)
-    middle = sorted(times.values())[len(times) // 2]
+    middle = median(times.values())
     return [
         Figure(
             what="hazards: the slowest, from a cold start",

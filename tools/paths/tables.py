@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from emulator.cli.parts.compare_report import COUNTS, NEWS, TIMES, number
+from emulator.runs.summary import nearest_rank
 from tools.paths.measured import Delays
 
 NONE = "–"
@@ -110,7 +111,7 @@ def _spread(times: Sequence[int]) -> str:
     if not times:
         return NONE
     ordered = sorted(times)
-    return " / ".join(f"{ordered[i]:,}" for i in (0, (len(ordered) - 1) // 2, -1))
+    return " / ".join(f"{ms:,}" for ms in (ordered[0], nearest_rank(ordered, 50), ordered[-1]))
 
 
 def _range(times: Sequence[int]) -> str:
