@@ -9,7 +9,7 @@ its width. Knows messages by their size only, and connections not at all.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -99,7 +99,7 @@ class LinkDirection:
     def _look(self) -> None:
         self.disturbed = bool(self.bytes_per_s) or self.conditions != LinkConditions()
 
-    def disturbance_us(self, message: Any, now_us: int) -> int:
+    def disturbance_us(self, message: object, now_us: int) -> int:
         """What a disturbed way adds to a message that is put on it now."""
         us = self.drawn_us()
         if not self.bytes_per_s:
@@ -130,7 +130,7 @@ class LinkDirection:
             pass_on()
 
 
-def size_of(message: Any) -> int:
+def size_of(message: object) -> int:
     """About the bytes of a message: its records, and a few for each partition that it names."""
     named = getattr(message, "partitions", None) or getattr(message, "states", None) or ()
     size = HEADER_BYTES + PARTITION_BYTES * len(named)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any
 
 import msgspec
 
@@ -247,7 +246,7 @@ class MemoryConnection:
         self.open = True
         self._lane = listener.next_lane()
         self._client_lane = client_process.lane(client)
-        self._answer_to: deque[Callable[[Any], None]] = deque()
+        self._answer_to: deque[Callable[[object], None]] = deque()
         self._backlog: deque[tuple[int, Request]] = deque()
         self._served: Request | None = None
         self._unanswered: Request | None = None
@@ -259,11 +258,11 @@ class MemoryConnection:
 
     # -- the client's end -------------------------------------------------------------------------
 
-    def send(self, request: Request, timeout_ms: int) -> Coroutine[Any, Any, Any]:
+    def send(self, request: Request, timeout_ms: int) -> Coroutine[object, None, object]:
         """See emulator.kafka.protocol.transport.Connection."""
         return send(self, self._network.kernel, self._client_lane, request, timeout_ms)
 
-    def submit(self, request: Request, on_answer: Callable[[Any], None]) -> None:
+    def submit(self, request: Request, on_answer: Callable[[object], None]) -> None:
         """Write a request without waiting; `on_answer` gets the answer, or `broken`."""
         if not self.open:
             on_answer(BROKEN)
@@ -306,7 +305,7 @@ class MemoryConnection:
             self.reset()
 
     @staticmethod
-    def broken(answer: Any) -> bool:
+    def broken(answer: object) -> bool:
         """Whether what came instead of an answer says that the connection broke."""
         return answer is BROKEN
 
@@ -352,7 +351,7 @@ class MemoryConnection:
 
     # -- the broker's end -------------------------------------------------------------------------
 
-    def respond(self, response: Any) -> None:
+    def respond(self, response: object) -> None:
         """See kafka.protocol.transport.ServerConnection. Shortly after a resume a network thread
         first reads what lies in its sockets, then writes."""
         if not self.open:
@@ -368,7 +367,7 @@ class MemoryConnection:
         self._backlog.clear()
         self.respond(_HUNG_UP)
 
-    def _write(self, response: Any) -> None:
+    def _write(self, response: object) -> None:
         if self._unanswered is not None and self._served is self._unanswered:
             self.reset()
             return
@@ -389,13 +388,13 @@ class MemoryConnection:
         assert self._served is not None
         return self._way_back.stops(kind_of(self._served), pass_back)
 
-    def _pass_back(self, response: Any) -> None:
+    def _pass_back(self, response: object) -> None:
         if self._back.cut:
             self._back.held.append(partial(self._to_client, response))
         else:
             self._to_client(response)
 
-    def _to_client(self, response: Any) -> None:
+    def _to_client(self, response: object) -> None:
         network, way = self._network, self._back
         us = network.latency("net_response", self.client) + way.delay_us
         if way.disturbed:
@@ -408,7 +407,7 @@ class MemoryConnection:
         self._client_lane.call_at(at, partial(self._answered, response))
 
     @labelled("answered")
-    def _answered(self, response: Any) -> None:
+    def _answered(self, response: object) -> None:
         if self._answer_to:
             self._answer_to.popleft()(None if response is _HUNG_UP else response)
         if response is _HUNG_UP:
