@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -258,7 +259,7 @@ class MemoryConnection:
 
     # -- the client's end -------------------------------------------------------------------------
 
-    def send(self, request: Request, timeout_ms: int) -> Coroutine[object, None, object]:
+    def send(self, request: Request, timeout_ms: int) -> Coroutine[Any, Any, Any]:
         """See emulator.kafka.protocol.transport.Connection."""
         return send(self, self._network.kernel, self._client_lane, request, timeout_ms)
 

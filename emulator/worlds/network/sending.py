@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from emulator.kafka.protocol.messages import Request
 from emulator.kafka.protocol.transport import Disconnected
@@ -22,16 +22,16 @@ BROKEN = object()
 class Submitting(Protocol):
     """A connection that takes a request without waiting; `on_answer` gets the answer, or BROKEN."""
 
-    def submit(self, request: Request, on_answer: Callable[[object], None]) -> None: ...
+    def submit(self, request: Request, on_answer: Callable[[Any], None]) -> None: ...
 
     def close(self) -> None: ...
 
 
 async def send(
     connection: Submitting, kernel: Kernel, lane: Lane, request: Request, timeout_ms: int
-) -> object:
+) -> Any:
     """`emulator.kafka.protocol.transport.Connection.send`."""
-    answer: Promise[object] = Promise(kernel)
+    answer: Promise[Any] = Promise(kernel)
     connection.submit(request, answer.resolve)
     timer = lane.call_later(timeout_ms * 1000, partial(_timed_out, connection, answer))
     value = await answer.wait()
@@ -42,7 +42,7 @@ async def send(
 
 
 @labelled("timed_out")
-def _timed_out(connection: Submitting, answer: Promise[object]) -> None:
+def _timed_out(connection: Submitting, answer: Promise[Any]) -> None:
     if not answer.done:
         answer.resolve(BROKEN)
         connection.close()
