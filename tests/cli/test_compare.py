@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from emulator.runs import play as plays
-from emulator.runs.comparison import Load, Measured, Variant, figures
+from emulator.runs.comparison import Measured, Variant, figures
 from emulator.scenario import shipped
 from emulator.scenario.load import loads
+from emulator.trace.state.zookeeper_load import Load
 from emulator.view.stored import open_run
 from tests import command
 from tests.unit.view.test_html import parsed

@@ -11,6 +11,7 @@ from functools import cache
 from itertools import permutations
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from emulator import cli
@@ -40,8 +41,8 @@ def tool(name: str, *args: object) -> dict[str, object]:
 
 def in_the_tools_words(verdict: Verdict) -> dict[str, object]:
     """Without what our verdict says beyond the tool's: context before a difference, medians."""
-    differences = [difference.as_json() for difference in verdict.differences]
-    timings = [timing.as_json() for timing in verdict.timings]
+    differences = [msgspec.structs.asdict(difference) for difference in verdict.differences]
+    timings = [msgspec.structs.asdict(timing) for timing in verdict.timings]
     told = {
         "matched": verdict.matched,
         "runs": verdict.seeds,

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emulator.kafka.broker.context import BrokerContext
 from emulator.kafka.broker.zookeeper import client_of, era_of
@@ -185,6 +185,11 @@ class ScriptedNetwork:
 
 class Playbook:
     """The script and the stage."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What a stage adds: `controller`, `hosted`, `fetchers`."""
 
     def __init__(
         self,

@@ -416,7 +416,7 @@ def test_brokers_that_nobody_knows_are_not_refused() -> None:
 
 def test_an_assignment_that_nobody_gave_is_drawn_among_the_live_brokers() -> None:
     with Serving(is_controller=True) as play:
-        play.draws = [1, 0]
+        play.draws = [1, 0]  # type: ignore[attr-defined]
         create = CreateTopicsRequest("new", (), (), 0, num_partitions=4, replication_factor=2)
         (
             play
@@ -438,7 +438,7 @@ def test_an_assignment_that_nobody_gave_is_drawn_among_the_live_brokers() -> Non
 )
 def test_counts_that_cannot_be_are_refused(partitions: int, factor: int, error: str) -> None:
     with Serving(is_controller=True) as play:
-        play.draws = [0, 0]
+        play.draws = [0, 0]  # type: ignore[attr-defined]
         create = CreateTopicsRequest(
             "new", (), (), num_partitions=partitions, replication_factor=factor
         )

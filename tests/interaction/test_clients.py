@@ -380,7 +380,7 @@ def asks_of_the_second(turn: int) -> int:
         cluster.run_ms(500)
         producer.hand_over(1)
         cluster.run_ms(3000)
-        return cluster.asked_second
+        return cluster.asked_second  # type: ignore[attr-defined]
 
 
 def test_leaders_are_asked_for_at_once_and_ever_less_often_until_all_partitions_have_one() -> None:

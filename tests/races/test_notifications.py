@@ -91,7 +91,7 @@ def deleted(cluster: Cluster) -> list[e.ZkTransaction]:
         for one in cluster.seen(e.ZkTransaction)
         if not one.code
         and any(
-            op.op == "delete" and (op.path or "").startswith(f"{NOTIFICATIONS}/")
+            op.op == "delete" and (op.path or "").startswith(f"{NOTIFICATIONS}/")  # type: ignore[attr-defined]
             for op in (one, *one.ops)
         )
     ]

@@ -29,10 +29,10 @@ from emulator.search.schedules.warm_cluster import (
     FOREVER_US,
     ScheduleResult,
     WarmCluster,
-    digest_of,
     read_injection,
 )
 from emulator.search.schedules.warm_pool import WarmPool
+from emulator.trace.difference import digest_of
 from emulator.trace.sink import Sink
 from emulator.worlds.simulated import SimulatedWorld
 

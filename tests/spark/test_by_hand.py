@@ -90,8 +90,8 @@ def one() -> list[Any]:
     story.asked(1, "setData", PATH, 0, "ab", thread="kafka-scheduler-9")
     story.add(e.ZkReply, 1, "setData", PATH, -103, -1, 900)
     story.add(e.IsrUpdateRejected, 1, P0, "expand", 0)
-    story.at(7000).led(-1, (1,), 2)
-    story.at(9000).led(2, (2,), 3)
+    story.at(7000).led(-1, (1,), 2)  # type: ignore[attr-defined]
+    story.at(9000).led(2, (2,), 3)  # type: ignore[attr-defined]
     story.add(e.BecomesFollower, 1, P0, 2, 3, 9, 4)
     story.over()
     log = [logged(event) for event in story.events if isinstance(event, e.ZkTransaction)]

@@ -140,7 +140,7 @@ def test_5_3_from_2_1_on_a_follower_says_its_leader_epoch(
         assert offsets.current_leader_epoch == epoch
         assert isinstance(asked, OffsetsForLeaderEpochRequest)
         assert isinstance(fetches, FetchRequest)
-        said = [one.current_leader_epoch for one in (*asked.partitions, *fetches.partitions)]
+        said = [one.current_leader_epoch for one in (*asked.partitions, *fetches.partitions)]  # type: ignore[attr-defined]
         assert said == [epoch, epoch]
 
 

@@ -10,7 +10,12 @@ from functools import partial
 import kafka
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+)
 from kafka.errors import NotEnoughReplicasError, NotLeaderForPartitionError
 
 from tests.live.processes.cluster import Brokers, three_brokers

@@ -209,7 +209,7 @@ def test_kio_reads_what_we_write_and_writes_what_we_read() -> None:
         frame = request_frame(request, version, 7, "client")
         read = arrived(frame[4:], spoken(profiles()["2.7"]))
         schema = type(read.entity)
-        header, size = entity_reader(schema.__header_schema__)(frame, 4)
+        header, size = entity_reader(schema.__header_schema__)(frame, 4)  # type: ignore[attr-defined]
         theirs, body = entity_reader(schema)(frame, 4 + size)
         assert theirs == read.entity
         assert 4 + size + body == len(frame)

@@ -78,7 +78,8 @@ def test_those_of_one_bucket_are_in_the_order_of_their_coming() -> None:
 
 @given(st.lists(st.integers(0, 5000), unique=True, max_size=60), st.randoms())
 def test_the_order_does_not_depend_on_that_of_creation_but_within_a_bucket(
-    numbers: list[int], chance: st.Random
+    numbers: list[int],
+    chance: st.Random,  # type: ignore[name-defined]
 ) -> None:
     """One topic's partitions fall into different buckets, unless they are a table apart."""
     numbers = [n for n in numbers if n < 16]
