@@ -3,7 +3,7 @@ for long worlds whose records must all be there at the end."""
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.base import Action
 from emulator.scenario.capabilities import Capabilities, ClusterCapabilities, Unsupported
 from emulator.worlds.processes.host import OfItsOwn
 from emulator.worlds.zookeeper import OwnEnsemble
@@ -22,5 +22,5 @@ class NoClients(Capabilities):
 _HARMLESS = ClusterCapabilities.of_one_kind(KeepsItsDisk(), OwnEnsemble(), NoClients())
 
 
-def is_harmless(action: Stimulus) -> bool:
+def is_harmless(action: Action) -> bool:
     return not _HARMLESS.refusal(action)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from emulator.kernel.rng import Stream, mix
-from emulator.scenario.actions.base import Stimulus, names_of, stimuli
+from emulator.scenario.actions.base import Action, actions, names_of
 from emulator.scenario.actions.drawing import Assignment, Draw
 from emulator.scenario.actions.life import Kill
 from emulator.scenario.actions.pause import Pause
@@ -53,7 +53,7 @@ BETWEEN_MS = (3_000, 12_000)
 LOOKS_MS = 15_000
 LASTS_MS = (500, 25_000)
 
-Suitable = Callable[[Stimulus], bool]
+Suitable = Callable[[Action], bool]
 
 
 def draw_long_world(
@@ -96,25 +96,25 @@ def _faults(draw: Draw, until_ms: int, servers: int, suitable: Suitable) -> Iter
             looks_ms = at_ms + LOOKS_MS
             alone = [broker for broker in BROKERS if held.get(Kill(broker).holds(), 0) <= at_ms]
             yield from (started(at_ms, broker) for broker in alone)
-        stimulus = _drawn(draw, servers, suitable)
-        if held.get(stimulus.holds(), 0) > at_ms:
+        action = _drawn(draw, servers, suitable)
+        if held.get(action.holds(), 0) > at_ms:
             continue
         end_ms = min(at_ms + draw.spread(*LASTS_MS), until_ms)
-        held[stimulus.holds()] = end_ms + 1
+        held[action.holds()] = end_ms + 1
         yield {
             "at": f"{at_ms}ms",
-            stimulus.name: parameters_of(stimulus),
+            action.name: parameters_of(action),
             "for": f"{end_ms - at_ms}ms",
         }
 
 
-def _drawn(draw: Draw, servers: int, suitable: Suitable) -> Stimulus:
+def _drawn(draw: Draw, servers: int, suitable: Suitable) -> Action:
     """One that heals; every fourth strikes one server of several."""
     if servers > 1 and draw.chance(25):
         server = draw.one_of(names_of(servers)[1:])
         return draw.one_of((Pause(server=server), StopZookeeper(server)))
-    often = [kind for _, kind in sorted(stimuli().items()) for _ in range(kind.weight)]
+    often = [kind for _, kind in sorted(actions().items()) for _ in range(kind.weight)]
     while True:
-        stimulus = draw.one_of(often).drawn(draw)
-        if stimulus is not None and stimulus.healed() is not None and suitable(stimulus):
-            return stimulus
+        action = draw.one_of(often).drawn(draw)
+        if action is not None and action.healed() is not None and suitable(action):
+            return action

@@ -24,7 +24,7 @@ When = Literal["before", "after"]
 after, so that the answer is lost."""
 
 
-class Way(Enum):
+class Direction(Enum):
     """A direction of a connection."""
 
     TO_SERVER = auto()

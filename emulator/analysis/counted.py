@@ -67,7 +67,7 @@ def _meanings() -> dict[str, _Meaning]:
         "isr_updated": _Meaning(name=F.col("change")),
         "isr_update_rejected": _Meaning(),
         "alter_isr_failed": _Meaning(name=F.col("outcome")),
-        "told_shrink_counted": _Meaning(),
+        "controller_shrink_counted": _Meaning(),
         "isr_change_notified": _Meaning(amount=F.size("partitions")),
         "isr_change_held": _Meaning(),
         "metadata_cache_updated": _Meaning(),

@@ -72,6 +72,7 @@ class Dataset(msgspec.Struct):
     rows: int = 0
     size: int = 0
     problems: list[Problem] = []
+    version: int = DATASET_VERSION
 
 
 def open_dataset(
@@ -93,9 +94,9 @@ def open_dataset(
         raise BadDataset(f"{base}: an empty data set: it has no Parquet file in {EVENTS} or {RUNS}")
     with ThreadPoolExecutor(_READERS) as pool:
         looked = list(pool.map(_read_through if thorough else _look_at, files))
-    found = Dataset(base, [], [])
     versions = [seen.version for seen in looked if isinstance(seen, _Seen)]
     version = max(set(versions), key=lambda one: (versions.count(one), one), default=0)
+    found = Dataset(base, [], [], version=version)
     for file, seen in zip(files, looked, strict=True):
         _sort_in(found, file, seen, version)
     if not unfinished:

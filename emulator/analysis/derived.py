@@ -27,11 +27,11 @@ RARE = (
     "run_began", "run_ended", "zk_logged", "zk_transaction", "isr_update_started", "isr_updated",
     "isr_update_rejected", "alter_isr_failed", "becomes_leader", "becomes_follower",
     "controller_cache_updated", "metadata_cache_updated", "leader_and_isr", "broker_starting",
-    "broker_exited", "broker_halted", "process_state_changed", "stimulus",
+    "broker_exited", "broker_halted", "process_state_changed", "action_applied",
 )  # fmt: skip
 """Kinds that tables need row by row; a tenth of a trace, or less."""
 FEW = (
-    "run_began", "run_ended", "stimulus", "broker_starting", "broker_exited", "broker_halted",
+    "run_began", "run_ended", "action_applied", "broker_starting", "broker_exited", "broker_halted",
     "process_state_changed",
 )  # fmt: skip
 """Of those the kinds of which a run has a handful."""

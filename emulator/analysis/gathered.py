@@ -22,7 +22,7 @@ from emulator.analysis.counted import COLUMNS
 from emulator.analysis.dataset import EVENTS, Dataset, key_of
 from emulator.analysis.derived import RARE, RARE_COLUMNS
 from emulator.analysis.session import SMALL_ROWS
-from emulator.trace.columns import PARTITIONED_BY
+from emulator.trace.columns import DATASET_VERSION, PARTITIONED_BY
 
 FILES_MIN = 16
 GROUP_ROWS = 64 * 1024
@@ -35,7 +35,8 @@ rows must list the kinds that it has, and no other, for readers to pass it by.""
 
 def gathered(found: Dataset, folder: Path) -> Dataset:
     """The same rows in one file below `folder`; `found` itself where that is not worth it."""
-    if len(found.events) + len(found.runs) < FILES_MIN or found.rows > SMALL_ROWS:
+    is_small = len(found.events) + len(found.runs) < FILES_MIN
+    if is_small or found.rows > SMALL_ROWS or found.version < DATASET_VERSION:
         return found
     file = folder / "gathered.parquet"
     try:

@@ -5,7 +5,7 @@ controllers that wrote or read it), its news (notifications, metadata shown and 
 replicas, with the partition's generation (a topic that was deleted and created again begins at
 version 0) and the end of its run and trace. Rows of a partition are together and sorted by `seq`,
 so that windows over it move nothing. From it come versions (`states`), entries of metadata caches
-(`entries`) and when these were stale (`staleness`); from stimuli and boots, process life
+(`entries`) and when these were stale (`staleness`); from actions and boots, process life
 (`processes`). A test holds all of it equal to `emulator.trace.state`, where the definitions are.
 """
 
@@ -112,15 +112,17 @@ _OLDER_STATES = {
 
 
 def _older_processes(events: DataFrame) -> DataFrame:
-    """What stimuli and boots say in data sets without `process_state_changed`, as the reader of
+    """What actions and boots say in data sets without `process_state_changed`, as the reader of
     old traces has it: nothing that is done to a dead process changes it."""
-    lives = of_kinds(few(events), "broker_starting", "broker_exited", "broker_halted", "stimulus")
+    lives = of_kinds(
+        few(events), "broker_starting", "broker_exited", "broker_halted", "action_applied"
+    )
     of = F.create_map(*(F.lit(word) for pair in _OLDER_STATES.items() for word in pair))
-    what = F.when(F.col("kind") == "stimulus", F.col("do")).otherwise(F.col("kind"))
+    what = F.when(F.col("kind") == "action_applied", F.col("do")).otherwise(F.col("kind"))
     earlier = Window.partitionBy(*KEY, "broker").orderBy("seq").rowsBetween(*_BEFORE)
     begins_or_ends = F.col("state").isin("starting", "dead") | (F.col("what") == "registered")
     life = F.last(F.when(begins_or_ends, F.col("state")), ignorenulls=True).over(earlier)
-    is_idle = (F.col("kind") == "stimulus") & (F.col("what") != "registered")
+    is_idle = (F.col("kind") == "action_applied") & (F.col("what") != "registered")
     return (
         lives.drop("state")
         .withColumns({"what": what, "state": F.try_element_at(of, what)})

@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from emulator.analysis.dataset import EVENTS, Dataset, key_of
-from emulator.trace.columns import PARTITIONED_BY, schema_ddl
+from emulator.trace.columns import DATASET_VERSION, PARTITIONED_BY, schema_ddl
+from emulator.trace.reader import OLDER_KINDS
 
 GROUP = ("scenario", "profile", "propagation", "setting")
 """What an aggregate is of: the runs that only their seeds tell apart."""
@@ -34,7 +35,13 @@ def events(
 ) -> DataFrame:
     """All rows that can be used; of their columns all, or these, and of some only these parts."""
     columns = schema_ddl(only, parts)
-    return read(spark, dataset.base, dataset.events, dataset.runs, columns)
+    rows = read(spark, dataset.base, dataset.events, dataset.runs, columns)
+    if dataset.version < DATASET_VERSION:  # the same columns; some kinds had other names
+        names: dict[bool | float | str, bool | float | str | None] = {
+            older: newer for older, newer in OLDER_KINDS.items()
+        }
+        rows = rows.replace(names, subset=["kind"])
+    return rows
 
 
 def read(

@@ -42,7 +42,7 @@ from emulator.conformance.repeatability import Near, near
 from emulator.runs.play import SIMULATED
 from emulator.runs.run_directory import find_run
 from emulator.scenario.errors import UserError
-from emulator.scenario.version import Chosen
+from emulator.scenario.version import VersionOptions
 from emulator.search.guided.choices import (
     BadChoices,
     Choices,
@@ -51,7 +51,7 @@ from emulator.search.guided.choices import (
     script_from,
     write_choices,
 )
-from emulator.search.guided.guided import Guided, guided, judge_choices, names_of
+from emulator.search.guided.guided import GuidedMatch, guided, judge_choices, names_of
 from emulator.search.guided.preselection import AT_ONCE, PRESELECTED_MAX, are_enough, nearest_first
 from emulator.search.guided.restarts import Budget, Progress
 
@@ -106,7 +106,7 @@ class Options:
     budget_s: float
     save: Path | None
     write: Path | None
-    chosen: Chosen
+    chosen: VersionOptions
     as_json: bool
 
     def tell(self, lines: Iterator[str]) -> None:
@@ -333,7 +333,7 @@ def _guided(case: Case, options: Options) -> Verdict:
                 progress.seconds,
             )
 
-        result: Guided = guided(case.reference, case.script, budget, case.look, on_progress)
+        result: GuidedMatch = guided(case.reference, case.script, budget, case.look, on_progress)
     options.tell(guided_lines(result))
     if options.save is not None and result.found:
         with writing(options.save):
@@ -363,7 +363,7 @@ def _replay(file: Path, cases: Sequence[Case], options: Options) -> bool:
 
 
 def _against(cases: Sequence[Case], options: Options) -> bool:
-    """Each real run's stimuli played equally often: `--seeds` plays of each."""
+    """Each real run's actions played equally often: `--seeds` plays of each."""
     reals = [case.reference.real for case in cases]
     scripts = [case.script for case in cases]
 

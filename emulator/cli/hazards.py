@@ -17,7 +17,7 @@ from emulator.cli.parts.options import OneObject, Width, orderly_end, performing
 from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.run_report import EXIT_CODES, print_violations
 from emulator.hazards.entry import Entry, catalogue, find
-from emulator.hazards.reproduce import Side, marks, play_side, span_us, stimuli_of
+from emulator.hazards.reproduce import Side, actions_of, marks, play_side, span_us
 from emulator.hazards.state import seen
 from emulator.runs.broken import Broken
 from emulator.runs.play import SIMULATED
@@ -65,7 +65,7 @@ def command(
     fixed = f"; fixed in {entry.fixed}" if entry.fixed else "; never fixed"
     console.print(f"{entry.versions}{fixed}\n")
     console.print(Text(entry.story), soft_wrap=False)
-    console.print(f"\nseed {entry.seed:#x}, {len(stimuli_of(entry.scenario()))} steps")
+    console.print(f"\nseed {entry.seed:#x}, {len(actions_of(entry.scenario()))} steps")
     record = seen().get(entry.name)
     if record is not None:
         console.print(f"schedule       {record.length}")
@@ -185,7 +185,7 @@ def _entry_json(entry: Entry) -> dict[str, object]:
         **{name: getattr(entry, name) for name in names},
         "cure": entry.cure.words,
         "live": entry.live,
-        "steps": len(stimuli_of(entry.scenario())),
+        "steps": len(actions_of(entry.scenario())),
         "file": str(entry.path),
         "seen": seen().get(entry.name),
     }

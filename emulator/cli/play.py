@@ -22,7 +22,7 @@ from emulator.cli.parts.options import (
     seed_of,
 )
 from emulator.cli.parts.play_session import PlaySession
-from emulator.runs.by_hand import ByHand
+from emulator.runs.by_hand import ManualRun
 from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import load
@@ -33,7 +33,7 @@ EPILOG = """\b
   cut 1 3, cut 1 zookeeper, delay 1 3 50              a link
   heal, heal 2, heal 1 zookeeper                      what was done and still stands
   produce orders-0 5, produce orders rate=20          records
-  create_topic clicks 1,2 2,3                         any stimulus of a scenario, by its name
+  create_topic clicks 1,2 2,3                         any action of a scenario, by its name
   run 3s, step                                        time goes on; to the next thing shown
   describe, why, why orders-0@v1, show                what there is, and why
   undo, save FILE, help, quit
@@ -72,7 +72,7 @@ def command(
     console = report_console(as_json=as_json)
     console.print(f"seed {number:#x}   {loaded.name} by hand, virtual time; help, quit")
     file = save or free_name(loaded.name)
-    hand = ByHand(loaded, number)
+    hand = ManualRun(loaded, number)
     session = PlaySession(console, hand, loaded, file, overrides(tuple(sets or ())))
     try:
         if sys.stdin.isatty():

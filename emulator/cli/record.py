@@ -24,7 +24,7 @@ from emulator.runs.session import Request
 from emulator.scenario import shipped
 from emulator.scenario.load import LoadedScenario, load
 from emulator.scenario.units import show_us
-from emulator.scenario.version import Chosen
+from emulator.scenario.version import VersionOptions
 from emulator.worlds.real_kafka.capabilities import check_supported
 from emulator.worlds.real_kafka.release import check_version, find_release
 from emulator.worlds.real_kafka.world import RealKafkaWorld
@@ -106,4 +106,4 @@ def command(
 
 def _loaded(scenario: str, version: str, sets: list[str]) -> LoadedScenario:
     """The scenario as the version's profile reads it."""
-    return load(shipped.find(scenario), sets, Chosen(profile_of(version)))
+    return load(shipped.find(scenario), sets, VersionOptions(profile_of(version)))

@@ -17,7 +17,7 @@ from emulator.cli.show import write_page
 from emulator.forensics.findings import Findings, Stale, Stuck, find
 from emulator.forensics.imported import Imported, read_import
 from emulator.runs.run_directory import find_run
-from emulator.trace.events import AnyEvent, Stimulus
+from emulator.trace.events import ActionApplied, AnyEvent
 from emulator.view.report_page import Found, ReportPage, Section, render_report
 from emulator.view.stored import StoredRun, open_run
 
@@ -87,7 +87,7 @@ def _clock(events: list[AnyEvent], imported: Imported | None) -> Clock:
             return at.strftime("%H:%M:%S.") + f"{at.microsecond // 1000:03}"
 
         return of_day
-    up_us = next((it.t for it in events if isinstance(it, Stimulus) and it.do == "up"), 0)
+    up_us = next((it.t for it in events if isinstance(it, ActionApplied) and it.do == "up"), 0)
     return lambda t_us: f"{(t_us - up_us) / 1e6:.3f} s"
 
 

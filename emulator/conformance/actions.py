@@ -1,6 +1,6 @@
-"""A recording's settings and stimuli as a scenario: all of it that may reach the core.
+"""A recording's settings and actions as a scenario: all of it that may reach the core.
 
-Everything else in the recording is for the judge. A stimulus or version that cannot be played is
+Everything else in the recording is for the judge. An action or version that cannot be played is
 an error of its own, never a pass. Knows the format of recordings and of scenarios, no world.
 """
 
@@ -12,16 +12,16 @@ import msgspec
 
 from emulator.conformance.recording import Fact, Recording
 from emulator.kafka.profiles.base import profiles
-from emulator.scenario.actions.base import stimuli
+from emulator.scenario.actions.base import actions
 from emulator.scenario.actions.clients import Send
 from emulator.scenario.actions.life import Start
 from emulator.scenario.schema import Boot, Scenario, Step, ZooKeeperSettings
-from emulator.scenario.version import Chosen, read_version
+from emulator.scenario.version import VersionOptions, read_version
 
-AS_RECORDED = Chosen()
+AS_RECORDED = VersionOptions()
 
 QUIET_AFTER_LAST_US = 3_000_000
-"""A run goes on for this long after the last stimulus."""
+"""A run goes on for this long after the last action."""
 
 ONLY_ONE = (0,)
 """Where records are sent to a topic of one partition, the recording does not name it."""
@@ -39,10 +39,10 @@ _ZOOKEEPER = {
 
 
 class CannotPlay(Exception):
-    """The recording holds something that the emulator has no stimulus, setting or profile for."""
+    """The recording holds something that the emulator has no action, setting or profile for."""
 
 
-def scenario_of(recording: Recording, chosen: Chosen = AS_RECORDED) -> Scenario:
+def scenario_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> Scenario:
     """The scenario that plays what the recording's cluster was put through, on the version that it
     ran unless another was chosen."""
     digits = 3 if recording.version[0] == 0 else 2
@@ -68,7 +68,7 @@ def scenario_of(recording: Recording, chosen: Chosen = AS_RECORDED) -> Scenario:
     steps = [*_steps(recording), *restarts]
     return Scenario(
         name=recording.name.rstrip("/").rsplit("/", 1)[-1],
-        about="The stimuli of a recording.",
+        about="The actions of a recording.",
         profile=version.profile,
         guards=dict(version.guards),
         propagation=version.propagation,
@@ -83,14 +83,14 @@ def scenario_of(recording: Recording, chosen: Chosen = AS_RECORDED) -> Scenario:
 
 def _steps(recording: Recording) -> Iterator[Step]:
     """What was done to the cluster, but for the starts of processes."""
-    kinds = stimuli()
+    kinds = actions()
     begun: dict[tuple[object, object], Fact] = {}
     for fact in recording.of("stimulus"):
         do, at_ms, producer = fact["do"], fact["t"], (fact.get("topic"), fact.get("acks"))
         if do in _ABOUT_PROCESSES:
             continue
         if do not in kinds:
-            raise CannotPlay(f"no stimulus {do} (there are {', '.join(sorted(kinds))})")
+            raise CannotPlay(f"no action {do} (there are {', '.join(sorted(kinds))})")
         if do == "produce":
             begun[producer] = fact
         elif do == "produce_stop" and "sent" in fact and producer in begun:
@@ -104,10 +104,10 @@ def _steps(recording: Recording) -> Iterator[Step]:
         if kinds[do] is Send:
             parameters.setdefault("partitions", ONLY_ONE)
         try:
-            stimulus = msgspec.convert(parameters, kinds[do], strict=False)
+            action = msgspec.convert(parameters, kinds[do], strict=False)
         except msgspec.ValidationError as error:
-            raise CannotPlay(f"stimulus {do} at {at_ms} ms: {error}") from None
-        yield Step(int(at_ms) * 1000, stimulus)
+            raise CannotPlay(f"action {do} at {at_ms} ms: {error}") from None
+        yield Step(int(at_ms) * 1000, action)
 
 
 def _processes(recording: Recording) -> tuple[tuple[Boot, ...], list[Step]]:

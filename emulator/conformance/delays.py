@@ -1,6 +1,6 @@
 """The delays of a recording, each with a name that says from what to what.
 
-Owns which stretches of time are compared: since the stimulus (or a broker's registration)
+Owns which stretches of time are compared: since the action (or a broker's registration)
 before, or since the cause. A partition's creation is left out: the first requests of a cold JVM
 take up to a second. This module must not know which delays are allowed.
 """
@@ -34,7 +34,7 @@ class StopWatch:
 
     def __init__(self) -> None:
         self.out: Delays = {}
-        self._stimuli: list[int] = []
+        self._actions: list[int] = []
         self._decided: dict[tuple[str, int, tuple[int, ...]], int] = {}
         self._written: dict[tuple[str, int], int] = {}
         self._last_written: dict[str, int] = {}
@@ -46,9 +46,9 @@ class StopWatch:
         """What came next, all of it later than what was seen before."""
         for op in piece.transactions:
             if op.op == "create" and op.path.startswith(BROKER_IDS):
-                insort(self._stimuli, op.t)
+                insort(self._actions, op.t)
         for fact in piece.of("stimulus"):
-            insort(self._stimuli, fact["t"])
+            insort(self._actions, fact["t"])
 
         steps: list[tuple[int, bool, Fact | Transaction]] = [
             *((fact["t"], False, fact) for fact in piece.of("shrink", "expand", "update_metadata")),
@@ -90,9 +90,9 @@ class StopWatch:
         if not (version := op.version_after):
             return  # its creation
         self._written[partition, version] = self._last_written[partition] = op.t
-        what, before = f"{partition} v{version}", bisect_right(self._stimuli, op.t)
-        stimulus = self._stimuli[before - 1] if before else 0
-        self.out[f"{what}: stimulus to state write"] = op.t - stimulus
+        what, before = f"{partition} v{version}", bisect_right(self._actions, op.t)
+        action = self._actions[before - 1] if before else 0
+        self.out[f"{what}: action to state write"] = op.t - action
         if op.broker is None:
             return
         decided = self._decided.get((partition, op.broker, decode_state(op.data).isr))

@@ -69,13 +69,15 @@ def _converts(event_type: type[E]) -> Callable[[Convert[E]], Convert[E]]:
 def export(trace: Iterable[AnyEvent], settings: Fact, name: str = "") -> Recording:
     """The recording of a run. `settings` is the first line, as a real recording has it."""
     trace = list(trace)
-    up_us = next((e.t for e in trace if isinstance(e, events.Stimulus) and e.do == "up"), None)
+    up_us = next((e.t for e in trace if isinstance(e, events.ActionApplied) and e.do == "up"), None)
     if up_us is None:
         raise ValueError("the cluster of this run was never up")
     proposed = {e.cause for e in trace if isinstance(e, events.AlterIsrProposed)}
     # Clients of `send`: sent one by one, without a driver, their records have no results in a
     # recording. Producers are numbered as they begin.
-    begun = [e for e in trace if isinstance(e, events.Stimulus) and e.do in ("produce", "send")]
+    begun = [
+        e for e in trace if isinstance(e, events.ActionApplied) and e.do in ("produce", "send")
+    ]
     driverless = {f"producer-{n}" for n, event in enumerate(begun, 1) if event.do == "send"}
 
     facts: list[Fact] = []
@@ -130,8 +132,8 @@ def _named(partition: TopicPartition) -> Fact:
 # -- the world, ZooKeeper -------------------------------------------------------------------------
 
 
-@_converts(events.Stimulus)
-def _stimulus(event: events.Stimulus) -> Iterator[Fact]:
+@_converts(events.ActionApplied)
+def _action(event: events.ActionApplied) -> Iterator[Fact]:
     broker = {"broker": event.broker} if event.broker else {}
     acks = {"acks": "1"} if event.do == "produce" else {}  # a recording has it always
     parameters: Fact = msgspec.to_builtins(event.parameters)

@@ -1,6 +1,6 @@
 """Plays of a recording's scenario, each exported as a recording of its own.
 
-A `Script` is all of a recording that a play may see: settings and stimuli. Blind plays differ by
+A `Script` is all of a recording that a play may see: settings and actions. Blind plays differ by
 their seeds alone; how many run at the same time changes nothing. This module must not know the
 rest of the recording: whoever wants runs examined hands in a function that looks at each.
 """
@@ -19,9 +19,9 @@ from emulator.conformance.recording import Fact, Recording
 from emulator.kernel.rng import Choice
 from emulator.runs.forks import in_children
 from emulator.runs.play import SIMULATED, PlayOptions
-from emulator.runs.session import play_unheard
+from emulator.runs.session import play_without_listeners
 from emulator.scenario.schema import Scenario
-from emulator.scenario.version import Chosen
+from emulator.scenario.version import VersionOptions
 
 T = TypeVar("T")
 
@@ -29,13 +29,13 @@ Choices = Mapping[Choice, int]
 
 
 class Script(msgspec.Struct, frozen=True):
-    """What is given: the settings as recorded, and the stimuli as a scenario."""
+    """What is given: the settings as recorded, and the actions as a scenario."""
 
     settings: Fact
     scenario: Scenario
 
 
-def script_of(recording: Recording, chosen: Chosen = AS_RECORDED) -> Script:
+def script_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> Script:
     """Raises `CannotPlay`."""
     return Script(recording.settings, scenario_of(recording, chosen))
 
@@ -52,7 +52,7 @@ def simulate(
 ) -> Recording:
     """One play in virtual time, or on a real ZooKeeper server and the wall clock. Nobody else
     listens: the judge of a recording reads the export alone."""
-    events = play_unheard(script.scenario, play_options(seed, choices, zookeeper))
+    events = play_without_listeners(script.scenario, play_options(seed, choices, zookeeper))
     return export(events, script.settings, f"seed {seed}")
 
 

@@ -1,8 +1,8 @@
 """The machine of the recordings: two cores, shared by a cluster and by whoever drove it.
 
-A calibration of the world (emulator.worlds.calibration). Where a stimulus is done for the first
+A calibration of the world (emulator.worlds.calibration). Where an action is done for the first
 time, its driver takes the cores for a while, before it and after; what needs a core meanwhile comes
-later. Live too: our machine has other things to do than theirs had. Knows no stimulus; how long is
+later. Live too: our machine has other things to do than theirs had. Knows no action; how long is
 drawn.
 """
 

@@ -1,6 +1,6 @@
 """Several real runs of one script, and blind runs of ours: are ours as near as they are?
 
-Each real run's stimuli are played equally often, under seeds of their own. Owns these plays; the
+Each real run's actions are played equally often, under seeds of their own. Owns these plays; the
 distance and its test are in `distance`. This module must not know what makes runs differ.
 """
 

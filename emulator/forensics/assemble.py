@@ -114,9 +114,9 @@ class _CauseFinder:
         self._changed: dict[int, int] = {}
         self._notified: dict[int, int] = {}
         self._last_transaction = -1
-        self._process: e.Stimulus | e.BrokerStarting | e.BrokerStarted | e.BrokerExited | None = (
-            None
-        )
+        self._process: (
+            e.ActionApplied | e.BrokerStarting | e.BrokerStarted | e.BrokerExited | None
+        ) = None
         self._process_seq = -1
 
     def quiet(self, event: e.IsrChangeNotified) -> dict[str, int]:
@@ -131,7 +131,7 @@ class _CauseFinder:
 
     def cause_of(self, event: AnyEvent, seq: int) -> int:
         match event:
-            case e.Stimulus() | e.BrokerStarting() | e.BrokerStarted() | e.BrokerExited():
+            case e.ActionApplied() | e.BrokerStarting() | e.BrokerStarted() | e.BrokerExited():
                 self._process, self._process_seq = event, seq
                 return -1
             case e.ProcessStateChanged():

@@ -20,7 +20,7 @@ ZOOKEEPER = "zookeeper"
 SLACKS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
-class Ahead(msgspec.Struct, frozen=True):
+class ClockOffset(msgspec.Struct, frozen=True):
     """A clock is so many milliseconds ahead of the reference: at least, at most (None: nothing
     bounds it), and what is taken."""
 
@@ -40,7 +40,7 @@ class Clocks(msgspec.Struct, frozen=True):
     agreed (1: log4j's rounding; more: clocks drift); `contradiction`: no such amount is enough."""
 
     reference: str
-    ahead: tuple[Ahead, ...]
+    ahead: tuple[ClockOffset, ...]
     slack_ms: int = 1
     contradiction: str = ""
 
@@ -83,7 +83,7 @@ def estimate(pairs: Iterable[Pair], clocks: Iterable[str]) -> Clocks:
         if name != reference:
             most, back = paths[reference, name], paths[name, reference]
             ahead.append(
-                Ahead(
+                ClockOffset(
                     name,
                     _ms(name, reference, paths) or 0,
                     None if back >= NEVER else -back,

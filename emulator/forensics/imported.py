@@ -38,7 +38,7 @@ TAKEN_FOR = "2.6"
 _MAGIC = b"ZKLG"
 
 
-class OfBroker(msgspec.Struct):
+class BrokerImport(msgspec.Struct):
     """What was read of one broker. `left_out`: lines of loggers that tell nothing of replication;
     `not_understood`: lines of the others that no sentence fits, by pattern."""
 
@@ -57,7 +57,7 @@ class Imported(msgspec.Struct):
 
     folder: str
     began_ms: int
-    brokers: dict[int, OfBroker]
+    brokers: dict[int, BrokerImport]
     clocks: Clocks
     transactions: int
     unread: dict[str, int]
@@ -86,10 +86,10 @@ def import_folder(folder: Path, base: Path) -> Result:
         for what, count in file.unread.items():
             unread[f"{file.path.relative_to(folder)}: {what}"] += count
     missing = reading.missing()
-    brokers: dict[int, OfBroker] = {}
+    brokers: dict[int, BrokerImport] = {}
     for broker, account in reading.accounts.items():
         own = [file for file in reading.files if file.broker == broker]
-        brokers[broker] = OfBroker(
+        brokers[broker] = BrokerImport(
             version=account.version,
             files=[str(file.path.relative_to(folder)) for file in own],
             lines=sum(reading.lines[str(file.path)] for file in own),

@@ -136,7 +136,7 @@ def _done(notes: RunNotes, profile: str) -> Source:
     maker = Maker()
     for action in sorted(notes.actions, key=lambda it: _when(notes, it)):
         maker.at_us = _when(notes, action)
-        maker.emit(e.Stimulus, action.broker, action.do, action.parameters)
+        maker.emit(e.ActionApplied, action.broker, action.do, action.parameters)
     for process in notes.processes:
         maker.at_us = process.at_us
         if process.state == "starting":

@@ -18,7 +18,7 @@ from emulator.invariants.base import invariants
 from emulator.scenario.document import Item, read_document, read_text
 from emulator.scenario.errors import UserError, instead_of
 from emulator.scenario.load import LoadedScenario, load
-from emulator.scenario.version import Chosen
+from emulator.scenario.version import VersionOptions
 
 PLACE = Path(__file__).resolve().parent / "catalogue"
 _KEYS = ("title", "also", "facts", "versions", "fixed", "violates", "cure", "tolerates")
@@ -31,7 +31,7 @@ class Cure(msgspec.Struct, frozen=True):
     """What keeps the scenario from breaking anything: guards that are switched, settings, another
     version. `because`: said where that is not what Kafka did."""
 
-    chosen: Chosen = Chosen()
+    chosen: VersionOptions = VersionOptions()
     sets: tuple[str, ...] = ()
     because: str = ""
 
@@ -148,12 +148,12 @@ def _cure(item: Item) -> Cure:
         for name, value in (keys["guards"].mapping() if "guards" in keys else {}).items()
     ]
     config = keys["config"].mapping() if "config" in keys else {}
-    chosen = Chosen(
+    chosen = VersionOptions(
         profile=keys["profile"].text() if "profile" in keys else "",
         guards=tuple(switches),
         propagation=keys["propagation"].text() if "propagation" in keys else "",
     )
     sets = tuple(f"{name}={value.text()}" for name, value in config.items())
-    if not sets and chosen == Chosen():
+    if not sets and chosen == VersionOptions():
         item.fail("guards, config, profile or propagation: what keeps it from happening")
     return Cure(chosen, sets, keys["because"].text() if "because" in keys else "")

@@ -122,16 +122,16 @@ def play_side_in_memory(
     return _judged(entry, played, began_s, cured=cured)
 
 
-def stimuli_of(scenario: Scenario) -> list[Step]:
+def actions_of(scenario: Scenario) -> list[Step]:
     """The schedule: what is done once the topics are there."""
-    return [step for step in scenario.steps if not step.stimulus.makes_topic or step.at_us > 0]
+    return [step for step in scenario.steps if not step.action.makes_topic or step.at_us > 0]
 
 
 def marks(side: Side) -> dict[int, str]:
     """The events that show what broke, with the words: the later fact of each violation; the end of
-    the run for what should have come about and has no fact after the first stimulus."""
-    up_us, stimuli_us = _stimuli_us(side)
-    began_us = min(stimuli_us, default=up_us)
+    the run for what should have come about and has no fact after the first action."""
+    up_us, actions_us = _actions_us(side)
+    began_us = min(actions_us, default=up_us)
     marked: dict[int, str] = {}
     for one in side.wanted:
         seq = max(one.facts)
@@ -142,15 +142,15 @@ def marks(side: Side) -> dict[int, str]:
 
 
 def span_us(side: Side, marked: Iterable[int]) -> tuple[int, int]:
-    """From the first stimulus after the topics to the last that is marked: microseconds since the
+    """From the first action after the topics to the last that is marked: microseconds since the
     cluster was up."""
-    up_us, stimuli_us = _stimuli_us(side)
-    last = max([*(side.events[seq].t for seq in marked), *stimuli_us], default=up_us)
-    return min(stimuli_us, default=up_us) - up_us, last - up_us
+    up_us, actions_us = _actions_us(side)
+    last = max([*(side.events[seq].t for seq in marked), *actions_us], default=up_us)
+    return min(actions_us, default=up_us) - up_us, last - up_us
 
 
-def _stimuli_us(side: Side) -> tuple[int, list[int]]:
-    """When the cluster was up, and each stimulus after that."""
-    stimuli = [one for one in side.events if isinstance(one, e.Stimulus)]
-    up_us = next(one.t for one in stimuli if one.do == "up")
-    return up_us, [one.t for one in stimuli if one.t > up_us]
+def _actions_us(side: Side) -> tuple[int, list[int]]:
+    """When the cluster was up, and each action after that."""
+    actions = [one for one in side.events if isinstance(one, e.ActionApplied)]
+    up_us = next(one.t for one in actions if one.do == "up")
+    return up_us, [one.t for one in actions if one.t > up_us]

@@ -30,7 +30,7 @@ from emulator.kafka.broker.out_of_range import OutOfRange
 from emulator.kafka.broker.quota import ReplicationQuotaManager
 from emulator.kafka.broker.replica_manager import ReplicaManager
 from emulator.kafka.broker.request_handlers import RequestHandlerPool
-from emulator.kafka.broker.zookeeper import BLOCKING, client_of, era_of
+from emulator.kafka.broker.zookeeper import BLOCKING, client_of, client_version_of
 from emulator.kafka.controller.controller import KafkaController
 from emulator.kafka.profiles.base import ServesFrom
 from emulator.kafka.protocol.messages import Request
@@ -155,7 +155,7 @@ class Broker:
         config = self.context.config
         self.zk = client_of(self.context, self._service)
         await self.zk.wait_until_connected(config.zookeeper_connection_timeout_ms)
-        zk_client = KafkaZkClient(self.zk, self._wall_ms, era_of(self.context.profile))
+        zk_client = KafkaZkClient(self.zk, self._wall_ms, client_version_of(self.context.profile))
         await self._step("top_level_paths")
         await zk_client.create_top_level_paths()
         reads = self.context.profile.reads_at_start

@@ -14,7 +14,7 @@ from functools import partial
 from heapq import heapify, heappop
 from typing import Protocol
 
-from emulator.kernel.scheduler import NEVER, Action, Clock, Kernel, Runnable, WakeUp
+from emulator.kernel.scheduler import NEVER, Callback, Clock, Kernel, Runnable, WakeUpDelays
 from emulator.trace.sink import Sink
 
 WINDOW_US = 20_000
@@ -39,7 +39,7 @@ class ChoosingKernel(Kernel):
     """The scheduler of a world that is explored. `halts`: it stops where the strategy ends."""
 
     def __init__(
-        self, sink: Sink, clock: Clock | None = None, wake_up: WakeUp | None = None
+        self, sink: Sink, clock: Clock | None = None, wake_up: WakeUpDelays | None = None
     ) -> None:
         super().__init__(sink, clock, wake_up)
         self.strategy: Strategy | None = None
@@ -105,8 +105,8 @@ class ChoosingKernel(Kernel):
                 item.process.hold(item)
 
     def _options(self, until_us: int) -> list[tuple[int, Runnable]]:
-        """(index, item): the first of each ordered queue (`way_of`). Indices of what is not due yet
-        begin behind those of what waits."""
+        """(index, item): the first of each queue (`ordered_queue_of`). Indices of what is
+        not due yet begin behind those of what waits."""
         options: list[tuple[int, Runnable]] = []
         queues: set[Hashable] = set()
         waiting = len(self._waiting)
@@ -117,7 +117,7 @@ class ChoosingKernel(Kernel):
         )
         for index in [*range(waiting), *(waiting + index for _, _, index in due_soon)]:
             item = self._waiting[index][1] if index < waiting else self._heap[index - waiting][2]
-            queue = way_of(item)
+            queue = ordered_queue_of(item)
             # Behind another of its queue, or of a paused process: it cannot be next.
             if queue in queues or item.is_cancelled() or not item.process.running:
                 continue
@@ -151,16 +151,16 @@ class ChoosingKernel(Kernel):
         self.current = None
 
 
-def way_of(item: Runnable) -> Hashable:
+def ordered_queue_of(item: Runnable) -> Hashable:
     """What keeps its order among itself: a thread, or what is called back on behalf of one object
     (a connection, a session) on one lane; of what was put off the whole lane."""
-    if not isinstance(item, Action):
+    if not isinstance(item, Callback):
         return id(item)
     owner = owner_of(item)
     return id(item._lane) if owner is None or item._put_off else (id(item._lane), id(owner))
 
 
-def owner_of(item: Action) -> object | None:
+def owner_of(item: Callback) -> object | None:
     """Whose method a call-back calls; None where that cannot be seen."""
     call: object = item._fn
     # What is put on a lane is often a method with its arguments bound.

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from functools import partial
 
 from emulator.kernel.places import At, Place
-from emulator.kernel.scheduler import SUSPEND, Action, HeldHere, Kernel, Runnable, Task
+from emulator.kernel.scheduler import SUSPEND, Callback, HeldHere, Kernel, Runnable, Task
 from emulator.trace import events
 from zk.wire import labelled
 
-__all__ = ["At", "Hold", "Holds", "Passage", "Place"]
+__all__ = ["At", "Hold", "HoldPoint", "Holds", "Place"]
 
 
 class Hold:
@@ -28,7 +28,7 @@ class Hold:
         self._kernel, self.place = kernel, place
         self.reached = self.released = False
         self._tasks: list[Task] = []
-        self._behind: list[Action] = []
+        self._behind: list[Callback] = []
         self.lane = kernel.world.lane("network")
 
     async def stand(self) -> None:
@@ -43,7 +43,7 @@ class Hold:
         """What is not a thread: `call` is made after the release, in the order of these
         calls, and with the cause that it has now. The first is what stands itself: when it is
         called nothing waits here any more."""
-        action = self.lane.action(call, self._kernel.cause)
+        action = self.lane.callback(call, self._kernel.cause)
         if self.released:
             self._kernel.make_ready(action)
         else:
@@ -104,7 +104,7 @@ class Holds:
         return None
 
 
-class Passage:
+class HoldPoint:
     """One direction of a connection: what is held there holds up what comes behind it."""
 
     __slots__ = ("_at", "_hold", "_kernel", "_peer", "_process")

@@ -1,4 +1,4 @@
-"""Chance: named streams of draws, a seed for each segment between two stimuli.
+"""Chance: named streams of draws, a seed for each segment between two actions.
 
 A draw depends on the segment, the actor and the purpose, and on how many draws this very stream has
 made before; never on what other streams did. So a search can keep the segments, actors or purposes

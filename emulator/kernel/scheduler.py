@@ -34,7 +34,7 @@ NEVER = 1 << 62
 BASE_MS = 1_000_000_000
 
 
-class Action(msgspec.Struct, eq=False):
+class Callback(msgspec.Struct, eq=False):
     """One call-back of a lane; also a timer that can be called off. A struct, since every message
     makes several."""
 
@@ -51,11 +51,11 @@ class Action(msgspec.Struct, eq=False):
     def not_before(self, at_us: int) -> int:
         """Later than what the lane has been given before, after a resume."""
         lane, process = self._lane, self.process
-        # A second pause puts the same action off again: its place in the lane stays the first one.
+        # A second pause puts the same callback off again: its place in the lane stays the first.
         if not self._put_off:
             lane.put_off.append(self)
         lane.busy_until = max(lane.busy_until, at_us)
-        # Until then the process as a whole checks each action's order (`Kernel.make_ready`); after
+        # Until then the process checks each callback's order (`Kernel.make_ready`); after
         # that nothing is put off any more, and the check costs one comparison.
         process.ordered_until = max(process.ordered_until, lane.busy_until)
         self._put_off = True
@@ -73,11 +73,11 @@ class Action(msgspec.Struct, eq=False):
     def run(self) -> None:
         """One that was put off stands for the first of those: another pause may have put off
         those before it once more."""
-        action = self._lane.put_off.popleft() if self._put_off else self
-        if action._fn is not None:
+        callback = self._lane.put_off.popleft() if self._put_off else self
+        if callback._fn is not None:
             kernel = self.process.kernel
-            kernel.current, kernel.cause = action, action.cause
-            action._fn()
+            kernel.current, kernel.cause = callback, callback.cause
+            callback._fn()
 
 
 class _Suspend:
@@ -116,7 +116,7 @@ class VirtualClock:
         return []
 
 
-class WakeUp(Protocol):
+class WakeUpDelays(Protocol):
     """How long, in microseconds, threads take until they run; drawn by the world."""
 
     def window(self, process: str, waiting: int) -> int:
@@ -136,7 +136,7 @@ class WakeUp(Protocol):
         ...
 
 
-class PromptWakeUp:
+class NoDelays:
     """Everything runs at once: the live world, where the machine itself decides."""
 
     def window(self, process: str, waiting: int) -> int:
@@ -370,26 +370,26 @@ class Lane:
         self.process, self.thread = process, thread
         self._kernel = process.kernel
         self.busy_until = -1
-        self.put_off: deque[Action] = deque()
+        self.put_off: deque[Callback] = deque()
 
     def now_us(self) -> int:
         return self._kernel.now
 
-    def action(self, fn: Callable[[], object] | None, cause: int) -> Action:
+    def callback(self, fn: Callable[[], object] | None, cause: int) -> Callback:
         """A call-back that somebody else will schedule."""
-        return Action(self, fn, cause, self.process, self.thread)
+        return Callback(self, fn, cause, self.process, self.thread)
 
-    def post(self, action: Callable[[], object]) -> None:
+    def post(self, callback: Callable[[], object]) -> None:
         kernel = self._kernel
-        kernel.post(Action(self, action, kernel.cause, self.process, self.thread))
+        kernel.post(Callback(self, callback, kernel.cause, self.process, self.thread))
 
-    def call_later(self, delay_us: int, action: Callable[[], object]) -> Action:
-        return self.call_at(self._kernel.now + delay_us, action)
+    def call_later(self, delay_us: int, callback: Callable[[], object]) -> Callback:
+        return self.call_at(self._kernel.now + delay_us, callback)
 
-    def call_at(self, at_us: int, action: Callable[[], object]) -> Action:
-        """Run `action` at `at_us` of the world's clock, or as soon as the process runs after it."""
+    def call_at(self, at_us: int, callback: Callable[[], object]) -> Callback:
+        """Run it at `at_us` of the world's clock, or as soon as the process runs after that."""
         kernel = self._kernel
-        timer = Action(self, action, kernel.cause, self.process, self.thread)
+        timer = Callback(self, callback, kernel.cause, self.process, self.thread)
         kernel.call_at(max(kernel.now, at_us), timer)
         return timer
 
@@ -398,12 +398,12 @@ class Kernel:
     """The scheduler of one world."""
 
     def __init__(
-        self, sink: Sink, clock: Clock | None = None, wake_up: WakeUp | None = None
+        self, sink: Sink, clock: Clock | None = None, wake_up: WakeUpDelays | None = None
     ) -> None:
         self.sink = sink
         self.clock: Clock = clock or VirtualClock()
         self._virtual = isinstance(self.clock, VirtualClock)
-        self.wake_up: WakeUp = wake_up or PromptWakeUp()
+        self.wake_up: WakeUpDelays = wake_up or NoDelays()
         self.now = 0
         self.cause = -1
         self.current: Runnable | None = None
@@ -573,8 +573,8 @@ class Kernel:
             self.behind_us = max(0, self.now - due)
             # What other threads handed over goes first: an answer from a socket may call off a
             # timer that is due in the same instant.
-            for action in self.clock.inbox():
-                action()
+            for callback in self.clock.inbox():
+                callback()
             self._make_due_ready()
             if ready:
                 self._drain()

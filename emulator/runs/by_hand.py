@@ -15,7 +15,7 @@ import msgspec
 from emulator.invariants.base import Violation
 from emulator.runs.play import PlayOptions
 from emulator.runs.session import Session
-from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.base import Action
 from emulator.scenario.schema import Scenario, Step
 from emulator.trace.events import AnyEvent
 from emulator.trace.state import TraceState
@@ -27,25 +27,25 @@ TELL_EVERY_US = 500_000
 OnTime = Callable[[int], None]
 
 
-class Act(msgspec.Struct, frozen=True):
-    """What one line did: stimuli at `at_us`, or time that went on until then."""
+class ManualStep(msgspec.Struct, frozen=True):
+    """What one line did: actions at `at_us`, or time that went on until then."""
 
     at_us: int
-    stimuli: tuple[Stimulus, ...] = ()
+    actions: tuple[Action, ...] = ()
 
 
-class NotDone(Exception):
+class ActionFailed(Exception):
     """What was asked for cannot be done in this state of the cluster; nothing has changed."""
 
 
-class ByHand:
+class ManualRun:
     """One run, and what was done to it so far. Times are microseconds since the cluster was up."""
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
         steps = tuple(step for step in scenario.steps if not step.fault)
         self.scenario: Scenario = msgspec.structs.replace(scenario, steps=steps)
         self.seed = seed
-        self.acts: list[Act] = []
+        self.acts: list[ManualStep] = []
         self._begin()
 
     def _begin(self) -> None:
@@ -83,13 +83,13 @@ class ByHand:
 
     # -- acts --------------------------------------------------------------------------------------
 
-    def do(self, *stimuli: Stimulus) -> None:
+    def do(self, *actions: Action) -> None:
         """Apply them now, one after the other. Raises NotDone."""
-        self._act(Act(self.now_us, stimuli))
+        self._act(ManualStep(self.now_us, actions))
 
     def let(self, us: int, on_time: OnTime | None = None) -> None:
         """Let time go on; `on_time` hears now and then how far it is."""
-        self._act(Act(self.now_us + us), on_time)
+        self._act(ManualStep(self.now_us + us), on_time)
 
     def step(
         self, is_wanted: Callable[[Sequence[AnyEvent]], bool], on_time: OnTime | None = None
@@ -107,10 +107,10 @@ class ByHand:
         except KeyboardInterrupt:
             self._again()
             raise
-        self.acts.append(Act(self.now_us))
+        self.acts.append(ManualStep(self.now_us))
         return happened
 
-    def undo(self) -> Act | None:
+    def undo(self) -> ManualStep | None:
         """Take the last act back; None: there is none."""
         if not self.acts:
             return None
@@ -118,7 +118,7 @@ class ByHand:
         self._again()
         return act
 
-    def _act(self, act: Act, on_time: OnTime | None = None) -> None:
+    def _act(self, act: ManualStep, on_time: OnTime | None = None) -> None:
         """Play it, and remember it. An act that cannot be carried out has not been."""
         try:
             self._play(act, on_time)
@@ -126,7 +126,7 @@ class ByHand:
             self._again()
             if not isinstance(error, Exception):
                 raise
-            raise NotDone(f"{error}") from error
+            raise ActionFailed(f"{error}") from error
         self.acts.append(act)
 
     def _again(self) -> None:
@@ -136,9 +136,9 @@ class ByHand:
         for act in self.acts:
             self._play(act)
 
-    def _play(self, act: Act, on_time: OnTime | None = None) -> None:
-        for stimulus in act.stimuli:
-            self._run.apply(stimulus)
+    def _play(self, act: ManualStep, on_time: OnTime | None = None) -> None:
+        for action in act.actions:
+            self._run.apply(action)
             self._run.run_to(act.at_us)
         while on_time is not None and self.now_us + TELL_EVERY_US < act.at_us:
             self._run.run_through(self.now_us + TELL_EVERY_US)
@@ -150,14 +150,14 @@ class ByHand:
     @property
     def steps(self) -> tuple[Step, ...]:
         """What was done by hand, as a scenario has it."""
-        return tuple(Step(act.at_us, one, fault=True) for act in self.acts for one in act.stimuli)
+        return tuple(Step(act.at_us, one, fault=True) for act in self.acts for one in act.actions)
 
     @property
-    def standing(self) -> list[Stimulus]:
+    def standing(self) -> list[Action]:
         """What was done and would be undone by something that was not done since, in order."""
-        standing: list[Stimulus] = []
+        standing: list[Action] = []
         for step in self.steps:
-            standing = [one for one in standing if one.healed() != step.stimulus]
-            if step.stimulus.healed() not in (None, step.stimulus):
-                standing.append(step.stimulus)
+            standing = [one for one in standing if one.healed() != step.action]
+            if step.action.healed() not in (None, step.action):
+                standing.append(step.action)
         return standing

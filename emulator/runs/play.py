@@ -1,4 +1,4 @@
-"""Plays a scenario in a world, segment by segment: bring the cluster up, then one stimulus after
+"""Plays a scenario in a world, segment by segment: bring the cluster up, then one action after
 the other.
 
 The same steps in both worlds. `Run` can be driven by hand (a search forks between segments);
@@ -19,7 +19,7 @@ import msgspec
 
 from emulator.kernel.rng import Choice
 from emulator.kernel.scheduler import Kernel
-from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.base import Action
 from emulator.scenario.schema import Boot, Scenario, Step
 from emulator.scenario.units import show_us
 from emulator.trace import events
@@ -103,7 +103,7 @@ class Run:
         else:
             self._boot_one_by_one()
         self.kernel.current, self.kernel.cause = None, -1
-        self.kernel.emit(events.Stimulus, 0, "up", Parameters())
+        self.kernel.emit(events.ActionApplied, 0, "up", Parameters())
 
     def start_again(self, broker: int, registered_ms: int | None) -> None:
         """A broker's next process; where its registration has a moment, its boot has a plan."""
@@ -160,44 +160,44 @@ class Run:
 
     @property
     def over(self) -> bool:
-        """All stimuli were applied."""
+        """All actions were applied."""
         return self.segment >= len(self.scenario.steps)
 
-    def next_stimulus(self) -> None:
-        """Run until the next stimulus, and apply it."""
+    def next_action(self) -> None:
+        """Run until the next action, and apply it."""
         step = self.scenario.steps[self.segment]
         self._run_up_to(step)
         self.segment += 1
-        self.apply(step.stimulus)
+        self.apply(step.action)
 
     def next_segment(self) -> None:
-        """Apply the next stimulus, and run until just before the one after it (or to the end)."""
-        self.next_stimulus()
+        """Apply the next action, and run until just before the one after it (or to the end)."""
+        self.next_action()
         if self.over:
             self.run_to(self.scenario.duration_us)
         else:
             self._run_up_to(self.scenario.steps[self.segment])
 
     def _run_up_to(self, step: Step) -> None:
-        """Until just before a stimulus, of which the machine's model hears in time."""
+        """Until just before an action, of which the machine's model hears in time."""
         if self._prepared <= self.segment and self._calibration is not None:
             self._prepared = self.segment + 1
-            self._calibration.prepare(step.stimulus.name, self.up_us + step.at_us)
+            self._calibration.prepare(step.action.name, self.up_us + step.at_us)
         self.run_to(step.at_us)
 
-    def apply(self, stimulus: Stimulus) -> None:
+    def apply(self, action: Action) -> None:
         """Do something to the cluster now; from here on everything is drawn anew."""
         self.world.chance.next_segment()
-        self.cluster.apply(stimulus)
+        self.cluster.apply(action)
 
     def run_to(self, at_us: int) -> None:
         """Let time go on to a moment since `up`."""
         self.kernel.run(self.up_us + at_us)
 
     def run_through(self, at_us: int) -> None:
-        """The same, with every stimulus that is due until then."""
+        """The same, with every action that is due until then."""
         while not self.over and self.scenario.steps[self.segment].at_us <= at_us:
-            self.next_stimulus()
+            self.next_action()
         self.run_to(at_us)
 
     def play(self) -> None:

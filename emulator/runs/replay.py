@@ -18,7 +18,7 @@ from emulator.runs.session import OnProgress, Request, play_run
 from emulator.scenario.document import read_text
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario, loads
-from emulator.scenario.version import Chosen, as_switches
+from emulator.scenario.version import VersionOptions, as_switches
 from emulator.trace.difference import Compared, compare_traces
 
 PLATFORM = ("platform",)
@@ -62,7 +62,7 @@ def about_run(directory: Path) -> RunManifest:
 def scenario_of(directory: Path, about: RunManifest) -> LoadedScenario:
     """The scenario as it was played, options of the command line included. Raises UserError."""
     file = directory / SCENARIO
-    chosen = Chosen(about.profile, as_switches(about.guards), about.propagation)
+    chosen = VersionOptions(about.profile, as_switches(about.guards), about.propagation)
     return loads(read_text(file, str(file)), about.scenario, str(file), about.set, chosen)
 
 

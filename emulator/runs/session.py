@@ -36,7 +36,7 @@ from emulator.trace.state import TraceState
 
 PROGRESS_EVERY_S = 0.1
 OnProgress = Callable[[Progress], None]
-Hearing = Literal["everything", "invariants", "nothing"]
+Listening = Literal["everything", "invariants", "nothing"]
 """Who listens: state, invariants and expectations; the invariants alone; or nobody."""
 
 
@@ -87,7 +87,7 @@ class RunListeners:
     come about by the end; a summary never has those."""
 
     def __init__(
-        self, scenario: Scenario, *, hearing: Hearing = "everything", liveness: bool = False
+        self, scenario: Scenario, *, hearing: Listening = "everything", liveness: bool = False
     ) -> None:
         self.sink = Sink()
         settings = {**scenario.running().values, **scenario.settings}
@@ -254,7 +254,7 @@ def play_in_memory(
     return listeners.played(request, outcome)
 
 
-def play_unheard(scenario: Scenario, options: PlayOptions) -> list[AnyEvent]:
+def play_without_listeners(scenario: Scenario, options: PlayOptions) -> list[AnyEvent]:
     """All that happens in a play to which nobody listens. Raises as `play_in_memory` does."""
     sink = Sink()
     if playing.play(scenario, options, sink).interrupted:
@@ -284,7 +284,7 @@ class Session:
         scenario: Scenario,
         options: PlayOptions,
         *,
-        hearing: Hearing = "invariants",
+        hearing: Listening = "invariants",
         liveness: bool = False,
     ) -> None:
         self.listeners = RunListeners(scenario, hearing=hearing, liveness=liveness)

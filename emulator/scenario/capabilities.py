@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.base import Action
 from emulator.scenario.errors import UserError
 from emulator.scenario.schema import Scenario
 from emulator.scenario.units import show_us
@@ -100,7 +100,7 @@ class ClusterCapabilities:
     def release(self, place: object) -> None:
         self._places.release(place)
 
-    def refusal(self, action: Stimulus) -> str:
+    def refusal(self, action: Action) -> str:
         """Why it cannot be given; empty: it can."""
         try:
             action.apply(self)
@@ -119,8 +119,8 @@ _NO_PLACES = _NoPlaces()
 def check_steps(scenario: Scenario, capabilities: ClusterCapabilities, to: str) -> None:
     """Raises UserError for the first action that `to` cannot be given."""
     for step in scenario.steps:
-        if why := capabilities.refusal(step.stimulus):
+        if why := capabilities.refusal(step.action):
             raise UserError(
-                f"{scenario.source}: {step.stimulus.name} at {show_us(step.at_us)} cannot be given"
+                f"{scenario.source}: {step.action.name} at {show_us(step.at_us)} cannot be given"
                 f" to {to}: {why}"
             )

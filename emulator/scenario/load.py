@@ -18,9 +18,9 @@ from emulator.scenario.expectations.base import mentioned, parse
 from emulator.scenario.schema import Expectation, Scenario
 from emulator.scenario.settings import overrides
 from emulator.scenario.timeline import TimeLine
-from emulator.scenario.version import Chosen, read_version
+from emulator.scenario.version import VersionOptions, read_version
 
-AS_WRITTEN = Chosen()
+AS_WRITTEN = VersionOptions()
 KERNEL_LATE_MS = 200
 RUN_MAX_US = 7 * 24 * 3_600_000_000
 _SECTIONS = (
@@ -51,7 +51,9 @@ class LoadedScenario(Scenario, frozen=True):
     kernel_late_ms: int = KERNEL_LATE_MS
 
 
-def load(path: Path, sets: Iterable[str] = (), chosen: Chosen = AS_WRITTEN) -> LoadedScenario:
+def load(
+    path: Path, sets: Iterable[str] = (), chosen: VersionOptions = AS_WRITTEN
+) -> LoadedScenario:
     """Read a scenario file, with `KEY=VALUE` settings and a version that win over the file's.
     UserError says what is wrong with it."""
     file = str(path)
@@ -59,7 +61,11 @@ def load(path: Path, sets: Iterable[str] = (), chosen: Chosen = AS_WRITTEN) -> L
 
 
 def loads(
-    text: str, name: str, file: str = "", sets: Iterable[str] = (), chosen: Chosen = AS_WRITTEN
+    text: str,
+    name: str,
+    file: str = "",
+    sets: Iterable[str] = (),
+    chosen: VersionOptions = AS_WRITTEN,
 ) -> LoadedScenario:
     """The same from text; `file` is what errors call it."""
     document = read_document(file or name, text)

@@ -1,8 +1,8 @@
-"""A stimulus from YAML: any of the registry, by the names and types of its fields.
+"""An action from YAML: any of the registry, by the names and types of its fields.
 
-Owns the conversion, and what follows from a field's *name* alone, whatever the stimulus: `broker`,
+Owns the conversion, and what follows from a field's *name* alone, whatever the action: `broker`,
 `peer`, `replicas`, `assignment` name brokers that there are (a peer may be `zookeeper`), `topic`
-and `partitions` what was created, `acks` Kafka's three, `config` settings. A new stimulus needs
+and `partitions` what was created, `acks` Kafka's three, `config` settings. A new action needs
 nothing here as long as it uses these names for these things.
 """
 
@@ -14,7 +14,7 @@ from typing import Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from emulator.scenario.actions.base import Stimulus, names_of, stimuli
+from emulator.scenario.actions.base import Action, actions, names_of
 from emulator.scenario.actions.clients import CLIENT_DEFAULTS
 from emulator.scenario.cluster import Cluster, read_assignment
 from emulator.scenario.document import Item
@@ -30,13 +30,13 @@ _ACKS = {"0": "0", "1": "1", "all": "all", "-1": "all"}
 _ACKS_MAX = 1000  # librdkafka's
 
 
-def read_stimulus(name: str, keys: dict[str, Item], cluster: Cluster) -> Stimulus:
-    """The stimulus `name` of a time line entry.
+def read_action(name: str, keys: dict[str, Item], cluster: Cluster) -> Action:
+    """The action `name` of a time line entry.
 
     Its value is a mapping of parameters, or (a single value) the first parameter; parameters may
     also stand beside it: `{produce: orders, rate: 20}`.
     """
-    kind, value = stimuli()[name], keys[name]
+    kind, value = actions()[name], keys[name]
     fields = {f.name: f for f in msgspec.structs.fields(kind)}
     given = {key: item for key, item in keys.items() if key != name}
     for key, item in given.items():
@@ -64,12 +64,12 @@ def read_stimulus(name: str, keys: dict[str, Item], cluster: Cluster) -> Stimulu
         value.fail(f"{name} needs one of {', '.join(fields)}")
     for key, item in given.items():
         parameters[key] = _check(item, key, kind, parameters, cluster)
-    stimulus = kind(**parameters)
-    wrong = stimulus.wrong()
+    action = kind(**parameters)
+    wrong = action.wrong()
     if wrong is not None:
         value.fail(wrong)
-    stimulus.enter_topics(cluster.topics)
-    return stimulus
+    action.enter_topics(cluster.topics)
+    return action
 
 
 # -- types -----------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def _convert(item: Item, hint: object) -> object:
         return tuple(_convert(one, arguments[0]) for one in item.items())
     if origin is dict:
         return {key: _convert(one, arguments[1]) for key, one in item.mapping().items()}
-    raise AssertionError(f"{item.key}: a stimulus' field of type {hint} cannot be written")
+    raise AssertionError(f"{item.key}: an action's field of type {hint} cannot be written")
 
 
 def _topic_partition(item: Item) -> tuple[str, int]:
@@ -129,9 +129,9 @@ def _first_of(item: Item, kinds: tuple[object, ...]) -> object:
 
 
 def _check(
-    item: Item, key: str, kind: type[Stimulus], parameters: dict[str, object], cluster: Cluster
+    item: Item, key: str, kind: type[Action], parameters: dict[str, object], cluster: Cluster
 ) -> object:
-    """The parameter's value, as the stimulus has it."""
+    """The parameter's value, as the action has it."""
     value = parameters[key]
     if key == "config":
         return (

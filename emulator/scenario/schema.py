@@ -1,5 +1,5 @@
 """A scenario in memory: what every world plays. Made by `load` from YAML, or by
-`conformance.stimuli` from a recording.
+`conformance.actions` from a recording.
 
 Times are microseconds since the cluster is up (all brokers registered and started). Nothing here
 knows a world.
@@ -10,18 +10,18 @@ from __future__ import annotations
 import msgspec
 
 from emulator.kafka.profiles.base import Profile, profiles
-from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.base import Action
 
 Settings = dict[str, str]
 """Kafka's names to values as text, as a server.properties file has them."""
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One stimulus on the time line. `fault` is true for what a test may remove to see whether an
+    """One action on the time line. `fault` is true for what a test may remove to see whether an
     expectation depends on it."""
 
     at_us: int
-    stimulus: Stimulus
+    action: Action
     fault: bool = False
 
 

@@ -1,18 +1,18 @@
 """What is done to the cluster and when: entries of `workload` and `faults` become steps.
 
-An entry is one stimulus of the registry with its times: `at` (or `from`) when it begins; `for` how
-long, or `until` when it ends; `every` with `times` to repeat it. What ends it is the stimulus' own
-business (`healed`); a producer ends with a `produce_stop`. No other stimulus is known by name here.
+An entry is one action of the registry with its times: `at` (or `from`) when it begins; `for` how
+long, or `until` when it ends; `every` with `times` to repeat it. What ends it is the action' own
+business (`healed`); a producer ends with a `produce_stop`. No other action is known by name here.
 """
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import Stimulus, stimuli
+from emulator.scenario.actions.base import Action, actions
 from emulator.scenario.actions.clients import Produce, ProduceStop
 from emulator.scenario.cluster import Cluster
 from emulator.scenario.document import Item
 from emulator.scenario.errors import instead_of
-from emulator.scenario.parameters import read_stimulus
+from emulator.scenario.parameters import read_action
 from emulator.scenario.schema import Step
 from emulator.scenario.units import show_us
 
@@ -33,32 +33,32 @@ class TimeLine:
     def read_workload(self, item: Item | None) -> None:
         """The section `workload`: what clients do."""
         for entry in item.items() if item else ():
-            times, stimulus, value = self._stimulus(entry)
-            self._place(entry, times, stimulus, value, fault=False)
+            times, action, value = self._action(entry)
+            self._place(entry, times, action, value, fault=False)
 
     def read_faults(self, item: Item | None) -> None:
         """The section `faults`: its steps are what a test may take away."""
         for entry in item.items() if item else ():
-            times, stimulus, value = self._stimulus(entry)
+            times, action, value = self._action(entry)
             if "at" not in times and "from" not in times:
                 entry.fail("at is missing: when it happens, such as at: 5s")
-            self._place(entry, times, stimulus, value, fault=True)
+            self._place(entry, times, action, value, fault=True)
 
     def in_order(self) -> tuple[Step, ...]:
         """All steps by time; those of one moment in the order in which they are written."""
         return tuple(sorted(self.steps, key=lambda step: step.at_us))
 
-    def _stimulus(self, entry: Item) -> tuple[dict[str, Item], Stimulus, Item]:
+    def _action(self, entry: Item) -> tuple[dict[str, Item], Action, Item]:
         keys = entry.mapping()
         times = {key: item for key, item in keys.items() if key in _TIMES}
         rest = {key: item for key, item in keys.items() if key not in _TIMES}
-        names = [key for key in rest if key in stimuli()]
+        names = [key for key in rest if key in actions()]
         if len(names) != 1:
             _blame_names(entry, rest, names)
-        return times, read_stimulus(names[0], rest, self.cluster), rest[names[0]]
+        return times, read_action(names[0], rest, self.cluster), rest[names[0]]
 
     def _place(
-        self, entry: Item, times: dict[str, Item], stimulus: Stimulus, value: Item, *, fault: bool
+        self, entry: Item, times: dict[str, Item], action: Action, value: Item, *, fault: bool
     ) -> None:
         """The steps of one entry: begin and end, as often as it is repeated."""
         for first, second in (("at", "from"), ("for", "until")):
@@ -68,29 +68,29 @@ class TimeLine:
         start = began.duration() if began else SETTLED_US
         end = times.get("for") or times.get("until")
         for at_us in _repeats(times, start):
-            self._step(began or entry, at_us, stimulus, fault=fault)
+            self._step(began or entry, at_us, action, fault=fault)
             if end is None:
                 continue
             end_us = end.duration() + (at_us if "for" in times else 0)
             if end_us <= at_us:
                 end.fail(f"ends at {show_us(end_us)}, but it begins at {show_us(at_us)}")
-            self._step(end, end_us, _ending(stimulus, value), fault=fault)
+            self._step(end, end_us, _ending(action, value), fault=fault)
 
-    def _step(self, item: Item, at_us: int, stimulus: Stimulus, *, fault: bool) -> None:
+    def _step(self, item: Item, at_us: int, action: Action, *, fault: bool) -> None:
         if at_us > self.end_us:
             item.fail(
-                f"{stimulus.name} at {show_us(at_us)} is beyond the run: {show_us(self.end_us)}"
+                f"{action.name} at {show_us(at_us)} is beyond the run: {show_us(self.end_us)}"
             )
-        self.steps.append(Step(at_us, stimulus, fault))
+        self.steps.append(Step(at_us, action, fault))
 
 
 def _blame_names(entry: Item, rest: dict[str, Item], names: list[str]) -> None:
     if names:
         entry.fail(f"one thing at a time, not {' and '.join(names)}")
     if not rest:
-        entry.fail(f"what happens? {instead_of('', stimuli())}")
+        entry.fail(f"what happens? {instead_of('', actions())}")
     wrong, item = next(iter(rest.items()))
-    item.fail(f"there is no {wrong}; {instead_of(wrong, stimuli())}")
+    item.fail(f"there is no {wrong}; {instead_of(wrong, actions())}")
 
 
 def _repeats(times: dict[str, Item], start: int) -> list[int]:
@@ -110,11 +110,11 @@ def _repeats(times: dict[str, Item], start: int) -> list[int]:
     return [start + period * i for i in range(number)]
 
 
-def _ending(stimulus: Stimulus, value: Item) -> Stimulus:
+def _ending(action: Action, value: Item) -> Action:
     """What undoes it."""
-    if isinstance(stimulus, Produce):
-        return ProduceStop(stimulus.topic, stimulus.acks)
-    healed = stimulus.healed()
+    if isinstance(action, Produce):
+        return ProduceStop(action.topic, action.acks)
+    healed = action.healed()
     if healed is None:
-        value.fail(f"nothing undoes {stimulus.name}: it takes neither for nor until")
+        value.fail(f"nothing undoes {action.name}: it takes neither for nor until")
     return healed

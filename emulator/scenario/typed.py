@@ -1,6 +1,6 @@
-"""A stimulus as it is typed: `pause 2`, `cut 1 zookeeper`, `produce orders-0 5`.
+"""An action as it is typed: `pause 2`, `cut 1 zookeeper`, `produce orders-0 5`.
 
-Any stimulus of the registry by its name, words for its fields in their order, `KEY=VALUE` for any
+Any action of the registry by its name, words for its fields in their order, `KEY=VALUE` for any
 field. Owns the spellings that are shorter than a scenario's; what a value may be is decided where
 scenarios are read (`parameters`). It must not know what is done with it.
 """
@@ -15,11 +15,11 @@ from typing import Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from emulator.scenario.actions.base import Stimulus, stimuli
+from emulator.scenario.actions.base import Action, actions
 from emulator.scenario.cluster import Cluster
 from emulator.scenario.document import read_document
 from emulator.scenario.errors import ScenarioError, UserError, instead_of
-from emulator.scenario.parameters import ZOOKEEPER, read_stimulus
+from emulator.scenario.parameters import ZOOKEEPER, read_action
 from emulator.scenario.schema import Scenario
 from emulator.scenario.version import Version
 
@@ -30,7 +30,7 @@ _HAND_OVER, _PRODUCER = "send", "produce"
 _PARTITION = re.compile(r"(.+)-(\d+)")
 
 
-def cluster_of(scenario: Scenario, done: Iterable[Stimulus] = ()) -> Cluster:
+def cluster_of(scenario: Scenario, done: Iterable[Action] = ()) -> Cluster:
     """Who and what is there, with the topics of the scenario's steps and of what was done."""
     cluster = Cluster(
         scenario.boots,
@@ -40,17 +40,17 @@ def cluster_of(scenario: Scenario, done: Iterable[Stimulus] = ()) -> Cluster:
         Version(scenario.profile, scenario.guards, scenario.propagation),
         scenario.broker_profiles,
     )
-    for stimulus in (*(step.stimulus for step in scenario.steps), *done):
-        topic, assignment = (getattr(stimulus, name, None) for name in ("topic", "assignment"))
+    for action in (*(step.action for step in scenario.steps), *done):
+        topic, assignment = (getattr(action, name, None) for name in ("topic", "assignment"))
         if topic is not None and assignment is not None:
             cluster.topics[topic] = cluster.topics.get(topic, 0) + len(assignment)
     return cluster
 
 
-def read_typed(words: list[str], cluster: Cluster) -> Stimulus:
-    """The stimulus that a line of words means. Raises UserError."""
+def read_typed(words: list[str], cluster: Cluster) -> Action:
+    """The action that a line of words means. Raises UserError."""
     name, *rest = words
-    known = stimuli()
+    known = actions()
     name = SHORT.get(name, name) if name not in known else name
     if name == _PRODUCER and not any(word.startswith("rate=") for word in rest):
         name = _HAND_OVER
@@ -61,7 +61,7 @@ def read_typed(words: list[str], cluster: Cluster) -> Stimulus:
     cluster = replace(cluster, topics=dict(cluster.topics))
     try:
         item = read_document(name, f"{{{name}: {{{text}}}}}" if values else f"{{{name}: }}")
-        return read_stimulus(name, item.mapping(), cluster)
+        return read_action(name, item.mapping(), cluster)
     except ScenarioError as error:
         where = "" if error.key in ("", name) else f"{error.key.removeprefix(f'{name}.')}: "
         raise UserError(f"{where}{error.problem}") from None
@@ -69,14 +69,14 @@ def read_typed(words: list[str], cluster: Cluster) -> Stimulus:
 
 def usage(name: str) -> str:
     """`delay_link BROKER PEER DELAY_MS [KEY=VALUE...]`."""
-    fields = msgspec.structs.fields(stimuli()[name])
+    fields = msgspec.structs.fields(actions()[name])
     words = [
         field.name.upper() if field.required else f"[{field.name.upper()}]" for field in fields
     ]
     return " ".join((name, *words))
 
 
-def _values(kind: type[Stimulus], words: list[str], cluster: Cluster) -> dict[str, str]:
+def _values(kind: type[Action], words: list[str], cluster: Cluster) -> dict[str, str]:
     """Each field's value as YAML."""
     hints = get_type_hints(kind)
     free = [field.name for field in msgspec.structs.fields(kind)]
@@ -98,7 +98,7 @@ def _values(kind: type[Stimulus], words: list[str], cluster: Cluster) -> dict[st
 
 def _positional(
     word: str,
-    kind: type[Stimulus],
+    kind: type[Action],
     hints: dict[str, object],
     free: list[str],
     values: dict[str, str],

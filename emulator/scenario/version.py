@@ -31,7 +31,7 @@ def as_switches(guards: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(f"{name}={state}" for name, state in guards.items())
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class VersionOptions(msgspec.Struct, frozen=True):
     """The options: `--profile`, `--guard NAME=off|on` (several), `--propagation`. Empty: not
     given."""
 
@@ -60,7 +60,7 @@ class Version(msgspec.Struct, frozen=True):
         return profiles()[name].altered(self.guards, self.propagation)
 
 
-def read_version(keys: Mapping[str, Item], chosen: Chosen) -> Version:
+def read_version(keys: Mapping[str, Item], chosen: VersionOptions) -> Version:
     """The sections of a file, and the options over them."""
     profile = chosen.profile or (keys["profile"].text() if "profile" in keys else PROFILE)
     problem = unknown_profile(profile)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 import yaml
 
-from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.base import Action
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Settings, Step
 from emulator.scenario.version import switch_words
@@ -54,15 +54,15 @@ def write_scenario(
     )
     lines.append("faults:" if steps else "faults: []")
     for step in steps:
-        name, fields = step.stimulus.name, parameters(step.stimulus)
+        name, fields = step.action.name, parameters(step.action)
         lines.append(f"  - {flow({'at': _seconds(step.at_us), name: fields or None})}")
     lines.append(f"\nrun: {_seconds(max(until_us, LEAST_US, *ends))}\n")
     return "\n".join(lines)
 
 
-def parameters(stimulus: Stimulus) -> dict[str, object]:
-    """A stimulus' fields as a scenario has them; those that have their default are left out."""
-    fields = msgspec.to_builtins(stimulus)
+def parameters(action: Action) -> dict[str, object]:
+    """An action' fields as a scenario has them; those that have their default are left out."""
+    fields = msgspec.to_builtins(action)
     del fields["do"]
     return {key: plain(value) for key, value in fields.items()}
 

@@ -6,7 +6,7 @@
     ...
     write.release()
 
-Owns what a test says and sees; what is done is a stimulus, what is seen comes from the trace. It
+Owns what a test says and sees; what is done is an action, what is seen comes from the trace. It
 must not decide anything that the cluster decides.
 """
 
@@ -23,9 +23,9 @@ from emulator.kafka.broker.partition import Partition
 from emulator.kafka.node import Broker
 from emulator.kernel.holds import At
 from emulator.runs.play import SIMULATED, PlayOptions
-from emulator.runs.session import Hearing, Session
+from emulator.runs.session import Listening, Session
 from emulator.scenario.actions.admin import CreateTopic
-from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.base import Action
 from emulator.scenario.actions.clients import Send
 from emulator.scenario.actions.hold import Hold, Release
 from emulator.scenario.errors import instead_of
@@ -136,13 +136,13 @@ class Cluster:
         """`up`: brokers boot, and know of each other; `judged`: invariants listen (`monitor`)."""
         self.scenario, self.seed, self.zookeeper = scenario, seed, zookeeper
         self.brokers = tuple(boot.broker for boot in scenario.boots)
-        self._done: list[Stimulus] = []
+        self._done: list[Action] = []
         self._holds: list[Held] = []
         self._since = 0
         options = PlayOptions(
             seed=seed, zookeeper=zookeeper, data_dir=data_dir, time_scale=time_scale
         )
-        hearing: Hearing = "invariants" if judged else "nothing"
+        hearing: Listening = "invariants" if judged else "nothing"
         self.session = Session(scenario, options, hearing=hearing)
         self.monitor = self.session.monitor
         self.world, self.kernel = self.session.world, self.session.kernel
@@ -170,9 +170,9 @@ class Cluster:
 
     # -- what is done ------------------------------------------------------------------------------
 
-    def do(self, *stimuli: Stimulus | str) -> Self:
-        """Stimuli at the present moment: objects, or typed as in `isr play` (`pause 2`)."""
-        for one in stimuli:
+    def do(self, *actions: Action | str) -> Self:
+        """Actions at the present moment: objects, or typed as in `isr play` (`pause 2`)."""
+        for one in actions:
             if isinstance(one, str):
                 one = read_typed(one.split(), cluster_of(self.scenario, self._done))
             self._done.append(one)
@@ -330,7 +330,7 @@ class Cluster:
         lines = []
         for event in self.session.events:
             at = f"{(event.t - self.session.run.up_us) / 1e6:9.3f} s"
-            if isinstance(event, events.Stimulus):
+            if isinstance(event, events.ActionApplied):
                 parameters: dict[str, object] = msgspec.to_builtins(event.parameters)
                 words = " ".join(f"{k}={v}" for k, v in parameters.items())
                 who = f"broker {event.broker}" if event.broker else "        "

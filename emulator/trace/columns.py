@@ -22,7 +22,7 @@ from emulator.trace.events import AnyEvent
 from emulator.trace.rows import ROWS
 from emulator.trace.values import Parameters, TopicPartition
 
-DATASET_VERSION = 1
+DATASET_VERSION = 2
 KINDS: tuple[type[Event], ...] = (*get_args(AnyEvent), *ROWS)
 COMMON = ("kind", "seq", "t", "broker", "thread", "cause")
 SETTING = "setting"
@@ -85,7 +85,7 @@ def _type(of: inspect.Type) -> Type:
 
 
 def _columns(field: inspect.Field) -> tuple[Column, ...]:
-    """Of one field: a TopicPartition is spread out, a stimulus' parameters are one JSON text."""
+    """Of one field: a TopicPartition is spread out, an action' parameters are one JSON text."""
     if isinstance(field.type, inspect.StructType) and field.type.cls is Parameters:
         return (Column("arguments", "string", (field.name, "text")),)
     if isinstance(field.type, inspect.NamedTupleType) and field.type.cls is TopicPartition:

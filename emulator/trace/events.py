@@ -25,7 +25,7 @@ from emulator.trace.values import (
 # -- the world -------------------------------------------------------------------------------------
 
 
-class Stimulus(Event, frozen=True, gc=False):
+class ActionApplied(Event, frozen=True, gc=False):
     """Something was done to the cluster from outside: what (`do`), to `broker` if to one, and with
     which parameters."""
 
@@ -33,8 +33,8 @@ class Stimulus(Event, frozen=True, gc=False):
     parameters: Parameters
 
 
-class StimulusReturned(Event, frozen=True, gc=False):
-    """The client that asked for the stimulus `of` (its seq) has its answer: an error name, or
+class ActionReturned(Event, frozen=True, gc=False):
+    """The client that asked for the action `of` (its seq) has its answer: an error name, or
     `NONE`."""
 
     of: int
@@ -247,7 +247,7 @@ class IsrUpdateRejected(Event, frozen=True, gc=False):
     cached_zk_version: int
 
 
-class ToldShrinkCounted(Event, frozen=True, gc=False):
+class ControllerShrinkCounted(Event, frozen=True, gc=False):
     """A leader counts in IsrShrinksPerSec what the controller has taken out of the ISR, of which it
     was told (KAFKA-2309, which no version has)."""
 
@@ -598,8 +598,8 @@ class AlterIsrFailed(Event, frozen=True, gc=False):
 
 
 AnyEvent = (
-    Stimulus
-    | StimulusReturned
+    ActionApplied
+    | ActionReturned
     | Parked
     | ZkSent
     | ZkReply
@@ -621,7 +621,7 @@ AnyEvent = (
     | IsrUpdateStarted
     | IsrUpdated
     | IsrUpdateRejected
-    | ToldShrinkCounted
+    | ControllerShrinkCounted
     | IsrChangeHeld
     | IsrChangeNotified
     | AlterIsrProposed

@@ -13,19 +13,20 @@ from typing import Any, BinaryIO
 import msgspec
 
 from emulator.trace.events import (
+    ActionApplied,
+    ActionReturned,
     AnyEvent,
     BrokerExited,
     BrokerHalted,
     BrokerStarted,
     BrokerStarting,
     ProcessStateChanged,
-    Stimulus,
-    StimulusReturned,
 )
 from emulator.trace.values import ProcessState
 
-SCHEMA_VERSION = 2
-"""1: without ProcessStateChanged, parameters of a stimulus as text. Older traces are read."""
+SCHEMA_VERSION = 3
+"""1: without ProcessStateChanged, parameters of an action as text. 1 and 2: actions had other
+kinds. Older traces are read."""
 
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
@@ -92,19 +93,26 @@ def read_header(path: Path) -> Header:
 
 
 def decode_event(line: bytes) -> AnyEvent:
-    """One line of a trace. Raises msgspec.DecodeError."""
-    if line.startswith(_STIMULUS) and b'"arguments":"' in line:
-        line = _with_parameters(line)
+    """One line of a trace, of this format or an older one. Raises msgspec.DecodeError."""
+    if line.startswith(_OLDER_LINES):
+        line = _as_written_now(line)
     return _decoder.decode(line)
 
 
-_STIMULUS = b'{"kind":"stimulus"'
+OLDER_KINDS = {
+    "stimulus": "action_applied",
+    "stimulus_returned": "action_returned",
+    "told_shrink_counted": "controller_shrink_counted",
+}
+_OLDER_LINES = tuple(f'{{"kind":"{kind}"'.encode() for kind in OLDER_KINDS)
 
 
-def _with_parameters(line: bytes) -> bytes:
-    """Format 1 had them as a text with JSON in it."""
+def _as_written_now(line: bytes) -> bytes:
+    """An event of format 1 or 2. In format 1 an action's parameters were a text with JSON in it."""
     event = msgspec.json.decode(line, type=dict[str, Any])
-    event["parameters"] = msgspec.Raw(event.pop("arguments").encode() or b"{}")
+    event["kind"] = OLDER_KINDS[event["kind"]]
+    if "arguments" in event:
+        event["parameters"] = msgspec.Raw(event.pop("arguments").encode() or b"{}")
     return msgspec.json.encode(event)
 
 
@@ -132,7 +140,7 @@ def _read_lines(path: Path) -> Iterator[AnyEvent]:
 
 
 def with_process_states(events: Iterable[AnyEvent]) -> Iterator[AnyEvent]:
-    """A trace of format 1 with the process states that its stimuli and boots imply; events are
+    """A trace of format 1 with the process states that its actions and boots imply; events are
     numbered anew."""
     numbers: dict[int, int] = {}
     states: dict[int, ProcessState] = {}
@@ -142,7 +150,7 @@ def with_process_states(events: Iterable[AnyEvent]) -> Iterator[AnyEvent]:
         numbers[event.seq] = seq
         cause = numbers.get(event.cause, -1)
         renumbered: AnyEvent = msgspec.structs.replace(event, seq=seq, cause=cause)
-        if isinstance(renumbered, StimulusReturned):
+        if isinstance(renumbered, ActionReturned):
             renumbered = msgspec.structs.replace(renumbered, of=numbers.get(renumbered.of, -1))
         yield renumbered
         seq += 1
@@ -150,7 +158,7 @@ def with_process_states(events: Iterable[AnyEvent]) -> Iterator[AnyEvent]:
         was = states.get(broker)
         if not broker or state is None or state == was:
             continue
-        if was == "dead" and isinstance(event, Stimulus) and event.do != "registered":
+        if was == "dead" and isinstance(event, ActionApplied) and event.do != "registered":
             continue
         if state == "paused":
             before_pause[broker] = was or "up"
@@ -170,7 +178,7 @@ def _process_after(
             return event.broker, "up"
         case BrokerExited() | BrokerHalted():
             return event.broker, "dead"
-        case Stimulus():
+        case ActionApplied():
             if event.do == "resume":
                 return event.broker, before_pause.pop(event.broker, None)
             return event.broker, _STRUCK.get(event.do)

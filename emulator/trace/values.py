@@ -52,7 +52,7 @@ class EpochRun(NamedTuple):
 
 
 class Parameters(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """What a stimulus says beside its name and its broker: the closed vocabulary of all of them.
+    """What an action says beside its name and its broker: the closed vocabulary of all of them.
     What does not belong to it, or was left to its default, is not there."""
 
     topic: str = ""

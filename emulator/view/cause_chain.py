@@ -11,7 +11,7 @@ import msgspec
 
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.state import actions as stimuli
+from emulator.trace.state import actions
 from emulator.trace.state.partitions import State
 from emulator.trace.state.timeline import Timeline
 from emulator.view.telling import ids
@@ -39,7 +39,7 @@ def because(timeline: Timeline, write: State) -> list[Because]:
         if isinstance(expired, e.ZkTransaction) and _ends_session(expired):
             # What was the matter with the broker (or the server) when its session ended: nothing
             # in the trace leads from silence to its end.
-            for fault in stimuli.faults(timeline.events, timeline.end_us):
+            for fault in actions.faults(timeline.events, timeline.end_us):
                 struck = fault.lane in (str(expired.broker), "zookeeper")
                 if struck and fault.from_us <= expired.t <= fault.to_us:
                     causes.append((fault.from_us, f"{_who(fault.lane)}{fault.text}"))
@@ -56,8 +56,8 @@ def _ends_session(event: e.ZkTransaction) -> bool:
 def _words(event: AnyEvent) -> str:
     """A few words, or none for what is only on the way."""
     match event:
-        case e.Stimulus(do=do) if do not in stimuli.SILENT:
-            return f"{_who(stimuli.lane_of(event))}{stimuli.describe(event)}"
+        case e.ActionApplied(do=do) if do not in actions.SILENT:
+            return f"{_who(actions.lane_of(event))}{actions.describe(event)}"
         case e.ZkTransaction() if _ends_session(event):
             return f"the ZooKeeper session of broker {event.broker} ended"
         case e.BrokerChange():

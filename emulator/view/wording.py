@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.state import actions as stimuli
+from emulator.trace.state import actions
 from emulator.trace.state.notifications import notified_partitions
 from emulator.trace.state.partitions import applied_ops, state_partition
 from emulator.trace.values import LoggedOp, PartitionState, TopicPartition
@@ -46,16 +46,16 @@ def tell(event: AnyEvent, on: Scene) -> Told:
 # -- the world -------------------------------------------------------------------------------------
 
 
-@tells(e.Stimulus)
-def _stimulus(event: e.Stimulus, on: Scene) -> Told:
-    lane = stimuli.lane_of(event)
+@tells(e.ActionApplied)
+def _action(event: e.ActionApplied, on: Scene) -> Told:
+    lane = actions.lane_of(event)
     tone = "fault" if lane else "life"
-    level = Level.TRAFFIC if event.do in stimuli.SILENT else Level.STORY
-    return Told(event, lane, stimuli.describe(event), "", level, tone)
+    level = Level.TRAFFIC if event.do in actions.SILENT else Level.STORY
+    return Told(event, lane, actions.describe(event), "", level, tone)
 
 
-@tells(e.StimulusReturned)
-def _returned(event: e.StimulusReturned, on: Scene) -> Told:
+@tells(e.ActionReturned)
+def _returned(event: e.ActionReturned, on: Scene) -> Told:
     level = Level.TRAFFIC if event.result == "NONE" else Level.STORY
     return Told(
         event, CLIENTS, f"answer: {event.result}", "", level, "refused" if level == 0 else "plain"
@@ -283,8 +283,8 @@ def _isr_rejected(event: e.IsrUpdateRejected, on: Scene) -> Told:
     return Told(event, lane_of(event), text, numbers, tone="refused")
 
 
-@tells(e.ToldShrinkCounted)
-def _told_shrink(event: e.ToldShrinkCounted, on: Scene) -> Told:
+@tells(e.ControllerShrinkCounted)
+def _told_shrink(event: e.ControllerShrinkCounted, on: Scene) -> Told:
     text = f"{on.name(event.partition)}counts the controller's shrink to {ids(event.isr)}"
     return Told(event, lane_of(event), text)
 

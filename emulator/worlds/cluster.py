@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 from emulator.kernel.holds import Holds, Place
 from emulator.kernel.scheduler import Kernel
 from emulator.scenario.actions import base
-from emulator.scenario.actions.base import Clients, Links, Stimulus, ZooKeeperControl
+from emulator.scenario.actions.base import Action, Clients, Links, ZooKeeperControl
 from emulator.scenario.capabilities import ClusterCapabilities
 from emulator.scenario.errors import UserError
 from emulator.trace import events
@@ -72,7 +72,7 @@ class Cluster(Generic[H]):
         links: Links,
         clients: Clients,
         capabilities: ClusterCapabilities,
-        record: Callable[[Stimulus], object],
+        record: Callable[[Action], object],
         places: Places | None = None,
     ) -> None:
         """`record` notes an action before it is carried out."""
@@ -104,7 +104,7 @@ class Cluster(Generic[H]):
     # -- actions ----------------------------------------------------------------------------------
 
     @labelled("apply")
-    def apply(self, action: Stimulus) -> None:
+    def apply(self, action: Action) -> None:
         """Note an action, and carry it out. UserError when a part of the cluster cannot."""
         if why := self.capabilities.refusal(action):
             raise UserError(f"{action.name}: {why}")
@@ -144,8 +144,8 @@ class KernelPlaces:
             raise UserError(f"release: nothing was to be held {place.words}")
 
 
-def on_the_trace(kernel: Kernel, action: Stimulus) -> None:
+def on_the_trace(kernel: Kernel, action: Action) -> None:
     """An action as an event, which nothing has led to."""
     kernel.current, kernel.cause = None, -1
     broker = getattr(action, "broker", None) or 0
-    kernel.emit(events.Stimulus, broker, action.name, action.parameters)
+    kernel.emit(events.ActionApplied, broker, action.name, action.parameters)

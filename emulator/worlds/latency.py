@@ -326,7 +326,7 @@ TABLE: dict[str, Purpose] = {
     "resume_step": Purpose(((0.0, 0), (0.5, 200), (0.9, 2500), (1.0, 10 * _MS))),
     # From an unlock to the first step of who has waited: a core must be free.
     "unpark": Purpose(((0.0, 20), (0.5, 300), (0.9, 2000), (1.0, 6 * _MS))),
-    # For how long before and after a stimulus the machine is busy with who does it, the first time
+    # For how long before and after an action the machine is busy with who does it, the first time
     # it does such a thing; in 7 of 36 recordings messages and results stood still around the first
     # fault for 60 to 250 ms, around later ones hardly ever. How much of what is left of that a
     # message needs, in thousandths.

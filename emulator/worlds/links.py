@@ -17,7 +17,7 @@ from emulator.scenario.actions.base import ZOOKEEPER, Ways
 from emulator.worlds.network.links import LinkDirection, Stream
 from emulator.worlds.network.memory import Break, MemoryNetwork
 from zk.real.proxy import Proxy
-from zk.wire import Way, When
+from zk.wire import Direction, When
 
 ChanceOf = Callable[[str, str], Callable[[], Stream]]
 """(purpose, actor): where its draws come from."""
@@ -29,23 +29,23 @@ class Plug(Protocol):
     def __call__(self, broker: int, /, *, connected: bool) -> bool: ...
 
 
-_ZOOKEEPER_WAYS: dict[str, tuple[Way, ...]] = {
-    "both": (Way.TO_SERVER, Way.TO_CLIENT),
-    "to_peer": (Way.TO_SERVER,),
-    "from_peer": (Way.TO_CLIENT,),
+_ZOOKEEPER_WAYS: dict[str, tuple[Direction, ...]] = {
+    "both": (Direction.TO_SERVER, Direction.TO_CLIENT),
+    "to_peer": (Direction.TO_SERVER,),
+    "from_peer": (Direction.TO_CLIENT,),
 }
 
 
 class ZooKeeperLinks(Protocol):
     """The link of each broker to ZooKeeper."""
 
-    def cut(self, broker: int, ways: tuple[Way, ...]) -> None: ...
+    def cut(self, broker: int, ways: tuple[Direction, ...]) -> None: ...
 
     def heal(self, broker: int) -> None: ...
 
     def delay(self, broker: int, delay_ms: int) -> None: ...
 
-    def disturb(self, broker: int, drawn_us: Callable[[Way], int]) -> None:
+    def disturb(self, broker: int, drawn_us: Callable[[Direction], int]) -> None:
         """What passes takes longer by what is drawn for it."""
         ...
 
@@ -112,7 +112,7 @@ class BrokerLinks(ABC):
             direction.behave(conditions, self._chance_of("link", name))
         there, back = self._direction(broker, peer), self._direction(peer, broker)
         if isinstance(peer, str):
-            by_way = {Way.TO_SERVER: there.drawn_us, Way.TO_CLIENT: back.drawn_us}
+            by_way = {Direction.TO_SERVER: there.drawn_us, Direction.TO_CLIENT: back.drawn_us}
             self._zookeeper.disturb(broker, lambda way: by_way[way]())
         else:
             self._disturbed(broker, peer, there, back)
@@ -212,13 +212,13 @@ class ProxiedLinks(BrokerLinks):
         """What comes back on connections that it has opened: the records that it fetches."""
         for (client, _), proxy in self._proxies.items():
             if client == broker:
-                proxy.throttle(bytes_per_s, Way.TO_CLIENT)
+                proxy.throttle(bytes_per_s, Direction.TO_CLIENT)
 
-    def _between(self, a: int, b: int) -> Iterable[tuple[Proxy, Way, Way]]:
+    def _between(self, a: int, b: int) -> Iterable[tuple[Proxy, Direction, Direction]]:
         """The proxies that carry bytes between the two; for each, which way is from `a` to `b`, and
         which is back."""
-        yield self._proxies[a, b], Way.TO_SERVER, Way.TO_CLIENT
-        yield self._proxies[b, a], Way.TO_CLIENT, Way.TO_SERVER
+        yield self._proxies[a, b], Direction.TO_SERVER, Direction.TO_CLIENT
+        yield self._proxies[b, a], Direction.TO_CLIENT, Direction.TO_SERVER
 
     def _cut(self, a: int, b: int) -> None:
         for proxy, there, _ in self._between(a, b):

@@ -16,7 +16,7 @@ from emulator.kernel.rng import Chance, Stream
 from emulator.kernel.scheduler import Process
 from emulator.scenario.capabilities import Capabilities
 from emulator.scenario.schema import Scenario
-from emulator.trace.events import AnyEvent, Stimulus, StimulusReturned, ThreadFailed
+from emulator.trace.events import ActionApplied, ActionReturned, AnyEvent, ThreadFailed
 from emulator.trace.sink import Sink
 from emulator.worlds.calibration import CalibrationOf
 from emulator.worlds.clients.producer import FIXED
@@ -174,12 +174,12 @@ class LiveWorld:
     def _watch_the_start(self, event: AnyEvent) -> None:
         """What ends a run before it has begun: a broker that cannot start (later that is the
         scenario's business), and a cluster that was there before us, whose logs we do not have."""
-        if isinstance(event, Stimulus):
+        if isinstance(event, ActionApplied):
             self._coming_up = False
         elif self._coming_up and isinstance(event, ThreadFailed) and event.what == "startup":
             kind = NoRights if Code.NO_AUTH.name in event.error else ServerError
             raise kind(f"broker {event.broker} cannot start at {self._address}: {event.error}")
-        elif self.server is None and isinstance(event, StimulusReturned) and event.result == _THERE:
+        elif self.server is None and isinstance(event, ActionReturned) and event.result == _THERE:
             raise ServerError(
                 f"a topic of this scenario is at {self._address} already: use another chroot, such "
                 f"as {self._address.hosts}/{self.scenario.name}-2, or remove what is there"

@@ -68,7 +68,7 @@ class LiveCauses:
         """`catch_up` has everything told here, before it returns, that has passed on the wire."""
         self._kernel, self._observer, self._client_of = kernel, observer, client_of
         self._catch_up = catch_up
-        self._server = kernel.process("zookeeper").lane("SyncThread").action(None, -1)
+        self._server = kernel.process("zookeeper").lane("SyncThread").callback(None, -1)
         self._to_pass: dict[str, deque[InFlightRequest]] = defaultdict(deque)
         self._to_apply: dict[str, deque[InFlightRequest]] = defaultdict(deque)
         self._sessions: dict[int, int] = {}

@@ -11,7 +11,7 @@ from emulator.scenario.actions.base import ZOOKEEPER
 from emulator.scenario.capabilities import Capabilities, Unsupported
 from zk.model.ensemble import Ensemble
 from zk.real.tap import Tap
-from zk.wire import Timer, Way, When, labelled
+from zk.wire import Direction, Timer, When, labelled
 
 
 class ModelledServer(Capabilities):
@@ -122,7 +122,7 @@ class ModelledZooKeeper:
     def drop_connection(self, broker: int, when: When, op: str | None, count: int) -> None:
         self._ensemble.drop_connection(f"broker-{broker}", when, op, count)
 
-    def cut(self, broker: int, ways: tuple[Way, ...]) -> None:
+    def cut(self, broker: int, ways: tuple[Direction, ...]) -> None:
         self._ensemble.cut(f"broker-{broker}", *ways)
 
     def heal(self, broker: int) -> None:
@@ -131,7 +131,7 @@ class ModelledZooKeeper:
     def delay(self, broker: int, delay_ms: int) -> None:
         self._ensemble.delay(f"broker-{broker}", delay_ms * 1000)
 
-    def disturb(self, broker: int, drawn_us: Callable[[Way], int]) -> None:
+    def disturb(self, broker: int, drawn_us: Callable[[Direction], int]) -> None:
         self._ensemble.disturb(f"broker-{broker}", drawn_us)
 
 
@@ -172,7 +172,7 @@ class TappedZooKeeper:
     def drop_connection(self, broker: int, when: When, op: str | None, count: int) -> None:
         self._tap_of(broker).drop_connection(when, op, count)
 
-    def cut(self, broker: int, ways: tuple[Way, ...]) -> None:
+    def cut(self, broker: int, ways: tuple[Direction, ...]) -> None:
         self._tap_of(broker).cut(*ways)
 
     def heal(self, broker: int) -> None:
@@ -181,5 +181,5 @@ class TappedZooKeeper:
     def delay(self, broker: int, delay_ms: int) -> None:
         self._tap_of(broker).delay(delay_ms * 1000)
 
-    def disturb(self, broker: int, drawn_us: Callable[[Way], int]) -> None:
+    def disturb(self, broker: int, drawn_us: Callable[[Direction], int]) -> None:
         self._tap_of(broker).disturb(drawn_us)

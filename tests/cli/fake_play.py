@@ -52,7 +52,7 @@ def tell(story: Story, options: PlayOptions, sink: Sink) -> None:
 
 def shrink_and_expand() -> Story:
     """A follower leaves and comes back, with some records and a notification."""
-    story = Story().stimulus("create_topic", topic="orders", assignment=[[1, 2, 3]], config={})
+    story = Story().action("create_topic", topic="orders", assignment=[[1, 2, 3]], config={})
     story.created().at(2).appended(1, 0, 50).appended(2, 0, 50).produced(0, 50, acks="1")
     story.at(7.5).written(1, 1, 3).at(11).written(2, 1, 3, 2, change="expand")
     return story.at(17).notified().shown(2, 1, 3, 2)

@@ -199,7 +199,7 @@ def test_what_are_no_choices_is_one_line(
 # -- what cannot be played is never a pass ---------------------------------------------------------
 
 
-def unknown_stimulus(facts: list[dict[str, Any]]) -> None:
+def unknown_action(facts: list[dict[str, Any]]) -> None:
     next(f for f in facts if f.get("do") == "pause")["do"] = "bewitch"
 
 
@@ -226,7 +226,7 @@ def no_time(facts: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (unknown_stimulus, "no stimulus bewitch"),
+        (unknown_action, "no action bewitch"),
         (unknown_parameter, "gently"),
         (unknown_version, "no profile for Kafka 9.1.0"),
         (no_version, "recording.jsonl:1: settings: kafka is not a version"),

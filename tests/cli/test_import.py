@@ -95,7 +95,7 @@ def test_a_mistake_is_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stimulus_that_cannot_be_given_is_told_before_anything_starts(
+def test_a_action_that_cannot_be_given_is_told_before_anything_starts(
     isr: Isr, tmp_path: Path
 ) -> None:
     (tmp_path / "home" / "libs").mkdir(parents=True)

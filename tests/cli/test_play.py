@@ -120,8 +120,8 @@ def test_json_says_what_was_played(play: Play) -> None:
     assert (told["scenario"], told["seed"], told["at_ms"]) == ("tried", 11, 2000)
     assert told["file"] == "tried-by-hand.yaml"
     assert told["acts"] == [
-        {"at_ms": 2000, "stimuli": []},
-        {"at_ms": 2000, "stimuli": [{"do": "pause", "broker": 2}]},
+        {"at_ms": 2000, "actions": []},
+        {"at_ms": 2000, "actions": [{"do": "pause", "broker": 2}]},
     ]
     assert "paused" in err
 

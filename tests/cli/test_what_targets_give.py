@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from emulator.cli.parts.options import check_playable
-from emulator.scenario.actions.base import stimuli
+from emulator.scenario.actions.base import actions
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario, load
 from emulator.worlds.real_kafka.capabilities import check_supported
@@ -121,14 +121,14 @@ def table() -> dict[str, list[str]]:
     return {form: row[1:] for row in cells for form in re.findall(r"`([^`]+)`", row[0])}
 
 
-def test_every_stimulus_has_a_form() -> None:
-    assert {form.partition(":")[0] for form in FORMS} == set(stimuli())
+def test_every_action_has_a_form() -> None:
+    assert {form.partition(":")[0] for form in FORMS} == set(actions())
     assert set(table()) <= set(FORMS)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_page_says_which_target_can_be_given_what(form: str, tmp_path: Path, isr: Isr) -> None:
-    """What is not in the table can be given everywhere. A refusal names the stimulus and its time,
+    """What is not in the table can be given everywhere. A refusal names the action and its time,
     and nothing has been made."""
     path = written(form, tmp_path)
     scenario, name = load(path), form.partition(":")[0]

@@ -30,7 +30,7 @@ STATE = "/brokers/topics/orders/partitions/0/state"
 
 @dataclass
 class Told:
-    """A run, and what its brokers tell of it after the first stimulus of `faults`."""
+    """A run, and what its brokers tell of it after the first action of `faults`."""
 
     events: list[AnyEvent]
 
@@ -51,8 +51,8 @@ class Told:
     def logged(self, op: str) -> list[e.ZkTransaction]:
         return [one for one in self.events if isinstance(one, e.ZkTransaction) and one.op == op]
 
-    def stimuli(self, do: str) -> list[e.Stimulus]:
-        return [one for one in self.events if isinstance(one, e.Stimulus) and one.do == do]
+    def actions(self, do: str) -> list[e.ActionApplied]:
+        return [one for one in self.events if isinstance(one, e.ActionApplied) and one.do == do]
 
     def story(self, event: AnyEvent) -> list[str]:
         """What led to it, from the beginning."""
@@ -60,7 +60,7 @@ class Told:
         kinds: list[str] = []
         cause: AnyEvent | None = event
         while cause is not None:
-            kinds.append(cause.do if isinstance(cause, e.Stimulus) else cause.kind)
+            kinds.append(cause.do if isinstance(cause, e.ActionApplied) else cause.kind)
             cause = by_seq.get(cause.cause)
         return kinds[::-1]
 
@@ -83,7 +83,7 @@ def _since_the_first_fault(events: list[AnyEvent]) -> list[AnyEvent]:
     faults = (
         n
         for n, one in enumerate(events)
-        if isinstance(one, e.Stimulus) and one.do not in ("up", "create_topic", "produce")
+        if isinstance(one, e.ActionApplied) and one.do not in ("up", "create_topic", "produce")
     )
     return events[next(faults) :]
 
@@ -157,7 +157,7 @@ def test_a_session_is_ended_even_while_its_broker_cannot_be_reached(zookeeper: s
     faults = "{at: 3s, cut_zookeeper_link: 2, for: 2s}, {at: 4s, expire_session: 2}"
     told = played(zookeeper, faults, seconds=9)
     assert told.sessions_of(2) == EXPIRED
-    (ended,), (healed,) = told.logged("closeSession"), told.stimuli("heal_zookeeper_link")
+    (ended,), (healed,) = told.logged("closeSession"), told.actions("heal_zookeeper_link")
     heard = next(one for one in told.events if _lines_of(one) == ["Disconnected"])
     assert ended.seq < healed.seq < heard.seq
 
@@ -228,7 +228,7 @@ def test_sessions_outlive_a_server_that_is_down_for_longer_than_their_time_out(
     )
     assert told.sessions_of(2) == told.sessions_of(3) == KEPT
     assert told.logged("closeSession") == []
-    (back,) = told.stimuli("start_zookeeper")
+    (back,) = told.actions("start_zookeeper")
     assert told.sessions_of(1) == KEPT
     assert told.versions_written[0] == 1
     assert told.isr_updates[0].t > back.t, "the shrink waits for the server"
@@ -256,5 +256,5 @@ def test_after_a_stall_beyond_the_time_out_sessions_are_over_or_were_read_just_i
         assert told.sessions_of(broker) in fates
     ended = {one.broker for one in told.logged("closeSession")}
     assert ended == {broker for broker in (1, 2, 3) if told.sessions_of(broker) != KEPT}
-    (resumed,) = told.stimuli("resume")
+    (resumed,) = told.actions("resume")
     assert all(one.t >= resumed.t for one in told.logged("closeSession"))

@@ -6,7 +6,7 @@ The leader is broker 1, its controller broker 2; what it has asked for waits for
 from __future__ import annotations
 
 from emulator.kafka.model.errors import Errors
-from emulator.kafka.protocol.messages import AlteredIsr, AlterIsrResponse
+from emulator.kafka.protocol.messages import AlterIsrResponse, AlterIsrResult
 from emulator.trace.values import TopicPartition
 from tests.interaction.hosting import (
     ORDERS_0,
@@ -30,15 +30,15 @@ ASKS_TO_SHRINK = "to 2: AlterIsr of epoch 50 (orders-0 epoch 4 isr 1,2 for v5)"
 
 def altered(
     *isr: int, version: int = 6, epoch: int = 4, partition: TopicPartition = ORDERS_0
-) -> AlteredIsr:
-    return AlteredIsr(partition, Errors.NONE, 1, epoch, isr, version)
+) -> AlterIsrResult:
+    return AlterIsrResult(partition, Errors.NONE, 1, epoch, isr, version)
 
 
-def refused(error: Errors, partition: TopicPartition = ORDERS_0) -> AlteredIsr:
-    return AlteredIsr(partition, error)
+def refused(error: Errors, partition: TopicPartition = ORDERS_0) -> AlterIsrResult:
+    return AlterIsrResult(partition, error)
 
 
-def answer(*partitions: AlteredIsr, by: int = 2) -> Incoming:
+def answer(*partitions: AlterIsrResult, by: int = 2) -> Incoming:
     """The controller answers the oldest request."""
     return answers(by, AlterIsrResponse(Errors.NONE, partitions))
 

@@ -23,7 +23,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from emulator.kafka.broker.context import BrokerContext
-from emulator.kafka.broker.zookeeper import client_of, era_of
+from emulator.kafka.broker.zookeeper import client_of, client_version_of
 from emulator.kafka.model.config import KafkaConfig
 from emulator.kafka.model.errors import Errors, KafkaError
 from emulator.kafka.profiles.base import profiles
@@ -211,7 +211,7 @@ class Playbook:
         self.zookeeper = ScriptedZooKeeper(self.say)
         self.network = ScriptedNetwork(self.kernel, self.say)
         self.client = client_of(self.context, self.zookeeper)
-        self.zk = KafkaZkClient(self.client, lambda: WALL_MS, era_of(version))
+        self.zk = KafkaZkClient(self.client, lambda: WALL_MS, client_version_of(version))
         self.settle()
 
     # -- the script --------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def longer(name: str, folder: Path) -> Path:
     """The scenario, with time for who starts again."""
     text = shipped.shipped()[name].read_text()
     loaded = scenario(name)
-    starts = any(step.stimulus.name == "start" for step in loaded.steps)
+    starts = any(step.action.name == "start" for step in loaded.steps)
     until_ms = (loaded.duration_us + BOOT_US * starts) // 1000
     found, count = re.subn(r"(?m)^run: .*$", f"run: {until_ms}ms", text)
     assert count == 1

@@ -25,10 +25,10 @@ import pytest
 from emulator.conformance.compare import judge
 from emulator.runs.play import PlayOptions
 from emulator.trace.events import (
+    ActionApplied,
     AnyEvent,
     BrokerExited,
     IsrUpdated,
-    Stimulus,
     ZkReply,
     ZkRequest,
     ZkSent,
@@ -90,7 +90,7 @@ def scaled_run(name: str, out: Path) -> LiveRun:
 def of_our_version(name: str) -> Any:
     """The name; other versions' cost too much time to be played each time."""
     played = scenario(name)
-    started = {getattr(step.stimulus, "profile", "") for step in played.steps}
+    started = {getattr(step.action, "profile", "") for step in played.steps}
     ours = played.profile == OURS and not started - {"", OURS}
     return name if ours else pytest.param(name, marks=pytest.mark.soak)
 
@@ -202,7 +202,7 @@ def dies_waiting(run: LiveRun, sent: ZkSent) -> bool:
             return False
         if isinstance(event, BrokerExited) and event.broker == sent.broker:
             return True
-        if isinstance(event, Stimulus) and (event.do, event.broker) == ("kill", sent.broker):
+        if isinstance(event, ActionApplied) and (event.do, event.broker) == ("kill", sent.broker):
             return True
     return True
 

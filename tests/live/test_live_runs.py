@@ -204,7 +204,7 @@ def _until_struck(process: subprocess.Popen[str], faults: int) -> set[int]:
         if "under-replicated" not in line:
             continue
         told = Path("runs/latest/trace.ndjson").read_text().splitlines()
-        if sum('"kind":"stimulus"' in line for line in told) == faults + 1:
+        if sum('"kind":"action_applied"' in line for line in told) == faults + 1:
             return children(process.pid)
     raise AssertionError("the run ended before its faults")
 

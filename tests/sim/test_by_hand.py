@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.runs.by_hand import ByHand, NotDone
+from emulator.runs.by_hand import ActionFailed, ManualRun
 from emulator.runs.play import PlayOptions, play
-from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.base import Action
 from emulator.scenario.actions.clients import Send
 from emulator.scenario.actions.life import Kill, Start
 from emulator.scenario.actions.link import CutLink, HealLink
@@ -33,15 +33,15 @@ SEED = 11
 
 
 @pytest.fixture
-def hand() -> Iterator[ByHand]:
-    made = ByHand(loads(SCENARIO, "tried"), SEED)
+def hand() -> Iterator[ManualRun]:
+    made = ManualRun(loads(SCENARIO, "tried"), SEED)
     yield made
     made.close()
 
 
-def test_what_the_scenario_does_to_its_cluster_is_left_out(hand: ByHand) -> None:
+def test_what_the_scenario_does_to_its_cluster_is_left_out(hand: ManualRun) -> None:
     hand.let(4 * SECOND)
-    assert [e.do for e in hand.events if e.kind == "stimulus"] == [
+    assert [e.do for e in hand.events if e.kind == "action_applied"] == [
         "up",
         "create_topic",
         "produce",
@@ -49,11 +49,11 @@ def test_what_the_scenario_does_to_its_cluster_is_left_out(hand: ByHand) -> None
     ]
 
 
-def test_how_time_is_cut_into_pieces_changes_nothing(hand: ByHand) -> None:
+def test_how_time_is_cut_into_pieces_changes_nothing(hand: ManualRun) -> None:
     hand.let(2 * SECOND)
     hand.do(Pause(2))
     hand.let(3 * SECOND)
-    other = ByHand(loads(SCENARIO, "tried"), SEED)
+    other = ManualRun(loads(SCENARIO, "tried"), SEED)
     for _ in range(8):
         other.let(SECOND // 4, lambda now_us: None)
     other.do(Pause(2))
@@ -63,14 +63,14 @@ def test_how_time_is_cut_into_pieces_changes_nothing(hand: ByHand) -> None:
     other.close()
 
 
-def test_undo_is_as_if_it_had_not_been(hand: ByHand) -> None:
+def test_undo_is_as_if_it_had_not_been(hand: ManualRun) -> None:
     hand.let(SECOND)
     hand.do(Pause(2))
     before = list(hand.events)
     hand.let(2 * SECOND)
     hand.do(Kill(1))
     undone = [hand.undo(), hand.undo()]
-    assert [act.stimuli for act in undone if act is not None] == [(Kill(1),), ()]
+    assert [act.actions for act in undone if act is not None] == [(Kill(1),), ()]
     assert list(hand.events) == before
     assert hand.now_us == SECOND
     hand.undo()
@@ -79,7 +79,7 @@ def test_undo_is_as_if_it_had_not_been(hand: ByHand) -> None:
     assert (hand.now_us, hand.acts) == (0, [])
 
 
-def test_a_step_ends_with_what_was_wanted(hand: ByHand) -> None:
+def test_a_step_ends_with_what_was_wanted(hand: ManualRun) -> None:
     hand.let(SECOND)
     hand.do(Pause(2))
     found = hand.step(lambda events: any(e.kind == "isr_update_started" for e in events))
@@ -89,10 +89,10 @@ def test_a_step_ends_with_what_was_wanted(hand: ByHand) -> None:
     assert not hand.step(lambda events: False)
 
 
-def test_what_cannot_be_done_has_not_been(hand: ByHand) -> None:
+def test_what_cannot_be_done_has_not_been(hand: ManualRun) -> None:
     hand.let(SECOND)
     before = list(hand.events)
-    with pytest.raises(NotDone, match="broker 1 runs already"):
+    with pytest.raises(ActionFailed, match="broker 1 runs already"):
         hand.do(Start(1))
     assert list(hand.events) == before
     assert len(hand.acts) == 1
@@ -103,7 +103,7 @@ def test_what_cannot_be_done_has_not_been(hand: ByHand) -> None:
     assert [e.broker for e in hand.events if e.kind == "broker_started"] == [3, 1, 2, 1]
 
 
-def test_what_stands_is_what_nothing_has_undone(hand: ByHand) -> None:
+def test_what_stands_is_what_nothing_has_undone(hand: ManualRun) -> None:
     hand.do(Pause(2), CutLink(1, 3))
     hand.do(Kill(1))
     assert hand.standing == [Pause(2), CutLink(1, 3), Kill(1)]
@@ -126,10 +126,10 @@ ACTS = st.one_of(
 
 @given(st.lists(ACTS, max_size=8))
 @settings(max_examples=15, deadline=None)
-def test_what_is_saved_is_the_same_run(acts: list[int | Stimulus]) -> None:
+def test_what_is_saved_is_the_same_run(acts: list[int | Action]) -> None:
     """Its trace is the beginning of the one that `isr run` has of it."""
     loaded = loads(SCENARIO, "tried")
-    hand = ByHand(loaded, SEED)
+    hand = ManualRun(loaded, SEED)
     for act in acts:
         if isinstance(act, int):
             hand.let(act)

@@ -11,7 +11,7 @@ import pytest
 from emulator.invariants.base import Monitor, Violation
 from emulator.invariants.known.base import recognise
 from emulator.runs.play import PlayOptions, play
-from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.base import Action
 from emulator.scenario.actions.drop_connection import DropConnection
 from emulator.scenario.actions.expire_session import ExpireSession
 from emulator.scenario.load import loads
@@ -61,7 +61,7 @@ HOW: tuple[How, ...] = ("before", "after", "expired")
 """The connection breaks before the server has the request, or after; or the session ends."""
 
 
-def fault(broker: int, how: How) -> Stimulus:
+def fault(broker: int, how: How) -> Action:
     if how == "expired":
         return ExpireSession(broker)
     return DropConnection(broker, how)
@@ -81,7 +81,9 @@ def undisturbed() -> tuple[Scenario, list[e.ZkSent], int]:
     scenario = loads(BUSY, "busy")
     sink, wrong = played(scenario)
     assert wrong == []
-    up_us = next(one.t for one in sink.events if isinstance(one, e.Stimulus) and one.do == "up")
+    up_us = next(
+        one.t for one in sink.events if isinstance(one, e.ActionApplied) and one.do == "up"
+    )
     asked = [
         one
         for one in sink.events
@@ -90,8 +92,8 @@ def undisturbed() -> tuple[Scenario, list[e.ZkSent], int]:
     return scenario, asked, up_us
 
 
-def with_step(scenario: Scenario, at_us: int, stimulus: Stimulus) -> Scenario:
-    steps = sorted([*scenario.steps, Step(at_us, stimulus)], key=lambda step: step.at_us)
+def with_step(scenario: Scenario, at_us: int, action: Action) -> Scenario:
+    steps = sorted([*scenario.steps, Step(at_us, action)], key=lambda step: step.at_us)
     return msgspec.structs.replace(scenario, steps=tuple(steps))
 
 

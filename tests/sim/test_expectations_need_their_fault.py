@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from emulator.runs.play import PlayOptions
-from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.base import Action
 from emulator.scenario.actions.life import Start
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Step
@@ -24,7 +24,7 @@ def faults(loaded: LoadedScenario) -> list[list[Step]]:
     found: dict[int, list[Step]] = {}
     while left:
         begin = left.pop(0)
-        end = next((step for step in left if ends(begin.stimulus, step.stimulus)), None)
+        end = next((step for step in left if ends(begin.action, step.action)), None)
         found.setdefault(begin.at_us, []).append(begin)
         if end is not None:
             found[begin.at_us].append(end)
@@ -32,7 +32,7 @@ def faults(loaded: LoadedScenario) -> list[list[Step]]:
     return list(found.values())
 
 
-def ends(fault: Stimulus, other: Stimulus) -> bool:
+def ends(fault: Action, other: Action) -> bool:
     healed = fault.healed()
     if isinstance(healed, Start) and isinstance(other, Start):
         return healed.broker == other.broker
@@ -54,7 +54,7 @@ def some_fault_of_each() -> list[tuple[str, int]]:
     for name in NAMES:
         kinds: dict[str, list[int]] = {}
         for number, fault in enumerate(faults(scenario(name))):
-            kinds.setdefault(str(fault[0].stimulus), []).append(number)
+            kinds.setdefault(str(fault[0].action), []).append(number)
         pairs += [
             (name, n) for numbers in kinds.values() for n in sorted({numbers[0], numbers[-1]})
         ]

@@ -13,7 +13,7 @@ from emulator.runs.forks import in_child
 from emulator.runs.play import Run
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import loads
-from emulator.scenario.version import Chosen
+from emulator.scenario.version import VersionOptions
 from emulator.search.schedules.coverage_goals import COVERAGE_GOALS, never
 from emulator.search.schedules.labels import UNDECLARED
 from emulator.search.schedules.schedule import Candidate, Choice, Injection, Schedule, schedule_of
@@ -54,7 +54,7 @@ STANDS = (Injection(0, "pause 2", "3s"), Injection(0, "pause 3", "10ms"))
 
 
 def schedule(profile: str = "2.6", **more: Any) -> Schedule:
-    scenario = loads(STANDS_STILL, "stands-still", chosen=Chosen(profile))
+    scenario = loads(STANDS_STILL, "stands-still", chosen=VersionOptions(profile))
     return schedule_of(scenario, 1, **{"begins": "3s", "steps": 20, **more})
 
 
@@ -188,7 +188,7 @@ def test_faults_strike_where_they_are_put_and_are_undone(warm: WarmCluster) -> N
         seen.extend(
             (event.do, event.t)
             for event in warm.events
-            if type(event).__name__ == "Stimulus" and event.broker == 2
+            if type(event).__name__ == "Action" and event.broker == 2
         )
         return seen
 
@@ -250,7 +250,7 @@ def test_another_stage_is_made_only_where_forks_have_cost_as_much(warm: WarmClus
 
 
 def test_a_schedule_that_is_cut_behind_its_last_step_is_a_beginning_of_the_whole() -> None:
-    """No stimulus comes early."""
+    """No action comes early."""
     warm = WarmCluster(schedule(begins="4s", steps=10))
 
     def traced(then_us: int) -> list[str]:

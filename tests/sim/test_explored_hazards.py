@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from emulator.scenario.load import loads
-from emulator.scenario.version import Chosen
+from emulator.scenario.version import VersionOptions
 from emulator.search.schedules.schedule import Schedule, schedule_of
 from emulator.search.schedules.search import ExploreTally, SearchOptions, as_schedule, search
 from emulator.search.schedules.shrink import Shrinking
@@ -31,7 +31,7 @@ class Hazard(NamedTuple):
 
     def scope(self, state: str = "off") -> Schedule:
         text = SCENARIO.format(guards=f"{{{self.others}}}", faults=self.faults)
-        scenario = loads(text, "scope", chosen=Chosen(guards=(f"{self.cure}={state}",)))
+        scenario = loads(text, "scope", chosen=VersionOptions(guards=(f"{self.cure}={state}",)))
         return schedule_of(scenario, 1, begins="3998ms", steps=40)
 
 

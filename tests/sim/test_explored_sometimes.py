@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from emulator.scenario.load import loads
-from emulator.scenario.version import Chosen
+from emulator.scenario.version import VersionOptions
 from emulator.search.schedules.schedule import schedule_of
 from emulator.search.schedules.search import ExploreTally, SearchOptions, search
 from emulator.search.schedules.warm_cluster import WarmCluster, read_injection
@@ -52,7 +52,7 @@ SEARCHES = {
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_search_runs_each_of_these_races(name: str) -> None:
     profile, begins, menu, wanted = SEARCHES[name]
-    scenario = loads(TWO_LEADERS, "two-leaders", chosen=Chosen(profile))
+    scenario = loads(TWO_LEADERS, "two-leaders", chosen=VersionOptions(profile))
     schedule = schedule_of(scenario, 1, begins=begins, steps=60)
     injections = tuple(read_injection(one, schedule) for one in menu)
     tally = ExploreTally()

@@ -16,7 +16,7 @@ from emulator.conformance.compare import Examined, Reference, conclude
 from emulator.conformance.player import script_of
 from emulator.conformance.recording import Recording, read_recording
 from emulator.search.guided.choices import choices_of, chosen_run, replay, write_choices
-from emulator.search.guided.guided import Guided, guided, names_of
+from emulator.search.guided.guided import GuidedMatch, guided, names_of
 from emulator.search.guided.restarts import Budget, Restarts, Result
 from emulator.search.guided.search import goal_of
 from emulator.worlds.latency import TABLE
@@ -47,7 +47,7 @@ def recorded() -> Recording:
 
 
 @cache
-def match() -> Guided:
+def match() -> GuidedMatch:
     reference = Reference(recorded())
 
     def look(_: object, run: Recording) -> Examined:

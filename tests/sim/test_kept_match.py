@@ -31,7 +31,7 @@ def chosen(folder: Path) -> Choices:
 
 @cache
 def played(folder: Path) -> list[Recording]:
-    """From the choices alone, which hold settings and stimuli, and nothing of what came of them."""
+    """From the choices alone, which hold settings and actions, and nothing of what came of them."""
     choices = chosen(folder)
     return [replay(script_from(choices), run)[0] for run in choices.runs]
 

@@ -42,7 +42,7 @@ def played(
     begun = next(
         n
         for n, one in enumerate(sink.events)
-        if isinstance(one, e.Stimulus) and one.do == first.stimulus.name
+        if isinstance(one, e.ActionApplied) and one.do == first.action.name
     )
     return sink.events[0 if whole else begun :]
 
@@ -76,7 +76,7 @@ def isrs(events: Events) -> list[tuple[int, ...]]:
 
 
 def at(events: Events, do: str) -> int:
-    return next(one.t for one in events if isinstance(one, e.Stimulus) and one.do == do)
+    return next(one.t for one in events if isinstance(one, e.ActionApplied) and one.do == do)
 
 
 # -- requests that may have arrived ----------------------------------------------------------------

@@ -40,7 +40,7 @@ def test_a_deleted_controller_node_is_an_election_of_the_next_epoch() -> None:
     assert [
         (event.broker, event.controller_epoch) for event in of(e.ControllerResigned, trace)
     ] == [(3, 1)]
-    assert [event.result for event in of(e.StimulusReturned, trace)][-1] == "NONE"
+    assert [event.result for event in of(e.ActionReturned, trace)][-1] == "NONE"
 
 
 def test_zookeeper_refuses_a_controller_that_has_not_heard_yet() -> None:
@@ -66,8 +66,8 @@ def test_a_broker_that_is_down_is_asked_again_until_it_answers() -> None:
         "{at: 5s, kill: {broker: 2}, for: 10s}",
         '{at: 6s, broker_config: {broker: 2, config: {follower.replication.throttled.rate: "9"}}}',
     )
-    asked = next(event for event in of(e.Stimulus, trace) if event.do == "broker_config")
-    answer = next(event for event in of(e.StimulusReturned, trace) if event.of == asked.seq)
+    asked = next(event for event in of(e.ActionApplied, trace) if event.do == "broker_config")
+    answer = next(event for event in of(e.ActionReturned, trace) if event.of == asked.seq)
     assert (answer.result, answer.t - asked.t > 9_000_000) == ("NONE", True)
 
 

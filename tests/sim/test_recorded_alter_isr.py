@@ -10,7 +10,7 @@ import pytest
 from emulator.conformance.compare import Verdict, judge
 from emulator.conformance.player import script_of, simulate
 from emulator.conformance.recording import read_recording
-from emulator.scenario.version import Chosen
+from emulator.scenario.version import VersionOptions
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "kafka-2.7.2"
 NAMES = [
@@ -20,9 +20,9 @@ NAMES = [
 SEEDS = 3
 
 
-def judged(name: str, chosen: Chosen | None = None, seeds: int = SEEDS) -> Verdict:
+def judged(name: str, chosen: VersionOptions | None = None, seeds: int = SEEDS) -> Verdict:
     real = read_recording(RECORDINGS / name)
-    script = script_of(real, chosen or Chosen())
+    script = script_of(real, chosen or VersionOptions())
     return judge(real, [simulate(script, seed) for seed in range(1, seeds + 1)])
 
 
@@ -36,14 +36,14 @@ def test_nearly_every_seed_agrees_and_nothing_else_differs(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "chosen", "point"),
     [
-        ("shrink-expand", Chosen("2.6"), 1),
-        ("shrink-expand", Chosen(propagation="zk"), 1),
-        ("controller-paused", Chosen(propagation="zk"), 1),
-        ("leader-crash", Chosen(propagation="zk"), 1),
+        ("shrink-expand", VersionOptions("2.6"), 1),
+        ("shrink-expand", VersionOptions(propagation="zk"), 1),
+        ("controller-paused", VersionOptions(propagation="zk"), 1),
+        ("leader-crash", VersionOptions(propagation="zk"), 1),
     ],
 )
 def test_it_would_notice_leaders_that_write_themselves(
-    name: str, chosen: Chosen, point: int
+    name: str, chosen: VersionOptions, point: int
 ) -> None:
     verdict = judged(name, chosen, seeds=2)
     assert verdict.seeds_agreeing == 0

@@ -45,7 +45,7 @@ def bare(real: Recording, folder: Path) -> Recording:
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in RECORDINGS.iterdir()))
-def test_nothing_but_settings_and_stimuli_is_played(name: str, tmp_path: Path) -> None:
+def test_nothing_but_settings_and_actions_is_played(name: str, tmp_path: Path) -> None:
     real = replace(read_recording(RECORDINGS / name), name=name)
     blind = bare(real, tmp_path)
     assert not blind.transactions and not blind.results

@@ -14,7 +14,7 @@ import pytest
 from emulator.conformance.compare import Reference, Verdict, conclude
 from emulator.conformance.player import script_of, simulate
 from emulator.conformance.recording import read_recording
-from emulator.scenario.version import Chosen
+from emulator.scenario.version import VersionOptions
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 OLDER = [
@@ -25,10 +25,10 @@ OLDER = [
 SEEDS_MAX = 40
 
 
-AS_RECORDED = Chosen()
+AS_RECORDED = VersionOptions()
 
 
-def judged(name: str, chosen: Chosen = AS_RECORDED, seeds_max: int = SEEDS_MAX) -> Verdict:
+def judged(name: str, chosen: VersionOptions = AS_RECORDED, seeds_max: int = SEEDS_MAX) -> Verdict:
     """By as many seeds as it takes."""
     reference = Reference(read_recording(RECORDINGS / name))
     script = script_of(reference.real, chosen)
@@ -51,25 +51,27 @@ def test_a_recording_of_an_older_version_is_matched(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "chosen", "point"),
     [
-        (OLDER[2], Chosen("2.6"), 1),
-        (OLDER[2], Chosen(guards=("stay-at-log-end=on",)), 1),
-        (OLDER[2], Chosen(guards=("isr-change-notifications=off",)), 2),
-        (OLDER[3], Chosen("1.1"), 6),
-        (OLDER[3], Chosen("0.9.0"), 6),
-        (OLDER[3], Chosen(guards=("fenced-controller-writes=on",)), 6),
-        (OLDER[3], Chosen(guards=("atomic-election=on",)), 6),
-        (OLDER[3], Chosen(guards=("broker-epochs=on",)), 6),
+        (OLDER[2], VersionOptions("2.6"), 1),
+        (OLDER[2], VersionOptions(guards=("stay-at-log-end=on",)), 1),
+        (OLDER[2], VersionOptions(guards=("isr-change-notifications=off",)), 2),
+        (OLDER[3], VersionOptions("1.1"), 6),
+        (OLDER[3], VersionOptions("0.9.0"), 6),
+        (OLDER[3], VersionOptions(guards=("fenced-controller-writes=on",)), 6),
+        (OLDER[3], VersionOptions(guards=("atomic-election=on",)), 6),
+        (OLDER[3], VersionOptions(guards=("broker-epochs=on",)), 6),
     ],
-    ids=lambda value: " ".join(value.words()) if isinstance(value, Chosen) else str(value),
+    ids=lambda value: " ".join(value.words()) if isinstance(value, VersionOptions) else str(value),
 )
-def test_what_the_version_had_not_is_noticed(name: str, chosen: Chosen, point: int) -> None:
+def test_what_the_version_had_not_is_noticed(name: str, chosen: VersionOptions, point: int) -> None:
     verdict = judged(name, chosen, seeds_max=1)
     assert not verdict.points[point]
 
 
-@pytest.mark.parametrize("chosen", [Chosen("0.9.0"), Chosen(guards=("lag-by-time-only=on",))])
-def test_by_time_alone_the_laggard_leaves_later_than_it_did(chosen: Chosen) -> None:
+@pytest.mark.parametrize(
+    "chosen", [VersionOptions("0.9.0"), VersionOptions(guards=("lag-by-time-only=on",))]
+)
+def test_by_time_alone_the_laggard_leaves_later_than_it_did(chosen: VersionOptions) -> None:
     """Seven messages against three: by their number it left 3.6 s after it had stopped."""
     timings = judged(OLDER[0], chosen, seeds_max=1).timings
-    (left,) = [t for t in timings if t.what == "orders-0 v1: stimulus to state write"]
+    (left,) = [t for t in timings if t.what == "orders-0 v1: action to state write"]
     assert left.recorded_ms == 3649 and (left.min_ms or 0) > 5000

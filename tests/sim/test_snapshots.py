@@ -1,5 +1,5 @@
 """What the account says of a moment is what the brokers had in memory then: read from the trace
-alone, held against the objects themselves after every stimulus of whole runs.
+alone, held against the objects themselves after every action of whole runs.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def scenario_named(name: str) -> Scenario:
 
 
 @pytest.mark.parametrize("name", ["written", *RECORDED, *SHIPPED])
-def test_after_every_stimulus_it_is_what_the_brokers_have_in_memory(name: str) -> None:
+def test_after_every_action_it_is_what_the_brokers_have_in_memory(name: str) -> None:
     sink = Sink()
     state = TraceState()
     sink.listen(state)

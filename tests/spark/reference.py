@@ -213,7 +213,7 @@ def isr_churn(runs: Sequence[Run]) -> Iterator[Row]:
 def isr_rates(runs: Sequence[Run]) -> Iterator[Row]:
     meters: dict[str, Callable[[Any], bool]] = {
         "IsrShrinksPerSec": lambda one: (
-            isinstance(one, e.ToldShrinkCounted)
+            isinstance(one, e.ControllerShrinkCounted)
             or (isinstance(one, e.IsrUpdated) and one.change == "shrink")
         ),
         "IsrExpandsPerSec": lambda one: isinstance(one, e.IsrUpdated) and one.change != "shrink",
@@ -353,7 +353,7 @@ def _condition_times(run: Run, where: Place, told: list[Told]) -> tuple[int, Cou
         for op in applied(event):
             if op.path == f"/admin/delete_topics/{where[0]}":
                 moments.append((event.seq, event.t, "deleting", op.op == "create"))
-    for event in run.of(e.Stimulus):
+    for event in run.of(e.ActionApplied):
         given = event.parameters
         config = (given.config or {}) if given.topic == where[0] else {}
         if event.do in ("create_topic", "topic_config") and "min.insync.replicas" in config:

@@ -140,7 +140,7 @@ class Story:
         broker = self.one(*BROKERS)
         state: ProcessState = self.one("dead", "paused", "stopping", "up")
         if self.one(True, False):
-            self.add(e.Stimulus, broker, self.one("kill", "crash", "pause"), Parameters())
+            self.add(e.ActionApplied, broker, self.one("kill", "crash", "pause"), Parameters())
         self.add(e.ProcessStateChanged, broker, state)
 
     def start(self, _: TopicPartition) -> None:
@@ -170,7 +170,7 @@ class Story:
     def configure(self, p: TopicPartition) -> None:
         config = self.one({"min.insync.replicas": "3"}, {"min.insync.replicas": "1"}, {})
         parameters = Parameters(topic=p.topic, config=config)
-        self.add(e.Stimulus, 0, self.one("create_topic", "topic_config"), parameters)
+        self.add(e.ActionApplied, 0, self.one("create_topic", "topic_config"), parameters)
 
     def produce(self, p: TopicPartition) -> None:
         result = self.one("ok", "ok", "_MSG_TIMED_OUT")

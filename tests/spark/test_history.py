@@ -35,7 +35,7 @@ def test_process_life_of_an_older_data_set_is_what_the_reader_of_old_traces_says
         if what == "starting":
             script.add(e.BrokerStarting, broker, "2.6")
         else:
-            script.add(e.Stimulus, broker, what, Parameters())
+            script.add(e.ActionApplied, broker, what, Parameters())
     older = [one for one in script.events if not isinstance(one, e.ProcessStateChanged)]
     wanted = [
         (one.broker, one.t, one.state)

@@ -178,5 +178,5 @@ def test_1_5_a_topic_that_exists_already_is_refused() -> None:
     with Emulated(1, 2) as cluster:
         cluster.topic("orders", (1, 2)).now_on()
         cluster.do(CreateTopic("orders", ((2, 1),))).run_ms(2000)
-        assert [e.result for e in cluster.seen(events.StimulusReturned)] == ["TOPIC_ALREADY_EXISTS"]
+        assert [e.result for e in cluster.seen(events.ActionReturned)] == ["TOPIC_ALREADY_EXISTS"]
         assert cluster.state(ORDERS_0).leader_and_isr.leader == 1

@@ -29,7 +29,7 @@ UNCLEAN = "unclean.leader.election.enable"
 
 def returned(cluster: Emulated) -> list[str]:
     """What the clients that asked for something were told."""
-    return [e.result for e in cluster.seen(events.StimulusReturned)]
+    return [e.result for e in cluster.seen(events.ActionReturned)]
 
 
 def failures(cluster: Emulated) -> list[str]:
@@ -101,7 +101,7 @@ def test_6_12_a_command_for_a_partition_that_never_had_a_leader_ends_every_fail_
 def test_6_12_success_is_told_only_when_the_brokers_own_metadata_shows_the_leader() -> None:
     with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
         fallen(cluster).do(PreferredElection((("orders", 0),))).run_ms(1500)
-        (told,) = cluster.seen(events.StimulusReturned)
+        (told,) = cluster.seen(events.ActionReturned)
         shown = [
             e
             for e in cluster.seen(events.MetadataCacheUpdated, broker=1)

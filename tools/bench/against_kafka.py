@@ -124,8 +124,8 @@ def _of(session_ms: int) -> str:
 
 
 def storm(events: Sequence[AnyEvent], partitions: int) -> Phases:
-    created, paused = _stimulus(events, "create_topic"), _stimulus(events, "pause")
-    resumed = _stimulus(events, "resume")
+    created, paused = _action(events, "create_topic"), _action(events, "pause")
+    resumed = _action(events, "resume")
     of_creation = _between(events, created, paused)
     of_shrink = _between(events, paused, resumed)
     states = [it.t for it in of_creation if isinstance(it, e.ZkTransaction) and _states(it)]
@@ -148,7 +148,7 @@ def storm(events: Sequence[AnyEvent], partitions: int) -> Phases:
 
 
 def fail_over(events: Sequence[AnyEvent], partitions: int) -> Phases:
-    killed = _stimulus(events, "kill")
+    killed = _action(events, "kill")
     after = _between(events, killed, 1 << 60)
     gone = next(it.t for it in after if isinstance(it, e.ZkTransaction) and it.op == "closeSession")
     elected = _times(after, e.ControllerElected)[0]
@@ -166,8 +166,8 @@ def fail_over(events: Sequence[AnyEvent], partitions: int) -> Phases:
     return {f"fail-over with {partitions} partitions": Seen(_requests(mine), legs)}
 
 
-def _stimulus(events: Sequence[AnyEvent], do: str) -> int:
-    return next(it.t for it in events if isinstance(it, e.Stimulus) and it.do == do)
+def _action(events: Sequence[AnyEvent], do: str) -> int:
+    return next(it.t for it in events if isinstance(it, e.ActionApplied) and it.do == do)
 
 
 def _between(events: Sequence[AnyEvent], first_us: int, end_us: int) -> list[AnyEvent]:

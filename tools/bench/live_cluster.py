@@ -48,7 +48,7 @@ class LiveCluster:
         """The scenario's next steps, whatever their time."""
         for step in self.world.scenario.steps[self.run.segment :][:number]:
             self.run.segment += 1
-            self.world.cluster.apply(step.stimulus)
+            self.world.cluster.apply(step.action)
 
     def led_by(self, broker: int) -> list[Partition]:
         manager = nodes_of(self.world.cluster)[broker].replica_manager

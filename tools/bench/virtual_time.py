@@ -11,7 +11,7 @@ import time
 from typing import NamedTuple
 
 from emulator.runs.play import PlayOptions
-from emulator.runs.session import Hearing, Session
+from emulator.runs.session import Listening, Session
 from emulator.worlds.gc_tuning import rare_collections
 from tools.bench.figures import Figure
 from tools.bench.live_cluster import scenario
@@ -75,7 +75,7 @@ class Played(NamedTuple):
 
 def simulate(load: Load, *, watched: bool) -> Played:
     """With all invariants listening, if it is watched."""
-    hearing: Hearing = "invariants" if watched else "nothing"
+    hearing: Listening = "invariants" if watched else "nothing"
     with Session(scenario(load.text), PlayOptions(seed=1), hearing=hearing) as session:
         with rare_collections():
             began = time.process_time()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from emulator.hazards.entry import Entry, catalogue, find
 from emulator.hazards.minimal import Schedule, needless, shortest
-from emulator.hazards.reproduce import play_side, play_side_in_memory, stimuli_of
+from emulator.hazards.reproduce import actions_of, play_side, play_side_in_memory
 from emulator.hazards.state import Live, Seen, keep, seen
 from tools.documents.hazards import document
 
@@ -53,7 +53,7 @@ def _try(entry: Entry, before: Seen | None, given: argparse.Namespace) -> Seen:
         reproduced=broken.as_wanted,
         cured=cured.as_wanted,
         said=said[0],
-        steps=len(stimuli_of(entry.scenario())),
+        steps=len(actions_of(entry.scenario())),
         entries=entries,
         needless=len(needless(entry)),
         shortest=before.shortest if before and searched else shortest(entry),

@@ -19,7 +19,7 @@ What the ZooKeeper-era design gets wrong, reproduced on demand (`emulator/hazard
 file each). `isr hazards NAME` plays one twice: as it was, until an invariant breaks, and with its
 cure, where nothing may break; `--live` does so on a real ZooKeeper server, with real sessions. A
 file is a scenario with a section `hazard`; `isr run FILE`, `isr play FILE` and `isr show` take it
-as any other. *Steps* are the stimuli of its schedule; *entries* the lines of its workload and
+as any other. *Steps* are the actions of its schedule; *entries* the lines of its workload and
 faults, each with what undoes it; left out, each of them alone, it does not happen. *Shortest*:
 those of the shortest schedule that shows it, searched breadth first among all that have fewer of
 the written entries (…: not all were tried). `make hazards` plays all of them and writes this page

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from emulator.invariants.base import Invariant, invariants
 from emulator.invariants.known.base import hazards
-from emulator.scenario.actions.base import stimuli
+from emulator.scenario.actions.base import actions
 
 PREDICATES = (*(f"S{n}" for n in range(1, 15)), *(f"L{n}" for n in range(1, 13)))
 
@@ -57,7 +57,7 @@ WORLDS = """\
 ## Random worlds
 
 `isr fuzz` draws, from each seed, two to five brokers with short time-outs, one to three topics,
-producers and consumers, and up to twelve of these stimuli (the number: how often, beside the
+producers and consumers, and up to twelve of these actions (the number: how often, beside the
 others). Each says in its own file how it is drawn. First come the canaries, hazards of the
 catalogue whose files say so: what plays, judges and explains random worlds has to notice them, or
 `isr fuzz` fails.
@@ -113,7 +113,7 @@ def _hazards() -> Iterator[str]:
 def _worlds() -> Iterator[str]:
     yield WORLDS
     yield ", ".join(
-        f"`{name}` {kind.weight}" for name, kind in sorted(stimuli().items()) if kind.weight
+        f"`{name}` {kind.weight}" for name, kind in sorted(actions().items()) if kind.weight
     )
     yield ""
 

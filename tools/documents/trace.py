@@ -26,7 +26,7 @@ _HEAD = f"""# The trace
 A trace is `trace.ndjson`: a header line, then one JSON object per event, in order.
 Schema version {SCHEMA_VERSION}.
 
-Every event has `kind`, `seq` (its place), `t` (microseconds since the world began; the stimulus
+Every event has `kind`, `seq` (its place), `t` (microseconds since the world began; the action
 `up` says when the cluster was up), `broker` (0: none), `thread` (Kafka's thread name) and `cause`
 (the `seq` that led to it, -1: none). Fields that have their default are left out. A partition is
 `["orders", 0]`.
@@ -48,7 +48,7 @@ def markdown() -> str:
 
 
 def _parameters() -> str:
-    """What a stimulus says: each field with the text below it."""
+    """What an action says: each field with the text below it."""
     (body,) = (
         c.body for c in ast.parse(inspect.getsource(Parameters)).body if isinstance(c, ast.ClassDef)
     )
@@ -62,9 +62,9 @@ def _parameters() -> str:
 
 
 _PARAMETERS = """
-## Parameters of a stimulus
+## Parameters of an action
 
-One object; what does not belong to the stimulus, or was left to its default, is not in it.
+One object; what does not belong to the action, or was left to its default, is not in it.
 
 | field | type | |
 |---|---|---|"""

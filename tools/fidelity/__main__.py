@@ -18,7 +18,7 @@ from emulator.conformance import player
 from emulator.conformance.compare import Examined, Reference, Verdict, conclude
 from emulator.conformance.recording import Recording, read_recording
 from emulator.conformance.repeatability import Near, near
-from emulator.search.guided.guided import Guided, guided
+from emulator.search.guided.guided import GuidedMatch, guided
 from emulator.search.guided.restarts import Budget, Progress
 from emulator.worlds import latency
 from tools.fidelity.page import write_page
@@ -78,7 +78,7 @@ class Measurement:
         script = player.script_of(reference.real)
         examined: list[Examined] = []
         verdict = play_seeds(reference, script, examined, options.seeds, options.jobs)
-        result: Guided | None = None
+        result: GuidedMatch | None = None
         if run or not verdict.matched:
             result = guided(
                 reference,

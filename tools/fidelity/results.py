@@ -14,7 +14,7 @@ import msgspec
 
 from emulator.conformance.compare import Timing, Verdict
 from emulator.conformance.repeatability import Near
-from emulator.search.guided.guided import Guided
+from emulator.search.guided.guided import GuidedMatch
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "fidelity"
 CRITERIA = {
@@ -150,7 +150,7 @@ def read_rows(name: str, kind: type[R], folder: Path = FOLDER) -> list[R]:
 
 
 def recording_result(
-    kafka: str, recording: str, run: str, blind: Verdict, guided: Guided | None
+    kafka: str, recording: str, run: str, blind: Verdict, guided: GuidedMatch | None
 ) -> RecordingResult:
     """From the verdicts of random seeds and, where there was one, of a search."""
     by_search = guided is not None and guided.found and guided.verdict.matched
@@ -170,7 +170,7 @@ def recording_result(
     )
 
 
-def verdict_of(blind: Verdict, guided: Guided | None) -> Verdict:
+def verdict_of(blind: Verdict, guided: GuidedMatch | None) -> Verdict:
     """The verdict that stands: the search's, where it found a match."""
     return guided.verdict if guided is not None and guided.found else blind
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Protocol
 
-from zk.client.generations import OfOneSession
+from zk.client.generations import SessionListener
 from zk.errors import AuthFailed, Code, MalformedZNode, SessionExpired, ZooKeeperError
 from zk.ops import (
     EventType,
@@ -60,7 +60,7 @@ class ReadWriteLock(Protocol):
     def release_write(self) -> None: ...
 
 
-class Standing(Protocol):
+class PausedAtWatch(Protocol):
     """The event thread stands at a watch event; what comes behind it waits with it, in order."""
 
     def behind(self, call: Callable[[], object]) -> None: ...
@@ -89,7 +89,7 @@ class Threads(Protocol):
         """The same when all answers of a batch are there, and nobody has looked at them."""
         ...
 
-    def at_watch(self, event: WatchedEvent, lane: Lane) -> Standing | None:
+    def at_watch(self, event: WatchedEvent, lane: Lane) -> PausedAtWatch | None:
         """Whether the event thread, `lane`, stands still here."""
         ...
 
@@ -168,7 +168,7 @@ class ZooKeeperClient:
         self._waiting: list[Promise] = []
         self._state = SessionState.DISCONNECTED
         self._closed = False
-        self._standing: Standing | None = None
+        self._standing: PausedAtWatch | None = None
         self._generation = 0
         self._session = self._open()
 
@@ -364,7 +364,7 @@ class ZooKeeperClient:
     def _open(self) -> Session:
         self._generation += 1
         self._state = SessionState.DISCONNECTED
-        listener = OfOneSession(self, self._generation)
+        listener = SessionListener(self, self._generation)
         return self._service.open_session(
             self._name, self._session_timeout_ms, self._event_lane, listener
         )

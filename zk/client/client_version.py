@@ -12,7 +12,7 @@ from typing import NamedTuple
 from zk import paths
 
 
-class Era(NamedTuple):
+class ClientVersion(NamedTuple):
     """`checked_registration`: the registration in a multi that answers with its czxid (2.2).
     `recreates_registration`: a stale one of its own is deleted and made again (2.2).
     `looks_before_creating`: `exists` before a path is made, and before the epoch is read (<= 1.0).
@@ -33,4 +33,4 @@ class Era(NamedTuple):
     top_level_paths: tuple[str, ...] = paths.PERSISTENT_ZK_PATHS
 
 
-LATEST = Era()
+LATEST = ClientVersion()

@@ -20,7 +20,7 @@ class Owner(Protocol):
     def on_state(self, state: SessionState) -> None: ...
 
 
-class OfOneSession:
+class SessionListener:
     """`zk.wire.Listener` of the session of that number."""
 
     def __init__(self, owner: Owner, generation: int) -> None:

@@ -18,7 +18,7 @@ from zk import paths
 from zk.client import codec, codec_admin
 from zk.client import legacy_requests as older
 from zk.client.client import ZNodeChangeHandler, ZooKeeperClient
-from zk.client.client_version import LATEST, Era
+from zk.client.client_version import LATEST, ClientVersion
 from zk.client.codec import (
     LeaderAndIsr,
     LeaderIsrAndControllerEpoch,
@@ -69,7 +69,7 @@ class KafkaZkClient(ConfigRequests):
     """One broker's view of what Kafka keeps in ZooKeeper."""
 
     def __init__(
-        self, client: ZooKeeperClient, wall_ms: Callable[[], int], era: Era = LATEST
+        self, client: ZooKeeperClient, wall_ms: Callable[[], int], era: ClientVersion = LATEST
     ) -> None:
         super().__init__(client)
         self._wall_ms, self._era = wall_ms, era

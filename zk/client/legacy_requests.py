@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from zk import paths
 from zk.client import codec, codec_admin
-from zk.client.client_version import Era
+from zk.client.client_version import ClientVersion
 from zk.client.codec_admin import BrokerInfo
 from zk.client.zk_requests import ZkRequests, expect_ok
 from zk.errors import Code, ZooKeeperError
@@ -22,7 +22,7 @@ FIRST_EPOCH, FIRST_VERSION = 1, 1
 """What a controller remembers that has made the epoch's znode; its version is 0 in truth."""
 
 
-async def create_controller(zk: ZkRequests, broker: int, wall_ms: int, era: Era) -> bool:
+async def create_controller(zk: ZkRequests, broker: int, wall_ms: int, era: ClientVersion) -> bool:
     """The first step: `/controller`; False when another has it."""
     data = codec.encode_controller(codec.ControllerZNode(broker, wall_ms))
     if not era.compares_ephemerals:
@@ -34,7 +34,7 @@ async def create_controller(zk: ZkRequests, broker: int, wall_ms: int, era: Era)
     return await _create_unlike_mine(zk, paths.CONTROLLER, data, is_mine)
 
 
-async def increment_controller_epoch(zk: ZkRequests, era: Era) -> tuple[int, int]:
+async def increment_controller_epoch(zk: ZkRequests, era: ClientVersion) -> tuple[int, int]:
     """The second and third: read the epoch, and write the next one at the version that was read:
     (epoch, version). Between the steps another may be elected (H8)."""
     epoch, version = 0, 0
@@ -55,7 +55,9 @@ async def increment_controller_epoch(zk: ZkRequests, era: Era) -> tuple[int, int
     return epoch + 1, reply.stat.version
 
 
-async def register_broker(zk: ZkRequests, broker: int, info: BrokerInfo, era: Era) -> None:
+async def register_broker(
+    zk: ZkRequests, broker: int, info: BrokerInfo, era: ClientVersion
+) -> None:
     """A plain create; NODEEXISTS of another session ends the start-up, in 0.8 of another host or
     port."""
     path = paths.broker_id(broker)

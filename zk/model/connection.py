@@ -14,7 +14,7 @@ from functools import partial
 from zk.model.follower import Follower, nothing_to_apply
 from zk.model.link import Link, Pipe
 from zk.model.packets import ToClient, ToServer
-from zk.wire import Lane, Way
+from zk.wire import Direction, Lane
 
 
 class ServerSession:
@@ -55,7 +55,7 @@ class Connection:
     ) -> None:
         self.link = link
         self.to_client = to_client
-        self.to_server = Pipe(link, lane, Way.TO_SERVER, partial(on_packet, self), on_pass)
+        self.to_server = Pipe(link, lane, Direction.TO_SERVER, partial(on_packet, self), on_pass)
         self.session: ServerSession | None = None
         self.follower: Follower | None = None
         self._on_packet = on_packet

@@ -29,9 +29,9 @@ from zk.model.packets import (
 )
 from zk.model.session_tracker import SessionTracker
 from zk.model.tree import Applied, Tree
-from zk.model.watches import Fired
+from zk.model.watches import FiredWatches
 from zk.ops import Exists, GetChildren, GetData, Reply, Request, name_of
-from zk.wire import Lane, Listener, Observer, Way, When, labelled
+from zk.wire import Direction, Lane, Listener, Observer, When, labelled
 
 _READS = (Exists, GetData, GetChildren)
 
@@ -111,7 +111,7 @@ class Ensemble:
         """A client connects; None when nobody listens."""
         if self._loading:
             # Listens, but has no data yet: it reads nothing and answers nothing.
-            return Pipe(link, self._server, Way.TO_SERVER, lambda packet: None, on_pass)
+            return Pipe(link, self._server, Direction.TO_SERVER, lambda packet: None, on_pass)
         if not self._up:
             return None
         connection = Connection(link, to_client, self._server, self._on_packet, on_pass)
@@ -120,7 +120,7 @@ class Ensemble:
 
     # faults
 
-    def cut(self, client: str, *ways: Way) -> None:
+    def cut(self, client: str, *ways: Direction) -> None:
         """Bytes between `client` and the server stop both ways (or these); connections stay."""
         self._link(client).cut(*ways)
 
@@ -132,7 +132,7 @@ class Ensemble:
         """Everything takes `extra_us` longer each way; 0 ends it."""
         self._link(client).extra_us = extra_us
 
-    def disturb(self, client: str, drawn_us: Callable[[Way], int]) -> None:
+    def disturb(self, client: str, drawn_us: Callable[[Direction], int]) -> None:
         """Every packet takes longer by what is drawn for it, each way."""
         self._link(client).drawn_us = drawn_us
 
@@ -288,7 +288,7 @@ class Ensemble:
         self._deliver(fired)
         return reply
 
-    def _deliver(self, fired: Fired) -> None:
+    def _deliver(self, fired: FiredWatches) -> None:
         for session_id, event in fired:
             session = self._sessions.get(session_id)
             # A session without a connection learns of it by SetWatches when it is back.

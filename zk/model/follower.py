@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from zk.errors import Code
 from zk.model.tree import Applied, Tree
-from zk.model.watches import Fired
+from zk.model.watches import FiredWatches
 from zk.ops import Reply
 from zk.wire import Lane, labelled
 
@@ -28,7 +28,7 @@ class Follower:
     __slots__ = ("_backlog", "_deliver", "_lane", "lag_us", "tree")
 
     def __init__(
-        self, tree: Tree, lag_us: int, lane: Lane, deliver: Callable[[Fired], None]
+        self, tree: Tree, lag_us: int, lane: Lane, deliver: Callable[[FiredWatches], None]
     ) -> None:
         self.tree = tree
         self.lag_us = lag_us

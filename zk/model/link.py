@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-from zk.wire import Lane, Way, labelled
+from zk.wire import Direction, Lane, labelled
 
 P = TypeVar("P")
 
@@ -40,14 +40,14 @@ class Link:
         self.client = client
         self.network = network
         self.latency = latency
-        self.cut_ways: tuple[Way, ...] = ()
+        self.cut_ways: tuple[Direction, ...] = ()
         self.extra_us = 0
-        self.drawn_us: Callable[[Way], int] | None = None
+        self.drawn_us: Callable[[Direction], int] | None = None
         self.pipes: list[Gated] = []
 
-    def cut(self, *ways: Way) -> None:
+    def cut(self, *ways: Direction) -> None:
         """Bytes stop both ways (or these ways too), those in flight as well."""
-        self.cut_ways += tuple(way for way in ways or Way if way not in self.cut_ways)
+        self.cut_ways += tuple(way for way in ways or Direction if way not in self.cut_ways)
         for pipe in self.pipes:
             if pipe.way in self.cut_ways:
                 pipe.hold()
@@ -72,7 +72,7 @@ class Gated(Protocol):
     def purpose(self) -> str: ...
 
     @property
-    def way(self) -> Way: ...
+    def way(self) -> Direction: ...
 
     def hold(self) -> None: ...
 
@@ -103,7 +103,7 @@ class Pipe(Generic[P]):
         self,
         link: Link,
         lane: Lane,
-        way: Way,
+        way: Direction,
         on_packet: Callable[[P], None],
         on_pass: Callable[[P], None] | None = None,
     ) -> None:
@@ -118,7 +118,7 @@ class Pipe(Generic[P]):
         self._last_due_us = 0
         self._arrive = self.arrive
         self.way = way
-        self.purpose = "zk_request" if way is Way.TO_SERVER else "zk_reply"
+        self.purpose = "zk_request" if way is Direction.TO_SERVER else "zk_reply"
         self.open = True
         link.pipes.append(self)
 

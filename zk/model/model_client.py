@@ -37,7 +37,7 @@ from zk.ops import (
     SessionState,
     WatchedEvent,
 )
-from zk.wire import Lane, Listener, OnReply, Timer, Way, labelled
+from zk.wire import Direction, Lane, Listener, OnReply, Timer, labelled
 
 SPIN_DELAY_US = 1_000_000
 """StaticHostProvider.next: the sleep before a server is tried again that was tried last."""
@@ -214,7 +214,7 @@ class ModelSession:
         # Only now: until the next attempt begins getState goes on to say CONNECTED.
         self.linked = False
         self._last_sent_us = self._last_heard_us = self._now_us()
-        self._from_server = Pipe(self._link, self._lane, Way.TO_CLIENT, self._receive)
+        self._from_server = Pipe(self._link, self._lane, Direction.TO_CLIENT, self._receive)
         self._to_server = self._server.accept(self._link, self._from_server, self._on_pass)
         if self._to_server is None:
             self._disconnect()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from zk.errors import Code
-from zk.model.watches import Fired, Watches
+from zk.model.watches import FiredWatches, Watches
 from zk.ops import (
     Create,
     Delete,
@@ -35,14 +35,14 @@ from zk.ops import (
 from zk.paths import parent as parent_of
 from zk.scala.java_hash import hash_set_clone_order, java_hash, spread
 
-Applied = tuple[Reply, Transaction | None, Fired]
+Applied = tuple[Reply, Transaction | None, FiredWatches]
 
 SPECIAL_PATHS = ("/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config")
 READ_ONLY_PATH = "/zookeeper/config"
 
 # PathUtils.java 3.5.9 validatePath: empty and relative names, characters that no znode may carry.
 _INVALID = re.compile("//|/\\.{1,2}(/|$)|[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
-_NO_FIRED: Fired = []
+_NO_FIRED: FiredWatches = []
 
 
 class Failure(Exception):
@@ -190,7 +190,7 @@ class Tree:
         except Failure as failure:
             error = Transaction(zxid, session, "error", code=int(failure.code))
             return Reply(failure.code, zxid), error, _NO_FIRED
-        fired: Fired = []
+        fired: FiredWatches = []
         self._fire(logged, fired)
         return Reply(Code.OK, zxid, result.path, None, result.stat), logged, fired
 
@@ -219,7 +219,7 @@ class Tree:
             results.append(result)
             logged.append(transaction)
         undo, self._undo = self._undo, None
-        fired: Fired = []
+        fired: FiredWatches = []
         if code is Code.OK:
             # Only now: no session may hear of a change that is rolled back.
             for part in logged:
@@ -236,7 +236,7 @@ class Tree:
         whole = Transaction(zxid, session, "multi", ops=tuple(logged))
         return Reply(code, zxid, results=tuple(results)), whole, fired
 
-    def _fire(self, change: Transaction, fired: Fired) -> None:
+    def _fire(self, change: Transaction, fired: FiredWatches) -> None:
         """Add the watches that one change fires."""
         if change.op == "setData":
             self.watches.changed(change.path, fired)
@@ -382,7 +382,7 @@ class Tree:
         self.zxid += 1
         self.sessions.pop(session, None)
         removed = tuple(hash_set_clone_order(self.ephemerals.get(session, ())))
-        fired: Fired = []
+        fired: FiredWatches = []
         for path in removed:
             parent_path = parent_of(path)
             self._remove(path, parent_path)
@@ -399,10 +399,10 @@ class Tree:
         data: tuple[str, ...],
         exist: tuple[str, ...],
         child: tuple[str, ...],
-    ) -> Fired:
+    ) -> FiredWatches:
         """Re-arm the watches of a client that has seen everything up to `zxid`; those that
         missed a change fire now (`DataTree.java` 3.5.9 setWatches)."""
-        missed: Fired = []
+        missed: FiredWatches = []
         for path in data:
             node = self._nodes.get(path)
             if node is None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from zk.ops import EventType, WatchedEvent
 
-Fired = list[tuple[int, WatchedEvent]]
+FiredWatches = list[tuple[int, WatchedEvent]]
 
 
 class WatchTable:
@@ -62,14 +62,14 @@ class Watches:
         self.data = data or WatchTable()
         self.child = child or WatchTable()
 
-    def created(self, path: str, parent: str, fired: Fired) -> None:
+    def created(self, path: str, parent: str, fired: FiredWatches) -> None:
         _fire(self.data.take(path), EventType.NODE_CREATED, path, fired)
         _fire(self.child.take(parent), EventType.NODE_CHILDREN_CHANGED, parent, fired)
 
-    def changed(self, path: str, fired: Fired) -> None:
+    def changed(self, path: str, fired: FiredWatches) -> None:
         _fire(self.data.take(path), EventType.NODE_DATA_CHANGED, path, fired)
 
-    def deleted(self, path: str, parent: str, fired: Fired) -> None:
+    def deleted(self, path: str, parent: str, fired: FiredWatches) -> None:
         """A session that watches both data and children of `path` hears of the deletion once."""
         # DataTree.deleteNode passes the sessions that have heard of it to the second table.
         notified = self.data.take(path)
@@ -86,6 +86,6 @@ class Watches:
         return Watches(self.data.copy(), self.child.copy())
 
 
-def _fire(sessions: Iterable[int], kind: EventType, path: str, fired: Fired) -> None:
+def _fire(sessions: Iterable[int], kind: EventType, path: str, fired: FiredWatches) -> None:
     for session in sessions:
         fired.append((session, WatchedEvent(kind, path)))

@@ -14,7 +14,7 @@ import msgspec
 
 from zk import paths
 from zk.client.codec import decode_topic
-from zk.client.generations import OfOneSession
+from zk.client.generations import SessionListener
 from zk.errors import Code, MalformedZNode
 from zk.ops import (
     EventType,
@@ -83,7 +83,7 @@ class Mirror:
     def _open(self) -> Session:
         self._generation += 1
         self.asked = 0
-        listener = OfOneSession(self, self._generation)
+        listener = SessionListener(self, self._generation)
         return self._service.open_session("mirror", self._timeout_ms, self._lane, listener)
 
     def is_current(self, generation: int) -> bool:

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from zk.real.server import HOST, Address, AddressInUse
-from zk.wire import Way
+from zk.wire import Direction
 
 _CHUNK = 64 * 1024
 _NARROW_CHUNK = 1024
@@ -69,7 +69,11 @@ class _Flow:
     """One direction of a connection: bytes on their way, the oldest first."""
 
     def __init__(
-        self, way: Way, source: socket.socket, sink: socket.socket, read: Callable[[bytes], None]
+        self,
+        way: Direction,
+        source: socket.socket,
+        sink: socket.socket,
+        read: Callable[[bytes], None],
     ) -> None:
         self.way, self.source, self.sink, self._read = way, source, sink, read
         self._waiting: deque[tuple[int, bytes]] = deque()
@@ -141,8 +145,8 @@ class _Line:
         self.proxy, self.sockets = proxy, (client, server)
         self.conversation = proxy.listen_to(client)
         self.flows = (
-            _Flow(Way.TO_SERVER, client, server, self.conversation.sent),
-            _Flow(Way.TO_CLIENT, server, client, self.conversation.answered),
+            _Flow(Direction.TO_SERVER, client, server, self.conversation.sent),
+            _Flow(Direction.TO_CLIENT, server, client, self.conversation.answered),
         )
 
     def events_of(self, end: socket.socket) -> int:
@@ -202,10 +206,10 @@ class Proxy:
         """Raises AddressInUse."""
         self._proxies, self.server = proxies, server
         self.now_us = proxies.now_us
-        self.cut_ways: frozenset[Way] = frozenset()
+        self.cut_ways: frozenset[Direction] = frozenset()
         self.delay_us = 0
-        self.bytes_per_s: dict[Way, int] = {}
-        self.drawn_us: Callable[[Way], int] = lambda way: 0
+        self.bytes_per_s: dict[Direction, int] = {}
+        self.drawn_us: Callable[[Direction], int] = lambda way: 0
         self.lines: list[_Line] = []
         self._turn = 0
         family = socket.AF_INET6 if ":" in listen[0] else socket.AF_INET
@@ -222,10 +226,10 @@ class Proxy:
         """Who reads along on a new connection."""
         return Unread()
 
-    def cut(self, *ways: Way) -> None:
+    def cut(self, *ways: Direction) -> None:
         """Bytes stop both ways (or these ways too), those on their way as well; connections stay.
         Exact: when it returns nothing passes any more."""
-        self._proxies.run(lambda: self._set_cut(self.cut_ways | frozenset(ways or Way)))
+        self._proxies.run(lambda: self._set_cut(self.cut_ways | frozenset(ways or Direction)))
 
     def heal(self) -> None:
         """What was held passes, in order; of several connections the older one's bytes first."""
@@ -235,13 +239,13 @@ class Proxy:
         """What passes from now on takes `extra_us` longer, each way; 0 ends it."""
         self._proxies.run(partial(setattr, self, "delay_us", extra_us))
 
-    def disturb(self, drawn_us: Callable[[Way], int]) -> None:
+    def disturb(self, drawn_us: Callable[[Direction], int]) -> None:
         """What is read from now on takes longer by what is drawn for it; on the proxies' thread."""
         self._proxies.run(partial(setattr, self, "drawn_us", drawn_us))
 
-    def throttle(self, bytes_per_s: int, *ways: Way) -> None:
+    def throttle(self, bytes_per_s: int, *ways: Direction) -> None:
         """What is read from now on passes no faster than this; 0: no limit."""
-        limits = {**self.bytes_per_s, **dict.fromkeys(ways or Way, bytes_per_s)}
+        limits = {**self.bytes_per_s, **dict.fromkeys(ways or Direction, bytes_per_s)}
         self._proxies.run(partial(setattr, self, "bytes_per_s", limits))
 
     def hang_up(self) -> None:
@@ -264,7 +268,7 @@ class Proxy:
         """A new connection can be made: a handshake needs both ways."""
         return not self.cut_ways
 
-    def _set_cut(self, ways: frozenset[Way]) -> None:
+    def _set_cut(self, ways: frozenset[Direction]) -> None:
         self.cut_ways = ways
         self._proxies.look_after(self)
 

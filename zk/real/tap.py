@@ -21,9 +21,9 @@ from zk.ops import Multi, Request, name_of
 from zk.real import jute
 from zk.real.proxy import Break, Conversation, Proxies, Proxy
 from zk.real.server import HOST, Address
-from zk.wire import Way, When
+from zk.wire import When
 
-__all__ = ["Exchange", "Tap", "TapObserver", "Taps", "Way"]
+__all__ = ["Exchange", "Tap", "TapObserver", "Taps"]
 
 _FRAME_MAX = 1 << 26
 

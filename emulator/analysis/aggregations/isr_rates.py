@@ -23,7 +23,7 @@ def aggregate(events: DataFrame) -> DataFrame:
     kind = F.col("kind")
     change = outcome = F.col("name")
     conditions = (
-        ((kind == "isr_updated") & (change == "shrink")) | (kind == "told_shrink_counted"),
+        ((kind == "isr_updated") & (change == "shrink")) | (kind == "controller_shrink_counted"),
         (kind == "isr_updated") & (change != "shrink"),
         # An answer to what is no longer proposed marks no meter.
         (kind == "isr_update_rejected") | ((kind == "alter_isr_failed") & (outcome != IGNORED)),

@@ -115,7 +115,7 @@ def _of_topics(events: DataFrame) -> DataFrame:
     given = F.get_json_object("arguments", f"$.config['{_MIN_ISR}']")
     min_isr = F.when(began, F.map_from_entries("settings")[_MIN_ISR]).otherwise(given)
     settings = (
-        of_kinds(few(events), "run_began", "stimulus")
+        of_kinds(few(events), "run_began", "action_applied")
         .where(began | F.col("do").isin("create_topic", "topic_config"))
         .select(
             *KEY,

@@ -17,7 +17,7 @@ import msgspec
 from emulator.runs.run_directory import versions
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario, loads
-from emulator.scenario.version import Chosen
+from emulator.scenario.version import VersionOptions
 
 BATCH_RUNS = 10
 TRACES = ("all", "violations", "none")
@@ -27,7 +27,7 @@ class Point(msgspec.Struct, frozen=True):
     """One setting of the grid."""
 
     sets: tuple[str, ...]
-    chosen: Chosen
+    chosen: VersionOptions
 
 
 class Grid(msgspec.Struct, frozen=True):
@@ -97,7 +97,7 @@ def points(
     if twice:
         raise UserError(f"--set {twice}: given twice; write {twice}=a,b")
     versions_ = [
-        Chosen(profile, tuple(guards), propagation)
+        VersionOptions(profile, tuple(guards), propagation)
         for profile, propagation in product(profiles or [""], propagations or [""])
     ]
     return tuple(Point(one, chosen) for chosen in versions_ for one in product(*choices))

@@ -20,7 +20,7 @@ from emulator.runs.play import SIMULATED
 from emulator.runs.session import DatasetWriter, Played, Request
 from emulator.runs.summary import Summary
 from emulator.scenario.schema import Scenario
-from emulator.scenario.version import Chosen
+from emulator.scenario.version import VersionOptions
 from emulator.search.fuzz.repro import repeated
 from emulator.search.fuzz.trial import ENDLESS, EXCEPTION, PlayedTrial
 from emulator.trace.rows import RunBegan
@@ -63,7 +63,7 @@ def key_of(scenario: Scenario, run: str) -> RunKey:
     return RunKey(scenario.name, scenario.profile, rows.propagation_of(scenario), run)
 
 
-def keep_random(base: Path, chosen: Chosen, played: PlayedTrial) -> None:
+def keep_random(base: Path, chosen: VersionOptions, played: PlayedTrial) -> None:
     """A random world of `isr fuzz`, by its seed; one that could not even be loaded has no run."""
     scenario, trial = played.scenario, played.trial
     if scenario is None:

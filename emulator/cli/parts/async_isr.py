@@ -10,7 +10,7 @@ import typer
 from emulator.cli.parts.options import print_json
 from emulator.cli.parts.progress import ProgressLine
 from emulator.scenario.errors import UserError
-from emulator.scenario.version import Chosen, read_version
+from emulator.scenario.version import VersionOptions, read_version
 from emulator.search.async_isr import published
 from emulator.search.async_isr.search import Explorer
 from emulator.search.async_isr.steps import Scope, Steps
@@ -20,7 +20,7 @@ PROFILE = "2.7"
 HELD, BROKEN = 0, 1
 
 
-def explore_async_isr(chosen: Chosen, *, as_json: bool) -> int:
+def explore_async_isr(chosen: VersionOptions, *, as_json: bool) -> int:
     """Search, and tell; the exit code."""
     version = read_version(
         {}, chosen if chosen.profile else msgspec.structs.replace(chosen, profile=PROFILE)

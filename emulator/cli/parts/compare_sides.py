@@ -20,7 +20,7 @@ from emulator.runs.side_by_side import Keep, Plays
 from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario, load
-from emulator.scenario.version import Chosen
+from emulator.scenario.version import VersionOptions
 
 BOTH_PATHS = "2.7"
 """The version that plays both ways of propagation, where the scenario's own has only one."""
@@ -68,7 +68,7 @@ class Common(NamedTuple):
         """Both sides, each known to be playable."""
         versions = self._versions(own, both)
         chosen = [
-            Chosen(version, side.guards, path)
+            VersionOptions(version, side.guards, path)
             for (version, path), side in zip(versions, own, strict=True)
         ]
         loaded = [
@@ -100,7 +100,7 @@ class Common(NamedTuple):
         able = both.profile != "" or set(PATHS) <= set(profiles()[scenarios].propagations)
         return [(scenarios if able else BOTH_PATHS, path) for path in PATHS]
 
-    def _repeat_run(self, version: Chosen, own: Options, seed: int) -> str:
+    def _repeat_run(self, version: VersionOptions, own: Options, seed: int) -> str:
         """The command that plays one seed of a side."""
         words = words_of(self.scenario, seed, self.zookeeper, self.time_scale, list(own.sets))
         return shlex.join(["isr", "run", *words, *version.words(), *self._out()])

@@ -9,7 +9,7 @@ from emulator.conformance.distance import NEAR_ENOUGH
 from emulator.conformance.recording import Recording
 from emulator.conformance.repeatability import Near
 from emulator.search.guided.choices import RERUNS, Choices, ChosenRun
-from emulator.search.guided.guided import Guided, names_of
+from emulator.search.guided.guided import GuidedMatch, names_of
 
 POINTS = {
     1: "state znodes and who wrote them",
@@ -119,7 +119,7 @@ def _short(value: object) -> str:
     return str(value).replace(" ", "")
 
 
-def guided_lines(result: Guided) -> Iterator[str]:
+def guided_lines(result: GuidedMatch) -> Iterator[str]:
     """What a search found or not, its draws, every choice."""
     progress, choices = result.progress, result.choices
     of = "" if len(choices.runs) == 1 else f" by {len(choices.runs)} runs"

@@ -28,7 +28,7 @@ from emulator.runs.session import PlayFailed
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.units import BadDuration, duration_us, show_us
-from emulator.scenario.version import Chosen
+from emulator.scenario.version import VersionOptions
 from emulator.worlds.errors import TooFast
 from zk.real.server import parse_address
 
@@ -96,9 +96,11 @@ PropagationOption = Annotated[
 ]
 
 
-def chosen_version(profile: str | None, guard: list[str] | None, propagation: str | None) -> Chosen:
+def chosen_version(
+    profile: str | None, guard: list[str] | None, propagation: str | None
+) -> VersionOptions:
     """The three options of a version."""
-    return Chosen(profile or "", tuple(guard or ()), propagation or "")
+    return VersionOptions(profile or "", tuple(guard or ()), propagation or "")
 
 
 def performing(play: Callable[[], T]) -> T:

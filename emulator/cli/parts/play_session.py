@@ -13,10 +13,10 @@ from rich.console import Console
 
 from emulator.cli.parts.errors import writing
 from emulator.cli.parts.progress import ProgressLine
-from emulator.runs.by_hand import ByHand, NotDone
+from emulator.runs.by_hand import ActionFailed, ManualRun
 from emulator.runs.play import SIMULATED
 from emulator.runs.session import header_of
-from emulator.scenario.actions.base import Stimulus, stimuli
+from emulator.scenario.actions.base import Action, actions
 from emulator.scenario.errors import UserError, instead_of
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Settings
@@ -44,7 +44,7 @@ class PlaySession:
     def __init__(
         self,
         console: Console,
-        hand: ByHand,
+        hand: ManualRun,
         loaded: LoadedScenario,
         file: Path,
         settings: Settings,
@@ -62,7 +62,7 @@ class PlaySession:
         from prompt_toolkit import PromptSession
         from prompt_toolkit.completion import WordCompleter
 
-        words = sorted({*self.COMMANDS, *SHORT, *stimuli(), "zookeeper"})
+        words = sorted({*self.COMMANDS, *SHORT, *actions(), "zookeeper"})
         session: PromptSession[str] = PromptSession(
             completer=WordCompleter(words), complete_while_typing=False
         )
@@ -125,18 +125,18 @@ class PlaySession:
                 own(self, words[1:])
             except selectors.NotInRun as error:
                 raise UserError(f"{error}") from None
-        elif words[0] in stimuli() or words[0] in SHORT:
-            done = (step.stimulus for step in self.hand.steps)
+        elif words[0] in actions() or words[0] in SHORT:
+            done = (step.action for step in self.hand.steps)
             self._do([read_typed(words, cluster_of(self._loaded, done))])
         else:
-            near = instead_of(words[0], [*self.COMMANDS, *SHORT, *stimuli()])
+            near = instead_of(words[0], [*self.COMMANDS, *SHORT, *actions()])
             near = near if near.startswith("did") else "help lists what there is"
             raise UserError(f"there is no {words[0]}; {near}")
 
-    def _do(self, actions: Sequence[Stimulus]) -> None:
+    def _do(self, actions: Sequence[Action]) -> None:
         try:
             self.hand.do(*actions)
-        except NotDone as error:
+        except ActionFailed as error:
             names = ", ".join(one.name for one in actions)
             ours = not isinstance(error.__cause__, UserError)
             raise UserError(f"{names}: a fault of ours: {error}" if ours else f"{error}") from None
@@ -167,7 +167,7 @@ class PlaySession:
         try:
             with ProgressLine(shown=sys.stderr.isatty()) as line:
                 self.hand.let(us, lambda now_us: line.update(lambda: f"{now_us / 1e6:.1f} s"))
-        except NotDone as error:
+        except ActionFailed as error:
             raise UserError(f"run: a fault of ours, so it has not happened: {error}") from None
         self._after()
 
@@ -188,7 +188,7 @@ class PlaySession:
             raise UserError("undo: nothing has been done")
         self._growing.back_to(len(self.hand.events))
         done = (
-            ", ".join(_words_of(one) for one in act.stimuli) or f"time until {show_us(act.at_us)}"
+            ", ".join(_words_of(one) for one in act.actions) or f"time until {show_us(act.at_us)}"
         )
         self.console.print(f"taken back: {done}; it is {show_us(self.hand.now_us)}", markup=False)
         self._save(self.file)
@@ -275,7 +275,7 @@ class PlaySession:
 
     def as_json(self) -> dict[str, object]:
         """`scenario`, `seed`, `at_ms`, `events`, `file` (null: nothing was done), `acts`: `at_ms`
-        and the stimuli of each."""
+        and the actions of each."""
         return {
             "scenario": self._loaded.name,
             "seed": self.hand.seed,
@@ -285,7 +285,7 @@ class PlaySession:
             "acts": [
                 {
                     "at_ms": act.at_us / 1000,
-                    "stimuli": [msgspec.to_builtins(s) for s in act.stimuli],
+                    "actions": [msgspec.to_builtins(s) for s in act.actions],
                 }
                 for act in self.hand.acts
             ],
@@ -297,9 +297,9 @@ class PlaySession:
             first_line = (own.__doc__ or "").strip().partition("\n")[0]
             self.console.print(f"  {name:<12}{first_line}", markup=False)
         for short, name in SHORT.items():
-            if short not in stimuli():
+            if short not in actions():
                 self.console.print(f"  {short:<12}short for {name}", markup=False)
-        for name in sorted(stimuli()):
+        for name in sorted(actions()):
             self.console.print(f"  {usage(name)}", markup=False, style="dim")
 
     def do_quit(self, words: list[str]) -> None:
@@ -315,10 +315,10 @@ class PlaySession:
     }
 
 
-def _words_of(stimulus: Stimulus) -> str:
+def _words_of(action: Action) -> str:
     """`pause 2`."""
     values = (
         value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        for value in parameters(stimulus).values()
+        for value in parameters(action).values()
     )
-    return " ".join((stimulus.name, *values))
+    return " ".join((action.name, *values))

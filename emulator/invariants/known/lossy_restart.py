@@ -52,7 +52,7 @@ class _Losses:
         had = self._state.logs.of(self._partition, event.broker).leo
         self._state(event)
         match event:
-            case e.Stimulus(do="crash", parameters=lost) if lost.lose not in ("", "nothing"):
+            case e.ActionApplied(do="crash", parameters=lost) if lost.lose not in ("", "nothing"):
                 self._crashed.add(event.broker)
             case e.BecomesLeader(partition=at) | e.BecomesFollower(partition=at) if (
                 at == self._partition

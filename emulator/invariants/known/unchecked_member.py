@@ -57,7 +57,7 @@ def _ends(event: AnyEvent) -> bool:
     match event:
         case e.ProcessStateChanged(state="paused" | "stopping" | "dead"):
             return True
-        case e.Stimulus(do="expire_session"):
+        case e.ActionApplied(do="expire_session"):
             return True
         case e.ZkTransaction(op="closeSession"):
             return True

@@ -14,7 +14,7 @@ from emulator.kafka.broker.admin import AdminManager
 from emulator.kafka.broker.context import BrokerContext
 from emulator.kafka.broker.elect_leaders import ElectLeaders, OnResults
 from emulator.kafka.broker.fetch_session import FetchSessions
-from emulator.kafka.broker.local_reads import Fetched
+from emulator.kafka.broker.local_reads import FetchedPartitions
 from emulator.kafka.broker.metadata_cache import MetadataCache
 from emulator.kafka.broker.replica_manager import Produced, ReplicaManager
 from emulator.kafka.broker.request_handlers import Received
@@ -221,7 +221,7 @@ class KafkaApis:
             connection.respond(FetchResponse(context, 0, ()))
             return
 
-        def respond(fetched: Fetched) -> None:
+        def respond(fetched: FetchedPartitions) -> None:
             response, without_records = context.respond(fetched)
             if request.replica_id >= 0:
                 # The quota counts what is sent, after the session has left out what is unchanged.

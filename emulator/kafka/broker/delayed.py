@@ -10,14 +10,14 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from emulator.kafka.broker.fetch_session import FetchContext
-from emulator.kafka.broker.local_reads import Fetched, LocalReads
+from emulator.kafka.broker.local_reads import FetchedPartitions, LocalReads
 from emulator.kafka.broker.partition import Partition
 from emulator.kafka.broker.purgatory import DelayedOperation
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.protocol.messages import FetchRequest, ProducedPartition, ProduceRequest
 from emulator.trace.values import TopicPartition
 
-FindPartition = Callable[[TopicPartition], Partition | None]
+PartitionLookup = Callable[[TopicPartition], Partition | None]
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class DelayedProduce(DelayedOperation):
         self,
         request: ProduceRequest,
         statuses: dict[TopicPartition, ProduceStatus],
-        find: FindPartition,
+        find: PartitionLookup,
         error_of_unhosted: Callable[[TopicPartition], Errors],
         respond: Callable[[tuple[ProducedPartition, ...]], None],
     ) -> None:
@@ -90,8 +90,8 @@ class DelayedFetch(DelayedOperation):
         context: FetchContext,
         max_bytes: int,
         reads: LocalReads,
-        find: FindPartition,
-        respond: Callable[[Fetched], None],
+        find: PartitionLookup,
+        respond: Callable[[FetchedPartitions], None],
     ) -> None:
         super().__init__(request.max_wait_ms)
         self._min_bytes, self._max_bytes = request.min_bytes, max_bytes

@@ -24,11 +24,11 @@ from emulator.kafka.profiles.guards.isr import FAILED_READ_KEEPS_STATE
 from emulator.kafka.protocol.messages import FetchedPartition, FetchPartition
 from emulator.trace.values import TopicPartition
 
-Fetched = tuple[FetchedPartition, ...]
+FetchedPartitions = tuple[FetchedPartition, ...]
 
 
 @dataclass(slots=True)
-class Reads:
+class ReadResults:
     """What the partitions of one fetch had, in its order: the leaders' LEOs are those before the
     read."""
 
@@ -62,9 +62,9 @@ class LocalReads:
         self._keeps_state = FAILED_READ_KEEPS_STATE in context.guards
         self._answers_for_hw = HW_ANSWERS_NO_FETCH not in context.guards
 
-    async def read(self, follower: int, context: FetchContext, max_bytes: int) -> Reads:
+    async def read(self, follower: int, context: FetchContext, max_bytes: int) -> ReadResults:
         """Every partition of the fetch, in turn."""
-        reads, left, at_least_one = Reads(), max_bytes, True
+        reads, left, at_least_one = ReadResults(), max_bytes, True
         for fetch in context.in_turn():
             hosted = self._partitions.get(fetch.partition)
             if hosted is not None:
@@ -128,7 +128,7 @@ class LocalReads:
         return answer, info.log_end_offset, used
 
     async def update_follower_fetch_state(
-        self, follower: int, context: FetchContext, reads: Reads
+        self, follower: int, context: FetchContext, reads: ReadResults
     ) -> None:
         """Record where the follower is; one that is none of the assigned replicas gets no records
         (KAFKA-5758)."""

@@ -134,7 +134,7 @@ class Partition:
                 log.high_watermark,
             )
             if CONTROLLERS_SHRINKS_COUNT in context.guards and len(state.isr) < isr_size_before:
-                context.emit(events.ToldShrinkCounted, self.partition, state.isr)
+                context.emit(events.ControllerShrinkCounted, self.partition, state.isr)
             # The ISR may be this broker alone: nobody's fetch would raise it then.
             hw_incremented = self.maybe_increment_leader_hw(context.now_ms())
         # Outside the lock: completing an operation takes the locks of other partitions.

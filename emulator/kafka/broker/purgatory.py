@@ -12,7 +12,7 @@ from functools import partial
 from operator import attrgetter
 
 from emulator.kafka.broker.context import BrokerContext
-from emulator.kernel.scheduler import Action
+from emulator.kernel.scheduler import Callback
 from emulator.kernel.sync import Queue
 
 
@@ -25,7 +25,7 @@ class DelayedOperation:
         self.completed = False
         self._trying = False
         self._try_again = False
-        self._timer: Action | None = None
+        self._timer: Callback | None = None
 
     async def try_complete(self) -> bool:
         """Test the condition; call `force_complete` when it holds and return its result."""

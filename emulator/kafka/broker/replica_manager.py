@@ -19,7 +19,7 @@ from emulator.kafka.broker.fetcher import ReplicaFetcherManager
 from emulator.kafka.broker.isr_propagation import IsrPropagation
 from emulator.kafka.broker.isr_store import zk_isr_store
 from emulator.kafka.broker.leader_partitions import LeaderPartitions
-from emulator.kafka.broker.local_reads import Fetched, LocalReads
+from emulator.kafka.broker.local_reads import FetchedPartitions, LocalReads
 from emulator.kafka.broker.log_dirs import LogDirectory
 from emulator.kafka.broker.log_manager import LogManager
 from emulator.kafka.broker.metadata_cache import MetadataCache
@@ -64,7 +64,7 @@ EPOCH_DURING_DELETE = -2
 NO_EPOCH = -1
 
 Produced = tuple[ProducedPartition, ...]
-FindsBroker = Callable[[int], LiveBroker | None]
+BrokerLookup = Callable[[int], LiveBroker | None]
 
 
 class ReplicaManager:
@@ -202,7 +202,10 @@ class ReplicaManager:
     # -- fetch -------------------------------------------------------------------------------------
 
     async def fetch_messages(
-        self, request: FetchRequest, context: FetchContext, respond: Callable[[Fetched], None]
+        self,
+        request: FetchRequest,
+        context: FetchContext,
+        respond: Callable[[FetchedPartitions], None],
     ) -> None:
         """Read; record where the follower is (once per arriving fetch, never when a parked one
         completes); answer at once if there is enough, else park (fetchMessages)."""
@@ -300,7 +303,7 @@ class ReplicaManager:
                         error.name,
                     )
             had_roles = any(hosted.leader_epoch >= 0 for hosted, _ in accepted)
-            leader_of: FindsBroker = self._metadata_cache.alive_broker
+            leader_of: BrokerLookup = self._metadata_cache.alive_broker
             if self._context.profile.leaders_in_request:
                 # Up to 0.8.2 the request names the live leaders; 0.9 ignores that list.
                 leader_of = {live.broker: live for live in request.live_leaders}.get
@@ -363,7 +366,7 @@ class ReplicaManager:
         self,
         states: list[tuple[Partition, PartitionState]],
         errors: dict[TopicPartition, Errors],
-        leader_of: FindsBroker,
+        leader_of: BrokerLookup,
     ) -> None:
         """Only when the new leader is known to be alive; otherwise the log is made and nothing else
         changes, and the answer says no error (KAFKA-4443). Up to 0.10.2 they truncate
@@ -534,7 +537,7 @@ class ReplicaManager:
 
 
 def initial_fetch_state(
-    hosted: Partition, leader_of: FindsBroker, *, truncating: bool = True
+    hosted: Partition, leader_of: BrokerLookup, *, truncating: bool = True
 ) -> InitialFetchState:
     """With what a partition is given to a fetcher, once it has a leader."""
     assert hosted.leader_replica_id is not None and hosted.log is not None

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from emulator.kafka.model.errors import Errors, KafkaError
-from emulator.kafka.model.topic_names import why_illegal
+from emulator.kafka.model.topic_names import illegal_name_reason
 
 _INT, _LONG = 2**31 - 1, 2**63 - 1
 _REPLICAS = re.compile(r"(\*|\d+:\d+(,\d+:\d+)*)?")
@@ -27,7 +27,7 @@ class BadValue(KafkaError):
 
 def check_topic_name(topic: str) -> None:
     """Topic.validate. Raises KafkaError."""
-    if why := why_illegal(topic):
+    if why := illegal_name_reason(topic):
         raise _illegal(why)
 
 

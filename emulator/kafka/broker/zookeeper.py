@@ -18,7 +18,7 @@ from emulator.kafka.profiles.guards.controller import (
 from emulator.kafka.profiles.guards.isr import OWN_WRITE_RECOGNISED
 from zk.client.blocking_client import BlockingZkClient
 from zk.client.client import ZooKeeperClient
-from zk.client.client_version import Era
+from zk.client.client_version import ClientVersion
 from zk.wire import Service
 
 BLOCKING = "zkclient"
@@ -41,10 +41,10 @@ def client_of(context: BrokerContext, service: Service) -> ZooKeeperClient:
     )
 
 
-def era_of(profile: Profile) -> Era:
+def client_version_of(profile: Profile) -> ClientVersion:
     """What this version asks of ZooKeeper."""
     guards, blocking = profile.guards, profile.zookeeper_client == BLOCKING
-    era = Era(
+    era = ClientVersion(
         checked_registration=BROKER_EPOCHS in guards,
         recreates_registration=STALE_REGISTRATION_REPLACED in guards,
         looks_before_creating=blocking,

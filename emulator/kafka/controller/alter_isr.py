@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container
 
 from emulator.kafka.controller.errors import ControllerFailure
-from emulator.kafka.controller.machinery import Machinery
+from emulator.kafka.controller.machinery import ControllerParts
 from emulator.kafka.controller.reassignment import Reassignments
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.profiles.guards.alter_isr import (
@@ -23,9 +23,9 @@ from emulator.kafka.profiles.guards.alter_isr import (
 )
 from emulator.kafka.profiles.guards.base import Guard
 from emulator.kafka.protocol.messages import (
-    AlteredIsr,
     AlterIsrRequest,
     AlterIsrResponse,
+    AlterIsrResult,
 )
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
@@ -80,7 +80,7 @@ def validate(
 class AlterIsrs:
     """What the active controller does with AlterIsr."""
 
-    def __init__(self, machinery: Machinery, reassignments: Reassignments) -> None:
+    def __init__(self, machinery: ControllerParts, reassignments: Reassignments) -> None:
         self._machinery, self._reassignments = machinery, reassignments
         self._host, self._context = machinery.host, machinery.context
 
@@ -119,10 +119,10 @@ class AlterIsrs:
         self._host.emit(events.AlterIsrRefused, request.broker, partitions, error.name)
         respond(AlterIsrResponse(error))
 
-    async def _alter(self, request: AlterIsrRequest) -> dict[TopicPartition, AlteredIsr]:
+    async def _alter(self, request: AlterIsrRequest) -> dict[TopicPartition, AlterIsrResult]:
         context, host = self._context, self._host
         proposals = table_order(request.partitions, lambda p: topic_partition_hash(*p.partition))
-        answers: dict[TopicPartition, AlteredIsr] = {}
+        answers: dict[TopicPartition, AlterIsrResult] = {}
         writes: dict[TopicPartition, LeaderAndIsr] = {}
         for proposal in proposals:
             partition = proposal.partition
@@ -187,10 +187,10 @@ class AlterIsrs:
         return answers
 
 
-def _answer(partition: TopicPartition, decision: Errors | LeaderAndIsr) -> AlteredIsr:
+def _answer(partition: TopicPartition, decision: Errors | LeaderAndIsr) -> AlterIsrResult:
     if isinstance(decision, Errors):
-        return AlteredIsr(partition, decision)
-    return AlteredIsr(
+        return AlterIsrResult(partition, decision)
+    return AlterIsrResult(
         partition,
         Errors.NONE,
         decision.leader,

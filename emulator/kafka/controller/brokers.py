@@ -16,7 +16,7 @@ from emulator.kafka.controller.context import (
     ReplicaState,
 )
 from emulator.kafka.controller.handlers import NodeChangeHandler
-from emulator.kafka.controller.machinery import Machinery
+from emulator.kafka.controller.machinery import ControllerParts
 from emulator.kafka.controller.reassignment import Reassignments
 from emulator.kafka.controller.topic_deletion import TopicDeletionManager
 from emulator.kafka.profiles.guards.controller import (
@@ -35,7 +35,7 @@ class Brokers:
 
     def __init__(
         self,
-        machinery: Machinery,
+        machinery: ControllerParts,
         deletions: TopicDeletionManager,
         reassignments: Reassignments,
     ) -> None:

@@ -12,14 +12,14 @@ from emulator.kafka.controller.context import (
     PartitionState,
     ReplicaState,
 )
-from emulator.kafka.controller.machinery import Machinery
+from emulator.kafka.controller.machinery import ControllerParts
 from emulator.kafka.controller.request_batch import ControllerBrokerRequestBatch
 from emulator.kafka.model.errors import Errors, KafkaError
 from emulator.trace.values import TopicPartition
 
 
 async def shut_down(
-    machinery: Machinery, broker: int, broker_epoch: int
+    machinery: ControllerParts, broker: int, broker_epoch: int
 ) -> tuple[TopicPartition, ...]:
     """The partitions that `broker` still leads afterwards; KafkaError when it is not known, or
     an older incarnation asks."""

@@ -22,7 +22,7 @@ from emulator.kafka.controller.event_manager import (
 from emulator.kafka.controller.handlers import ChildChangeHandler, NodeChangeHandler
 from emulator.kafka.controller.isr_changes import IsrChangeNotifications
 from emulator.kafka.controller.log_dirs import LogDirectories
-from emulator.kafka.controller.machinery import Machinery
+from emulator.kafka.controller.machinery import ControllerParts
 from emulator.kafka.controller.ports import Host
 from emulator.kafka.controller.reassignment import Reassignments
 from emulator.kafka.controller.requests import ControllerRequests
@@ -68,7 +68,7 @@ class KafkaController:
         self._register_broker = register_broker
         self.active_controller_id = NO_CONTROLLER
         self.events = ControllerEventManager(host, self._process)
-        self.machinery = Machinery(
+        self.machinery = ControllerParts(
             host,
             zk_client,
             network,
@@ -305,13 +305,13 @@ class KafkaController:
         # controller's epoch before a LeaderAndIsr names a leader (KAFKA-4443, H28).
         is_metadata_first = UPDATE_METADATA_FIRST in self._host.guards
         if is_metadata_first:
-            await self.machinery.tell_everybody(())
+            await self.machinery.send_update_metadata_to_all(())
         # Replicas before partitions: from 2.3 on the dead are out of the ISRs when leaders are
         # elected.
         await self.machinery.replicas.startup()
         await self.machinery.partitions.startup()
         if not is_metadata_first:
-            await self.machinery.tell_everybody(tuple(context.leadership))
+            await self.machinery.send_update_metadata_to_all(tuple(context.leadership))
         if self._blocking:
             await self._topics.subscribe(list(context.all_topics))
         await self._reassignments.initialize(early.moves)

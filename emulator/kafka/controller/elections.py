@@ -15,7 +15,7 @@ from functools import partial
 from emulator.kafka.controller.context import PartitionState
 from emulator.kafka.controller.errors import IllegalState, StateChangeFailed
 from emulator.kafka.controller.handlers import NodeChangeHandler
-from emulator.kafka.controller.machinery import Machinery
+from emulator.kafka.controller.machinery import ControllerParts
 from emulator.kafka.controller.partition_state_machine import Election, Strategy
 from emulator.kafka.controller.rebalance import partitions_to_rebalance
 from emulator.kafka.model.errors import Errors
@@ -29,7 +29,7 @@ from zk.errors import ControllerMoved
 class Elections:
     """Elections of preferred replicas, and unclean ones by hand."""
 
-    def __init__(self, machinery: Machinery) -> None:
+    def __init__(self, machinery: ControllerParts) -> None:
         self._host, self._context = machinery.host, machinery.context
         self._partitions, self._zk_client = machinery.partitions, machinery.zk_client
         self._look_again = partial(

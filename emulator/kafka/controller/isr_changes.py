@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from emulator.kafka.controller.errors import ControllerFailure
-from emulator.kafka.controller.machinery import Machinery
+from emulator.kafka.controller.machinery import ControllerParts
 from emulator.kafka.controller.reassignment import Reassignments
 from emulator.kafka.profiles.guards.controller import (
     EMPTY_MEANS_NONE,
@@ -25,7 +25,7 @@ from zk.errors import ZooKeeperError
 class IsrChangeNotifications:
     """Children of `/isr_change_notification`."""
 
-    def __init__(self, machinery: Machinery, reassignments: Reassignments) -> None:
+    def __init__(self, machinery: ControllerParts, reassignments: Reassignments) -> None:
         self._machinery, self._reassignments = machinery, reassignments
         self._zk_client = machinery.zk_client
         guards = machinery.host.guards
@@ -47,10 +47,12 @@ class IsrChangeNotifications:
                 # A notification says only that something changed: the states may be newer still.
                 # No LeaderAndIsr: the leader has written it, and followers need no ISR.
                 await self._machinery.update_leadership_cache(partitions, "notification")
-                await self._machinery.tell_everybody(partitions)
+                await self._machinery.send_update_metadata_to_all(partitions)
                 await self._reassignments.notified(partitions)
             elif not self._empty_means_none:
-                await self._machinery.tell_everybody(tuple(self._machinery.context.leadership))
+                await self._machinery.send_update_metadata_to_all(
+                    tuple(self._machinery.context.leadership)
+                )
         except (ZooKeeperError, ControllerFailure):
             # Kafka deletes in a finally: what was not worked on is lost until the next change (H9).
             await self._delete(numbers)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from emulator.kafka.controller.brokers import Brokers
 from emulator.kafka.controller.context import PartitionAndReplica, ReplicaState
-from emulator.kafka.controller.machinery import Machinery
+from emulator.kafka.controller.machinery import ControllerParts
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.protocol.messages import LeaderAndIsrResponse
 from emulator.trace import events
@@ -22,7 +22,7 @@ from zk.errors import ControllerMoved, ZooKeeperError
 class LogDirectories:
     """What the active controller does about log directories."""
 
-    def __init__(self, machinery: Machinery, brokers: Brokers) -> None:
+    def __init__(self, machinery: ControllerParts, brokers: Brokers) -> None:
         self._host, self._context = machinery.host, machinery.context
         self._zk_client, self._replicas = machinery.zk_client, machinery.replicas
         self._brokers = brokers

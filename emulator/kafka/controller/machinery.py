@@ -26,7 +26,7 @@ from zk.client.kafka_zk_client import KafkaZkClient
 from zk.scala.scala_order import small_table_else_trie, topic_partition_hash
 
 
-class Machinery:
+class ControllerParts:
     """One controller's shared parts."""
 
     def __init__(
@@ -82,7 +82,7 @@ class Machinery:
         """One UpdateMetadata for these partitions (none: only live brokers and controller)."""
         await self.send(lambda batch: batch.add_update_metadata(brokers, partitions))
 
-    async def tell_everybody(self, partitions: Iterable[TopicPartition]) -> None:
+    async def send_update_metadata_to_all(self, partitions: Iterable[TopicPartition]) -> None:
         """The same to every broker that there is."""
         await self.send_update_metadata(self.context.live_or_shutting_down, partitions)
 

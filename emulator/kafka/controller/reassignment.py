@@ -16,7 +16,7 @@ from emulator.kafka.controller.context import (
 )
 from emulator.kafka.controller.errors import ControllerFailure, IllegalState, StateChangeFailed
 from emulator.kafka.controller.handlers import NodeChangeHandler
-from emulator.kafka.controller.machinery import Machinery
+from emulator.kafka.controller.machinery import ControllerParts
 from emulator.kafka.controller.request_batch import ControllerBrokerRequestBatch
 from emulator.kafka.controller.topic_deletion import TopicDeletionManager
 from emulator.kafka.model.errors import Errors
@@ -52,7 +52,7 @@ class Reassignments:
 
     def __init__(
         self,
-        machinery: Machinery,
+        machinery: ControllerParts,
         deletions: TopicDeletionManager,
     ) -> None:
         self._machinery = machinery

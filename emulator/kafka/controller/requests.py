@@ -15,7 +15,7 @@ from emulator.kafka.controller.controlled_shutdown import shut_down
 from emulator.kafka.controller.elections import Elections
 from emulator.kafka.controller.errors import ControllerFailure
 from emulator.kafka.controller.event_manager import ControllerEvent, ControllerEventManager
-from emulator.kafka.controller.machinery import Machinery
+from emulator.kafka.controller.machinery import ControllerParts
 from emulator.kafka.controller.reassignment import Reassignments
 from emulator.kafka.model.errors import Errors, KafkaError
 from emulator.kafka.protocol.messages import (
@@ -36,7 +36,7 @@ class ControllerRequests:
 
     def __init__(
         self,
-        machinery: Machinery,
+        machinery: ControllerParts,
         events: ControllerEventManager,
         is_active: Callable[[], bool],
         elections: Elections,

@@ -13,7 +13,7 @@ from emulator.kafka.controller.context import (
     PartitionState,
     ReplicaState,
 )
-from emulator.kafka.controller.machinery import Machinery
+from emulator.kafka.controller.machinery import ControllerParts
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.protocol.messages import StopReplicaResponse
 from zk import paths
@@ -24,7 +24,7 @@ _S = ReplicaState
 class TopicDeletionManager:
     """What is to be deleted, and how far it is."""
 
-    def __init__(self, machinery: Machinery) -> None:
+    def __init__(self, machinery: ControllerParts) -> None:
         self._machinery = machinery
         self._context, self._zk_client = machinery.context, machinery.zk_client
         self._partitions, self._replicas = machinery.partitions, machinery.replicas

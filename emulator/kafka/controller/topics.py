@@ -11,7 +11,7 @@ from functools import partial
 
 from emulator.kafka.controller.context import PartitionState, ReplicaState
 from emulator.kafka.controller.handlers import NodeChangeHandler
-from emulator.kafka.controller.machinery import Machinery
+from emulator.kafka.controller.machinery import ControllerParts
 from emulator.kafka.controller.topic_deletion import TopicDeletionManager
 from emulator.trace.values import TopicPartition
 from zk import paths
@@ -20,7 +20,7 @@ from zk import paths
 class Topics:
     """What the active controller does about topics."""
 
-    def __init__(self, machinery: Machinery, deletions: TopicDeletionManager) -> None:
+    def __init__(self, machinery: ControllerParts, deletions: TopicDeletionManager) -> None:
         self._machinery, self._deletions = machinery, deletions
         self._context, self._zk_client = machinery.context, machinery.zk_client
         self._partitions, self._replicas = machinery.partitions, machinery.replicas

@@ -12,7 +12,7 @@ NAME_LENGTH_MAX = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
-def why_illegal(topic: str) -> str:
+def illegal_name_reason(topic: str) -> str:
     """In Kafka's words; empty: it may have this name."""
     if not topic:
         return "Topic name is illegal, it can't be empty"

@@ -267,7 +267,7 @@ class AlterIsrRequest(msgspec.Struct, frozen=True):
     version: int = 0
 
 
-class AlteredIsr(NamedTuple):
+class AlterIsrResult(NamedTuple):
     """One partition of the answer: its state as it is now, or an error."""
 
     partition: TopicPartition
@@ -282,7 +282,7 @@ class AlterIsrResponse(msgspec.Struct, frozen=True):
     """`partitions` is empty when the whole request is refused."""
 
     error: Errors
-    partitions: tuple[AlteredIsr, ...] = ()
+    partitions: tuple[AlterIsrResult, ...] = ()
 
 
 class ApiVersionsRequest(msgspec.Struct, frozen=True):

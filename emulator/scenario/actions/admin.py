@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from emulator.scenario.actions.base import Stimulus, World
+from emulator.scenario.actions.base import Action, World
 from emulator.scenario.actions.drawing import Draw
 
 _RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
@@ -12,7 +12,7 @@ _THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.thr
 _NO_LIMIT = str((1 << 63) - 1)
 
 
-class CreateTopic(Stimulus, frozen=True, tag="create_topic"):
+class CreateTopic(Action, frozen=True, tag="create_topic"):
     """CreateTopics: `assignment` lists each partition's replicas, the preferred leader first;
     without it the controller's broker assigns `num_partitions` and `replication_factor` (-1: its
     defaults) as Kafka does."""
@@ -27,7 +27,7 @@ class CreateTopic(Stimulus, frozen=True, tag="create_topic"):
     weight = 2
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus:
+    def drawn(cls, draw: Draw) -> Action:
         topic, factor = draw.new_topic(), draw.between(1, min(3, len(draw.brokers)))
         draw.topics[topic] = [draw.replicas(factor) for _ in range(draw.between(1, 4))]
         return cls(topic, tuple(draw.topics[topic]))
@@ -44,7 +44,7 @@ class CreateTopic(Stimulus, frozen=True, tag="create_topic"):
         topics[self.topic] = len(self.assignment) or max(self.num_partitions, 1)
 
 
-class AddPartitions(Stimulus, frozen=True, tag="add_partitions"):
+class AddPartitions(Action, frozen=True, tag="add_partitions"):
     """CreatePartitions: `assignment` lists the replicas of each further partition; without it the
     topic is brought to `count` partitions in all."""
 
@@ -55,7 +55,7 @@ class AddPartitions(Stimulus, frozen=True, tag="add_partitions"):
     weight = 2
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus | None:
+    def drawn(cls, draw: Draw) -> Action | None:
         topic = draw.topic
         if topic is None:
             return None
@@ -77,7 +77,7 @@ class AddPartitions(Stimulus, frozen=True, tag="add_partitions"):
         topics[self.topic] = max(before, before + len(self.assignment), self.count)
 
 
-class DeleteTopic(Stimulus, frozen=True, tag="delete_topic"):
+class DeleteTopic(Action, frozen=True, tag="delete_topic"):
     """DeleteTopics."""
 
     topic: str
@@ -85,7 +85,7 @@ class DeleteTopic(Stimulus, frozen=True, tag="delete_topic"):
     weight = 1
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus | None:
+    def drawn(cls, draw: Draw) -> Action | None:
         topic = draw.topic
         if topic is None or len(draw.topics) < 2:
             return None
@@ -96,7 +96,7 @@ class DeleteTopic(Stimulus, frozen=True, tag="delete_topic"):
         world.clients.admin(self)
 
 
-class Reassign(Stimulus, frozen=True, tag="reassign"):
+class Reassign(Action, frozen=True, tag="reassign"):
     """AlterPartitionReassignments of one partition; without replicas: cancel. `through`: `znode`
     writes the command znode instead."""
 
@@ -108,7 +108,7 @@ class Reassign(Stimulus, frozen=True, tag="reassign"):
     weight = 4
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus | None:
+    def drawn(cls, draw: Draw) -> Action | None:
         topic = draw.topic
         if topic is None:
             return None
@@ -127,7 +127,7 @@ class Reassign(Stimulus, frozen=True, tag="reassign"):
         return None
 
 
-class PreferredElection(Stimulus, frozen=True, tag="preferred_election"):
+class PreferredElection(Action, frozen=True, tag="preferred_election"):
     """ElectLeaders of the preferred replicas, for all partitions unless some are named (`topic-0`
     or [topic, 0]). `through`: `znode` writes the command znode instead."""
 
@@ -138,7 +138,7 @@ class PreferredElection(Stimulus, frozen=True, tag="preferred_election"):
     weight = 3
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus:
+    def drawn(cls, draw: Draw) -> Action:
         through: Literal["api", "znode"] = draw.one_of(("api", "znode"))
         return cls(through=through)
 
@@ -146,7 +146,7 @@ class PreferredElection(Stimulus, frozen=True, tag="preferred_election"):
         world.clients.admin(self)
 
 
-class UncleanElection(Stimulus, frozen=True, tag="unclean_election"):
+class UncleanElection(Action, frozen=True, tag="unclean_election"):
     """ElectLeaders of any live replica where no ISR member is live, whatever the configuration
     says (KIP-460); for all partitions unless some are named."""
 
@@ -156,7 +156,7 @@ class UncleanElection(Stimulus, frozen=True, tag="unclean_election"):
     weight = 1
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus | None:
+    def drawn(cls, draw: Draw) -> Action | None:
         topic = draw.topic
         return None if topic is None else cls(((topic, draw.below(len(draw.topics[topic]))),))
 
@@ -164,7 +164,7 @@ class UncleanElection(Stimulus, frozen=True, tag="unclean_election"):
         world.clients.admin(self)
 
 
-class TopicConfig(Stimulus, frozen=True, tag="topic_config"):
+class TopicConfig(Action, frozen=True, tag="topic_config"):
     """IncrementalAlterConfigs of a topic."""
 
     topic: str
@@ -173,7 +173,7 @@ class TopicConfig(Stimulus, frozen=True, tag="topic_config"):
     weight = 2
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus | None:
+    def drawn(cls, draw: Draw) -> Action | None:
         topic = draw.topic
         if topic is None:
             return None
@@ -187,7 +187,7 @@ class TopicConfig(Stimulus, frozen=True, tag="topic_config"):
         world.clients.admin(self)
 
 
-class BrokerConfig(Stimulus, frozen=True, tag="broker_config"):
+class BrokerConfig(Action, frozen=True, tag="broker_config"):
     """IncrementalAlterConfigs of one broker (dynamic configuration); sent to that broker. What
     undoes replication quotas is Kafka's default: no limit."""
 
@@ -197,7 +197,7 @@ class BrokerConfig(Stimulus, frozen=True, tag="broker_config"):
     weight = 2
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus:
+    def drawn(cls, draw: Draw) -> Action:
         """Quotas, for what is throttled (see TopicConfig)."""
         rate = str(draw.spread(500, 200_000))
         names = draw.one_of((_RATES, _RATES[:1], _RATES[1:]))
@@ -206,7 +206,7 @@ class BrokerConfig(Stimulus, frozen=True, tag="broker_config"):
     def holds(self) -> tuple[object, ...]:
         return (self.name, self.broker)
 
-    def healed(self) -> Stimulus | None:
+    def healed(self) -> Action | None:
         if set(self.config) <= set(_RATES):
             return BrokerConfig(self.broker, dict.fromkeys(self.config, _NO_LIMIT))
         return None

@@ -1,8 +1,8 @@
-"""The port from a stimulus to a world, and the registry of stimuli.
+"""The port from an action to a world, and the registry of actions.
 
-A stimulus is a small frozen struct whose fields are its parameters, as a scenario or a recording
+An action is a small frozen struct whose fields are its parameters, as a scenario or a recording
 writes them; its `apply` calls the world. A new one is a new file in this package with one or more
-subclasses of `Stimulus`; the file's classes register themselves under their tags. Nothing here
+subclasses of `Action`; the file's classes register themselves under their tags. Nothing here
 knows which world it is.
 """
 
@@ -160,16 +160,16 @@ class Links(Protocol):
 class Clients(Protocol):
     """Everybody who uses the cluster: administrators, producers, consumers."""
 
-    def admin(self, request: Stimulus) -> None:
+    def admin(self, request: Action) -> None:
         """Have a client send what `request` asks for (CreateTopics, AlterConfigs ...) to the
         cluster."""
         ...
 
-    def produce(self, request: Stimulus) -> None:
+    def produce(self, request: Action) -> None:
         """Start a producer."""
         ...
 
-    def consume(self, request: Stimulus) -> None:
+    def consume(self, request: Action) -> None:
         """Start a consumer."""
         ...
 
@@ -206,7 +206,7 @@ class World(Protocol):
         ...
 
 
-class Stimulus(
+class Action(
     msgspec.Struct, frozen=True, tag_field="do", forbid_unknown_fields=True, omit_defaults=True
 ):
     """Something done to the cluster from outside. `makes_topic`: its topic is not there before."""
@@ -223,7 +223,7 @@ class Stimulus(
     def enter_topics(self, topics: dict[str, int]) -> None:
         """Note topics that it makes, and the number of partitions that they have then."""
 
-    def healed(self) -> Stimulus | None:
+    def healed(self) -> Action | None:
         """What undoes it (a scenario's `for: 6s`); None when nothing does."""
         return None
 
@@ -238,12 +238,12 @@ class Stimulus(
     """How long it lasts in a random world, where something heals it."""
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus | None:
+    def drawn(cls, draw: Draw) -> Action | None:
         """One for a random world; None when the cluster has nothing to do it to."""
         return None
 
     @classmethod
-    def standing(cls, draw: Draw) -> list[Stimulus]:
+    def standing(cls, draw: Draw) -> list[Action]:
         """What of it a random world has from its first fault to its last; mostly nothing."""
         return []
 
@@ -264,7 +264,7 @@ class Stimulus(
 
 
 @cache
-def stimuli() -> dict[str, type[Stimulus]]:
-    """All stimuli by name; found by a scan of this package."""
-    kinds = classes_of("emulator.scenario.actions", Stimulus)
+def actions() -> dict[str, type[Action]]:
+    """All actions by name; found by a scan of this package."""
+    kinds = classes_of("emulator.scenario.actions", Action)
     return {str(kind.__struct_config__.tag): kind for kind in kinds}

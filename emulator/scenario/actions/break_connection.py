@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from emulator.scenario.actions.base import Stimulus, World
+from emulator.scenario.actions.base import Action, World
 from emulator.scenario.actions.drawing import Draw, link_between
 from zk.wire import When
 
@@ -20,7 +20,7 @@ Kind = Literal[
 ]
 
 
-class BreakConnection(Stimulus, frozen=True, tag="break_connection"):
+class BreakConnection(Action, frozen=True, tag="break_connection"):
     """The connection breaks at the next `request` (any, if none is given) that `broker` sends to
     `peer`, `count` times (0: no more): `before` it arrives, or `after` it was served, so that its
     answer is lost. With `late_ms` it breaks at once and the request arrives so much later: a second
@@ -36,7 +36,7 @@ class BreakConnection(Stimulus, frozen=True, tag="break_connection"):
     weight = 8
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus | None:
+    def drawn(cls, draw: Draw) -> Action | None:
         broker = draw.broker
         peer = draw.peer_of(broker)
         kinds: tuple[Kind | None, ...] = (None, *get_args(Kind))
@@ -54,7 +54,7 @@ class BreakConnection(Stimulus, frozen=True, tag="break_connection"):
             self.broker, self.peer, self.when, self.request, self.late_ms, self.count
         )
 
-    def healed(self) -> Stimulus:
+    def healed(self) -> Action:
         return BreakConnection(self.broker, self.peer, self.when, self.request, self.late_ms, 0)
 
     def wrong(self) -> str | None:

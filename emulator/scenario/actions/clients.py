@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import Stimulus, World
+from emulator.scenario.actions.base import Action, World
 
 REFRESH = "topic.metadata.refresh.interval.ms"
 CLIENT_DEFAULTS = {
@@ -20,7 +20,7 @@ CLIENT_DEFAULTS = {
 """A producer's settings that are known, by librdkafka's names."""
 
 
-class Produce(Stimulus, frozen=True, tag="produce"):
+class Produce(Action, frozen=True, tag="produce"):
     """A producer (librdkafka's manners) hands over `rate` records per second to each of the
     partitions.
 
@@ -41,7 +41,7 @@ class Produce(Stimulus, frozen=True, tag="produce"):
         world.clients.produce(self)
 
 
-class Send(Stimulus, frozen=True, tag="send"):
+class Send(Action, frozen=True, tag="send"):
     """`records` records are handed over at once to each of the partitions."""
 
     topic: str
@@ -55,7 +55,7 @@ class Send(Stimulus, frozen=True, tag="send"):
         world.clients.produce(self)
 
 
-class ProduceStop(Stimulus, frozen=True, tag="produce_stop"):
+class ProduceStop(Action, frozen=True, tag="produce_stop"):
     """Producers of `topic` hand over no further records; what they were given they still
     deliver."""
 
@@ -66,7 +66,7 @@ class ProduceStop(Stimulus, frozen=True, tag="produce_stop"):
         world.clients.stop_clients(self.topic, self.acks)
 
 
-class Consume(Stimulus, frozen=True, tag="consume"):
+class Consume(Action, frozen=True, tag="consume"):
     """A consumer reads the partitions from their start, up to the high watermark."""
 
     topic: str

@@ -1,7 +1,7 @@
-"""What a random world gives a stimulus to be drawn from: the cluster so far, and chance.
+"""What a random world gives an action to be drawn from: the cluster so far, and chance.
 
-A stimulus that random worlds may do declares in its own file how often (`weight`) and how it is
-drawn (`drawn`, a class method that gets a `Draw`). It knows no other stimulus; what cannot be done
+An action that random worlds may do declares in its own file how often (`weight`) and how it is
+drawn (`drawn`, a class method that gets a `Draw`). It knows no other action; what cannot be done
 twice at once says so by `holds`.
 """
 
@@ -18,7 +18,7 @@ Assignment = list[tuple[int, ...]]
 
 
 def link_between(broker: int, peer: int | str) -> tuple[object, ...]:
-    """What a stimulus about a link holds: it is the same from both its ends."""
+    """What an action about a link holds: it is the same from both its ends."""
     return ("link", *sorted((str(broker), str(peer))))
 
 

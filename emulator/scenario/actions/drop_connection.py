@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from emulator.scenario.actions.base import Stimulus, World
+from emulator.scenario.actions.base import Action, World
 from emulator.scenario.actions.drawing import Draw
 from zk.wire import When
 
@@ -22,7 +22,7 @@ Op = Literal[
 ]
 
 
-class DropConnection(Stimulus, frozen=True, tag="drop_connection"):
+class DropConnection(Action, frozen=True, tag="drop_connection"):
     """The connection of `broker` breaks at its next `op` (any, if none is given), `count` times
     (0: no more): `before` the server has it, or `after` it was applied, so that the answer is
     lost. The client cannot tell which; it reconnects within its session."""
@@ -35,7 +35,7 @@ class DropConnection(Stimulus, frozen=True, tag="drop_connection"):
     weight = 6
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus:
+    def drawn(cls, draw: Draw) -> Action:
         ops: tuple[Op | None, ...] = (None, "setData", "multi", "create", "delete", "getData")
         when: When = draw.one_of(("before", "after"))
         return cls(draw.broker, when, draw.one_of(ops), draw.between(1, 3))
@@ -46,5 +46,5 @@ class DropConnection(Stimulus, frozen=True, tag="drop_connection"):
     def apply(self, world: World) -> None:
         world.zookeeper.drop_connection(self.broker, self.when, self.op, self.count)
 
-    def healed(self) -> Stimulus:
+    def healed(self) -> Action:
         return DropConnection(self.broker, self.when, self.op, 0)

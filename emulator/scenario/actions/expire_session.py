@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import Stimulus, World
+from emulator.scenario.actions.base import Action, World
 from emulator.scenario.actions.drawing import Draw
 
 
-class ExpireSession(Stimulus, frozen=True, tag="expire_session"):
+class ExpireSession(Action, frozen=True, tag="expire_session"):
     """The server ends the session of `broker` now, as if its time had run out. The broker learns it
     when it reconnects, a second or two later, and opens another; that is its healing."""
 
@@ -15,7 +15,7 @@ class ExpireSession(Stimulus, frozen=True, tag="expire_session"):
     weight = 6
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus:
+    def drawn(cls, draw: Draw) -> Action:
         return cls(draw.broker)
 
     def apply(self, world: World) -> None:

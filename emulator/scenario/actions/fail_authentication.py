@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import Stimulus, World
+from emulator.scenario.actions.base import Action, World
 
 
-class FailAuthentication(Stimulus, frozen=True, tag="fail_authentication"):
+class FailAuthentication(Action, frozen=True, tag="fail_authentication"):
     """The ZooKeeper client of `broker` is told that it could not authenticate (AuthFailed), as
     after a reconnection without credentials: SASL is optional, its session goes on. What Kafka
     makes of it is its healing."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import Stimulus, World
+from emulator.scenario.actions.base import Action, World
 
 
-class EndSession(Stimulus, frozen=True, tag="end_session"):
+class EndSession(Action, frozen=True, tag="end_session"):
     """The server has ended the sessions of `broker` that it had forgotten: their ephemerals go."""
 
     broker: int
@@ -14,7 +14,7 @@ class EndSession(Stimulus, frozen=True, tag="end_session"):
         world.zookeeper.end_session(self.broker)
 
 
-class ForgetSession(Stimulus, frozen=True, tag="forget_session"):
+class ForgetSession(Action, frozen=True, tag="forget_session"):
     """The session of `broker` is not known any more when its client reconnects, as after an
     election among ZooKeeper's servers; its ephemerals stay until the session is ended. The modelled
     server alone can do that."""
@@ -24,7 +24,7 @@ class ForgetSession(Stimulus, frozen=True, tag="forget_session"):
     def apply(self, world: World) -> None:
         world.zookeeper.forget_session(self.broker)
 
-    def healed(self) -> Stimulus:
+    def healed(self) -> Action:
         return EndSession(self.broker)
 
     def holds(self) -> tuple[object, ...]:

@@ -6,12 +6,12 @@ The verbs for writing a race: what is held stands, everything else goes on.
 from __future__ import annotations
 
 from emulator.kernel.holds import At, Place
-from emulator.scenario.actions.base import Stimulus, World
+from emulator.scenario.actions.base import Action, World
 
 _WITH_A_PEER = ("request", "answer")
 
 
-class _Hold(Stimulus, frozen=True):
+class _Hold(Action, frozen=True):
     """The place, as a scenario has it."""
 
     broker: int
@@ -45,7 +45,7 @@ class Hold(_Hold, frozen=True, tag="hold"):
     def apply(self, world: World) -> None:
         world.hold(self.place)
 
-    def healed(self) -> Stimulus:
+    def healed(self) -> Action:
         return Release(self.broker, self.at, self.of, self.which, self.peer, self.thread)
 
     def holds(self) -> tuple[object, ...]:

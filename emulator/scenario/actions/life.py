@@ -7,23 +7,23 @@ from __future__ import annotations
 
 from typing import Literal
 
-from emulator.scenario.actions.base import Stimulus, World
+from emulator.scenario.actions.base import Action, World
 from emulator.scenario.actions.drawing import Draw
 
 
-class EndsProcess(Stimulus, frozen=True):
+class EndsProcess(Action, frozen=True):
     """What ends a broker's process; a start heals it."""
 
     broker: int
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus:
+    def drawn(cls, draw: Draw) -> Action:
         return cls(draw.broker)
 
     def holds(self) -> tuple[object, ...]:
         return ("process", self.broker)
 
-    def healed(self) -> Stimulus:
+    def healed(self) -> Action:
         return Start(self.broker, if_down=True)
 
 
@@ -45,7 +45,7 @@ class Crash(EndsProcess, frozen=True, tag="crash"):
     weight = 2
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus:
+    def drawn(cls, draw: Draw) -> Action:
         return cls(draw.broker, draw.one_of(("unflushed", "disk")))
 
     def apply(self, world: World) -> None:
@@ -62,7 +62,7 @@ class Terminate(EndsProcess, frozen=True, tag="terminate"):
         world.hosts[self.broker].terminate()
 
 
-class Start(Stimulus, frozen=True, tag="start"):
+class Start(Action, frozen=True, tag="start"):
     """A new process on the same disk. `registered_ms` is when its registration is to be created,
     in milliseconds since the cluster was up, where that is given (a recording gives it). `if_down`:
     a broker that runs is left alone. `profile`: the Kafka version that it runs from now on (an

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import Stimulus, Ways, World
+from emulator.scenario.actions.base import Action, Ways, World
 from emulator.scenario.actions.drawing import Draw, link_between
 
 
-class CutLink(Stimulus, frozen=True, tag="cut_link"):
+class CutLink(Action, frozen=True, tag="cut_link"):
     """Bytes stop between `broker` and `peer` (a broker id or `zookeeper`), both ways or one;
     connections stay, new ones are not made."""
 
@@ -17,7 +17,7 @@ class CutLink(Stimulus, frozen=True, tag="cut_link"):
     weight = 6
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus | None:
+    def drawn(cls, draw: Draw) -> Action | None:
         broker = draw.broker
         peer = draw.peer_of(broker)
         ways: Ways = draw.one_of(("both", "both", "to_peer", "from_peer"))
@@ -29,11 +29,11 @@ class CutLink(Stimulus, frozen=True, tag="cut_link"):
     def apply(self, world: World) -> None:
         world.links.cut(self.broker, self.peer, self.ways)
 
-    def healed(self) -> Stimulus:
+    def healed(self) -> Action:
         return HealLink(self.broker, self.peer)
 
 
-class HealLink(Stimulus, frozen=True, tag="heal_link"):
+class HealLink(Action, frozen=True, tag="heal_link"):
     """What had been held back passes, in order."""
 
     broker: int
@@ -43,7 +43,7 @@ class HealLink(Stimulus, frozen=True, tag="heal_link"):
         world.links.heal(self.broker, self.peer)
 
 
-class DelayLink(Stimulus, frozen=True, tag="delay_link"):
+class DelayLink(Action, frozen=True, tag="delay_link"):
     """Every message between the two takes `delay_ms` longer, each way."""
 
     broker: int
@@ -53,7 +53,7 @@ class DelayLink(Stimulus, frozen=True, tag="delay_link"):
     weight = 4
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus | None:
+    def drawn(cls, draw: Draw) -> Action | None:
         broker = draw.broker
         peer = "zookeeper" if draw.chance(40) else draw.peer_of(broker)
         return None if peer is None else cls(broker, peer, draw.spread(1, 3000))
@@ -64,11 +64,11 @@ class DelayLink(Stimulus, frozen=True, tag="delay_link"):
     def apply(self, world: World) -> None:
         world.links.delay(self.broker, self.peer, self.delay_ms)
 
-    def healed(self) -> Stimulus:
+    def healed(self) -> Action:
         return DelayLink(self.broker, self.peer, 0)
 
 
-class CutZookeeperLink(Stimulus, frozen=True, tag="cut_zookeeper_link"):
+class CutZookeeperLink(Action, frozen=True, tag="cut_zookeeper_link"):
     """Bytes stop between a broker and ZooKeeper."""
 
     broker: int
@@ -76,7 +76,7 @@ class CutZookeeperLink(Stimulus, frozen=True, tag="cut_zookeeper_link"):
     weight = 6
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus:
+    def drawn(cls, draw: Draw) -> Action:
         return cls(draw.broker)
 
     def holds(self) -> tuple[object, ...]:
@@ -85,11 +85,11 @@ class CutZookeeperLink(Stimulus, frozen=True, tag="cut_zookeeper_link"):
     def apply(self, world: World) -> None:
         world.links.cut(self.broker, "zookeeper")
 
-    def healed(self) -> Stimulus:
+    def healed(self) -> Action:
         return HealZookeeperLink(self.broker)
 
 
-class HealZookeeperLink(Stimulus, frozen=True, tag="heal_zookeeper_link"):
+class HealZookeeperLink(Action, frozen=True, tag="heal_zookeeper_link"):
     """What had been held back between a broker and ZooKeeper passes."""
 
     broker: int

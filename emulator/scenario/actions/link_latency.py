@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import Stimulus, Ways, World
+from emulator.scenario.actions.base import Action, Ways, World
 from emulator.scenario.actions.drawing import Draw, link_between
 
 
-class LinkLatency(Stimulus, frozen=True, tag="link_latency"):
+class LinkLatency(Action, frozen=True, tag="link_latency"):
     """Every message between `broker` and `peer` takes longer: half of them `low_ms` to
     `typical_ms`, half `typical_ms` to `high_ms`. Within a connection none overtakes another, those
     of two connections do. `high_ms` 0: as usual."""
@@ -21,7 +21,7 @@ class LinkLatency(Stimulus, frozen=True, tag="link_latency"):
     weight = 4
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus | None:
+    def drawn(cls, draw: Draw) -> Action | None:
         broker = draw.broker
         peer = "zookeeper" if draw.chance(40) else draw.peer_of(broker)
         low, typical, high = sorted(draw.spread(1, 2000) for _ in range(3))
@@ -29,7 +29,7 @@ class LinkLatency(Stimulus, frozen=True, tag="link_latency"):
         return None if peer is None else cls(broker, peer, low, typical, high, ways)
 
     @classmethod
-    def standing(cls, draw: Draw) -> list[Stimulus]:
+    def standing(cls, draw: Draw) -> list[Action]:
         """ZooKeeper is far away, for everybody alike: what takes milliseconds elsewhere takes
         seconds, and much more can happen meanwhile."""
         if not draw.chance(20):
@@ -45,7 +45,7 @@ class LinkLatency(Stimulus, frozen=True, tag="link_latency"):
         times = self.low_ms, self.typical_ms, self.high_ms
         world.links.link_latency(self.broker, self.peer, self.ways, times)
 
-    def healed(self) -> Stimulus:
+    def healed(self) -> Action:
         return LinkLatency(self.broker, self.peer, 0, 0, 0, self.ways)
 
     def wrong(self) -> str | None:

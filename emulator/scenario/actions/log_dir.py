@@ -7,11 +7,11 @@ by commas.
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import Stimulus, World
+from emulator.scenario.actions.base import Action, World
 from emulator.scenario.actions.drawing import Draw
 
 
-class FailLogDir(Stimulus, frozen=True, tag="fail_log_dir"):
+class FailLogDir(Action, frozen=True, tag="fail_log_dir"):
     """Directory number `directory` of `log.dirs`, from 0, fails."""
 
     broker: int
@@ -20,7 +20,7 @@ class FailLogDir(Stimulus, frozen=True, tag="fail_log_dir"):
     weight = 1
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus:
+    def drawn(cls, draw: Draw) -> Action:
         """The only one there is: its broker halts, and finds it repaired when it starts."""
         return cls(draw.broker)
 
@@ -30,11 +30,11 @@ class FailLogDir(Stimulus, frozen=True, tag="fail_log_dir"):
     def apply(self, world: World) -> None:
         world.hosts[self.broker].fail_log_dir(self.directory)
 
-    def healed(self) -> Stimulus:
+    def healed(self) -> Action:
         return RepairLogDir(self.broker, self.directory)
 
 
-class RepairLogDir(Stimulus, frozen=True, tag="repair_log_dir"):
+class RepairLogDir(Action, frozen=True, tag="repair_log_dir"):
     """It can be written again, with what is on it; a broker that runs takes no notice before its
     next start."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import Stimulus, Ways, World
+from emulator.scenario.actions.base import Action, Ways, World
 from emulator.scenario.actions.drawing import Draw, link_between
 
 
-class LossyLink(Stimulus, frozen=True, tag="lossy_link"):
+class LossyLink(Action, frozen=True, tag="lossy_link"):
     """Of the messages between `broker` and `peer` the share `loss` (0.05: one in twenty) is lost
     each time it is sent; it is sent again after 200 ms, 400 ms, and so on. `loss` 0: none."""
 
@@ -18,7 +18,7 @@ class LossyLink(Stimulus, frozen=True, tag="lossy_link"):
     weight = 4
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus | None:
+    def drawn(cls, draw: Draw) -> Action | None:
         broker = draw.broker
         peer = "zookeeper" if draw.chance(40) else draw.peer_of(broker)
         ways: Ways = draw.one_of(("both", "both", "to_peer", "from_peer"))
@@ -31,7 +31,7 @@ class LossyLink(Stimulus, frozen=True, tag="lossy_link"):
     def apply(self, world: World) -> None:
         world.links.lose(self.broker, self.peer, self.ways, self.loss)
 
-    def healed(self) -> Stimulus:
+    def healed(self) -> Action:
         return LossyLink(self.broker, self.peer, 0.0, self.ways)
 
     def wrong(self) -> str | None:

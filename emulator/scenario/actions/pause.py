@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import Stimulus, World
+from emulator.scenario.actions.base import Action, World
 from emulator.scenario.actions.drawing import Draw
 
 
-class Pause(Stimulus, frozen=True, tag="pause"):
+class Pause(Action, frozen=True, tag="pause"):
     """Nothing of the broker (or of the ZooKeeper server) runs; its sockets stay, its client sends
     no pings."""
 
@@ -16,7 +16,7 @@ class Pause(Stimulus, frozen=True, tag="pause"):
     weight = 6
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus:
+    def drawn(cls, draw: Draw) -> Action:
         return cls(server="zookeeper") if draw.chance(15) else cls(draw.broker)
 
     def holds(self) -> tuple[object, ...]:
@@ -32,11 +32,11 @@ class Pause(Stimulus, frozen=True, tag="pause"):
         elif self.broker is not None:
             world.hosts[self.broker].pause()
 
-    def healed(self) -> Stimulus:
+    def healed(self) -> Action:
         return Resume(self.broker, self.server)
 
 
-class Resume(Stimulus, frozen=True, tag="resume"):
+class Resume(Action, frozen=True, tag="resume"):
     """It runs on (SIGCONT)."""
 
     broker: int | None = None

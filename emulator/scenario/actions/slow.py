@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import Stimulus, World
+from emulator.scenario.actions.base import Action, World
 from emulator.scenario.actions.drawing import Draw
 
 
-class SlowFollower(Stimulus, frozen=True, tag="slow_follower"):
+class SlowFollower(Action, frozen=True, tag="slow_follower"):
     """Records reach `broker` no faster than `bytes_per_s` (0: no limit): it never stops fetching,
     it falls behind."""
 
@@ -16,7 +16,7 @@ class SlowFollower(Stimulus, frozen=True, tag="slow_follower"):
     weight = 3
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus:
+    def drawn(cls, draw: Draw) -> Action:
         return cls(draw.broker, draw.spread(200, 100_000))
 
     def holds(self) -> tuple[object, ...]:
@@ -25,11 +25,11 @@ class SlowFollower(Stimulus, frozen=True, tag="slow_follower"):
     def apply(self, world: World) -> None:
         world.links.limit_bandwidth(self.broker, self.bytes_per_s)
 
-    def healed(self) -> Stimulus:
+    def healed(self) -> Action:
         return SlowFollower(self.broker, 0)
 
 
-class SlowDisk(Stimulus, frozen=True, tag="slow_disk"):
+class SlowDisk(Action, frozen=True, tag="slow_disk"):
     """Every append to a log of `broker` takes `ms_per_append` (0: as usual), under Kafka's
     locks."""
 
@@ -39,7 +39,7 @@ class SlowDisk(Stimulus, frozen=True, tag="slow_disk"):
     weight = 2
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus:
+    def drawn(cls, draw: Draw) -> Action:
         return cls(draw.broker, draw.spread(1, 300))
 
     def holds(self) -> tuple[object, ...]:
@@ -48,5 +48,5 @@ class SlowDisk(Stimulus, frozen=True, tag="slow_disk"):
     def apply(self, world: World) -> None:
         world.hosts[self.broker].slow_disk(self.ms_per_append)
 
-    def healed(self) -> Stimulus:
+    def healed(self) -> Action:
         return SlowDisk(self.broker, 0)

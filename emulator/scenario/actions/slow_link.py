@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import Stimulus, Ways, World
+from emulator.scenario.actions.base import Action, Ways, World
 from emulator.scenario.actions.drawing import Draw, link_between
 
 
-class SlowLink(Stimulus, frozen=True, tag="slow_link"):
+class SlowLink(Action, frozen=True, tag="slow_link"):
     """No more than `bytes_per_s` pass from `broker` to `peer`, and as much back (0: no limit);
     what does not, waits. All connections between the two share it, requests of controllers and
     records alike."""
@@ -19,7 +19,7 @@ class SlowLink(Stimulus, frozen=True, tag="slow_link"):
     weight = 2
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus | None:
+    def drawn(cls, draw: Draw) -> Action | None:
         broker = draw.broker
         peer = draw.peer_of(broker)
         ways: Ways = draw.one_of(("both", "both", "to_peer", "from_peer"))
@@ -31,5 +31,5 @@ class SlowLink(Stimulus, frozen=True, tag="slow_link"):
     def apply(self, world: World) -> None:
         world.links.narrow(self.broker, self.peer, self.ways, self.bytes_per_s)
 
-    def healed(self) -> Stimulus:
+    def healed(self) -> Action:
         return SlowLink(self.broker, self.peer, 0, self.ways)

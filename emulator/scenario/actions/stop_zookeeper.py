@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import ZOOKEEPER, Stimulus, World
+from emulator.scenario.actions.base import ZOOKEEPER, Action, World
 from emulator.scenario.actions.drawing import Draw
 
 
-class StopZookeeper(Stimulus, frozen=True, tag="stop_zookeeper"):
+class StopZookeeper(Action, frozen=True, tag="stop_zookeeper"):
     """The server is gone (SIGKILL): connections break and are refused; what it answered is in its
     log. Of an ensemble all are, or the `server` that is named (`zookeeper-2`)."""
 
@@ -16,7 +16,7 @@ class StopZookeeper(Stimulus, frozen=True, tag="stop_zookeeper"):
     weight = 2
 
     @classmethod
-    def drawn(cls, draw: Draw) -> Stimulus:
+    def drawn(cls, draw: Draw) -> Action:
         return cls()
 
     def holds(self) -> tuple[object, ...]:
@@ -25,11 +25,11 @@ class StopZookeeper(Stimulus, frozen=True, tag="stop_zookeeper"):
     def apply(self, world: World) -> None:
         world.zookeeper.stop(self.server)
 
-    def healed(self) -> Stimulus:
+    def healed(self) -> Action:
         return StartZookeeper(self.server)
 
 
-class StartZookeeper(Stimulus, frozen=True, tag="start_zookeeper"):
+class StartZookeeper(Action, frozen=True, tag="start_zookeeper"):
     """A new process on the same data. The sessions in its log get their whole time-out once
     more."""
 

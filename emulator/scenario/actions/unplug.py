@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import Stimulus, World
+from emulator.scenario.actions.base import Action, World
 
 
-class Unplug(Stimulus, frozen=True, tag="unplug"):
+class Unplug(Action, frozen=True, tag="unplug"):
     """Nothing passes between the broker and any other, nor ZooKeeper; connections stay. Brokers in
     containers lose their network itself, and clients with it."""
 
@@ -17,11 +17,11 @@ class Unplug(Stimulus, frozen=True, tag="unplug"):
     def apply(self, world: World) -> None:
         world.links.unplug(self.broker)
 
-    def healed(self) -> Stimulus:
+    def healed(self) -> Action:
         return PlugIn(self.broker)
 
 
-class PlugIn(Stimulus, frozen=True, tag="plug_in"):
+class PlugIn(Action, frozen=True, tag="plug_in"):
     """The network is back."""
 
     broker: int

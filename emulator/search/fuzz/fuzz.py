@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import count, islice, takewhile
 
 from emulator.runs.forks import in_order
-from emulator.scenario.version import Chosen
+from emulator.scenario.version import VersionOptions
 from emulator.search.fuzz.trial import Keep, Trial, try_seed
 from emulator.search.fuzz.worlds import AS_USUAL
 
@@ -51,7 +51,7 @@ def trials(
     runs: int | None,
     seconds: float | None,
     jobs: int,
-    chosen: Chosen = AS_USUAL,
+    chosen: VersionOptions = AS_USUAL,
     keep: Keep | None = None,
 ) -> Iterator[Trial]:
     """Try seed after seed from `first`: at most `runs`, for at most `seconds`. `keep` is given each

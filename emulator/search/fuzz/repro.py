@@ -16,7 +16,7 @@ from emulator.runs.run_directory import SCENARIO, RunDirectory
 from emulator.runs.session import PlayFailed, Request, play_run
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import loads
-from emulator.scenario.version import Chosen
+from emulator.scenario.version import VersionOptions
 from emulator.search.fuzz.shrink import shrink
 from emulator.search.fuzz.trial import ENDLESS, Trial
 from emulator.search.fuzz.worlds import AS_USUAL, draw_world
@@ -24,7 +24,9 @@ from emulator.search.fuzz.worlds import AS_USUAL, draw_world
 NAME = "fuzz"
 
 
-def keep(trial: Trial, base: Path, chosen: Chosen = AS_USUAL, *, small: bool = False) -> Path:
+def keep(
+    trial: Trial, base: Path, chosen: VersionOptions = AS_USUAL, *, small: bool = False
+) -> Path:
     """Play a failing seed again, with a run directory; the directory. `small`: leave out what it
     fails without."""
     text = draw_world(trial.seed, chosen)
@@ -51,7 +53,7 @@ def keep(trial: Trial, base: Path, chosen: Chosen = AS_USUAL, *, small: bool = F
         return (failed.kept or base).parent
 
 
-def repeated(seed: int, chosen: Chosen) -> str:
+def repeated(seed: int, chosen: VersionOptions) -> str:
     """The command that tries this seed again."""
     return shlex.join(["isr", "fuzz", "--seed", f"{seed:#x}", "--runs", "1", *chosen.words()])
 

@@ -21,7 +21,7 @@ from emulator.runs.play import PlayOptions
 from emulator.runs.session import Session
 from emulator.scenario.load import loads
 from emulator.scenario.schema import Scenario
-from emulator.scenario.version import Chosen
+from emulator.scenario.version import VersionOptions
 from emulator.search.fuzz.worlds import AS_USUAL, draw_world, healed_us
 from emulator.trace.difference import digest_of
 from emulator.trace.events import AnyEvent
@@ -68,7 +68,7 @@ Keep = Callable[[PlayedTrial], None]
 
 
 def try_seed(
-    seed: int, chosen: Chosen = AS_USUAL, keep: Keep | None = None, *, digest: bool = False
+    seed: int, chosen: VersionOptions = AS_USUAL, keep: Keep | None = None, *, digest: bool = False
 ) -> Trial:
     """Draw a world and play it; `keep` is given what was played."""
     return try_world(draw_world(seed, chosen), seed, keep, digest=digest)

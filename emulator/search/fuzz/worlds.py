@@ -1,8 +1,8 @@
 """A random world: from a seed to a scenario, as a scenario file has it.
 
-First the safety phase: a cluster, topics, clients, and a schedule of whatever stimuli declare how
+First the safety phase: a cluster, topics, clients, and a schedule of whatever actions declare how
 they are drawn. Then everything is healed, and after a while the cluster must have converged. No
-stimulus is known here by its name but those that make a cluster and heal it. The same seed gives
+action is known here by its name but those that make a cluster and heal it. The same seed gives
 the same text on every machine.
 """
 
@@ -14,13 +14,13 @@ import msgspec
 import yaml
 
 from emulator.kernel.rng import Stream, mix
-from emulator.scenario.actions.base import Stimulus, stimuli
+from emulator.scenario.actions.base import Action, actions
 from emulator.scenario.actions.drawing import Draw
 from emulator.scenario.actions.life import Start
-from emulator.scenario.version import Chosen, read_version, switch_words
+from emulator.scenario.version import VersionOptions, read_version, switch_words
 from emulator.scenario.written import parameters, plain
 
-AS_USUAL = Chosen()
+AS_USUAL = VersionOptions()
 
 LIVENESS_MS = 180_000
 """How long a healed cluster may take: the 60 s rule of notifications, sessions, several time-outs
@@ -35,7 +35,7 @@ SETTLED = "the cluster converges"
 Entry = dict[str, object]
 
 
-def draw_world(seed: int, chosen: Chosen = AS_USUAL) -> str:
+def draw_world(seed: int, chosen: VersionOptions = AS_USUAL) -> str:
     """The scenario of a seed, as YAML; settings that the version does not have are left out."""
     version = read_version({}, chosen)
     known = version.of(version.profile).defaults
@@ -129,34 +129,34 @@ def _workload(draw: Draw, safety_ms: int) -> Iterator[Entry]:
 
 def _faults(draw: Draw, safety_ms: int) -> list[Entry]:
     """The schedule, in the order of time; what holds the same thing comes one after the other."""
-    often = [kind for _, kind in sorted(stimuli().items()) for _ in range(kind.weight)]
+    often = [kind for _, kind in sorted(actions().items()) for _ in range(kind.weight)]
     moments = sorted(
         draw.between(FIRST_FAULT_MS, safety_ms - 1) for _ in range(draw.between(1, 12))
     )
     entries: list[Entry] = []
     held: dict[tuple[object, ...], int] = {}
-    for standing in [one for _, kind in sorted(stimuli().items()) for one in kind.standing(draw)]:
+    for standing in [one for _, kind in sorted(actions().items()) for one in kind.standing(draw)]:
         held[standing.holds()] = safety_ms
         entry: Entry = {"at": _time(FIRST_FAULT_MS), standing.name: parameters_of(standing)}
         entries.append(entry | {"for": _time(safety_ms - FIRST_FAULT_MS)})
     for at_ms in moments:
-        stimulus = draw.one_of(often).drawn(draw)
-        if stimulus is None or held.get(stimulus.holds(), 0) > at_ms:
+        action = draw.one_of(often).drawn(draw)
+        if action is None or held.get(action.holds(), 0) > at_ms:
             continue
-        entry = {"at": _time(at_ms), stimulus.name: parameters_of(stimulus)}
-        if stimulus.healed() is not None:
-            lasts_ms = draw.spread(*stimulus.lasts_ms)
+        entry = {"at": _time(at_ms), action.name: parameters_of(action)}
+        if action.healed() is not None:
+            lasts_ms = draw.spread(*action.lasts_ms)
             end_ms = min(at_ms + lasts_ms, safety_ms)
-            held[stimulus.holds()] = end_ms + 1
+            held[action.holds()] = end_ms + 1
             entry["for"] = _time(end_ms - at_ms)
         entries.append(entry)
     return entries
 
 
-def parameters_of(stimulus: Stimulus) -> dict[str, object]:
+def parameters_of(action: Action) -> dict[str, object]:
     """What differs from the defaults; where nothing does, the defaults that can be written."""
-    fields = msgspec.structs.asdict(stimulus)
-    return parameters(stimulus) or {
+    fields = msgspec.structs.asdict(action)
+    return parameters(action) or {
         name: plain(value) for name, value in fields.items() if value is not None
     }
 

@@ -2,7 +2,7 @@
 
 A *candidate* is the choices of one group of segments. Now and then everything is drawn anew;
 otherwise the best candidate so far is kept but for the party whose partition disagrees (sometimes
-for the one that the stimulus was about, or any), and of that party mostly for some streams only: a
+for the one that the action was about, or any), and of that party mostly for some streams only: a
 race that was won once should not be lost again while the next one is tried. What a candidate
 decides may show only groups later: the best candidate is the one after which the run came furthest,
 and a group that was tried in vain sends the search back to an earlier one. This module plays
@@ -30,7 +30,7 @@ ANEW_ONE_IN = 4
 NOWHERE: Score = (-1, 0)
 
 
-class Tried:
+class GroupHistory:
     """What was tried in one group, and what to try next."""
 
     def __init__(
@@ -43,7 +43,7 @@ class Tried:
         patience: int = PATIENCE,
     ) -> None:
         """`fixed` holds in every candidate. After other groups than now, `saved` was the best
-        candidate, and `record` is how far it came. `suspects`: whom the group's stimuli are
+        candidate, and `record` is how far it came. `suspects`: whom the group's actions are
         about."""
         self._segments, self._fixed, self._saved = segments, fixed, saved
         self._record, self._suspects, self._patience = record, suspects, patience
@@ -89,7 +89,7 @@ class Tried:
         return {(segment, "", ""): stream.bits() for segment in self._segments}
 
     def _blamed(self, parties: list[str], stream: Stream) -> str:
-        """As often the party that disagrees as one that the stimuli are about, else any: what a
+        """As often the party that disagrees as one that the actions are about, else any: what a
         resumed broker does first decides what others write."""
         chance = stream.below(8)
         if chance < 3 and self._party in parties:

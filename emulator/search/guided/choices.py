@@ -1,6 +1,6 @@
 """The choices of a guided match, as a file from which anybody plays the same runs again.
 
-It holds what is given (settings and stimuli of the recording), the seeds that were chosen, and the
+It holds what is given (settings and actions of the recording), the seeds that were chosen, and the
 version of the declared latencies that they choose from; of what the real cluster did it holds
 nothing. Owns also the reruns by which a match's delays are judged: the same choices but for the
 latencies, each of whose streams is given another seed. This module must not know how choices are
@@ -21,7 +21,7 @@ from emulator.conformance.recording import Fact, Recording
 from emulator.kernel.rng import Choice, Stream, mix
 from emulator.runs.play import World
 from emulator.runs.session import Session
-from emulator.scenario.version import Chosen
+from emulator.scenario.version import VersionOptions
 from emulator.worlds import latency
 from emulator.worlds.gc_tuning import rare_collections
 
@@ -36,7 +36,7 @@ how long a client waits before it connects again, work at a broker, and what goe
 process is resumed."""
 
 _OUTCOMES = ("returned", "controller")
-"""Fields of stimuli that tell what came of them. How many records a producer `sent` is none: it was
+"""Fields of actions that tell what came of them. How many records a producer `sent` is none: it was
 told to send so many, and one that hung sends no more."""
 
 
@@ -72,7 +72,7 @@ class Choices(msgspec.Struct, frozen=True):
     runs: tuple[ChosenRun, ...]
     draws: dict[str, int]
     settings: Fact
-    stimuli: tuple[Fact, ...]
+    actions: tuple[Fact, ...]
 
 
 def chosen_run(seed: int, chosen: Mapping[Choice, int]) -> ChosenRun:
@@ -81,17 +81,17 @@ def chosen_run(seed: int, chosen: Mapping[Choice, int]) -> ChosenRun:
 
 def choices_of(real: Recording, runs: Iterable[ChosenRun], draws: dict[str, int]) -> Choices:
     bare = given(real)
-    stimuli = tuple(bare.events)
-    return Choices(real.name, latency.VERSION, tuple(runs), draws, bare.settings, stimuli)
+    actions = tuple(bare.events)
+    return Choices(real.name, latency.VERSION, tuple(runs), draws, bare.settings, actions)
 
 
 def given(real: Recording) -> Recording:
-    """Of a recording, what may reach the core: settings, and stimuli without what came of them."""
-    stimuli = [
+    """Of a recording, what may reach the core: settings, and actions without what came of them."""
+    actions = [
         {key: value for key, value in fact.items() if key not in _OUTCOMES}
         for fact in real.of("stimulus")
     ]
-    return Recording(real.settings, stimuli, name=real.name)
+    return Recording(real.settings, actions, name=real.name)
 
 
 def write_choices(choices: Choices, file: Path) -> None:
@@ -111,9 +111,9 @@ def read_choices(file: Path) -> Choices:
     return choices
 
 
-def script_from(choices: Choices, chosen: Chosen = AS_RECORDED) -> Script:
+def script_from(choices: Choices, chosen: VersionOptions = AS_RECORDED) -> Script:
     """Raises `CannotPlay`."""
-    recording = Recording(choices.settings, list(choices.stimuli), name=choices.recording)
+    recording = Recording(choices.settings, list(choices.actions), name=choices.recording)
     return script_of(recording, chosen)
 
 

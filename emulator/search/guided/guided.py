@@ -25,7 +25,7 @@ from emulator.search.guided.choices import (
     with_other_latencies,
 )
 from emulator.search.guided.restarts import Budget, OnProgress, Progress, Restarts
-from emulator.search.guided.search import Ended, Found, goal_of
+from emulator.search.guided.search import Found, SearchResult, goal_of
 
 T = TypeVar("T")
 Look = Callable[[object, Recording], T]
@@ -33,7 +33,7 @@ Look = Callable[[object, Recording], T]
 
 
 @dataclass(frozen=True)
-class Guided:
+class GuidedMatch:
     """What came of a guided search. Without a match `choices` are those of the runs that agree, or
     of the furthest one."""
 
@@ -50,7 +50,7 @@ def guided(
     budget: Budget,
     look: Look[Examined],
     on_progress: OnProgress,
-) -> Guided:
+) -> GuidedMatch:
     goal = goal_of(script, reference)
 
     def examine(_: object, run: Recording) -> Examined:
@@ -71,7 +71,7 @@ def guided(
     choices = choices_of(reference.real, runs, draws)
     reruns = RERUNS if result.matched else 0
     verdict, agreeing = judge_choices(reference, script, choices, look, budget.jobs, reruns)
-    return Guided(result.matched, choices, verdict, result.progress, agreeing)
+    return GuidedMatch(result.matched, choices, verdict, result.progress, agreeing)
 
 
 def judge_choices(
@@ -104,5 +104,5 @@ def names_of(choices: Choices) -> list[str]:
     return [f"match-{n}" if many else "match" for n, _ in enumerate(choices.runs, 1)]
 
 
-def _run_of(one: Found | Ended) -> ChosenRun:
+def _run_of(one: Found | SearchResult) -> ChosenRun:
     return chosen_run(one.seed, one.choices)

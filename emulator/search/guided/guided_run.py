@@ -2,7 +2,7 @@
 
 A *segment* lies between two actions; a *group* is one of them, or several where actions follow each
 other at once. Owns the moments at which a run that is still going is judged: 250 ms after the
-stimulus, when what the recording has next must have come, and at the end of the group. The first
+action, when what the recording has next must have come, and at the end of the group. The first
 contradiction ends it. A guided run reads the recording; the run that it drives is given nothing but
 seeds, and the judging has no effect on it. This module must not know how seeds are chosen.
 """
@@ -20,7 +20,7 @@ from emulator.conformance.recording import Recording
 from emulator.kernel.rng import Choice
 from emulator.runs.session import Session
 from emulator.search.guided.choices import record_streams
-from emulator.search.guided.partial import Contradiction, Partial, RealSide
+from emulator.search.guided.partial import Contradiction, RealSide, RunningJudgement
 from emulator.search.guided.prefix import GRACE_MS
 from emulator.trace import events
 from emulator.trace.events import AnyEvent
@@ -30,7 +30,7 @@ _THIN_MS = 60
 _CREATIONS = ("create_topic", "add_partitions")
 _CREATION_MS = 1000
 _ASKED_ABOUT = ("up", "produce")
-"""Stimuli that the export of later events needs to know."""
+"""Actions that the export of later events needs to know."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class SegmentGroup:
     moments: tuple[int, ...]
     """When it is judged, in milliseconds since `up`; the last one is its end."""
     about: tuple[int, ...] = ()
-    """The brokers that its stimuli are about."""
+    """The brokers that its actions are about."""
     ends_for: tuple[int, ...] = ()
     """Those that something is done to next."""
 
@@ -62,7 +62,7 @@ def groups_of(script: Script, real: RealSide) -> list[SegmentGroup]:
     steps = script.scenario.steps
     ends = [step.at_us // 1000 for step in steps]
     ends.append(script.scenario.duration_us // 1000)
-    creates = [False, *(step.stimulus.name in _CREATIONS for step in steps)]
+    creates = [False, *(step.action.name in _CREATIONS for step in steps)]
     lanes = (lane for point in AGREED for lane in real.course.lanes[point].values())
     due = sorted({t + GRACE_MS + 1 for lane in lanes for t, _ in lane})
     ranges, first = [], 0
@@ -74,8 +74,8 @@ def groups_of(script: Script, real: RealSide) -> list[SegmentGroup]:
             first = segment + 1
     about: list[tuple[int, ...]] = []
     for group in ranges:
-        stimuli = (steps[segment - 1].stimulus for segment in group if segment)
-        brokers = (getattr(stimulus, "broker", None) for stimulus in stimuli)
+        actions = (steps[segment - 1].action for segment in group if segment)
+        brokers = (getattr(action, "broker", None) for action in actions)
         about.append(tuple(broker for broker in brokers if isinstance(broker, int)))
     about.append(())
     return [
@@ -113,8 +113,8 @@ class GuidedRun:
         self.taken = 0
         """How many groups were played."""
         self._exported = 0
-        self._needed: list[events.Stimulus] = []
-        self._partial = Partial(real)
+        self._needed: list[events.ActionApplied] = []
+        self._partial = RunningJudgement(real)
 
     @property
     def over(self) -> bool:
@@ -189,9 +189,9 @@ class GuidedRun:
 
     def _grow(self) -> None:
         """Show what has happened since. Each event is exported once; with it come again those
-        stimuli that the export asks about, whose own facts do not matter."""
+        actions that the export asks about, whose own facts do not matter."""
         new = self._session.events[self._exported :]
         self._exported = len(self._session.events)
         self._partial.grow(export([*self._needed, *new], self.script.settings))
-        stimuli = (event for event in new if isinstance(event, events.Stimulus))
-        self._needed += (stimulus for stimulus in stimuli if stimulus.do in _ASKED_ABOUT)
+        actions = (event for event in new if isinstance(event, events.ActionApplied))
+        self._needed += (action for action in actions if action.do in _ASKED_ABOUT)

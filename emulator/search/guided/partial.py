@@ -1,10 +1,10 @@
 """A run that is still going, judged: what is wrong first, and how much is right.
 
-In what the cluster agreed on (points 1, 3 and 4) a run must be right at every moment. Of the rest
-each part need be right in one run of several: a `Partial` may be asked to look at one such part,
-that no run had yet. A score tells two runs apart that both went wrong. Reads the real side once,
-and of the run each fact once: a `Partial` grows with it. This module must not know who asks, or
-when.
+In what the cluster agreed on (state history, controllers, control requests) a run must be right
+at every moment. Each other part need be right in one run of several: a `RunningJudgement` can look
+at one such part that no run has matched yet. A score ranks two runs that both went wrong. The real
+side is read once, and each fact of the run once: a `RunningJudgement` grows with it. This module
+knows neither its callers nor when they call.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ from emulator.conformance.criteria import DELAYS, PRODUCED, Part, StateWrite
 from emulator.conformance.delays import StopWatch, delays_of
 from emulator.conformance.producers import STALL_MS, STALLS
 from emulator.conformance.recording import ProduceResult, Recording
-from emulator.search.guided.prefix import GRACE_MS, HARD, SOFT, Disagreement, Prefix, RealCourse
+from emulator.search.guided.prefix import (
+    GRACE_MS,
+    HARD,
+    SOFT,
+    Disagreement,
+    PrefixJudgement,
+    RealCourse,
+)
 
 NEVER_MS = 1 << 62
 _STATES = 1
@@ -46,14 +53,14 @@ class RealSide:
         self.delays = delays_of(real, {})
 
 
-class Partial:
+class RunningJudgement:
     """A run on its way beside the real recording."""
 
     def __init__(self, real: RealSide) -> None:
         self.real = real
         self.wanted: Part | None = None
         """The part that must be right besides."""
-        self._prefix = Prefix(real.course)
+        self._prefix = PrefixJudgement(real.course)
         self._acknowledged = Acknowledged()
         self._stop_watch = StopWatch()
         self._states_seen: Counter[str] = Counter()

@@ -72,8 +72,8 @@ def boots_of(real: Recording) -> list[Phase]:
 
 def _first(real: Recording, do: str) -> dict[int, int]:
     """When each broker's first process was at this."""
-    stimuli = reversed(list(real.of("stimulus")))
-    return {fact["broker"]: fact["t"] for fact in stimuli if fact["do"] == do}
+    actions = reversed(list(real.of("stimulus")))
+    return {fact["broker"]: fact["t"] for fact in actions if fact["do"] == do}
 
 
 def _alone(real: Recording, broker: int, times: Iterable[int]) -> list[int]:
@@ -113,9 +113,9 @@ def phases_of(real: Recording) -> Phases:
 
 def _ticked(real: Recording, tick_ms: int) -> int | None:
     """The earliest moment in a period at which most sessions expired."""
-    stimuli = list(real.of("stimulus"))
-    registered = [fact["t"] for fact in stimuli if fact["do"] == "registered"]
-    stopped = [fact["t"] for fact in stimuli if fact["do"] == "terminate"]
+    actions = list(real.of("stimulus"))
+    registered = [fact["t"] for fact in actions if fact["do"] == "registered"]
+    stopped = [fact["t"] for fact in actions if fact["do"] == "terminate"]
     expired = [
         op.t
         for op in real.transactions

@@ -2,8 +2,8 @@
 
 Owns the judgement of prefixes for a guided search: both sides are read up to one moment, and the
 earliest contradiction ends a candidate. What only one side has in the last 250 ms may still come on
-the other and is no contradiction yet. A `Course` is one side, and grows piece by piece; a `Prefix`
-remembers which lanes were alike with how many entries, and looks only at what has come since.
+the other and is no contradiction yet. A `SideHistory` is one side, and grows piece by piece. A
+`PrefixJudgement` remembers which lanes were equal up to which entry, and reads only what is new.
 This module must not know how the search goes on: it names time, point and key.
 """
 
@@ -49,7 +49,7 @@ class Disagreement:
     run: Entry | None
 
 
-class Course:
+class SideHistory:
     """One side by point and key, with times, as far as it has come."""
 
     def __init__(self, lens: Lens) -> None:
@@ -69,7 +69,7 @@ class Course:
                 self.lanes[point][key] += sorted(lane, key=_time)
 
 
-class RealCourse(Course):
+class RealCourse(SideHistory):
     """The real recording, whole."""
 
     def __init__(self, real: Recording, requests_from_ms: int = EVER) -> None:
@@ -77,12 +77,12 @@ class RealCourse(Course):
         self.grow(real)
 
 
-class Prefix:
+class PrefixJudgement:
     """A run that is still going beside the real recording."""
 
     def __init__(self, real: RealCourse) -> None:
         self.real = real
-        self.run = Course(real.lens)
+        self.run = SideHistory(real.lens)
         self._alike: dict[tuple[int, str], tuple[int, int]] = {}
         """By lane, with how many entries of each side it was alike when last looked at."""
 

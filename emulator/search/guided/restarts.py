@@ -27,7 +27,7 @@ from emulator.conformance.criteria import DELAYS, Part
 from emulator.runs.forks import Pool
 from emulator.search.guided.candidates import NOWHERE
 from emulator.search.guided.guided_run import SegmentGroup
-from emulator.search.guided.search import Ended, Found, Goal, Search
+from emulator.search.guided.search import Found, Goal, Search, SearchResult
 from emulator.worlds.gc_tuning import rare_collections
 
 DRAWS_PER_SEARCH = 120
@@ -84,7 +84,7 @@ class Result:
 
     matched: bool
     found: tuple[Found, ...]
-    nearest: Ended | None
+    nearest: SearchResult | None
     progress: Progress
 
 
@@ -138,10 +138,10 @@ class Restarts:
         """`spans_delays`: asked of runs that lack nothing but delays, which reruns may have."""
         self._goal, self._budget, self._on_progress = goal, budget, on_progress
         self._spans_delays = spans_delays
-        self._pool = Pool[Ended](budget.jobs)
+        self._pool = Pool[SearchResult](budget.jobs)
         self._found: list[Found] = []
         self._missing: list[Part] = []
-        self._nearest: Ended | None = None
+        self._nearest: SearchResult | None = None
         self._progress_s = 0.0
         self._began_s = time.monotonic()
         self.progress = Progress(goal.groups)
@@ -177,7 +177,7 @@ class Restarts:
             self._count()
         return False
 
-    def _completes_match(self, ended: Ended) -> bool:
+    def _completes_match(self, ended: SearchResult) -> bool:
         """What was found so far, this included, is a match."""
         if not ended.found:
             if ended.score > (self._nearest.score if self._nearest else NOWHERE):
@@ -191,7 +191,7 @@ class Restarts:
             return self._spans_delays(needed(self._goal.reference, self._found))
         return verdict.matched
 
-    def _search(self, number: int) -> Ended:
+    def _search(self, number: int) -> SearchResult:
         """In the child. The number of the search is its seed."""
 
         def on_draw(group: int, through: bool) -> None:  # noqa: FBT001

@@ -22,7 +22,14 @@ from emulator.conformance.criteria import DELAYS, Part
 from emulator.conformance.player import Script
 from emulator.kernel.rng import Choice, Stream, mix
 from emulator.runs.forks import in_child
-from emulator.search.guided.candidates import NOWHERE, PATIENCE, Candidate, Score, Tried, back_from
+from emulator.search.guided.candidates import (
+    NOWHERE,
+    PATIENCE,
+    Candidate,
+    GroupHistory,
+    Score,
+    back_from,
+)
 from emulator.search.guided.guided_run import GuidedRun, SegmentGroup, groups_of
 from emulator.search.guided.partial import RealSide
 from emulator.search.guided.phases import Phases, fitted, phases_of
@@ -64,7 +71,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Ended:
+class SearchResult:
     """The search is over: what it found, and how far it came, and under which choices."""
 
     found: tuple[Found, ...]
@@ -133,7 +140,7 @@ class Search:
     """The parts that no run had yet that was found before (None: there was no run)."""
     memory: Memory = field(default_factory=Memory)
 
-    def run(self) -> Ended:
+    def run(self) -> SearchResult:
         goal = self.goal
         guided_run = GuidedRun(goal.script, goal.real, goal.groups, self.seed)
         missing = sorted(self.missing or ())
@@ -142,7 +149,7 @@ class Search:
             self.memory.wanted = missing[self._stream().below(len(missing))]
         self._explore(guided_run)
         score, choices = self.memory.furthest
-        return Ended(tuple(self.memory.found), self.seed, score, choices)
+        return SearchResult(tuple(self.memory.found), self.seed, score, choices)
 
     def _explore(self, guided_run: GuidedRun) -> _Back:
         """From a run at the end of a group: find candidates for the rest."""
@@ -150,7 +157,7 @@ class Search:
             return self._judge_whole(guided_run)
         memory, group, number, party = self.memory, guided_run.group, guided_run.taken, ""
         is_fitted = not number and self.seed % FREE_EVERY
-        tried = Tried(
+        tried = GroupHistory(
             group.segments,
             fitted(self.goal.phases, self.seed) if is_fitted else {},
             memory.best.get(number),
@@ -249,7 +256,7 @@ def still_missing(before: Collection[Part] | None, found: Sequence[Found]) -> li
 
 
 def stopped_after(groups: Sequence[SegmentGroup], number: int) -> int | None:
-    """The group at whose end something was last done to a broker that this group's stimuli are
+    """The group at whose end something was last done to a broker that this group's actions are
     about: what it had then decides what it does first when it goes on."""
     if number >= len(groups):
         return None

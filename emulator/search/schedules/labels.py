@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 
 from emulator.kernel.choices import owner_of
-from emulator.kernel.scheduler import Action, Runnable, Task
+from emulator.kernel.scheduler import Callback, Runnable, Task
 
 UNDECLARED = "call"
 
@@ -24,7 +24,7 @@ def label_of(item: Runnable) -> str:
     place = f"{item.process.name} {item.thread}"
     if isinstance(item, Task):
         return f"{place}: {item.waiting_for}"
-    assert isinstance(item, Action)
+    assert isinstance(item, Callback)
     call: object = item._fn
     words: list[str] = []
     while isinstance(call, partial):

@@ -17,7 +17,7 @@ from emulator.scenario.document import read_text
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario, loads
 from emulator.scenario.units import BadDuration, duration_us
-from emulator.scenario.version import Chosen, as_switches, switch_words
+from emulator.scenario.version import VersionOptions, as_switches, switch_words
 from emulator.scenario.written import flow
 
 FORMAT = 2
@@ -93,7 +93,7 @@ class Schedule(Candidate, frozen=True, kw_only=True):
 
     def loaded(self) -> LoadedScenario:
         """The scenario, ready to be played. Raises UserError."""
-        chosen = Chosen(self.profile, as_switches(self.guards), self.propagation)
+        chosen = VersionOptions(self.profile, as_switches(self.guards), self.propagation)
         return loads(yaml.safe_dump(self.scenario, sort_keys=False), self.name, chosen=chosen)
 
 

@@ -105,7 +105,7 @@ def _drawn(warm: WarmCluster, options: SearchOptions) -> Iterator[ScheduleResult
 Node = tuple[Candidate, int]
 """A candidate, and the step from which on it may differ in more: behind its last choice."""
 
-Worth = Callable[[tuple[str, ...]], bool]
+IsWorthTrying = Callable[[tuple[str, ...]], bool]
 """Whether to pass these over, in words."""
 
 NOTHING_CHOSEN = Candidate()
@@ -116,7 +116,7 @@ def everything(
     options: SearchOptions,
     tally: ExploreTally,
     first: Candidate = NOTHING_CHOSEN,
-    worth: Worth | None = None,
+    worth: IsWorthTrying | None = None,
 ) -> Iterator[ScheduleResult]:
     """Breadth first by length, from `first` on: all that differ in n places before any that differs
     in n + 1."""
@@ -150,7 +150,7 @@ def _one_longer(
     played: ScheduleResult,
     options: SearchOptions,
     met: dict[tuple[str, int], int],
-    worth: Worth | None,
+    worth: IsWorthTrying | None,
 ) -> Iterator[Node]:
     """Every way to differ in one more place, behind the last one. `met`: by state and number of
     faults, the earliest step at which a search was there."""

@@ -161,15 +161,15 @@ class WarmCluster:
             run.run_to(run.scenario.steps[run.segment].at_us)
             if kernel.halts and kernel.strategy is None:
                 return  # The last step was before: the action is not due yet.
-            run.next_stimulus()
+            run.next_action()
         run.run_to(until_us)
 
     def _inject(self, injection: Injection) -> None:
-        stimulus = read_typed(injection.do.split(), cluster_of(self.scenario))
+        action = read_typed(injection.do.split(), cluster_of(self.scenario))
         self.kernel.cause = -1  # A fault has no cause among the events.
-        self.world.cluster.apply(stimulus)
+        self.world.cluster.apply(action)
         if injection.lasts:
-            healed = stimulus.healed()
+            healed = action.healed()
             assert healed is not None
             lane = self.kernel.world.lane("world")
             lane.call_later(duration_us(injection.lasts), partial(self.world.cluster.apply, healed))
@@ -195,7 +195,7 @@ def read_injection(text: str, schedule: Schedule) -> Injection:
     """`pause 3 for 8s`: a fault that a search may do. Raises UserError."""
     do, _, lasts = text.partition(" for ")
     try:
-        stimulus = read_typed(do.split(), cluster_of(schedule.loaded()))
+        action = read_typed(do.split(), cluster_of(schedule.loaded()))
     except UserError as error:
         raise UserError(f"--fault {text}: {error}") from None
     if lasts:
@@ -203,6 +203,6 @@ def read_injection(text: str, schedule: Schedule) -> Injection:
             duration_us(lasts)
         except BadDuration as error:
             raise UserError(f"--fault {text}: {error}") from None
-        if stimulus.healed() is None:
-            raise UserError(f"--fault {text}: nothing undoes {stimulus.name}")
+        if action.healed() is None:
+            raise UserError(f"--fault {text}: nothing undoes {action.name}")
     return Injection(0, do, lasts)

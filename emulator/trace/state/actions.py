@@ -1,6 +1,6 @@
-"""Stimuli as people read them: whom one strikes, what it says, and how long it lasts.
+"""Actions as people read them: whom one strikes, what it says, and how long it lasts.
 
-Owns the pairing of a fault with what undoes it. It knows the names that stimuli have in traces, not
+Owns the pairing of a fault with what undoes it. It knows the names that actions have in traces, not
 what they do.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from emulator.trace.events import AnyEvent, Stimulus
+from emulator.trace.events import ActionApplied, AnyEvent
 
 _UNDONE_BY = {
     "pause": ("resume",),
@@ -81,15 +81,15 @@ class Fault(msgspec.Struct):
     seq: int
 
 
-def lane_of(event: Stimulus) -> str:
-    """The actor that a stimulus strikes; empty: the cluster as a whole."""
+def lane_of(event: ActionApplied) -> str:
+    """The actor that an action strikes; empty: the cluster as a whole."""
     if event.parameters.server == "zookeeper" or event.do in ("stop_zookeeper", "start_zookeeper"):
         return "zookeeper"
     return str(event.broker) if event.broker else ""
 
 
-def describe(event: Stimulus) -> str:
-    """A stimulus as a few words, without the broker that its lane names."""
+def describe(event: ActionApplied) -> str:
+    """An action as a few words, without the broker that its lane names."""
     values: dict[str, Any] = msgspec.to_builtins(event.parameters)
     values.pop("server", None)
     name = event.do.replace("_", " ")
@@ -130,20 +130,20 @@ def faults(events: Iterable[AnyEvent], end_us: int) -> list[Fault]:
         for key in _ended_by(event):
             if key in running:
                 running.pop(key).to_us = event.t
-        if isinstance(event, Stimulus) and _starts(event):
+        if isinstance(event, ActionApplied) and _starts(event):
             fault = Fault(lane_of(event), event.do, describe(event), event.t, end_us, event.seq)
             running[_key(event, event.do)] = fault
             found.append(fault)
     return found
 
 
-def _starts(event: Stimulus) -> bool:
+def _starts(event: ActionApplied) -> bool:
     measure = _MEASURES.get(event.do)
     return bool(getattr(event.parameters, measure)) if measure else event.do in _UNDONE_BY
 
 
 def _ended_by(event: AnyEvent) -> list[tuple[str, str, str]]:
-    if not isinstance(event, Stimulus):
+    if not isinstance(event, ActionApplied):
         if event.kind != "broker_starting":
             return []
         return [(do, str(event.broker), "") for do in ("kill", "crash", "terminate")]
@@ -151,5 +151,5 @@ def _ended_by(event: AnyEvent) -> list[tuple[str, str, str]]:
     return [_key(event, do) for do in ([event.do] if event.do in _MEASURES else names)]
 
 
-def _key(event: Stimulus, do: str) -> tuple[str, str, str]:
+def _key(event: ActionApplied, do: str) -> tuple[str, str, str]:
     return do, lane_of(event), str(event.parameters.peer or "")

@@ -1,7 +1,7 @@
 """When the cluster was up, and what time it is.
 
 Owns the step from the trace's time (since the world began) to the scenario's (since all brokers
-that boot at first are registered and started). A stimulus `up` says it; where none does, the last
+that boot at first are registered and started). An action `up` says it; where none does, the last
 of those brokers' `broker_started` does.
 """
 
@@ -23,7 +23,7 @@ class Clock:
         if not self._awaited and self.up_us is None:
             self.up_us = event.t
 
-    def on_stimulus(self, event: e.Stimulus) -> None:
+    def on_action_applied(self, event: e.ActionApplied) -> None:
         if event.do == "up":
             self.up_us = event.t
 

@@ -59,7 +59,7 @@ class Counts:
         changes = self.shrinks if event.change == "shrink" else self.expands
         changes[event.partition] += 1
 
-    def on_told_shrink_counted(self, event: e.ToldShrinkCounted) -> None:
+    def on_controller_shrink_counted(self, event: e.ControllerShrinkCounted) -> None:
         self.shrinks[event.partition] += 1
 
     def on_isr_update_rejected(self, event: e.IsrUpdateRejected) -> None:

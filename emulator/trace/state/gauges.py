@@ -77,7 +77,7 @@ class Gauges:
         names = self._below.keys() | self._below_us.keys()
         return sum(_time(name, self._below, self._below_us, end_us) for name in names)
 
-    def on_stimulus(self, event: e.Stimulus) -> None:
+    def on_action_applied(self, event: e.ActionApplied) -> None:
         if event.do not in ("create_topic", "topic_config"):
             return
         topic, config = event.parameters.topic, event.parameters.config or {}

@@ -20,7 +20,7 @@ PAUSED: Final = "paused"
 DEAD: Final = "dead"
 
 
-class Life(msgspec.Struct):
+class ProcessSpan(msgspec.Struct):
     """A process is in this state during [from_us, to_us)."""
 
     state: ProcessState
@@ -35,7 +35,7 @@ class Processes:
     """All brokers' processes."""
 
     def __init__(self) -> None:
-        self.history: dict[int, list[Life]] = {}
+        self.history: dict[int, list[ProcessSpan]] = {}
         self._loss_listeners: list[Listener] = []
 
     def listen_to_losses(self, listener: Listener) -> None:
@@ -46,7 +46,7 @@ class Processes:
         lives = self.history.setdefault(event.broker, [])
         if lives and lives[-1].to_us == OPEN:
             lives[-1].to_us = event.t
-        lives.append(Life(event.state, event.t))
+        lives.append(ProcessSpan(event.state, event.t))
         if event.state in (DEAD, STARTING):
             for listener in self._loss_listeners:
                 listener(event)

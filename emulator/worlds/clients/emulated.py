@@ -29,7 +29,7 @@ from emulator.scenario.actions.admin import (
     TopicConfig,
     UncleanElection,
 )
-from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.base import Action
 from emulator.scenario.actions.clients import Consume, Produce, Send
 from emulator.scenario.actions.delete_controller import DeleteController
 from emulator.scenario.capabilities import Capabilities
@@ -67,12 +67,12 @@ class EmulatedClients:
         self._producers: list[Producer] = []
         self._consumers = 0
 
-    def admin(self, request: Stimulus) -> None:
+    def admin(self, request: Action) -> None:
         done = self._returned(self._kernel.cause)
         if not self._through_a_tool(request, done):
             self._ask(request, done)
 
-    def _through_a_tool(self, request: Stimulus, done: Callable[[str], object]) -> bool:
+    def _through_a_tool(self, request: Action, done: Callable[[str], object]) -> bool:
         """Where the cluster's version has no request for it, as tools did it then; False: it has
         one."""
         knows = self._scenario.running().request_versions
@@ -101,7 +101,7 @@ class EmulatedClients:
                 return False
         return True
 
-    def _ask(self, request: Stimulus, done: Callable[[str], object]) -> None:
+    def _ask(self, request: Action, done: Callable[[str], object]) -> None:
         """A client's request to the controller, or to one broker."""
         match request:
             case CreateTopic(topic, assignment, config, partitions, factor):
@@ -139,9 +139,9 @@ class EmulatedClients:
                 raise AssertionError(f"no client can send {request.name}")
 
     def _returned(self, of: int) -> Callable[[str], object]:
-        return lambda result: self._kernel.emit(events.StimulusReturned, 0, of, result)
+        return lambda result: self._kernel.emit(events.ActionReturned, 0, of, result)
 
-    def produce(self, request: Stimulus) -> None:
+    def produce(self, request: Action) -> None:
         assert isinstance(request, Produce | Send)
         name = f"producer-{len(self._producers) + 1}"
         producer = Producer(
@@ -161,7 +161,7 @@ class EmulatedClients:
             for _ in range(request.records):
                 producer.hand_over(1)
 
-    def consume(self, request: Stimulus) -> None:
+    def consume(self, request: Action) -> None:
         assert isinstance(request, Consume)
         for partition in request.partitions:
             self._consumers += 1

@@ -17,7 +17,7 @@ import msgspec
 
 from emulator.kafka.protocol.messages import FetchResponse, Request
 from emulator.kafka.protocol.transport import Connection, Disconnected, ServerConnection
-from emulator.kernel.holds import Passage
+from emulator.kernel.holds import HoldPoint
 from emulator.kernel.scheduler import Kernel, Lane, Process
 from emulator.kernel.sync import Promise
 from emulator.worlds.network.links import LinkDirection
@@ -252,8 +252,8 @@ class MemoryConnection:
         self._served: Request | None = None
         self._unanswered: Request | None = None
         ends = client_process.name, listener.process.name
-        self._way_there = Passage(network.kernel, "request", *ends)
-        self._way_back = Passage(network.kernel, "answer", *reversed(ends))
+        self._way_there = HoldPoint(network.kernel, "request", *ends)
+        self._way_back = HoldPoint(network.kernel, "answer", *reversed(ends))
         self._arrives_us = self._returns_us = 0
         network.opened(self)
 

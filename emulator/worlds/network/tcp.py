@@ -25,8 +25,8 @@ from emulator.worlds.network.sockets import FramedSocket, Sockets
 from emulator.worlds.wire.api import spoken, version_sent
 from emulator.worlds.wire.errors import Malformed
 from emulator.worlds.wire.frames import (
-    Arrived,
-    TooNew,
+    ReceivedRequest,
+    UnknownApiVersionsVersion,
     api_of,
     arrived,
     request_frame,
@@ -135,7 +135,7 @@ class Accepted:
         self._lane = listener.next_lane()
         self._answers: list[Any] = []
         self._missing = 0
-        self._read: Arrived | None = None
+        self._read: ReceivedRequest | None = None
         self.client = line.peer
 
     def arrived(self, payload: bytes) -> None:
@@ -143,7 +143,7 @@ class Accepted:
         network = self._network
         try:
             self._read = read = arrived(payload, network.knows)
-        except TooNew as too_new:
+        except UnknownApiVersionsVersion as too_new:
             self._line.write(too_new.answer)
             self._line.read_on()
             return

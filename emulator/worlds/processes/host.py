@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
-from emulator.kernel.scheduler import Action, Kernel
+from emulator.kernel.scheduler import Callback, Kernel
 from emulator.scenario.capabilities import (
     Capabilities,
     ClusterCapabilities,
@@ -79,7 +79,7 @@ class ProcessHost:
         self._before_pause: ProcessState | None = None
         self._is_watched = False
         """There is a process whose end has not been seen."""
-        self._next_look: Action | None = None
+        self._next_look: Callback | None = None
         self._sent: dict[int, int] = {}
         """Signals of ours that end it, and what led to each."""
         self._successor: tuple[Callable[[], object], int] | None = None

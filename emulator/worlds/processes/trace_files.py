@@ -63,7 +63,7 @@ def logged(entries: Iterable[Entry], whose: dict[int, str], began_ms: float) -> 
         transaction = entry.transaction
         # Before the world began, and wherever the wall clock was put back, time stands still.
         kernel.now = max(kernel.now, int((entry.at_ms - began_ms) * 1000), 0)
-        kernel.current, kernel.cause = lane.action(None, -1), -1
+        kernel.current, kernel.cause = lane.callback(None, -1), -1
         observer.on_transaction(kernel.now, transaction)
         event = sink.events[-1]
         assert isinstance(event, ZkTransaction)

@@ -17,7 +17,7 @@ import msgspec
 
 from emulator.trace.events import AnyEvent, ZkTransaction
 from emulator.worlds.network.cause_links import Span, note_of
-from emulator.worlds.processes.wire_requests import Passed, notes_of, since
+from emulator.worlds.processes.wire_requests import WireRequest, notes_of, since
 
 Place = tuple[str, int]
 """An event: whose it is, and which of his."""
@@ -46,7 +46,7 @@ class Logged(NamedTuple):
     xid: int = -1
 
 
-Wire = Mapping[str, Sequence[Passed]]
+Wire = Mapping[str, Sequence[WireRequest]]
 """What each process's requests were on the wire to ZooKeeper."""
 
 CLOCKS_US = 1_000_000

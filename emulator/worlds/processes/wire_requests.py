@@ -21,7 +21,7 @@ from emulator.worlds.zk_observer import TracingObserver
 from zk.real.tap import Exchange
 
 
-class Passed(NamedTuple):
+class WireRequest(NamedTuple):
     """It as an event, its name in the notes of whoever asked, and its name on the wire."""
 
     event: AnyEvent
@@ -30,23 +30,23 @@ class Passed(NamedTuple):
     xid: int = 0
 
 
-def passed(asked: Iterable[Exchange]) -> dict[str, list[Passed]]:
+def passed(asked: Iterable[Exchange]) -> dict[str, list[WireRequest]]:
     """By client, in order."""
     sink = Sink()
     kernel = Kernel(sink)
     observer = TracingObserver(kernel, lambda _: "")
-    requests: dict[str, list[Passed]] = defaultdict(list)
+    requests: dict[str, list[WireRequest]] = defaultdict(list)
     for one in asked:
         kernel.now = max(kernel.now, one.at_us)
         kernel.cause = -1
         observer.on_request(one.at_us, one.client, one.request)
         name = one.request if isinstance(one.request, str) else named(one.request)
-        requests[one.client].append(Passed(sink.events[-1], name, one.session, one.xid))
+        requests[one.client].append(WireRequest(sink.events[-1], name, one.session, one.xid))
     return dict(requests)
 
 
 def notes_of(
-    wire: Sequence[Passed], notes: Sequence[Span], events: Sequence[AnyEvent]
+    wire: Sequence[WireRequest], notes: Sequence[Span], events: Sequence[AnyEvent]
 ) -> dict[int, int]:
     """For each that passed, by its place, the number of the note that it was asked with; never of
     one that was made later, by the machine's clock (`events` are those that notes lie between)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import ZOOKEEPER, Stimulus
+from emulator.scenario.actions.base import ZOOKEEPER, Action
 from emulator.scenario.actions.clients import Consume, Produce, Send
 from emulator.scenario.capabilities import (
     Capabilities,
@@ -78,7 +78,7 @@ class ClientsOfKafka(Capabilities):
     def __init__(self, version: Version) -> None:
         self._version = version
 
-    def admin(self, request: Stimulus) -> None:
+    def admin(self, request: Action) -> None:
         if is_by_tool(request, self._version):
             why = why_not(request, self._version)
             if why is not None:
@@ -102,7 +102,7 @@ def capabilities_of_kafka(version: Version) -> ClusterCapabilities:
 
 def has_links(scenario: LoadedScenario | Scenario) -> bool:
     """It does something to links between two brokers."""
-    return any(isinstance(getattr(s.stimulus, "peer", ZOOKEEPER), int) for s in scenario.steps)
+    return any(isinstance(getattr(s.action, "peer", ZOOKEEPER), int) for s in scenario.steps)
 
 
 def check_supported(scenario: LoadedScenario, version: Version) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.base import Action
 from emulator.scenario.actions.clients import Consume, Produce, Send
 from emulator.worlds.real_kafka.clients import Administrator, ClientSettings, Driver, wall_us
 from emulator.worlds.real_kafka.consumer import Reader
@@ -28,7 +28,7 @@ class RealClients:
         self._asking = ThreadPoolExecutor(1, "administrator")
         self._answers: list[Future[None]] = []
 
-    def admin(self, request: Stimulus) -> None:
+    def admin(self, request: Action) -> None:
         """One after the other, beside the time line: an answer may take its time."""
         record = self._notes.actions[-1]
         assert self.administrator is not None
@@ -43,12 +43,12 @@ class RealClients:
 
         self._answers.append(self._asking.submit(ask))
 
-    def produce(self, request: Stimulus) -> None:
+    def produce(self, request: Action) -> None:
         assert isinstance(request, Produce | Send)
         name = f"producer-{len(self._drivers) + 1}"
         self._drivers.append(Driver(name, request, self._reach(), self._notes.produced.append))
 
-    def consume(self, request: Stimulus) -> None:
+    def consume(self, request: Action) -> None:
         assert isinstance(request, Consume)
         name = f"consumer-{len(self._readers) + 1}"
         consumed = self._notes.consumed.append

@@ -20,7 +20,7 @@ from confluent_kafka import ElectionType, KafkaError, KafkaException, Producer, 
 
 from emulator.kafka.protocol.messages import AdminResponse, AlterPartitionReassignmentsRequest
 from emulator.scenario.actions import admin
-from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.base import Action
 from emulator.scenario.actions.clients import Produce, Send
 from emulator.trace import values
 from emulator.worlds.clients.blocking_client import ask
@@ -155,7 +155,7 @@ class Administrator:
         except KafkaException:
             return ()
 
-    def ask(self, request: Stimulus) -> str:
+    def ask(self, request: Action) -> str:
         """`NONE`, or the error's name."""
         client = self._client
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.base import Action
 from emulator.trace.values import Parameters, ProcessState
 from emulator.worlds.real_kafka.clients import Produced, wall_us
 from emulator.worlds.real_kafka.consumer import Consumed
@@ -54,7 +54,7 @@ class RunNotes(msgspec.Struct):
     consumed: list[Consumed] = []
     sessions: dict[int, str] = {}
 
-    def record(self, action: Stimulus) -> None:
+    def record(self, action: Action) -> None:
         """An action that is carried out now."""
         broker = getattr(action, "broker", None) or 0
         self.actions.append(ActionRecord(wall_us(), action.name, broker, action.parameters))

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from emulator.scenario.actions import admin
-from emulator.scenario.actions.base import Stimulus
+from emulator.scenario.actions.base import Action
 from emulator.scenario.actions.delete_controller import DeleteController
 from emulator.worlds.real_kafka.release import Release
 from zk.real.server import find_java
@@ -33,14 +33,14 @@ _SINCE: dict[type, tuple[int, ...]] = {
 """From which version on the client library knows a request that brokers understand."""
 
 
-def is_by_tool(request: Stimulus, numbers: tuple[int, ...]) -> bool:
+def is_by_tool(request: Action, numbers: tuple[int, ...]) -> bool:
     """A tool is to do it, and not the client library."""
     if isinstance(request, DeleteController) or getattr(request, "through", "api") == "znode":
         return True
     return numbers < _SINCE.get(type(request), (0,))
 
 
-def why_not(request: Stimulus, numbers: tuple[int, ...]) -> str | None:
+def why_not(request: Action, numbers: tuple[int, ...]) -> str | None:
     """Why no tool of this version can do it."""
     if type(request) not in {*_SINCE, DeleteController}:
         return "neither the client that is used nor Kafka's own tools of this version do it"
@@ -58,7 +58,7 @@ class Tools:
         self._release, self._zookeeper, self._folder = release, zookeeper, folder
         self._files = 0
 
-    def do(self, request: Stimulus) -> str:
+    def do(self, request: Action) -> str:
         """`NONE`, or the last line of what the tool said."""
         words = self._words(request)
         command = [find_java(), "-Xmx128m", "-cp", self._release.class_path, *words]
@@ -73,7 +73,7 @@ class Tools:
         failed = done.returncode or any(line.startswith("Error") for line in lines)
         return (lines[-1] if lines else f"exit code {done.returncode}") if failed else "NONE"
 
-    def _words(self, request: Stimulus) -> list[str]:
+    def _words(self, request: Action) -> list[str]:
         """What follows `java`."""
         at = ["--zookeeper", self._zookeeper]
         match request:

@@ -135,7 +135,7 @@ class RealKafkaWorld:
             self._pass_time(step.at_us, on_progress)
             late_us = wall_us() - self.notes.up_us - step.at_us
             self.notes.late_us_max = max(late_us, self.notes.late_us_max)
-            self.cluster.apply(step.stimulus)
+            self.cluster.apply(step.action)
         self._pass_time(until_us, on_progress)
         self.notes.ended_us = wall_us()
 

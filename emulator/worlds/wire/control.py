@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from emulator.kafka.model.errors import Errors
-from emulator.kafka.model.topic_names import why_illegal
+from emulator.kafka.model.topic_names import illegal_name_reason
 from emulator.kafka.protocol.messages import (
-    AlteredIsr,
     AlterIsrPartition,
     AlterIsrRequest,
     AlterIsrResponse,
+    AlterIsrResult,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     ControlRequest,
@@ -38,7 +38,7 @@ PLAINTEXT = {"listener": "PLAINTEXT", "security_protocol": 0}
 
 def _checked(topic: str, number: int) -> TopicPartition:
     """What a controller names becomes a folder. Whoever forges one may not choose which."""
-    if why := why_illegal(topic):
+    if why := illegal_name_reason(topic):
         raise ValueError(why)
     if number < 0:
         raise ValueError(f"partition {number}")
@@ -257,7 +257,7 @@ _PROPOSED = PartitionTable(
     "leader_epoch new_isr current_isr_version=partition_epoch",
 )
 _ALTERED = PartitionTable(
-    AlteredIsr,
+    AlterIsrResult,
     "topics.topic_name",
     "partitions.partition_index",
     "error=error_code leader=leader_id leader_epoch isr zk_version=partition_epoch",

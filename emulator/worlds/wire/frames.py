@@ -48,7 +48,7 @@ def framed(payload: bytes) -> bytes:
     return struct.pack(">i", len(payload)) + payload
 
 
-class Arrived(msgspec.Struct, frozen=True):
+class ReceivedRequest(msgspec.Struct, frozen=True):
     """A request as it was read: what the broker is to do, and how its answer is written."""
 
     api: Api[Request, Response]
@@ -74,7 +74,7 @@ def _response(key: int, version: int, correlation_id: int, values: Values) -> by
     return framed(out.getvalue())
 
 
-class TooNew(Exception):
+class UnknownApiVersionsVersion(Exception):
     """An ApiVersions request of a version that we do not have: what it is answered with (KIP-511)
     is in `answer`."""
 
@@ -83,7 +83,7 @@ class TooNew(Exception):
         self.answer = answer
 
 
-def arrived(payload: bytes, knows: Knows) -> Arrived:
+def arrived(payload: bytes, knows: Knows) -> ReceivedRequest:
     """Read one request. `knows` says which versions of which API this broker speaks."""
     if len(payload) < _START.size:
         raise Malformed(f"a request of {len(payload)} bytes")
@@ -100,7 +100,7 @@ def arrived(payload: bytes, knows: Knows) -> Arrived:
                 "error_code": ErrorCode.unsupported_version,
                 "api_keys": ranges_of(_newest(knows)),
             }
-            raise TooNew(_response(key, 0, correlation_id, values))
+            raise UnknownApiVersionsVersion(_response(key, 0, correlation_id, values))
         raise Unsupported(f"{api.name} version {version}: {least} to {most}")
     schema = request_schema(key, version)
     header, offset = read(schema.__header_schema__, payload, 0)
@@ -113,7 +113,7 @@ def arrived(payload: bytes, knows: Knows) -> Arrived:
     if key == ApiVersions.key:  # an API does not know which versions its broker speaks
         sent = Sent((), (_newest(knows),))
     client_id = getattr(header, "client_id", None) or ""
-    return Arrived(api, version, correlation_id, client_id, entity, sent)
+    return ReceivedRequest(api, version, correlation_id, client_id, entity, sent)
 
 
 def _newest(knows: Knows) -> ApiVersionsResponse:

@@ -14,7 +14,7 @@ import pytest
 from tests.live.zk.owner import PATIENCE_S
 from zk.real.proxy import Proxies, Proxy
 from zk.real.server import Address, AddressInUse
-from zk.wire import Way
+from zk.wire import Direction
 
 pytestmark = pytest.mark.live
 
@@ -70,13 +70,16 @@ def test_what_is_said_during_a_cut_arrives_when_it_is_healed(peers: Peers) -> No
     assert (peers.server.recv(10), peers.client.recv(10)) == (b"one", b"two")
 
 
-@pytest.mark.parametrize("way", list(Way))
-def test_a_cut_of_one_way_lets_the_other_through(peers: Peers, way: Way) -> None:
+@pytest.mark.parametrize("way", list(Direction))
+def test_a_cut_of_one_way_lets_the_other_through(peers: Peers, way: Direction) -> None:
     ends = {
-        Way.TO_SERVER: (peers.client, peers.server),
-        Way.TO_CLIENT: (peers.server, peers.client),
+        Direction.TO_SERVER: (peers.client, peers.server),
+        Direction.TO_CLIENT: (peers.server, peers.client),
     }
-    (dumb, deaf), (heard_one, listener) = ends[way], ends[next(w for w in Way if w is not way)]
+    (dumb, deaf), (heard_one, listener) = (
+        ends[way],
+        ends[next(w for w in Direction if w is not way)],
+    )
     peers.proxy.cut(way)
     dumb.sendall(b"lost for now")
     heard_one.sendall(b"heard")
@@ -87,7 +90,7 @@ def test_a_cut_of_one_way_lets_the_other_through(peers: Peers, way: Way) -> None
 
 
 def test_no_connection_is_made_during_a_cut(peers: Peers) -> None:
-    peers.proxy.cut(Way.TO_CLIENT)
+    peers.proxy.cut(Direction.TO_CLIENT)
     with socket.create_connection(peers.proxy.address.servers[0]) as late:
         late.sendall(b"hello")
         peers._listener.settimeout(SOON_S)
@@ -115,7 +118,7 @@ def test_a_delay_is_each_ways_and_ends(peers: Peers) -> None:
 
 def test_a_throttled_way_takes_its_time_and_the_other_does_not(peers: Peers) -> None:
     data = bytes(range(256)) * 80
-    peers.proxy.throttle(50_000, Way.TO_SERVER)
+    peers.proxy.throttle(50_000, Direction.TO_SERVER)
     got: queue.Queue[bytes] = queue.Queue()
     reader = threading.Thread(target=lambda: got.put(_exactly(peers.server, len(data))))
     began = time.monotonic()

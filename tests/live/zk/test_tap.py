@@ -26,7 +26,7 @@ from zk.ops import (
 )
 from zk.real.kazoo_service import KazooService
 from zk.real.server import Address, EmbeddedServer, four_letter_word
-from zk.real.tap import Taps, Way
+from zk.real.tap import Direction, Taps
 
 pytestmark = pytest.mark.live
 
@@ -167,7 +167,7 @@ def test_a_cut_of_one_way_loses_the_answers_only(
     owner, other = Owner(), Owner()
     session, control = connect(service, owner), connect(service, other, "broker-2")
     other.ask_one(control, Exists("/a", watch=True))
-    tap.cut(Way.TO_CLIENT)
+    tap.cut(Direction.TO_CLIENT)
     session.submit(Create("/a", b""), owner.seen.append)
     other.until(lambda: bool(other.events))
     assert owner.seen == [SessionState.CONNECTED]

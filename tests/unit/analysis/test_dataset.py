@@ -78,8 +78,8 @@ def without_rows(piece: Path) -> None:
         (with_a_text_for_a_number, "column seq is string, not int64"),
         (somebody_elses, "is no file of a trace data set"),
         (without_rows, "has no rows"),
-        (of_version(0), "mixed schema versions: this one is of 0, most are of 1"),
-        (of_version(99), "data set version 99; this isr knows 1 and before"),
+        (of_version(0), "mixed schema versions: this one is of 0, most are of 2"),
+        (of_version(99), "data set version 99; this isr knows 2 and before"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named_and_can_be_left_out(

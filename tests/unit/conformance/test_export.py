@@ -41,7 +41,7 @@ def test_a_result_is_told_at_the_next_round_of_its_driver_late_as_that_is(
 ) -> None:
     """Where there is none any more, at once."""
     trace: list[AnyEvent] = [
-        events.Stimulus(0, UP_US, 0, "", -1, "up", Parameters()),
+        events.ActionApplied(0, UP_US, 0, "", -1, "up", Parameters()),
         produced(answered_ms, next_round_ms),
     ]
     (result,) = export(trace, SETTINGS).results

@@ -1,4 +1,4 @@
-"""Who does a stimulus takes the cores for a while: what needs them meanwhile is late."""
+"""Who does an action takes the cores for a while: what needs them meanwhile is late."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def late_at(cores: RecorderLoad, kernel: Kernel, at_us: int) -> int:
     return cores.delay_us("broker-1")
 
 
-def test_before_and_after_a_stimulus_a_share_of_what_is_left_of_it() -> None:
+def test_before_and_after_a_action_a_share_of_what_is_left_of_it() -> None:
     kernel = Kernel(Sink())
     cores = RecorderLoad(kernel, lambda purpose, _: DRAWN[purpose])
     cores.prepare("kill", 1_000_000)

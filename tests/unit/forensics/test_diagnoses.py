@@ -75,6 +75,6 @@ def test_what_nobody_shows_is_diagnosed_once_a_notification_must_have_come() -> 
     assert "all brokers still show [1]" in case.seen
     for patience_us, found in ((PATIENCE_US - 1, 0), (PATIENCE_US, 1)):
         until = case.from_us + patience_us
-        end = e.Stimulus(10**9, until, 0, "", -1, "up", Parameters())
+        end = e.ActionApplied(10**9, until, 0, "", -1, "up", Parameters())
         shorter = [event for event in events if event.t < until]
         assert len(diagnose([*shorter, end])) == found

@@ -118,7 +118,7 @@ def back_without_records(lose: str, *, elected: int = 2) -> History:
     for `elected`."""
     history = History().started(1, 2, 3).elected().created()
     history.appended(1, 0, 5).copied(0, 5, 2, 3).hw(1, 5)
-    history.tell(e.Stimulus, 2, "crash", Parameters(lose=lose)).started(2)
+    history.tell(e.ActionApplied, 2, "crash", Parameters(lose=lose)).started(2)
     history.tell(e.BecomesFollower, 2, ORDERS, 1, 0, 3, 3)
     history.wrote(3, elected, 1, elected, 1, by="controller")
     state = PartitionState(ORDERS, 1, elected, 1, (elected, 1), 1, (1, 2, 3))
@@ -150,7 +150,7 @@ def test_a_broker_that_lost_nothing_and_lacks_records_is_our_fault() -> None:
 def test_who_has_fetched_again_what_it_lost_lacks_nothing_by_it() -> None:
     history = History().started(1, 2, 3).elected().created()
     history.appended(1, 0, 5).copied(0, 5, 2, 3).hw(1, 5)
-    history.tell(e.Stimulus, 2, "crash", Parameters(lose="disk")).started(2)
+    history.tell(e.ActionApplied, 2, "crash", Parameters(lose="disk")).started(2)
     history.tell(e.BecomesFollower, 2, ORDERS, 1, 0, 0, 0).copied(0, 5, 2)
     history.tell(e.LogTruncated, 2, ORDERS, 5, 4)
     history.wrote(3, 2, 1, 2, 1, by="controller")

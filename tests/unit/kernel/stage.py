@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from emulator.kernel.scheduler import Kernel, Process, Task, WakeUp
+from emulator.kernel.scheduler import Kernel, Process, Task, WakeUpDelays
 from emulator.trace.sink import Sink
 
 Body = Coroutine[Any, Any, Any]
@@ -14,7 +14,7 @@ Body = Coroutine[Any, Any, Any]
 class Stage:
     """One process named `p`; `heard` is the transcript of its threads."""
 
-    def __init__(self, wake_up: WakeUp | None = None) -> None:
+    def __init__(self, wake_up: WakeUpDelays | None = None) -> None:
         self.sink = Sink()
         self.kernel = Kernel(self.sink, wake_up=wake_up)
         self.process = self.kernel.process("p")

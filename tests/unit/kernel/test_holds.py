@@ -7,7 +7,7 @@ from functools import partial
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.kernel.holds import At, Holds, Passage, Place
+from emulator.kernel.holds import At, HoldPoint, Holds, Place
 from emulator.trace import events
 from emulator.trace.values import Parameters
 from tests.unit.kernel.stage import Stage
@@ -45,14 +45,14 @@ def test_only_what_fits_stands() -> None:
         holds = with_holds(stage)
         holds.order(place(which="/brokers", thread="b"))
         caught = partial(holds.caught, "p", "checkpoint")
-        stage.kernel.current = stage.process.lane("b").action(None, -1)
+        stage.kernel.current = stage.process.lane("b").callback(None, -1)
         assert caught("there", ("/brokers/ids",)) is None
         assert caught("here", ("/controller",)) is None
         assert holds.caught("broker-2", "checkpoint", "here", ("/brokers",)) is None
         assert holds.caught("p", "zookeeper", "here", ("/brokers",)) is None
-        stage.kernel.current = stage.process.lane("a").action(None, -1)
+        stage.kernel.current = stage.process.lane("a").callback(None, -1)
         assert caught("here", ("/brokers",)) is None
-        stage.kernel.current = stage.process.lane("b").action(None, -1)
+        stage.kernel.current = stage.process.lane("b").callback(None, -1)
         assert caught("here", ("/controller", "/brokers/ids")) is not None
 
 
@@ -87,14 +87,14 @@ def test_what_stands_is_told_beside_its_story() -> None:
         holds = with_holds(stage)
 
         async def body() -> None:
-            stage.kernel.emit(events.Stimulus, 0, "a", Parameters())
+            stage.kernel.emit(events.ActionApplied, 0, "a", Parameters())
             await stage.kernel.checkpoint("here", "Fetch")
-            stage.kernel.emit(events.Stimulus, 0, "b", Parameters())
+            stage.kernel.emit(events.ActionApplied, 0, "b", Parameters())
 
         holds.order(place())
         stage.spawn("a", body())
         stage.run()
-        stage.kernel.emit(events.Stimulus, 0, "release", Parameters())
+        stage.kernel.emit(events.ActionApplied, 0, "release", Parameters())
         holds.release(place())
         stage.run()
         _, stands, _, goes_on = stage.kernel.sink.events
@@ -109,7 +109,7 @@ def test_a_passage_never_reorders(script: list[str]) -> None:
     """Whatever is held and released in between: what was written first arrives first, all of it."""
     with Stage() as stage:
         holds = with_holds(stage)
-        passage = Passage(stage.kernel, "request", "p", "q")
+        passage = HoldPoint(stage.kernel, "request", "p", "q")
         told = place("request", "", peer="q")
         written, heard = 0, list[str]()
         for step in [*script, "release", "run"]:

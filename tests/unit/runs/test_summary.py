@@ -100,7 +100,7 @@ def test_kafkas_metrics_carry_kafkas_names() -> None:
 
 
 def test_the_progress_line_counts_what_the_summary_counts() -> None:
-    story = Story().stimulus("up").created().at(5).written(1, 1, 3).notified()
+    story = Story().action("up").created().at(5).written(1, 1, 3).notified()
     progress = Progress.of(observe(story, end=7))
     assert progress == Progress(7_000_000, 1, 1, 1, 0)
     assert summary(story).isr_changes == progress.isr_changes

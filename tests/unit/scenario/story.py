@@ -43,8 +43,8 @@ class Story:
 
     # -- what happens ------------------------------------------------------------------------------
 
-    def stimulus(self, do: str, **arguments: Any) -> Story:
-        return self.tell(e.Stimulus, 0, do, msgspec.convert(arguments, Parameters))
+    def action(self, do: str, **arguments: Any) -> Story:
+        return self.tell(e.ActionApplied, 0, do, msgspec.convert(arguments, Parameters))
 
     def created(self, *isr: int) -> Story:
         """The controller (3) created the partition; everybody knows; 1 leads."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from emulator.scenario import shipped
 from emulator.scenario.actions import admin, clients, drop_connection, link, pause, stop_zookeeper
-from emulator.scenario.actions.base import stimuli
+from emulator.scenario.actions.base import actions
 from emulator.scenario.errors import ScenarioError, UserError
 from emulator.scenario.load import LoadedScenario, load, loads
 from emulator.scenario.schema import Step
@@ -63,7 +63,7 @@ def changed(old: str, new: str) -> str:
 
 def test_everything_is_on_one_time_line() -> None:
     scenario = read(FULL)
-    assert [(step.at_us / 1e6, step.stimulus, step.fault) for step in scenario.steps] == [
+    assert [(step.at_us / 1e6, step.action, step.fault) for step in scenario.steps] == [
         (0, admin.CreateTopic("orders", ((1, 2, 3),), {"min.insync.replicas": "2"}), False),
         (0, admin.CreateTopic("bills", num_partitions=4, replication_factor=2), False),
         (2, clients.Produce("orders", (0,), 20.0, "1"), False),
@@ -121,14 +121,14 @@ def test_a_producer_that_says_nothing_begins_when_topics_are_settled_and_writes_
 
 def test_what_has_no_parameters_is_written_without() -> None:
     scenario = read("run: 9s\nfaults: [{at: 5s, stop_zookeeper: , for: 1s}]")
-    stimuli = [step.stimulus for step in scenario.steps]
-    assert stimuli == [stop_zookeeper.StopZookeeper(), stop_zookeeper.StartZookeeper()]
+    actions = [step.action for step in scenario.steps]
+    assert actions == [stop_zookeeper.StopZookeeper(), stop_zookeeper.StartZookeeper()]
 
 
 def test_what_is_one_of_several_words_may_be_left_out() -> None:
     drop = "drop_connection: {broker: 2, when: after}"
     scenario = read(f"run: 9s\nfaults: [{{at: 5s, {drop}, for: 1s}}]")
-    dropped, kept = (step.stimulus for step in scenario.steps)
+    dropped, kept = (step.action for step in scenario.steps)
     assert dropped == drop_connection.DropConnection(2, "after", None, 1)
     assert kept == drop_connection.DropConnection(2, "after", None, 0)
 
@@ -140,7 +140,7 @@ def test_a_topic_may_be_created_later_and_used_then() -> None:
         "  - {at: 3s, create_topic: late, assignment: [[1, 2]]}\n"
         "  - {at: 4s, send: late, records: 3}\n"
     )
-    assert scenario.steps[-1].stimulus == clients.Send("late", (0,), 3)
+    assert scenario.steps[-1].action == clients.Send("late", (0,), 3)
 
 
 def test_a_setting_of_the_command_line_wins_everywhere() -> None:
@@ -316,9 +316,9 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
         load(path)
 
 
-def test_every_stimulus_is_in_the_documentation() -> None:
+def test_every_action_is_in_the_documentation() -> None:
     text = (Path(__file__).parents[3] / "docs" / "scenarios.md").read_text()
-    assert [name for name in stimuli() if f"`{name}" not in text] == []
+    assert [name for name in actions() if f"`{name}" not in text] == []
 
 
 def test_every_shipped_scenario_is_read_and_takes_something_away_to_be_tested() -> None:

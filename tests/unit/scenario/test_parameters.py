@@ -7,20 +7,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from emulator.scenario.actions.base import stimuli
+from emulator.scenario.actions.base import actions
 from emulator.scenario.actions.clients import Produce
 from emulator.scenario.actions.life import Crash
 from emulator.scenario.actions.pause import Pause
-from emulator.trace.events import Stimulus
+from emulator.trace.events import ActionApplied
 from emulator.trace.reader import Header, TraceWriter, decode_event, read_events
 from emulator.trace.values import Parameters
 
 PRODUCE = Produce("orders", (0, 1), 20.0, acks="all", client={"retries": 0})
 
 
-@pytest.mark.parametrize("name", stimuli())
+@pytest.mark.parametrize("name", actions())
 def test_an_actions_fields_are_parameters_in_their_order(name: str) -> None:
-    own = [field for field in stimuli()[name].__struct_fields__ if field != "broker"]
+    own = [field for field in actions()[name].__struct_fields__ if field != "broker"]
     assert own == [field for field in Parameters.__struct_fields__ if field in own]
 
 
@@ -33,7 +33,7 @@ def test_what_is_left_to_its_default_is_not_said() -> None:
 
 
 def test_a_trace_has_them_as_an_object_and_a_data_set_as_text(tmp_path: Path) -> None:
-    event = Stimulus(0, 5, 0, "", -1, "produce", PRODUCE.parameters)
+    event = ActionApplied(0, 5, 0, "", -1, "produce", PRODUCE.parameters)
     said = '{"topic":"orders","partitions":[0,1],"rate":20.0,"acks":"all","client":{"retries":0}}'
     with TraceWriter(tmp_path / "t", Header(2, "s", 1, "2.6", "simulated")) as write:
         write(event)
@@ -43,7 +43,7 @@ def test_a_trace_has_them_as_an_object_and_a_data_set_as_text(tmp_path: Path) ->
 
 
 def test_format_1_had_them_as_text() -> None:
-    event = Stimulus(0, 5, 0, "", -1, "produce", PRODUCE.parameters)
-    old = msgspec.to_builtins(event) | {"arguments": event.parameters.text}
+    event = ActionApplied(0, 5, 0, "", -1, "produce", PRODUCE.parameters)
+    old = msgspec.to_builtins(event) | {"kind": "stimulus", "arguments": event.parameters.text}
     del old["parameters"]
     assert decode_event(msgspec.json.encode(old)) == event

@@ -1,4 +1,4 @@
-"""Stimuli as they are typed, and as they are written so that a scenario reads them again."""
+"""Actions as they are typed, and as they are written so that a scenario reads them again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from emulator.scenario.actions.admin import (
     Reassign,
     TopicConfig,
 )
-from emulator.scenario.actions.base import Stimulus, stimuli
+from emulator.scenario.actions.base import Action, actions
 from emulator.scenario.actions.clients import Consume, Produce, ProduceStop, Send
 from emulator.scenario.actions.life import Crash, Kill, Start, Terminate
 from emulator.scenario.actions.link import CutLink, DelayLink, HealLink
@@ -34,7 +34,7 @@ faults: [{at: 1s, pause: {broker: 2}, for: 3s}]
 run: 10s
 expect: ["notifications: 1"]
 """
-TYPED: dict[str, Stimulus] = {
+TYPED: dict[str, Action] = {
     "pause 2": Pause(2),
     "pause zookeeper": Pause(None, "zookeeper"),
     "resume broker=2": Resume(2),
@@ -84,7 +84,7 @@ def loaded() -> LoadedScenario:
 
 
 @pytest.mark.parametrize("line", TYPED)
-def test_a_line_is_the_stimulus_that_it_says(line: str, loaded: LoadedScenario) -> None:
+def test_a_line_is_the_action_that_it_says(line: str, loaded: LoadedScenario) -> None:
     assert read_typed(line.split(), cluster_of(loaded)) == TYPED[line]
 
 
@@ -144,8 +144,8 @@ def test_a_mistake_is_said_with_the_field_that_it_is_in(
     assert "\n" not in str(caught.value)
 
 
-def test_every_stimulus_says_how_it_is_typed() -> None:
-    told = {name: usage(name) for name in stimuli()}
+def test_every_action_says_how_it_is_typed() -> None:
+    told = {name: usage(name) for name in actions()}
     assert told["delay_link"] == "delay_link BROKER PEER DELAY_MS"
     assert told["pause"] == "pause [BROKER] [SERVER]"
     assert all(text.startswith(name) for name, text in told.items())

@@ -9,7 +9,7 @@ from emulator.kafka.profiles.guards.isr import JOIN_PAST_EPOCH_START, STAY_AT_LO
 from emulator.scenario.actions.life import Start
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario, loads
-from emulator.scenario.version import Chosen
+from emulator.scenario.version import VersionOptions
 from emulator.scenario.written import write_scenario
 
 SCENARIO = """\
@@ -25,7 +25,7 @@ run: 10s
 
 
 def read(text: str = SCENARIO, **chosen: object) -> LoadedScenario:
-    return loads(text, "tried", "tried.yaml", (), Chosen(**chosen))  # type: ignore[arg-type]
+    return loads(text, "tried", "tried.yaml", (), VersionOptions(**chosen))  # type: ignore[arg-type]
 
 
 def problem(text: str = SCENARIO, **chosen: object) -> str:
@@ -38,7 +38,7 @@ def problem(text: str = SCENARIO, **chosen: object) -> str:
 def test_brokers_of_one_cluster_run_different_versions() -> None:
     scenario = read()
     assert [scenario.running(broker).name for broker in (1, 2, 3)] == ["2.4", "2.4", "2.1"]
-    assert scenario.steps[-1].stimulus == Start(3, profile="2.6")
+    assert scenario.steps[-1].action == Start(3, profile="2.6")
 
 
 def test_a_guard_is_switched_at_every_broker() -> None:
@@ -63,9 +63,9 @@ def test_a_scenario_is_written_as_it_was_played() -> None:
 
 
 def test_options_stand_on_a_command_line_as_they_were_given() -> None:
-    chosen = Chosen("2.4", ("stay-at-log-end=off",), "zk")
+    chosen = VersionOptions("2.4", ("stay-at-log-end=off",), "zk")
     words = ["--profile", "2.4", "--guard", "stay-at-log-end=off", "--propagation", "zk"]
-    assert (chosen.words(), Chosen().words()) == (words, [])
+    assert (chosen.words(), VersionOptions().words()) == (words, [])
 
 
 @pytest.mark.parametrize(

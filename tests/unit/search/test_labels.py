@@ -21,10 +21,14 @@ def test_a_call_back_is_called_what_it_declares() -> None:
     with Stage() as stage:
         lane = stage.process.lane("network")
         call = partial(Connection()._renamed, Reply(0))
-        assert label_of(lane.action(call, -1)) == "p network: answered Reply of broker-3"
-        assert label_of(lane.action(labelled("timeout")(lambda: None), -1)) == "p network: timeout"
+        assert label_of(lane.callback(call, -1)) == "p network: answered Reply of broker-3"
+        assert (
+            label_of(lane.callback(labelled("timeout")(lambda: None), -1)) == "p network: timeout"
+        )
 
 
 def test_what_declares_nothing_is_its_thread_alone() -> None:
     with Stage() as stage:
-        assert label_of(stage.process.lane("network").action(lambda: None, -1)) == "p network: call"
+        assert (
+            label_of(stage.process.lane("network").callback(lambda: None, -1)) == "p network: call"
+        )

@@ -25,7 +25,7 @@ def drawn(seed: int, servers: int = 3) -> LoadedScenario:
 def test_containers_can_be_given_all_of_it_and_no_disk_is_lost(seed: int) -> None:
     world = drawn(seed)
     check_steps(world, process_capabilities(ensemble=True), "containers")
-    struck = [step.stimulus for step in world.steps if step.fault]
+    struck = [step.action for step in world.steps if step.fault]
     assert not [one for one in struck if isinstance(one, Crash) and one.lose != "nothing"]
     assert world.settings["min.insync.replicas"] == "2"
     assert world.settings["unclean.leader.election.enable"] == "false"
@@ -33,17 +33,17 @@ def test_containers_can_be_given_all_of_it_and_no_disk_is_lost(seed: int) -> Non
 
 def test_faults_are_spread_over_the_time_and_many_kinds_and_each_server() -> None:
     faults = [step for step in drawn(1).steps if step.fault]
-    named = {one.stimulus.name for one in faults}
+    named = {one.action.name for one in faults}
     assert {"pause", "kill", "cut_link", "stop_zookeeper"} <= named
-    assert {getattr(one.stimulus, "server", None) for one in faults} >= set(names_of(3)[1:])
-    moments = [one.at_us for one in faults if not isinstance(one.stimulus, Start)]
+    assert {getattr(one.action, "server", None) for one in faults} >= set(names_of(3)[1:])
+    moments = [one.at_us for one in faults if not isinstance(one.action, Start)]
     longest_us = max(b - a for a, b in pairwise(moments))
     assert longest_us < 60_000_000
 
 
 def test_when_it_is_over_everything_is_healed_and_there_is_time_to_settle() -> None:
     world = drawn(2)
-    last = max(s.at_us for s in world.steps if not isinstance(s.stimulus, Start))
+    last = max(s.at_us for s in world.steps if not isinstance(s.action, Start))
     assert world.duration_us - last >= SETTLE_MS * 1000 - 1
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from emulator.runs.broken import Broken
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import loads
-from emulator.scenario.version import Chosen
+from emulator.scenario.version import VersionOptions
 from emulator.search.schedules.schedule import (
     Choice,
     Injection,
@@ -39,7 +39,7 @@ FOUND = st.none() | st.builds(Broken, WORDS, WORDS)
 
 
 def bare(profile: str = "2.7") -> Schedule:
-    chosen = Chosen(profile, ("clear-before-callback=on",))
+    chosen = VersionOptions(profile, ("clear-before-callback=on",))
     return schedule_of(loads(TEXT, "still", chosen=chosen), 0x1F, begins="3s", liveness=True)
 
 
@@ -66,7 +66,7 @@ def test_version_and_guards_come_from_the_schedule() -> None:
     assert scenario.profile == "2.7"
     assert scenario.guards == {"maximal-isr": False, "clear-before-callback": True}
     assert scenario.duration_us == 25_000_000
-    assert [step.stimulus.name for step in scenario.steps if step.fault] == ["pause", "resume"]
+    assert [step.action.name for step in scenario.steps if step.fault] == ["pause", "resume"]
 
 
 def test_timeouts_of_schedules_kept_before_have_their_label(tmp_path: Path) -> None:

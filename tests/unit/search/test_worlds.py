@@ -9,13 +9,13 @@ import pytest
 import yaml
 
 from emulator.kernel.rng import Stream
-from emulator.scenario.actions.base import stimuli
+from emulator.scenario.actions.base import actions
 from emulator.scenario.actions.drawing import Draw
 from emulator.scenario.load import loads
 from emulator.search.fuzz.worlds import LIVENESS_MS, draw_world, healed_us
 
 SEEDS = [*range(15), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(15, 60))]
-DRAWN = sorted(name for name, kind in stimuli().items() if kind.weight)
+DRAWN = sorted(name for name, kind in actions().items() if kind.weight)
 PRINT = "from emulator.search.fuzz.worlds import draw_world; print(draw_world(11))"
 
 
@@ -28,7 +28,7 @@ def test_every_world_is_a_scenario_in_which_whatever_lasts_ends_when_it_is_heale
     assert scenario.duration_us == healed_us(text) + LIVENESS_MS * 1000
     assert [e.text for e in scenario.expectations] == ["the cluster converges"]
     for step in scenario.steps:
-        if step.fault and step.stimulus.healed() is not None:
+        if step.fault and step.action.healed() is not None:
             assert step.at_us <= healed_us(text)
 
 
@@ -45,7 +45,7 @@ def test_whatever_can_be_drawn_is_drawn_now_and_then() -> None:
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_what_is_drawn_is_of_its_own_kind_and_nothing_is_held_by_accident(name: str) -> None:
-    kind = stimuli()[name]
+    kind = actions()[name]
     draw = Draw(Stream(5), (1, 2, 3), {"a": [(1, 2, 3)], "b": [(2, 3)]}, {})
     found = kind.drawn(draw)
     assert type(found) is kind

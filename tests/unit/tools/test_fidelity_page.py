@@ -10,7 +10,7 @@ from emulator.conformance.compare import Difference, Timing, Verdict
 from emulator.conformance.distance import Distance, Medians
 from emulator.conformance.repeatability import Near
 from emulator.search.guided.choices import Choices, ChosenRun
-from emulator.search.guided.guided import Guided
+from emulator.search.guided.guided import GuidedMatch
 from emulator.search.guided.restarts import Progress
 from tools.fidelity.page import README_TABLE, markdown, readme_table
 from tools.fidelity.results import (
@@ -47,13 +47,13 @@ def verdict(agreeing: int, *timings: Timing, missed: int | None = None) -> Verdi
     )
 
 
-def searched(*seeds: int, found: bool) -> Guided:
+def searched(*seeds: int, found: bool) -> GuidedMatch:
     progress = Progress([], seconds=9.6)
     progress.draws.update({0: 30, 1: 11})
     runs = tuple(ChosenRun(seed, ()) for seed in seeds)
     choices = Choices("r", 8, runs, {}, {}, ())
     missed = None if found else 5
-    return Guided(found, choices, verdict(len(seeds), INSIDE, missed=missed), progress, 7)
+    return GuidedMatch(found, choices, verdict(len(seeds), INSIDE, missed=missed), progress, 7)
 
 
 def page(folder: Path, *rows: RecordingResult) -> str:

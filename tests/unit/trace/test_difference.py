@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from emulator.trace.difference import CONTEXT, compare_lines, compare_traces
 
-UP = b'{"kind":"stimulus","t":3000,"do":"up"}'
+UP = b'{"kind":"action_applied","t":3000,"do":"up"}'
 LINES = st.lists(st.sampled_from([b"a", b"b", UP]), max_size=12)
 
 

@@ -1,4 +1,4 @@
-"""Traces of format 1 as they are read: process states from stimuli and boots, numbered anew."""
+"""Traces of format 1 as they are read: process states from actions and boots, numbered anew."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ def boots(story: Story, broker: int) -> Story:
     return story.tell(e.BrokerStarting, broker, "2.6").tell(e.BrokerStarted, broker)
 
 
-def stimulus(story: Story, broker: int, do: str) -> Story:
-    return story.tell(e.Stimulus, broker, do, Parameters())
+def action(story: Story, broker: int, do: str) -> Story:
+    return story.tell(e.ActionApplied, broker, do, Parameters())
 
 
 def test_a_pause_leads_back_to_what_was_before() -> None:
     story = Story().tell(e.BrokerStarting, 1, "2.6")
-    stimulus(stimulus(story, 1, "pause"), 1, "resume").tell(e.BrokerStarted, 1)
+    action(action(story, 1, "pause"), 1, "resume").tell(e.BrokerStarted, 1)
     assert states(story) == [(1, "starting"), (1, "paused"), (1, "starting"), (1, "up")]
 
 
 def test_who_is_dead_is_neither_paused_nor_stopped_and_dies_once() -> None:
-    story = stimulus(boots(Story(), 2), 2, "kill")
-    stimulus(stimulus(story, 2, "pause"), 2, "resume").tell(e.BrokerExited, 2)
+    story = action(boots(Story(), 2), 2, "kill")
+    action(action(story, 2, "pause"), 2, "resume").tell(e.BrokerExited, 2)
     assert states(story) == [(2, "starting"), (2, "up"), (2, "dead")]
 
 
 def test_an_orderly_end_is_stopping_then_dead_and_a_halt_is_dead() -> None:
-    story = stimulus(boots(Story(), 2), 2, "terminate").tell(e.BrokerExited, 2)
+    story = action(boots(Story(), 2), 2, "terminate").tell(e.BrokerExited, 2)
     boots(story, 3).tell(e.BrokerHalted, 3, "disk")
     assert states(story)[2:4] == [(2, "stopping"), (2, "dead")]
     assert states(story)[-1] == (3, "dead")

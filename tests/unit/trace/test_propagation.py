@@ -79,15 +79,15 @@ def test_who_learns_a_later_version_is_not_ignorant_of_the_earlier_one() -> None
 
 
 def test_a_broker_that_stands_still_meanwhile_is_not_counted() -> None:
-    story = Story().created().at(5).tell(e.Stimulus, 2, "pause", Parameters())
+    story = Story().created().at(5).tell(e.ActionApplied, 2, "pause", Parameters())
     story.at(7).shrinks(2, after_ms=2100).written(1, 1, 3)
-    story.at(14).shown(1, 1, 3, at_brokers=(1, 3)).tell(e.Stimulus, 2, "resume", Parameters())
+    story.at(14).shown(1, 1, 3, at_brokers=(1, 3)).tell(e.ActionApplied, 2, "resume", Parameters())
     assert ms(propagation(story.shown(1, 1, 3, at_brokers=(2,))).metadata_us) == [7000, 7000]
 
 
 def test_a_broker_that_stops_or_starts_anew_meanwhile_is_not_counted() -> None:
     story = Story().created().at(7).shrinks(2, after_ms=2100).written(1, 1, 3)
-    story.at(8).tell(e.Stimulus, 2, "pause", Parameters()).tell(e.BrokerStarting, 3, "2.6")
+    story.at(8).tell(e.ActionApplied, 2, "pause", Parameters()).tell(e.BrokerStarting, 3, "2.6")
     assert ms(propagation(story.at(9).shown(1, 1, 3)).metadata_us) == [2000]
 
 

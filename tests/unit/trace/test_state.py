@@ -122,7 +122,7 @@ def test_what_was_stale_before_a_process_started_anew_still_counts_and_nothing_a
 
 
 def test_time_below_min_isr_is_summed_over_partitions() -> None:
-    story = Story().stimulus("create_topic", topic="orders", config={"min.insync.replicas": "2"})
+    story = Story().action("create_topic", topic="orders", config={"min.insync.replicas": "2"})
     story.created().on(1).created()
     story.on(0).at(5).written(1, 1)
     story.on(1).at(6).written(1, 1)
@@ -136,7 +136,7 @@ def test_time_below_min_isr_is_summed_over_partitions() -> None:
 
 def test_min_isr_altered_while_it_runs_counts_from_then() -> None:
     story = Story().created(1, 2).at(4)
-    story.stimulus("topic_config", topic="orders", config={"min.insync.replicas": "3"})
+    story.action("topic_config", topic="orders", config={"min.insync.replicas": "3"})
     assert ms(observe(story, end=10).gauges.under_min_isr_us(10 * SECOND)) == 6000
 
 

@@ -39,7 +39,7 @@ def test_a_notification_lives_until_the_controller_deletes_it() -> None:
     script.at(12520).add(
         e.ZkTransaction, 3, 99, "multi", None, None, None, False, (check, LoggedOp("delete", path))
     )
-    script.at(13000).stimulus("produce_stop")
+    script.at(13000).action("produce_stop")
     (node,) = Timeline(script.events).state.notifications.all
     assert (node.by, node.partitions, node.cleared_by) == (1, (P0,), 3)
     assert (node.from_us, node.to_us) == (12500 * MS, 12520 * MS)
@@ -74,10 +74,10 @@ def test_garbage_in_a_state_znode_is_a_version_like_any_other() -> None:
 
 def test_a_process_that_starts_anew_has_an_empty_cache() -> None:
     script = Script().shrink_and_late_news()
-    script.at(15000).stimulus("kill", broker=2)
+    script.at(15000).action("kill", broker=2)
     script.at(16000).add(e.BrokerStarting, 2, "2.6")
     script.at(17000).shows(2, 1, (1, 3))
-    script.at(18000).stimulus("produce_stop")
+    script.at(18000).action("produce_stop")
     timeline = Timeline(script.events)
     assert [(s.from_us, s.to_us) for s in timeline.state.staleness.of(2, P0)] == [
         (5504 * MS, 15000 * MS)
@@ -98,7 +98,7 @@ def test_who_was_controller_when() -> None:
     script.at(1).add(e.ControllerElected, 3, 1, 1)
     script.at(5).add(e.ControllerResigned, 3, 1)
     script.at(8).add(e.ControllerElected, 2, 2, 2)
-    script.at(9).stimulus("produce_stop")
+    script.at(9).action("produce_stop")
     terms = Timeline(script.events).state.controller.terms
     assert [(term.broker, term.from_us, term.to_us) for term in terms] == [
         (3, 1 * MS, 5 * MS),
@@ -157,7 +157,7 @@ def played(happens: Steps) -> tuple[Script, dict[int, list[Version]], list[Versi
         truth.append(None if now is None else (made, now))
         for one, versions in shown.items():
             versions.append(cached[one])
-    script.at(len(happens)).stimulus("produce_stop")
+    script.at(len(happens)).action("produce_stop")
     return script, shown, truth
 
 

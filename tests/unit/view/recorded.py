@@ -84,7 +84,7 @@ def _state(fact: Fact) -> PartitionState:
     )
 
 
-def _stimulus(fact: Fact) -> tuple[Any, ...]:
+def _action(fact: Fact) -> tuple[Any, ...]:
     rest = {k: v for k, v in fact.items() if k not in ("t", "kind", "do", "returned")}
     return fact["do"], msgspec.convert(rest, Parameters)
 
@@ -113,7 +113,7 @@ def _updated(fact: Fact) -> tuple[Any, ...]:
 
 
 KINDS: dict[str, tuple[type[Any], str, Make]] = {
-    "stimulus": (e.Stimulus, "", _stimulus),
+    "stimulus": (e.ActionApplied, "", _action),
     "zookeeper": (e.ZkTransaction, "", _transaction),
     "broker_started": (e.BrokerStarted, "main", lambda f: ()),
     "controller_elected": (

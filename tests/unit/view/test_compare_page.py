@@ -28,7 +28,7 @@ PAGE = Page(
 
 def stored(seed: int) -> StoredRun:
     script = Script()
-    script.stimulus("up")
+    script.action("up")
     script.create((1, 2, 3))
     script.at(7000).write(1, 1, (1, 3))
     header = msgspec.structs.replace(HEADER, seed=seed)

@@ -25,7 +25,7 @@ class Moment(Script):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stimulus("up")
+        self.action("up")
         self.write_to("/controller", json.dumps({"version": 1, "brokerid": 3}))
         self.write_to("/controller_epoch", "1")
         self.add(e.ControllerElected, 3, 1, 1)

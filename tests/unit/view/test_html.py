@@ -123,7 +123,7 @@ def test_two_runs_share_one_axis() -> None:
 
 def test_a_large_trace_stays_below_five_megabytes() -> None:
     script = Script()
-    script.at(0).stimulus("up")
+    script.at(0).action("up")
     partitions = [TopicPartition("orders", i) for i in range(1500)]
     for partition in partitions:
         script.create((1, 2), partition)

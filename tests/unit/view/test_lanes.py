@@ -133,7 +133,7 @@ def test_one_partition_is_shown_without_the_others_or_its_name() -> None:
 
 def test_a_storm_is_one_row_of_each_kind() -> None:
     script = Script()
-    script.at(0).stimulus("up")
+    script.at(0).action("up")
     many = [TopicPartition("orders", i) for i in range(600)]
     for partition in many:
         script.create((1, 2), partition)
@@ -163,7 +163,7 @@ def test_clients_have_a_lane_when_they_are_refused() -> None:
 
 def test_fetches_of_a_quiet_cluster_are_folded_with_their_count() -> None:
     script = Script()
-    script.at(0).stimulus("up")
+    script.at(0).action("up")
     script.create((1, 2, 3))
     for round_ in range(200):
         script.at(100 + round_ * 250).add(e.FetchSent, 2, 1, (), 5)
@@ -178,14 +178,14 @@ def test_an_empty_trace_is_an_empty_table() -> None:
 
 def test_a_broker_without_a_process_is_no_broker_that_stands_still() -> None:
     script = Script()
-    script.stimulus("up")
+    script.action("up")
     script.create((1, 2, 3))
-    script.at(5000).stimulus("kill", broker=1)
-    script.at(7000).stimulus("pause", broker=2)
+    script.at(5000).action("kill", broker=1)
+    script.at(7000).action("pause", broker=2)
     script.at(9000).add(e.BrokerStarting, 1, "2.6")
     script.at(9500).add(e.BrokerStarted, 1)
     script.at(11_000).add(e.BrokerExited, 1)
-    script.at(12_000).stimulus("resume", broker=2)
+    script.at(12_000).action("resume", broker=2)
     table = squeezed(script.events, 124)
     assert " 5.000 │ │ · killed │ │\n" in table
     assert " 7.000 │ │ · ░ paused │\n" in table

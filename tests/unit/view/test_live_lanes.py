@@ -28,14 +28,14 @@ def test_what_was_shown_is_not_shown_again() -> None:
 
 def test_what_did_not_happen_is_forgotten_and_what_comes_instead_is_shown() -> None:
     growing, script = Growing(), Script()
-    script.stimulus("up")
+    script.action("up")
     script.create((1, 2, 3))
     before = len(script.events)
-    script.at(3000).stimulus("pause", broker=2)
+    script.at(3000).action("pause", broker=2)
     grown(growing, script)
     del script.events[before:]
     growing.back_to(before)
-    script.at(4000).stimulus("pause", broker=3)
+    script.at(4000).action("pause", broker=3)
     shown = grown(growing, script)
     assert "4.000" in shown
     assert shown.count("paused") == 1

@@ -25,7 +25,7 @@ SICK = ReportPage(
 
 def page(of: ReportPage = SICK) -> str:
     script = Script()
-    script.stimulus("up")
+    script.action("up")
     script.create((1, 2, 3))
     script.at(7000).write(1, 1, (1, 3))
     return render_report(of, StoredRun(Path(), HEADER, script.events, {}))

@@ -184,9 +184,9 @@ def test_it_fits_a_terminal() -> None:
 def crash_and_election(*, asked: bool = False) -> Script:
     """Broker 1 leads and is killed at 5 s (or closes its session); 2 is elected."""
     script = Script()
-    script.stimulus("up")
+    script.action("up")
     script.create((1, 2, 3))
-    script.at(5000).stimulus("kill", broker=1)
+    script.at(5000).action("kill", broker=1)
     script.at(10_448)
     if asked:
         script.add(e.ZkRequest, 1, "closeSession")

@@ -65,9 +65,9 @@ class Script:
         found: E = event
         return found
 
-    def stimulus(self, do: str, **arguments: Any) -> None:
+    def action(self, do: str, **arguments: Any) -> None:
         broker = arguments.pop("broker", 0)
-        self.add(e.Stimulus, broker, do, msgspec.convert(arguments, Parameters))
+        self.add(e.ActionApplied, broker, do, msgspec.convert(arguments, Parameters))
 
     def create(self, isr: tuple[int, ...], partition: TopicPartition = P0) -> None:
         """The controller (broker 3) writes the first state."""
@@ -131,11 +131,11 @@ class Script:
 
     def shrink_and_late_news(self) -> Script:
         """The usual story: created, a follower paused, shrunk, told after 5 s of quiet, shown."""
-        self.at(0).stimulus("up")
+        self.at(0).action("up")
         self.create((1, 2, 3))
         for broker in (1, 2, 3):
             self.shows(broker, 0, (1, 2, 3))
-        self.at(3000).stimulus("pause", broker=2)
+        self.at(3000).action("pause", broker=2)
         self.at(5500).changes((1, 2, 3), (1, 3), 1, Lagging(2, 60, 2500))
         self.at(7500).add(e.IsrChangeHeld, 1, (P0,), 1994, 9000)
         self.at(10600).add(e.IsrChangeHeld, 1, (P0,), 4500, 9000)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 import pytest
 
 from emulator.scenario.actions.admin import PreferredElection
-from emulator.scenario.actions.base import Stimulus, Ways
+from emulator.scenario.actions.base import Action, Ways
 from emulator.scenario.actions.clients import Consume, Produce, ProduceStop
 from emulator.scenario.actions.forget_session import ForgetSession
 from emulator.scenario.actions.life import Crash, Kill, Start, Terminate
@@ -158,13 +158,13 @@ class OtherParts:
 
     def plug_in(self, broker: int) -> None: ...
 
-    def admin(self, request: Stimulus) -> None:
+    def admin(self, request: Action) -> None:
         self._calls.append(("clients", request.name))
 
-    def produce(self, request: Stimulus) -> None:
+    def produce(self, request: Action) -> None:
         self._calls.append(("clients", request.name))
 
-    def consume(self, request: Stimulus) -> None:
+    def consume(self, request: Action) -> None:
         self._calls.append(("clients", request.name))
 
     def stop_clients(self, topic: str, acks: str | None) -> None:
@@ -193,7 +193,7 @@ class Mixed:
             lambda action: self.done.append(action.name),
         )
 
-    def apply(self, action: Stimulus) -> Calls:
+    def apply(self, action: Action) -> Calls:
         """What the parts were asked for."""
         self.calls.clear()
         self.cluster.apply(action)
@@ -206,7 +206,7 @@ def mixed() -> Mixed:
 
 
 P = ("orders", (0,))
-GIVEN: list[tuple[Stimulus, Calls]] = [
+GIVEN: list[tuple[Action, Calls]] = [
     (Pause(1), [("host 1", "pause")]),
     (Pause(2), [("host 2", "pause")]),
     (Resume(3), [("host 3", "resume")]),
@@ -229,13 +229,13 @@ GIVEN: list[tuple[Stimulus, Calls]] = [
 
 @pytest.mark.parametrize(("action", "calls"), GIVEN, ids=lambda one: getattr(one, "name", ""))
 def test_each_action_reaches_the_part_that_it_is_for(
-    mixed: Mixed, action: Stimulus, calls: Calls
+    mixed: Mixed, action: Action, calls: Calls
 ) -> None:
     assert mixed.apply(action) == calls
     assert mixed.done == [action.name]
 
 
-REFUSED: list[tuple[Stimulus, str]] = [
+REFUSED: list[tuple[Action, str]] = [
     (SlowDisk(2, 5), "processes of their own cannot be told to slow disk"),
     (SlowDisk(3, 5), "real processes cannot be told to slow disk"),
     (Crash(3, "unflushed"), "what the operating system was given"),
@@ -249,7 +249,7 @@ REFUSED: list[tuple[Stimulus, str]] = [
 
 @pytest.mark.parametrize(("action", "why"), REFUSED)
 def test_what_a_part_cannot_be_given_is_refused_and_nothing_is_done(
-    mixed: Mixed, action: Stimulus, why: str
+    mixed: Mixed, action: Action, why: str
 ) -> None:
     with pytest.raises(UserError, match=why):
         mixed.apply(action)

@@ -57,7 +57,7 @@ def test_it_is_done_at_once_while_others_wait_for_their_turn() -> None:
     kernel = LiveKernel(Sink(), clock)
     lane = kernel.process("broker-1").lane("main-EventThread")
     kernel.soon(lambda: said.append("later"))
-    kernel.make_ready(lane.action(lambda: None, -1))
+    kernel.make_ready(lane.callback(lambda: None, -1))
     kernel.soon(lambda: said.append("now"))
     assert said == ["now"]
     kernel.run(kernel.now)

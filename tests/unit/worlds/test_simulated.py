@@ -16,7 +16,7 @@ def message_at(world: SimulatedWorld, at_us: int) -> int:
     return world.network.latency("net_request", "producer-1")
 
 
-def test_around_a_stimulus_messages_and_drivers_share_the_cores_with_who_does_it() -> None:
+def test_around_a_action_messages_and_drivers_share_the_cores_with_who_does_it() -> None:
     scenario = Scenario(
         name="none",
         about="",

@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.trace.events import (
+    ActionApplied,
+    ActionReturned,
     BrokerStarting,
-    Stimulus,
-    StimulusReturned,
     ZkRequest,
     ZkTransaction,
 )
 from emulator.trace.values import Parameters
 from emulator.worlds.network.cause_links import Span, cause_of
 from emulator.worlds.processes.trace_merge import CircularCauses, Logged, Part, merged
-from emulator.worlds.processes.wire_requests import Passed, notes_of
+from emulator.worlds.processes.wire_requests import WireRequest, notes_of
 
 SESSION = 7
 
@@ -83,9 +83,9 @@ def test_a_request_and_its_answer_although_a_clock_is_late() -> None:
     ]
 
 
-def wire_request(t: int, name: str, xid: int = 0) -> Passed:
+def wire_request(t: int, name: str, xid: int = 0) -> WireRequest:
     op, _, path = name.partition(" ")
-    return Passed(ZkRequest(0, t, 1, "", -1, op, path), name, SESSION, xid)
+    return WireRequest(ZkRequest(0, t, 1, "", -1, op, path), name, SESSION, xid)
 
 
 def test_a_request_on_the_wire_is_between_who_asked_and_what_was_applied() -> None:
@@ -285,8 +285,8 @@ def test_a_read_after_ones_own_write_is_led_to_by_who_reads() -> None:
 def test_what_a_client_was_asked_for_points_at_its_new_number() -> None:
     first, run = Process("broker-1"), Process("run")
     first.happens("before", 0)
-    run.events.append(Stimulus(0, 5, 0, "", -1, "create_topic", Parameters()))
-    run.events.append(StimulusReturned(1, 6, 0, "", 0, 0, "NONE"))
+    run.events.append(ActionApplied(0, 5, 0, "", -1, "create_topic", Parameters()))
+    run.events.append(ActionReturned(1, 6, 0, "", 0, 0, "NONE"))
     events = merged({"broker-1": first.part, "run": run.part})
     assert (events[2].of, events[2].cause) == (1, 1)
 

@@ -20,10 +20,10 @@ from emulator.kafka.profiles.base import profiles
 from emulator.kafka.protocol.messages import (
     AdminResponse,
     AlterConfigsRequest,
-    AlteredIsr,
     AlterIsrPartition,
     AlterIsrRequest,
     AlterIsrResponse,
+    AlterIsrResult,
     AlterPartitionReassignmentsRequest,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -63,7 +63,7 @@ from emulator.worlds.wire.api import spoken
 from emulator.worlds.wire.errors import Malformed, Unsupported
 from emulator.worlds.wire.frames import (
     MAX_FRAME,
-    TooNew,
+    UnknownApiVersionsVersion,
     api_of,
     arrived,
     length_of,
@@ -119,7 +119,7 @@ EXCHANGES: list[tuple[Request, Response]] = [
     (ControlledShutdownRequest(2, 99), ControlledShutdownResponse(NONE, (ORDERS, PAYMENTS))),
     (
         AlterIsrRequest(2, 99, (AlterIsrPartition(ORDERS, 7, (1, 2), 9),)),
-        AlterIsrResponse(NONE, (AlteredIsr(ORDERS, NONE, 1, 7, (1, 2), 10),)),
+        AlterIsrResponse(NONE, (AlterIsrResult(ORDERS, NONE, 1, 7, (1, 2), 10),)),
     ),
     (MetadataRequest(("orders",)), MetadataResponse(LIVE, 2, (STATE,), 9)),
     (
@@ -233,7 +233,7 @@ def test_a_tagged_field_that_nobody_knows_is_passed_over() -> None:
 
 def test_an_unknown_version_of_api_versions_is_answered_in_version_0() -> None:
     """KIP-511: a newer client learns what there is."""
-    with pytest.raises(TooNew) as told:
+    with pytest.raises(UnknownApiVersionsVersion) as told:
         arrived(bytes.fromhex("0012 7fff 00000009 0001 63".replace(" ", "")), spoken(_2_6))
     frame = told.value.answer
     assert frame[4:8] == (9).to_bytes(4, "big")
@@ -285,7 +285,7 @@ def test_whatever_comes_is_a_request_or_malformed(data: bytes, key: int, version
     head = key.to_bytes(2, "big") + version.to_bytes(2, "big") + b"\0\0\0\1\0\1c"
     try:
         arrived(head + data, spoken(_2_6))
-    except (Malformed, Unsupported, TooNew):
+    except (Malformed, Unsupported, UnknownApiVersionsVersion):
         pass
 
 
@@ -341,7 +341,7 @@ def test_a_request_with_wrong_bytes_in_it_is_a_request_or_malformed(
     data, profile = frame
     try:
         arrived(garbled(data, strikes), spoken(profiles()[profile]))
-    except (Malformed, Unsupported, TooNew):
+    except (Malformed, Unsupported, UnknownApiVersionsVersion):
         pass
 
 

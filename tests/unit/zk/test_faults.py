@@ -7,7 +7,7 @@ import pytest
 from tests.unit.zk.world import Client, World
 from zk.errors import Code
 from zk.ops import Create, CreateMode, Delete, Exists, GetChildren, GetData, SetData, Sync
-from zk.wire import Way
+from zk.wire import Direction
 
 EPHEMERAL = CreateMode.EPHEMERAL
 
@@ -141,7 +141,7 @@ class TestCut:
         self, world: World, a: Client, b: Client
     ) -> None:
         a.ask(Exists("/x", watch=True))
-        world.service.cut("a", Way.TO_SERVER)
+        world.service.cut("a", Direction.TO_SERVER)
         a.submit(Exists("/y"))
         b.ask(Create("/x", b""))
         world.run_ms(100)
@@ -155,7 +155,7 @@ class TestCut:
     ) -> None:
         """The server hears pings of the old connection until the client gives it up; of new ones
         nothing, since a handshake needs both ways: so the session runs out."""
-        world.service.cut("a", Way.TO_CLIENT)
+        world.service.cut("a", Direction.TO_CLIENT)
         a.submit(Create("/x", b""))
         world.run_ms(3900)
         assert a.take() == []

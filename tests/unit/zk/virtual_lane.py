@@ -10,18 +10,18 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
-Action = Callable[[], None]
+Callback = Callable[[], None]
 
 
 class VirtualTimer:
-    __slots__ = ("action", "lane")
+    __slots__ = ("callback", "lane")
 
-    def __init__(self, lane: VirtualLane, action: Action) -> None:
+    def __init__(self, lane: VirtualLane, callback: Callback) -> None:
         self.lane = lane
-        self.action: Action | None = action
+        self.callback: Callback | None = callback
 
     def cancel(self) -> None:
-        self.action = None
+        self.callback = None
 
 
 class VirtualClock:
@@ -62,23 +62,23 @@ class VirtualLane:
     def now_us(self) -> int:
         return self._clock.now_us
 
-    def post(self, action: Action) -> None:
-        self._clock.schedule(self._clock.now_us, VirtualTimer(self, action))
+    def post(self, callback: Callback) -> None:
+        self._clock.schedule(self._clock.now_us, VirtualTimer(self, callback))
 
-    def call_later(self, delay_us: int, action: Action) -> VirtualTimer:
+    def call_later(self, delay_us: int, callback: Callback) -> VirtualTimer:
         assert delay_us >= 0
-        timer = VirtualTimer(self, action)
+        timer = VirtualTimer(self, callback)
         self._clock.schedule(self._clock.now_us + delay_us, timer)
         return timer
 
     def run(self, timer: VirtualTimer) -> None:
-        if self._dead or timer.action is None:
+        if self._dead or timer.callback is None:
             return
         if self._paused is not None:
             self._paused.append(timer)
             return
         self._clock.callbacks += 1
-        timer.action()
+        timer.callback()
 
     def pause(self) -> None:
         self._paused = self._paused or []

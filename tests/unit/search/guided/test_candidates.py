@@ -1,7 +1,14 @@
 """The policy of a guided search: what is kept, what is redrawn, and who is blamed."""
 
 from emulator.kernel.rng import Choice, Stream
-from emulator.search.guided.candidates import HASTE, NOWHERE, PATIENCE, Tried, back_from, party_of
+from emulator.search.guided.candidates import (
+    HASTE,
+    NOWHERE,
+    PATIENCE,
+    GroupHistory,
+    back_from,
+    party_of,
+)
 
 ASKED: list[Choice] = [
     (7, "broker-1", "zk_request"),
@@ -11,9 +18,9 @@ ASKED: list[Choice] = [
 ]
 
 
-def tried(**given: object) -> Tried:
+def tried(**given: object) -> GroupHistory:
     known = {"segments": range(7, 8), "fixed": {}, "saved": None, "record": NOWHERE, **given}
-    return Tried(**known)  # type: ignore[arg-type]
+    return GroupHistory(**known)  # type: ignore[arg-type]
 
 
 def test_the_first_draw_is_all_anew() -> None:
@@ -70,7 +77,7 @@ def test_of_the_party_mostly_one_actor_one_purpose_or_some_streams_are_drawn_aga
         assert len(partial) / 6 < len(kind) < len(partial) / 2
 
 
-def test_whom_the_stimuli_are_about_is_suspected() -> None:
+def test_whom_the_actions_are_about_is_suspected() -> None:
     group, stream = tried(suspects=("broker-2",)), Stream(4)
     best = group.next_candidate(stream)
     group.learn(best, (7, 3), "wrong", "broker-0", ASKED)

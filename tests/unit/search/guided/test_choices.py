@@ -43,11 +43,11 @@ def test_written_and_read_it_is_the_same(choices: Choices, tmp_path: Path) -> No
     assert [run.by_stream for run in choices.runs] == [CHOSEN, {}]
 
 
-def test_it_holds_settings_and_stimuli_and_nothing_of_what_happened(
+def test_it_holds_settings_and_actions_and_nothing_of_what_happened(
     choices: Choices, real: Recording
 ) -> None:
-    assert {fact["kind"] for fact in choices.stimuli} == {"stimulus"}
-    told = {key for fact in choices.stimuli for key in fact}
+    assert {fact["kind"] for fact in choices.actions} == {"stimulus"}
+    told = {key for fact in choices.actions for key in fact}
     assert told.isdisjoint({"returned", "controller"})
 
 

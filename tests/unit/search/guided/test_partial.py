@@ -15,7 +15,7 @@ from emulator.conformance.criteria import DELAYS, PRODUCED, Part
 from emulator.conformance.producers import STALLS
 from emulator.conformance.recording import Fact, ProduceResult, Recording, read_recording
 from emulator.conformance.znodes import partition_of_state
-from emulator.search.guided.partial import Acknowledged, Partial, RealSide
+from emulator.search.guided.partial import Acknowledged, RealSide, RunningJudgement
 from emulator.search.guided.prefix import GRACE_MS, SOFT
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
@@ -58,7 +58,7 @@ def piece(of: Recording, since_ms: int, until_ms: int) -> Recording:
 def test_reality_itself_is_right_at_every_moment(
     folder: Path, cuts: list[int], nth: int, stopping: set[int]
 ) -> None:
-    partial = Partial(real_side(folder))
+    partial = RunningJudgement(real_side(folder))
     wanted = parts_of(folder)
     partial.wanted = wanted[nth % len(wanted)]
     since_ms = -1_000_000
@@ -75,7 +75,7 @@ def late(events: list[Fact], kind: str, by_ms: int) -> list[Fact]:
 
 def test_a_delay_that_is_wanted_must_be_near_the_recorded_one_and_others_need_not() -> None:
     real = recorded(PLAYED[0])
-    partial = Partial(real_side(PLAYED[0]))
+    partial = RunningJudgement(real_side(PLAYED[0]))
     partial.grow(replace(real, events=late(real.events, "update_metadata", TOLERANCE_MS + 51)))
     wanted = next(part for part in parts_of(PLAYED[0]) if "to metadata of broker" in part[1])
     assert partial.contradiction(5000) is None
@@ -89,7 +89,7 @@ def test_a_delay_that_is_wanted_must_be_near_the_recorded_one_and_others_need_no
 def test_a_race_that_is_lost_is_a_contradiction_only_where_it_is_wanted(wanted: bool) -> None:
     real = recorded(PLAYED[0])
     lost = next(e for e in real.events if e["kind"] == "expand")
-    partial = Partial(real_side(PLAYED[0]))
+    partial = RunningJudgement(real_side(PLAYED[0]))
     partial.grow(replace(real, events=[e for e in real.events if e is not lost]))
     part = (5, f"broker {lost['broker']} {lost['topic']}-{lost['partition']}")
     partial.wanted = part if wanted else None
@@ -112,7 +112,7 @@ def stalling(*ends_ms: int) -> Recording:
 def test_a_stall_more_or_less_is_wrong_since_the_first_that_only_one_side_has(
     ends_ms: tuple[int, ...], since_ms: int
 ) -> None:
-    partial = Partial(RealSide(stalling(4000, 9000)))
+    partial = RunningJudgement(RealSide(stalling(4000, 9000)))
     partial.wanted = part = (PRODUCED, f"o-0 acks=1{STALLS}")
     partial.grow(stalling(*ends_ms))
     assert partial.contradiction(since_ms - 600) is None or since_ms == 4000
@@ -125,7 +125,7 @@ def test_a_state_that_reality_wrote_otherwise_is_wrong_when_it_is_written() -> N
     changed = next(e for e in writes if e["kind"] == "zookeeper" and e["op"] == "setData")
     altered = {**changed, "broker": 9}
     events = [altered if e is changed else e for e in real.events if e["t"] <= changed["t"]]
-    partial = Partial(real_side(PLAYED[0]))
+    partial = RunningJudgement(real_side(PLAYED[0]))
     partial.grow(replace(real, events=events))
     contradiction = partial.wrong_state()
     assert contradiction is not None

@@ -13,7 +13,7 @@ from emulator.search.guided.prefix import (
     HARD,
     SOFT,
     Disagreement,
-    Prefix,
+    PrefixJudgement,
     RealCourse,
 )
 from tests.conformance.alterations import ALTERATIONS, Alteration
@@ -27,7 +27,7 @@ def prefix_disagreement(
     real: RealCourse, run: Recording, until_ms: int, points: tuple[int, ...] = HARD
 ) -> Disagreement | None:
     """Of a run that is given whole."""
-    prefix = Prefix(real)
+    prefix = PrefixJudgement(real)
     prefix.run.grow(run)
     return prefix.disagreement(until_ms, points)
 
@@ -163,7 +163,7 @@ def test_what_a_broker_wrote_before_it_was_stopped_gets_no_grace() -> None:
     written = next(e for e in real.events if is_first_shrink(e))
     until_ms = written["t"] + 10
     lacking = replace(real, events=[e for e in so_far(real, until_ms).events if e is not written])
-    prefix = Prefix(course("shrink-expand"))
+    prefix = PrefixJudgement(course("shrink-expand"))
     prefix.run.grow(lacking)
     others = {1, 2, 3} - {written["broker"]}
     assert prefix.disagreement(until_ms, HARD, others) is None

@@ -27,7 +27,7 @@ def test_before_a_first_disturbance_nobody_was_stopped() -> None:
     assert [stopped_after(GROUPS, number) for number in (0, 1, 2, 3, 6)] == [None] * 5
 
 
-def test_at_the_end_there_is_no_stimulus() -> None:
+def test_at_the_end_there_is_no_action() -> None:
     assert stopped_after(GROUPS, len(GROUPS)) is None
 
 
