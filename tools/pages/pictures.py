@@ -109,8 +109,13 @@ def draw_water_levels(run: Drawn, drawing: Axes, partition: TopicPartition) -> N
         at_s = run.seconds(state.from_us)
         members = ",".join(map(str, state.isr))
         drawing.axvline(at_s, color="#848d97", alpha=0.6, linewidth=0.8)
-        place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
-        drawing.annotate(f"ISR [{members}]", (at_s, 0.02), xytext=(3, 0), **place)
+        drawing.annotate(
+            f"ISR [{members}]",
+            (at_s, 0.02),
+            xycoords=("data", "axes fraction"),
+            xytext=(3, 0),
+            textcoords="offset points",
+        )
     drawing.set_ylabel("offset")
     drawing.legend(loc="center left", frameon=False)
 
@@ -133,8 +138,9 @@ def draw_who_knows(run: Drawn, drawing: Axes, partition: TopicPartition) -> None
             members = ",".join(map(str, span.isr))
             label = f"v{span.version} [{members}]" if width > 0.15 else f"v{span.version}"
             if width > 0.035:
-                place = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
-                drawing.annotate(label, (left, row), **place)
+                drawing.annotate(
+                    label, (left, row), xytext=(4, 0), textcoords="offset points", va="center"
+                )
     drawing.set_yticks(range(len(rows)), [name for name, _ in rows])
     drawing.invert_yaxis()
 

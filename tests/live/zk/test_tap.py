@@ -26,7 +26,8 @@ from zk.ops import (
 )
 from zk.real.kazoo_service import KazooService
 from zk.real.server import Address, EmbeddedServer, four_letter_word
-from zk.real.tap import Direction, Taps
+from zk.real.tap import Taps
+from zk.wire import Direction
 
 pytestmark = pytest.mark.live
 
