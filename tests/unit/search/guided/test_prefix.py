@@ -78,7 +78,9 @@ def test_an_altered_fact_is_found_when_it_happens_and_not_before(
     found = prefix_disagreement(course(name), so_far(run, until_ms), until_ms, points)
     assert found is not None
     assert {found.point} == alteration.points
-    assert found.at_ms == at_ms
+    # Repeated requests count once: where one of them is lost, the entry that differs may be an
+    # earlier one of its lane.
+    assert found.at_ms == at_ms if points == HARD else found.at_ms <= at_ms
 
 
 def written(t: int, version: int, isr: str = "1,2") -> Fact:
