@@ -147,7 +147,7 @@ def asking_a_controller_of_2_6(profile: str) -> Iterator[Emulated]:
         cluster.do(Terminate(3)).run_ms(5000).do(Start(3, profile=profile)).run_ms(5000)
         yield cluster
         found = check(cluster.events)
-        assert {recognise(one, cluster.events) for one in found} <= {"unchecked member"}
+        assert {recognise(one, cluster.events) for one in found} <= {"ISR member not validated"}
 
 
 def test_a_leader_of_2_8_under_a_controller_of_2_6_waits_until_that_is_upgraded_too() -> None:

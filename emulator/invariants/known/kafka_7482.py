@@ -11,7 +11,7 @@ from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 
 
-class ShuttingDownUntold(Hazard):
+class LeadershipMovesUnannounced(Hazard):
     """ControllerChannelManager.scala@2.0.1 sends LeaderAndIsr to `liveBrokerIds` only."""
 
     name = "KAFKA-7482"

@@ -1,4 +1,4 @@
-"""Up to 0.8.2 nobody tells the controller of an ISR change (KAFKA-1367)."""
+"""Up to 0.8.2 leaders do not notify the controller of ISR changes (KAFKA-1367)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 
 
-class NobodyIsTold(Hazard):
+class IsrChangeNotAnnounced(Hazard):
     """ReplicaManager.scala@0.8.2.2 has no isr-change-propagation."""
 
-    name = "untold ISR change"
+    name = "ISR change not announced"
     about = (
-        "A leader changes the ISR in ZooKeeper and tells nobody: the controller and all metadata "
-        "have the old one until the controller reads the state for a reason of its own."
+        "A leader changes the ISR in ZooKeeper without a notification. The controller and all "
+        "metadata keep the old ISR until the controller reads the state for another reason."
     )
     breaks = ("controller knows states", "metadata converges")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The last who changed it runs a version without notifications."""
+        """The last leader that changed it runs a version without notifications."""
         versions: dict[int, str] = {}
         silent = False
         for event in events:

@@ -1,5 +1,5 @@
-"""Up to 3.2 nobody asks whether a new member of an ISR lives, and never which life of it was
-seen."""
+"""Up to 3.2 nothing checks that a new ISR member is alive; no version with ZooKeeper checks its
+broker epoch."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 
 
-class UncheckedMember(Hazard):
-    """A leader writes its ISR itself and looks at fetches alone (Partition.scala@2.6.3
+class IsrMemberNotValidated(Hazard):
+    """A leader writes its ISR itself and judges by fetches alone (Partition.scala@2.6.3
     maybeExpandIsr); AlterIsr names members by their ids (KIP-841, KIP-903)."""
 
-    name = "unchecked member"
+    name = "ISR member not validated"
     about = (
-        "A leader decides to take a follower in, which dies, or is started anew, before it is"
-        " written: the follower joins on the word of what it was (KIP-841, KIP-903)."
+        "A leader decides to add a follower to the ISR. The follower dies or restarts before the"
+        " change is written, and joins on the evidence of its old process (KIP-841, KIP-903)."
     )
     breaks = ("eligible members join",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The member's process ended or lost its session between the leader's decision and the
-        write, and the leader runs a version that does not ask."""
+        write, and the leader runs a version that does not check."""
         decided = None
         past = events[: violation.facts[1]]
         for event in past:
             match event:
-                case e.IsrUpdateStarted(partition=at, change="expand", to_isr=wanted) if (
-                    at == violation.partition and violation.broker in wanted
+                case e.IsrUpdateStarted(partition=at, change="expand", to_isr=proposed) if (
+                    at == violation.partition and violation.broker in proposed
                 ):
                     decided = event
         if decided is None or not lacks(MEMBER_EPOCHS, decided, events):
@@ -40,7 +40,7 @@ class UncheckedMember(Hazard):
 
 
 def _ended(broker: int, decided: int, past: Sequence[AnyEvent]) -> bool:
-    """Its process or its session had ended when the leader decided, or did so afterwards."""
+    """Its process or its session had ended when the leader decided, or ended afterwards."""
     ended = False
     for event in past:
         if event.broker != broker:
@@ -53,7 +53,7 @@ def _ended(broker: int, decided: int, past: Sequence[AnyEvent]) -> bool:
 
 
 def _ends(event: AnyEvent) -> bool:
-    """Its process ends, or its session does."""
+    """The event ends its process or its session."""
     match event:
         case e.ProcessStateChanged(state="paused" | "stopping" | "dead"):
             return True

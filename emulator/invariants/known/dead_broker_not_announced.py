@@ -1,4 +1,4 @@
-"""Up to 3.0 the death of a broker may be told to nobody (KAFKA-13225)."""
+"""Up to 3.0 a controller may not announce the death of a broker (KAFKA-13225)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 
 
-class UntoldDeath(Hazard):
+class DeadBrokerNotAnnounced(Hazard):
     """KafkaController.scala@2.6.3 onReplicasBecomeOffline sends UpdateMetadata itself only where no
-    partition has lost its leader; else the election is to do it."""
+    partition has lost its leader; otherwise it leaves that to the election."""
 
-    name = "untold death"
+    name = "dead broker not announced"
     about = (
-        "A broker dies that hosts nothing, while some partition has no leader: the controller"
-        " leaves telling it to the election, which changes nothing (KAFKA-13225)."
+        "A broker without replicas dies while some partition has no leader. The controller leaves"
+        " the announcement to the election, which sends nothing (KAFKA-13225)."
     )
     breaks = ("the dead are known",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The controller that saw it die runs such a version, and something was leaderless then."""
+        """The controller that saw it die runs such a version, and a partition was leaderless."""
         saw = events[violation.facts[0]]
         running = ""
         leaderless = False
