@@ -95,7 +95,9 @@ def test_a_fail_over_that_such_a_command_ends() -> None:
 STALE = ShowsAnother(0, 1, facts=(-1, 1), partition=ORDERS, broker=2)
 
 
-@pytest.mark.parametrize(("version", "hazard"), [("0.8.2", "ISR change not announced"), ("0.9.0", "")])
+@pytest.mark.parametrize(
+    ("version", "hazard"), [("0.8.2", "ISR change not announced"), ("0.9.0", "")]
+)
 def test_an_isr_change_that_nobody_is_told_of(version: str, hazard: str) -> None:
     history = History().started(1, 2, 3).elected().created()
     history.tell(e.BrokerStarting, 1, version)
