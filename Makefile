@@ -61,19 +61,18 @@ test-live-alone: setup
 	$(PYTEST) -m $(LIVE) $(PATIENT:%=--ignore=%) $(ARGS) $(OR_NONE)
 
 # The longer ones: those that compute, those that wait, and one that gets the machine alone.
-SLOW = "slow and not shared and not soak"
-PROCESSES = tests/live/processes
+SLOW = slow and not shared and not soak
 ALONE = tests/live/test_conform_live.py
 test-slow: test-slow-plays test-slow-processes test-slow-alone ## Longer ones: thousands of plays, a recording live, long stalls
 
 test-slow-plays: setup
-	$(PYTEST) -n $(JOBS) --dist worksteal -m $(SLOW) --ignore=$(ALONE) --ignore=$(PROCESSES) $(ARGS) $(OR_NONE)
+	$(PYTEST) -n $(JOBS) --dist worksteal -m "$(SLOW) and not live" $(ARGS) $(OR_NONE)
 
 test-slow-processes: setup
-	$(PYTEST) $(WAITING) -m $(SLOW) $(PROCESSES) $(ARGS) $(OR_NONE)
+	$(PYTEST) $(WAITING) -m "$(SLOW) and live" --ignore=$(ALONE) tests/live tests/conformance $(ARGS) $(OR_NONE)
 
 test-slow-alone: setup
-	$(PYTEST) -m $(SLOW) $(ALONE) $(ARGS) $(OR_NONE)
+	$(PYTEST) -m "$(SLOW)" $(ALONE) $(ARGS) $(OR_NONE)
 
 test-spark: setup ## The tests that start Spark
 	$(PYTEST) -m "spark and not soak" tests/spark tests/bench $(ARGS) $(OR_NONE)
