@@ -33,6 +33,7 @@ from emulator.search.schedules.warm_cluster import (
 )
 from emulator.search.schedules.warm_pool import WarmPool
 from emulator.trace.difference import digest_of
+from emulator.trace.events import ActionApplied
 from emulator.trace.sink import Sink
 from emulator.worlds.simulated import SimulatedWorld
 
@@ -188,7 +189,7 @@ def test_faults_strike_where_they_are_put_and_are_undone(warm: WarmCluster) -> N
         seen.extend(
             (event.do, event.t)
             for event in warm.events
-            if type(event).__name__ == "Action" and event.broker == 2
+            if isinstance(event, ActionApplied) and event.broker == 2
         )
         return seen
 

@@ -56,7 +56,7 @@ def test_what_is_broken_on_purpose_is_found_kept_and_played_again(
 ) -> None:
     monkeypatch.setattr(partition, "high_watermark_allowed", broken_high_watermark)
     runs = str(tmp_path)
-    assert execute(["fuzz", "--seed", "0", "--runs", "20", "--out", runs]) == 1
+    assert execute(["fuzz", "--seed", "0", "--runs", "8", "--out", runs]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[-2].startswith("seed           0x")
     assert lines[-1].startswith("repeat it      isr run ")

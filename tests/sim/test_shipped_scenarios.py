@@ -10,13 +10,14 @@ import pytest
 from emulator.runs.play import PlayOptions
 from tests.sim.shipped_runs import NAMES, RACE_FREE, played, scenario
 
-SEEDS = range(5)
+SEEDS, MANY_SEEDS = range(3), range(3, 30)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_it_expects_holds_and_a_race_free_one_has_one_history(name: str) -> None:
-    runs = [played(scenario(name), PlayOptions(seed=seed)) for seed in SEEDS]
-    for seed, run in enumerate(runs):
+@pytest.mark.parametrize("seeds", [SEEDS, pytest.param(MANY_SEEDS, marks=pytest.mark.soak)])
+def test_what_it_expects_holds_and_a_race_free_one_has_one_history(name: str, seeds: range) -> None:
+    runs = [played(scenario(name), PlayOptions(seed=seed)) for seed in seeds]
+    for seed, run in zip(seeds, runs, strict=True):
         missed = {text: one.seen for text, one in run.findings.items() if one.held is not True}
         assert missed == {}, seed
     if name in RACE_FREE:

@@ -72,7 +72,7 @@ class Choices(msgspec.Struct, frozen=True):
     runs: tuple[ChosenRun, ...]
     draws: dict[str, int]
     settings: Fact
-    actions: tuple[Fact, ...]
+    actions: tuple[Fact, ...] = msgspec.field(name="stimuli")  # as recordings name their kind
 
 
 def chosen_run(seed: int, chosen: Mapping[Choice, int]) -> ChosenRun:
