@@ -74,7 +74,7 @@ def estimate(pairs: Iterable[Pair], clocks: Iterable[str]) -> Clocks:
         return Clocks(
             ZOOKEEPER if ZOOKEEPER in names else next(iter(names), ""),
             (),
-            contradiction=f"no constant difference fits {', '.join(wrong)}: a clock was set",
+            contradiction=f"no constant offset fits {', '.join(wrong)}: a clock was adjusted",
         )
     counts = {name: sum(name in (p.cause, p.effect) for p in every_pair) for name in names}
     reference = _reference(names, counts, paths)

@@ -137,7 +137,7 @@ class _TimeLine:
             case "dead" if before == "stopping":
                 text = f"broker {event.broker} has ended"
             case "dead":
-                text = f"broker {event.broker}'s process dies"
+                text = f"the process of broker {event.broker} dies"
             case _ if before == "paused":
                 text = f"broker {event.broker} is resumed"
             case _:  # starting and up: `on_broker_starting`
@@ -146,7 +146,7 @@ class _TimeLine:
 
     def on_broker_change(self, event: e.BrokerChange) -> None:
         for broker in event.deleted:
-            text = f"controller {event.broker} finds broker {broker} gone"
+            text = f"controller {event.broker} finds broker {broker} dead"
             self._add(event.t, "broker", broker, text, event.seq)
         for broker in event.bounced:
             text = f"controller {event.broker} finds broker {broker} bounced"
@@ -162,7 +162,8 @@ class _TimeLine:
     def on_log_truncated(self, event: e.LogTruncated) -> None:
         text = f"broker {event.broker} truncates {event.partition} to {event.to_offset}"
         if event.from_leo > event.to_offset:
-            text += f": {event.from_leo - event.to_offset} records"
+            lost = event.from_leo - event.to_offset
+            text += f": {lost} record{'s' * (lost != 1)}"
         self._add(event.t, "truncated", event.broker, text, event.seq)
 
 

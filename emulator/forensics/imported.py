@@ -79,7 +79,7 @@ def import_folder(folder: Path, base: Path) -> Result:
     sources, clocks = _sources(reading, entries)
     events = [event for source in sources for event in source.events]
     if not events:
-        raise UserError(f"{folder}: logs of Kafka's, and no line in them about replication")
+        raise UserError(f"{folder}: these Kafka logs have no line about replication")
     began_us = min(event.t for event in events) // 1000 * 1000
     trace = assemble(sources, began_us)
     for file in reading.files:
@@ -169,32 +169,32 @@ def _unknown(reading: Reading, entries: list[Entry], clocks: Clocks) -> Iterator
     if len(versions) > 1:
         yield f"brokers ran different versions: {', '.join(sorted(versions))}"
     if not versions:
-        yield f"no log says which version of Kafka ran: taken for {TAKEN_FOR}"
+        yield f"no log names the Kafka version: {TAKEN_FOR} is assumed"
     if not entries:
         yield (
-            "no transaction log of ZooKeeper: who wrote a state, and states that no log names, are"
-            " not known"
+            "no ZooKeeper transaction log: unknown who wrote each state, and which states no broker"
+            " logged"
         )
     for broker, kinds in reading.missing().items():
         for kind in kinds:
             yield f"broker {broker} has no {kind}.log: {_MEANS[kind]}"
     for broker in _strangers(reading, entries):
-        yield f"broker {broker} is named by others, and none of its logs is here"
+        yield f"broker {broker} is named by others, but none of its logs is present"
     for file in reading.orphans:
-        yield f"{file.name}: no line says which broker's it is; left out"
+        yield f"{file.name}: no line names its broker; skipped"
     if clocks.contradiction:
         yield f"clocks: {clocks.contradiction}; none was corrected"
     for one in clocks.ahead:
         if one.at_least is None and one.at_most is None:
-            yield f"nothing ties the clock of {one.clock} to the others: taken as it is"
+            yield f"nothing ties the clock of {one.clock} to the others: not corrected"
         elif not one.is_bounded:
-            yield f"the clock of {one.clock} is bounded from one side only: its correction is rough"
+            yield f"the clock of {one.clock} is bounded on one side only: correction approximate"
 
 
 _MEANS = {
-    "state-change": "what it was told, and what it showed to clients, is not known",
-    "controller": "whether and when it was controller is not known",
-    "server": "its ISR decisions, its sessions and its starts are not known",
+    "state-change": "which control requests it received, and what it showed to clients, is unknown",
+    "controller": "whether and when it was controller is unknown",
+    "server": "its ISR decisions, sessions and starts are unknown",
 }
 
 
@@ -225,7 +225,7 @@ def _scenario(imported: Imported) -> LoadedScenario:
         zookeeper=ZooKeeperSettings(),
         steps=(),
         duration_us=1,
-        text=f"# imported from {imported.folder}: what others ran cannot be played\n",
+        text=f"# imported from {imported.folder}: an imported run cannot be played\n",
     )
 
 

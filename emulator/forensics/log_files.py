@@ -104,9 +104,9 @@ def _seconds(text: str) -> int:
 def find_logs(folder: Path) -> list[LogFile]:
     """All of Kafka's log files below a folder, each with its broker. Raises UserError."""
     if not folder.exists():
-        raise UserError(f"{folder}: there is no such folder")
+        raise UserError(f"{folder}: no such folder")
     if not folder.is_dir():
-        raise UserError(f"{folder}: a file; the folder is wanted that has each broker's logs below")
+        raise UserError(f"{folder} is a file: give the folder that holds each broker's logs")
     files = []
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         name = _FILE.fullmatch(path.name)
@@ -115,12 +115,12 @@ def find_logs(folder: Path) -> list[LogFile]:
             files.append(LogFile(path, name["kind"], group))
     if not files:
         raise UserError(
-            f"{folder}: no state-change.log*, controller.log* or server.log* in it or below it"
+            f"{folder}: no state-change.log*, controller.log* or server.log* in or below it"
         )
     _find_owners(files)
     if not any(file.broker is not None for file in files):
         more = f" and {len(files) - 1} more" if len(files) > 1 else ""
-        raise UserError(f"{folder}: {files[0].name}{more}: no line of Kafka's")
+        raise UserError(f"{folder}: {files[0].name}{more}: no line is in Kafka's log format")
     return files
 
 

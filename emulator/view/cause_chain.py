@@ -67,7 +67,7 @@ def _words(event: AnyEvent) -> str:
         case e.ControllerElected():
             return f"broker {event.broker} became controller, epoch {event.controller_epoch}"
         case e.ControllerEventQueued(event=name) if name != LOOKING:
-            return f"controller {event.broker} had {name} to do"
+            return f"controller {event.broker} queued {name}"
     return ""
 
 

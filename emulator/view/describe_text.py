@@ -22,6 +22,7 @@ from emulator.view.describe import (
     Replica,
     View,
 )
+from emulator.view.telling import span
 
 IN_FULL = 6
 """So many partitions are shown with all their views; of more, only those that somebody has
@@ -41,11 +42,11 @@ def render_description(
     at = f"{description.at_ms / 1000:.3f} s"
     head = Text.assemble((at, "bold"), f"  brokers {brokers}")
     # Who is controller, and who thinks to be it.
-    who = "nobody" if description.controller is None else f"broker {description.controller}"
+    who = "none" if description.controller is None else f"broker {description.controller}"
     controllers = Text(f"controller: {who} in ZooKeeper, epoch {description.controller_epoch}")
     for one in description.brokers:
         if one.controller_epoch is not None and one.broker != description.controller:
-            claim = f"; broker {one.broker} thinks it is, epoch {one.controller_epoch}{MARK}"
+            claim = f"; broker {one.broker} believes it is, epoch {one.controller_epoch}{MARK}"
             controllers.append(claim, OTHERWISE)
     rest = _fetchers(description, only) if fetchers else _partitions(description, only)
     return Group(head, controllers, *rest)
@@ -88,15 +89,17 @@ def _partitions(description: Description, only: TopicPartition | None) -> Iterat
     brief = [one for one in chosen if one.partition not in in_full]
     if brief:
         differ = sum(not one.agrees for one in brief)
-        more = f", {differ} of them with views that differ" if differ else ", in which all agree"
-        yield Text(f"\n{len(brief)} not in full{more}: --partition NAME shows one", style=QUIET)
+        more = f", {differ} with differing views" if differ else ", all views agree"
+        yield Text(
+            f"\n{len(brief)} partitions summarized{more}: --partition NAME shows one", style=QUIET
+        )
 
 
 def _partition(one: DescribedPartition, *, in_full: bool) -> Iterator[RenderableType]:
     truth = one.views[0] if one.views and one.views[0].of == "ZooKeeper" else None
     line = Text(f"  Topic: {one.partition.topic}  Partition: {one.partition.partition}  ")
     if truth is None:
-        line.append(f"in no znode{MARK}", OTHERWISE)
+        line.append(f"no state znode{MARK}", OTHERWISE)
     else:
         line.append(f"Leader: {_leader(truth)}  Replicas: {_ids(truth.replicas)}  ")
         line.append(f"Isr: {_ids(truth.isr)}  Osr: {_ids(truth.osr)}")
@@ -108,7 +111,7 @@ def _partition(one: DescribedPartition, *, in_full: bool) -> Iterator[Renderable
     for view in one.views:
         name = view.of if view.broker is None else f"{view.of} {view.broker}"
         if view.proposed is not None:
-            name += f" asks {_ids(view.proposed)}"
+            name += f" proposes {_ids(view.proposed)}"
         cells = [_leader(view), *(_known(getattr(view, field)) for field in _VIEW[1:])]
         marked = [
             _marked(cell, differs=field in view.differs)
@@ -118,7 +121,7 @@ def _partition(one: DescribedPartition, *, in_full: bool) -> Iterator[Renderable
     yield Padding(views, (0, 0, 0, 4))
     replicas = _grid(("replica", "role", "LEO", "leader sees", "HW", "leader's HW"))
     for replica in one.replicas:
-        role = "hosts none"
+        role = "no replica"
         if replica.role != "none":
             follows = replica.role == "follower"
             role = f"follows {replica.leader}" if follows else replica.role
@@ -181,24 +184,24 @@ def _fetchers(description: Description, only: TopicPartition | None) -> Iterator
         count = f"{len(threads)} fetcher thread{'s' * (len(threads) != 1)}"
         yield Text(f"\nbroker {_broker(broker)}: {count}", style="bold")
         for one in threads:
-            last = "has not asked yet"
+            last = "no fetch sent yet"
             if one.asked_ms_ago is not None:
-                ago = f"last asked {one.asked_ms_ago:,.1f} ms ago"
+                ago = f"last fetch {span(one.asked_ms_ago * 1000)} ago"
                 last = f"session epoch {one.session_epoch}, {ago}"
-            number = len(one.partitions)
-            yield Text(f"  {one.thread}  from broker {one.leader}, {number} partitions, {last}")
+            number = f"{len(one.partitions)} partition{'s' * (len(one.partitions) != 1)}"
+            yield Text(f"  {one.thread}: {number}, {last}")
             chosen = [part for part in one.partitions if only in (None, part.partition)]
             for part in chosen[:LISTED]:
                 text = Text(f"    {part.partition} from offset {part.offset}")
                 if part.delayed_ms:
-                    delay = f", left out for {part.delayed_ms:,.0f} ms more: {part.reason}"
+                    delay = f", delayed for another {span(part.delayed_ms * 1000)}: {part.reason}"
                     text.append(delay, OTHERWISE)
                 yield text
             if len(chosen) > LISTED:
                 more = _names([part.partition for part in chosen[LISTED:]])
                 yield Text(f"    and {more}", style=QUIET)
         if waiting:
-            yield Text(f"  not asked for yet: {_names(waiting)}", style=OTHERWISE)
+            yield Text(f"  not fetched yet: {_names(waiting)}", style=OTHERWISE)
 
 
 def _names(partitions: list[TopicPartition]) -> str:

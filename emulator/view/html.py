@@ -89,10 +89,10 @@ def panel(header: Header, events: Iterable[AnyEvent], facts: Sequence[str] | Non
     note = []
     if len(drawn) < len(timeline.partitions):
         of = len(timeline.partitions)
-        note.append(f"{len(drawn)} of {of} partitions are drawn, the most eventful ones")
+        note.append(f"{len(drawn)} of {of} partitions are drawn: those with the most state changes")
     if left_out:
         of = len(timeline.events)
-        note.append(f"{left_out:,} of {of:,} events are counted in the lanes' traffic only")
+        note.append(f"{left_out:,} of {of:,} events are only counted in the lanes' traffic")
     lanes = [{"id": CONTROLLER, "name": "controller"}, {"id": ZOOKEEPER, "name": "ZooKeeper"}]
     lanes += [{"id": str(broker), "name": f"broker {broker}"} for broker in timeline.brokers]
     if any(one.lane in (CLIENTS, "") and one.level is Level.STORY for one in told):

@@ -356,7 +356,7 @@ function row(c, many) {
   const isr = c.from && c.from !== c.to ? c.from + ' → ' + c.to : c.to;
   const last = Math.max(c.at, ...c.shown.filter(s => s).map(s => s[0]));
   return '<tr data-from="' + c.at + '" data-to="' + last + '"><td>v' + c.version + '</td><td>' + isr + '</td><td>' + c.leader + '</td><td>' + esc(c.by) + '</td><td>' + seconds(c.at) + '</td>'
-    + (many ? ends(c.shown) : c.shown).map(s => s === null ? '<td class="never">not any more</td>' : s[1] !== c.version ? '<td class="never">never (v' + s[1] + ' after ' + span(s[0] - c.at) + ')</td>'
+    + (many ? ends(c.shown) : c.shown).map(s => s === null ? '<td class="never">never</td>' : s[1] !== c.version ? '<td class="never">never (v' + s[1] + ' after ' + span(s[0] - c.at) + ')</td>'
       : '<td' + (s[0] - c.at > 1000 ? ' class="late"' : '') + '>after ' + span(s[0] - c.at) + '</td>').join('') + '</tr>';
 }
 

@@ -151,9 +151,9 @@ class Sheet(ABC):
         if any(drawn.old.values()):
             yield Text("┃ shows an older ISR than ZooKeeper has", style="yellow")
         if any(drawn.still.values()):
-            yield Text("░ the process stands still", style="red")
+            yield Text("░ process paused", style="red")
         if any(drawn.gone.values()):
-            yield Text("· there is no process", style="red")
+            yield Text("· no process", style="red")
 
     def one(self, row: Row) -> Iterator[Text]:
         """A row with all that belongs to it."""

@@ -25,6 +25,7 @@ from emulator.view.telling import (
     Told,
     partitions_of,
     scene,
+    span,
 )
 from emulator.view.wording import tell
 
@@ -256,8 +257,9 @@ def _without_bursts(out: list[Row]) -> list[Row]:
                 first[shape].to_us = row.to_us
         for shape, row in first.items():
             cell = next(iter(row.cells.values()))
-            took = (row.to_us - row.from_us) / 1000
-            cell.numbers = f"and {shapes[shape] - 1} more like it within {took:,.0f} ms"
+            cell.numbers = (
+                f"and {shapes[shape] - 1} more like it in {span(row.to_us - row.from_us)}"
+            )
     return kept
 
 

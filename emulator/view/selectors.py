@@ -31,7 +31,7 @@ def partition(text: str, timeline: Timeline) -> TopicPartition:
     if len(timeline.partitions) > _LISTED:
         known += f" and {len(timeline.partitions) - _LISTED} more"
     if not topic or not number.isdecimal():
-        raise NotInRun(f"{text!r} is no partition: write one as orders-0; the run has {known}")
+        raise NotInRun(f"{text!r} is not a partition: write it as orders-0; the run has {known}")
     found = TopicPartition(topic, int(number))
     if found not in timeline.partitions:
         raise NotInRun(f"{found}: no such partition in this run; it has {known}")
@@ -43,7 +43,7 @@ def change(text: str, timeline: Timeline) -> tuple[TopicPartition, int]:
     name, at, version = text.rpartition("@")
     number = version.removeprefix("v")
     if not at or not number.isdecimal():
-        raise NotInRun(f"{text!r} is no ISR change: write partition and version as orders-0@v8")
+        raise NotInRun(f"{text!r} is not an ISR change: write it as orders-0@v8")
     return partition(name, timeline), int(number)
 
 
@@ -56,7 +56,9 @@ def actor(text: str, timeline: Timeline) -> str:
     if number is not None and int(number[1]) in timeline.brokers:
         return number[1]
     brokers = ", ".join(map(str, timeline.brokers)) or "none"
-    raise NotInRun(f"{text!r} is nobody here: controller, zookeeper, clients, or broker {brokers}")
+    raise NotInRun(
+        f"unknown actor {text!r}: use controller, zookeeper, clients, or broker {brokers}"
+    )
 
 
 def time_us(text: str) -> int:
@@ -64,6 +66,6 @@ def time_us(text: str) -> int:
     found = _TIME.fullmatch(text.strip())
     if found is None:
         raise NotInRun(
-            f"{text!r} is no time: write 12.5s, 500ms or 1.5min since the cluster was up"
+            f"{text!r} is not a time: write 12.5s, 500ms or 1.5min since the cluster was up"
         )
     return round(float(found[1]) * _UNITS[found[2]])

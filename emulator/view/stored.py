@@ -43,9 +43,7 @@ def open_run(path: str | Path) -> StoredRun:
     except BadTrace as error:
         raise NoRun(str(error)) from None
     except OSError:
-        missing = (
-            f"no run directory: it has no {TRACE}" if given.exists() else "there is no such run"
-        )
+        missing = f"not a run directory: it has no {TRACE}" if given.exists() else "no such run"
         raise NoRun(f"{given}: {missing}") from None
     directory = trace.parent.resolve()
     try:

@@ -103,19 +103,21 @@ def ids(brokers: tuple[int, ...]) -> str:
     return f"[{','.join(map(str, brokers))}]"
 
 
-def span(us: int) -> str:
-    """A length of time for people: `2,859 ms` below ten seconds, `51.0 s` from there on."""
-    ms = us / 1000
-    return f"{ms / 1000:.1f} s" if ms >= 10_000 else f"{ms:,.0f} ms"
+def span(us: float) -> str:
+    """A duration in a fitting unit, rounded: `0.2 ms`, `17 ms`, `2.5 s`, `60 s`."""
+    if us >= 999_500:
+        return f"{us / 1e6:,.1f}".removesuffix(".0") + " s"
+    ms = f"{us / 1000:.1f}" if 0 < us < 9_950 else f"{us / 1000:.0f}"
+    return f"{ms.removesuffix('.0')} ms"
 
 
-def about(us: int) -> str:
-    """A length of time at a glance: `40 ms`, `7.0 s`."""
-    return f"{us / 1e6:.1f} s" if us >= 1_000_000 else span(us)
+def exact_span(ms: int) -> str:
+    """A duration that is compared with a limit, not rounded: `10.004 s`, `500 ms`."""
+    return f"{ms / 1000:,.3f}".rstrip("0").removesuffix(".") + " s" if ms >= 1000 else f"{ms} ms"
 
 
 def seconds(ms: float) -> str:
-    """`7.250 s`: a moment, or a length of time that is compared with others."""
+    """A moment: `7.250 s`."""
     return f"{ms / 1000:.3f} s"
 
 

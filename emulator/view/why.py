@@ -205,7 +205,7 @@ def _write(
             return history[place], history[place - 1] if place else None
     versions = sorted({write.version for write in history})
     exist = f"v{versions[0]} to v{versions[-1]}" if len(versions) > 1 else f"only v{versions[0]}"
-    raise NoSuchChange(f"{partition}@v{version}: there is no such version; there is {exist}")
+    raise NoSuchChange(f"{partition}@v{version}: no such version; the run has {exist}")
 
 
 def _attempt(timeline: Timeline, write: State) -> Attempt | None:

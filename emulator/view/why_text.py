@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from emulator.view.lanes import STYLES
-from emulator.view.telling import ids, seconds, span
+from emulator.view.telling import exact_span, ids, seconds, span
 from emulator.view.why import AT_LAST_MS, LAG, MESSAGES, QUIET_MS, TICK_MS, Follower, Shown, Story
 from emulator.view.wording import node
 
@@ -40,7 +40,7 @@ def headline(story: Story) -> str:
     what = {
         "created": f"created with ISR {now}, leader {story.leader}",
         "elected": f"leader {led} → {story.leader}, ISR {before} → {now}",
-        "offline": f"no leader any more (was {story.leader_before}), ISR {before} → {now}",
+        "offline": f"no leader (was {story.leader_before}), ISR {before} → {now}",
         "shrink": f"ISR shrinks {before} → {now}",
         "expand": f"ISR expands {before} → {now}",
     }.get(story.change, f"ISR {before} → {now}")
@@ -58,28 +58,33 @@ def lines(story: Story) -> Iterator[tuple[str, str]]:
     for shown in story.shown:
         yield f"broker {shown.broker}", _shown(story, shown)
     if story.never_shown:
-        why = "overtaken on the way" if story.notifies else "nobody was told"
-        yield "never shown", f"v{story.version} was in no broker's metadata: {why}"
+        versions = (one.version for one in story.shown)
+        newer = [version for version in versions if version and version > story.version]
+        if not story.notifies:
+            why = "no broker was notified"
+        else:
+            why = f"v{min(newer)} superseded it" if newer else "the run ended first"
+        yield "never shown", f"v{story.version} never reached any broker's metadata: {why}"
     # `decision ─4 ms→ ZooKeeper ─10.0 s→ notification …`, the brokers together.
-    way = "decision" if story.expected_version is not None else ""
+    path = "decision" if story.expected_version is not None else ""
     brokers = [leg for leg in story.legs if leg.to.startswith("broker")]
     for leg in story.legs:
         if leg not in brokers and leg.to != "leader":
-            way += f" ─{_span(leg.ms)}→ {leg.to}" if way else leg.to
+            path += f" ─{_span(leg.ms)}→ {leg.to}" if path else leg.to
     if brokers:
         names = ids(tuple(int(leg.to.removeprefix("broker ")) for leg in brokers))
         low, high = (_span(of(leg.ms for leg in brokers)) for of in (min, max))
         total = _span(max(leg.at_ms for leg in brokers) - story.at_ms)
         took = low if low == high else f"{low} to {high}"
-        way += f" ─{took}→ metadata of {names}; {total} in all"
-    yield "way", way
+        path += f" ─{took}→ metadata of {names}; {total} in all"
+    yield "path", path
 
 
 def _controller_decision(story: Story) -> Iterator[tuple[str, str]]:
     for place, step in enumerate(story.because):
-        yield "" if place else "because", f"{seconds(step.at_ms)}  {step.text}"
+        yield "" if place else "cause", f"{seconds(step.at_ms)}  {step.text}"
     why = f" ({story.reason})" if story.reason else ""
-    yield "decided by", f"the controller itself{why}; no leader asked for it"
+    yield "decided by", f"the controller{why}; no leader requested it"
     if story.change == "elected" and story.leader not in story.isr_before:
         yield "unclean", f"{story.leader} was not in the ISR {ids(story.isr_before)}"
     yield "write", f"v{story.version} at {seconds(story.at_ms)}, fenced by /controller_epoch"
@@ -87,11 +92,13 @@ def _controller_decision(story: Story) -> Iterator[tuple[str, str]]:
 
 def _leader_decision(story: Story) -> Iterator[tuple[str, str]]:
     for follower in story.followers:
-        at = f"LEO {follower.leo:,}" if follower.leo >= 0 else "a LEO that this trace does not tell"
+        at = f"LEO {follower.leo:,}" if follower.leo >= 0 else "LEO ?"
         of = f" of {story.leo:,}" if story.leo is not None and story.leo >= 0 else ""
         hw = f", HW {story.hw:,}" if story.hw is not None and story.hw >= 0 else ""
         what = "caught up" if story.lag_messages_max is None else "fetched"
-        late = f", last {what} {follower.behind_ms:,} ms ago" if follower.behind_ms >= 0 else ""
+        late = (
+            f", last {what} {exact_span(follower.behind_ms)} ago" if follower.behind_ms >= 0 else ""
+        )
         yield "leader saw", f"follower {follower.replica} at {at}{of}{hw}{late}"
         yield "rule", _rule(story, follower)
     for fault in story.circumstances:
@@ -99,21 +106,22 @@ def _leader_decision(story: Story) -> Iterator[tuple[str, str]]:
         yield "fault", f"broker {fault.broker} {fault.text} from {since} to {until}"
     # AlterIsr: a leader that does not write itself asks the controller.
     for one in story.asked:
-        others = f" with {one.partitions - 1} other partitions" if one.partitions > 1 else ""
+        more = one.partitions - 1
+        others = f" with {more} other partition{'s' * (more > 1)}" if more else ""
         again = f", attempt {one.attempt}" if one.attempt > 1 else ""
-        query = f"controller {one.controller}{others} at {seconds(one.at_ms)}{again}"
-        yield "asked", f"{query}, {_span(one.ms)} after the decision"
+        query = f"to controller {one.controller}{others} at {seconds(one.at_ms)}{again}"
+        yield "AlterIsr", f"{query}, {_span(one.ms)} after the decision"
     if story.asked:
         # KIP-497: until the answer the leader counts with the larger of both sets.
         grown = "the new ISR" if story.change == "expand" else "the old ISR"
-        yield "", f"pending until the answer: the high watermark waits for {grown} meanwhile"
+        yield "", f"pending until the response: meanwhile the high watermark waits for {grown}"
     legs = {leg.to: leg for leg in story.legs}
     took = _span(legs["ZooKeeper"].ms)
     text = f"expected v{story.expected_version}: v{story.version} ok, {took} after the decision"
     if story.by_controller:
         text += ", written by the controller, fenced by /controller_epoch"
     if "leader" in legs:
-        text += f"; the leader knew {_span(legs['leader'].ms)} later"
+        text += f"; acknowledged to the leader {_span(legs['leader'].ms)} later"
     if story.refused:
         text += f" (after {story.refused} refused for a stale version)"
     yield "write", text
@@ -124,15 +132,15 @@ def _rule(story: Story, follower: Follower) -> str:
     if story.change != "shrink":
         seen = f"LEO {follower.leo:,} ≥ HW {story.hw:,}" if follower.leo >= 0 else "LEO ≥ HW"
         start = " and ≥ the epoch's first offset" if story.past_epoch_start else ""
-        return f"{seen}{start}: in sync (joining does not ask for {LAG})"
+        return f"{seen}{start}: in sync (joining does not depend on {LAG})"
     behind = (story.leo or 0) - follower.leo
     if story.lag_messages_max is not None and behind > story.lag_messages_max:
         broken = f"{behind:,} records behind > {MESSAGES} {story.lag_messages_max:,}"
     else:
-        broken = f"{follower.behind_ms:,} ms > {LAG} {story.lag_ms_max:,}"
+        broken = f"{exact_span(follower.behind_ms)} > {LAG} {exact_span(story.lag_ms_max or 0)}"
         if story.stays_at_log_end:
             broken = f"not at the leader's LEO, and {broken}"
-    return f"{broken}: out of sync (looked at every {story.check_every_ms:,} ms)"
+    return f"{broken}: out of sync (checked every {exact_span(story.check_every_ms or 0)})"
 
 
 def _propagation(story: Story) -> Iterator[tuple[str, str]]:
@@ -140,40 +148,47 @@ def _propagation(story: Story) -> Iterator[tuple[str, str]]:
     holds = story.holds
     if holds or story.notification is not None:
         rule = (
-            f"tells after {QUIET_MS:,} ms without a change, or {AT_LAST_MS:,} ms after it last told"
+            f"the controller is notified after {_span(QUIET_MS)} without changes,"
+            f" or {_span(AT_LAST_MS)} after the last notification"
         )
-        yield "held back", f"looks every {_span(TICK_MS)}; {rule}"
+        yield "held back", f"checked every {_span(TICK_MS)}; {rule}"
         if len(holds) > HOLDS_LISTED:
             longest = max(hold.quiet_ms for hold in holds)
             when = f"{seconds(holds[0].at_ms)} to {seconds(holds[-1].at_ms)}"
-            yield "", f"too early {len(holds)} times, {when}: quiet for {longest:,} ms at most"
+            yield "", f"too early {len(holds)} times, {when}: quiet for at most {_span(longest)}"
         elif holds:
-            each = (f"{seconds(hold.at_ms)} (quiet {hold.quiet_ms:,} ms)" for hold in holds)
+            each = (f"{seconds(hold.at_ms)} (quiet for {_span(hold.quiet_ms)})" for hold in holds)
             yield "", f"too early at {', '.join(each)}"
         if story.later_changes:
-            many = f"{story.later_changes} further changes"
-            many = many if story.later_changes > 1 else "a later one"
-            yield "", f"{many} by this leader began the {QUIET_MS:,} ms anew"
+            many = (
+                f"{story.later_changes} later changes"
+                if story.later_changes > 1
+                else "a later change"
+            )
+            yield "", f"{many} by the same leader restarted the {_span(QUIET_MS)} wait"
     if story.notification is not None:
         at = next(seconds(leg.at_ms) for leg in story.legs if leg.to == "notification")
         if story.quiet_ms is None:
-            why = "the controller is told"
+            why = "the controller is notified"
         elif story.quiet_ms > QUIET_MS:
-            why = f"quiet for {story.quiet_ms:,} ms"
+            why = f"quiet for {_span(story.quiet_ms)}"
         else:
-            since = f"{story.since_propagation_ms or 0:,} ms ago"
-            why = f"quiet for {story.quiet_ms:,} ms only, but it last told {since}"
-        yield "told", f"{node(story.notification)} at {at}: {why}"
+            since = f"{_span(story.since_propagation_ms or 0)} ago"
+            why = f"quiet for only {_span(story.quiet_ms)}, but the last notification was {since}"
+        yield "notified", f"{node(story.notification)} at {at}: {why}"
     elif story.asked:
-        yield "told", "by the controller: UpdateMetadata was queued before the leader was answered"
+        yield (
+            "notified",
+            "by the controller: it queued UpdateMetadata before it answered the leader",
+        )
     elif story.expected_version is not None and not story.by_controller:
         if not story.notifies:
-            yield "told", "never: this version tells nobody"
+            yield "notified", "never: this version of Kafka sends no notification"
         elif story.is_over:
-            why = "the trace ends, or the leader did, before it told the controller"
-            yield "told", f"never: {why}"
+            why = "the run or the leader ended before the notification"
+            yield "notified", f"never: {why}"
         else:
-            yield "told", "not yet"
+            yield "notified", "not yet"
 
 
 def _shown(story: Story, shown: Shown) -> str:
@@ -190,5 +205,4 @@ def _shown(story: Story, shown: Shown) -> str:
 
 
 def _span(ms: float) -> str:
-    """Milliseconds for people, with a decimal below ten."""
-    return f"{ms:.1f} ms" if 0 < ms < 10 and ms != int(ms) else span(round(ms * 1000))
+    return span(ms * 1000)

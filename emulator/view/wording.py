@@ -26,7 +26,7 @@ from emulator.view.telling import (
     Level,
     Scene,
     Told,
-    about,
+    exact_span,
     fields_of,
     ids,
     lane_of,
@@ -58,7 +58,7 @@ def _action(event: e.ActionApplied, on: Scene) -> Told:
 def _returned(event: e.ActionReturned, on: Scene) -> Told:
     level = Level.TRAFFIC if event.result == "NONE" else Level.STORY
     return Told(
-        event, CLIENTS, f"answer: {event.result}", "", level, "refused" if level == 0 else "plain"
+        event, CLIENTS, f"result: {event.result}", "", level, "refused" if level == 0 else "plain"
     )
 
 
@@ -177,7 +177,10 @@ def _watch(event: e.ZkWatchFired, on: Scene) -> Told:
 
 @tells(e.ZkSessionState)
 def _session_state(event: e.ZkSessionState, on: Scene) -> Told:
-    news = {"Disconnected": "has lost ZooKeeper", "Expired": "learns that its session has expired"}
+    news = {
+        "Disconnected": "disconnected from ZooKeeper",
+        "Expired": "learns that its session has expired",
+    }
     text = news.get(event.state, f"ZooKeeper session {event.state}")
     level, tone = (Level.STORY, "refused") if event.state in news else (Level.TRAFFIC, "plain")
     return Told(event, lane_of(event), text, "", level, tone)
@@ -225,7 +228,7 @@ def _process(event: e.ProcessStateChanged, on: Scene) -> Told:
 
 @tells(e.LogDirFailed)
 def _log_dir_failed(event: e.LogDirFailed, on: Scene) -> Told:
-    gone = ", ".join(map(str, event.partitions)) or "nothing in it"
+    gone = ", ".join(map(str, event.partitions)) or "no partitions"
     text = f"log directory {event.directory} is offline"
     return Told(event, lane_of(event), text, gone, tone="refused")
 
@@ -262,7 +265,8 @@ def _hw(event: e.HwAdvanced, on: Scene) -> Told:
 def _isr_started(event: e.IsrUpdateStarted, on: Scene) -> Told:
     text = f"{on.name(event.partition)}{event.change}s {ids(event.from_isr)} → {ids(event.to_isr)}"
     late = [
-        f"{out.replica} at LEO {out.leo} of {event.leo}, behind for {out.not_caught_up_ms:,} ms"
+        f"{out.replica} at LEO {out.leo} of {event.leo}, "
+        f"behind for {exact_span(out.not_caught_up_ms)}"
         for out in event.out_of_sync
     ]
     return Told(event, lane_of(event), text, "; ".join(late), tone=event.change)
@@ -279,30 +283,31 @@ def _isr_rejected(event: e.IsrUpdateRejected, on: Scene) -> Told:
     truth = on.timeline.truth_at(event.partition, event.t)
     have = f", ZooKeeper has v{truth.version}" if truth is not None else ""
     text = f"{on.name(event.partition)}{event.change} refused"
-    numbers = f"it has v{event.cached_zk_version} cached{have}: keeps its old ISR"
+    numbers = f"cached v{event.cached_zk_version}{have}: keeps its old ISR"
     return Told(event, lane_of(event), text, numbers, tone="refused")
 
 
 @tells(e.ControllerShrinkCounted)
 def _told_shrink(event: e.ControllerShrinkCounted, on: Scene) -> Told:
-    text = f"{on.name(event.partition)}counts the controller's shrink to {ids(event.isr)}"
+    text = f"{on.name(event.partition)}applies the controller's shrink to {ids(event.isr)}"
     return Told(event, lane_of(event), text)
 
 
 @tells(e.IsrChangeHeld)
 def _held(event: e.IsrChangeHeld, on: Scene) -> Told:
     of = "" if on.only else f" of {on.names(event.pending)}"
-    numbers = f"quiet {event.quiet_ms:,} of 5,000 ms"
-    text = f"controller not told yet{of}"
+    numbers = f"quiet for {span(event.quiet_ms * 1000)} of 5 s"
+    text = f"controller not notified yet{of}"
     return Told(event, lane_of(event), text, numbers, Level.STORY, "notice")
 
 
 @tells(e.IsrChangeNotified)
 def _notified(event: e.IsrChangeNotified, on: Scene) -> Told:
-    rule = f"quiet for {event.quiet_ms:,} ms"
+    rule = f"quiet for {span(event.quiet_ms * 1000)}"
     if event.quiet_ms <= 5000:
-        rule = f"last sent {event.since_propagation_ms:,} ms ago"
-    text = "tells the controller" if on.only else f"tells of {on.names(event.partitions)}"
+        rule = f"last notification {span(event.since_propagation_ms * 1000)} ago"
+    of = "" if on.only else f" of {on.names(event.partitions)}"
+    text = f"notifies the controller{of}"
     return Told(event, lane_of(event), text, rule, Level.STORY, "notice")
 
 
@@ -319,7 +324,7 @@ def _proposed(event: e.AlterIsrProposed, on: Scene) -> Told:
 def _alter_isr_sent(event: e.AlterIsrSent, on: Scene) -> Told:
     again = f", attempt {event.attempt}" if event.attempt > 1 else ""
     of = "" if on.only else f" for {on.names(event.partitions)}"
-    text = f"asks controller {event.controller}{of}{again}"
+    text = f"AlterIsr to controller {event.controller}{of}{again}"
     many = f"{len(event.partitions)} partitions" if len(event.partitions) > 1 else ""
     tone = "refused" if again else "notice"
     return Told(event, lane_of(event), text, many, Level.STORY, tone)
@@ -329,23 +334,23 @@ def _alter_isr_sent(event: e.AlterIsrSent, on: Scene) -> Told:
 def _decided(event: e.AlterIsrDecided, on: Scene) -> Told:
     name, source = on.name(event.partition), str(event.sender)
     if event.error == "NONE":
-        text = f"{name}{ids(event.isr)} at v{event.zk_version} for {event.sender}"
+        text = f"{name}accepts {ids(event.isr)} v{event.zk_version} from broker {event.sender}"
         return Told(event, CONTROLLER, text, "", Level.DETAIL, "write", source)
-    text = f"{name}refuses {ids(event.proposed)} of {event.sender}"
+    text = f"{name}refuses {ids(event.proposed)} from broker {event.sender}"
     return Told(event, CONTROLLER, text, event.error, Level.STORY, "refused", source)
 
 
 @tells(e.AlterIsrRefused)
 def _alter_isr_refused(event: e.AlterIsrRefused, on: Scene) -> Told:
     of = "" if on.only else f" for {on.names(event.partitions)}"
-    text = f"broker {event.broker} refuses AlterIsr of {event.sender}{of}"
+    text = f"broker {event.broker} refuses AlterIsr from broker {event.sender}{of}"
     return Told(event, CONTROLLER, text, event.error, Level.STORY, "refused", str(event.sender))
 
 
 @tells(e.AlterIsrFailed)
 def _failed(event: e.AlterIsrFailed, on: Scene) -> Told:
-    said = event.error if event.error != "NONE" else "an answer that is too old"
-    text = f"{on.name(event.partition)}{event.change} not done: {said}"
+    reason = event.error if event.error != "NONE" else "stale response"
+    text = f"{on.name(event.partition)}{event.change} failed: {reason}"
     return Told(event, lane_of(event), text, event.outcome, tone="refused")
 
 
@@ -373,7 +378,7 @@ def _fetcher_stopped(event: e.FetcherStopped, on: Scene) -> Told:
 
 @tells(e.PartitionDelayed)
 def _delayed(event: e.PartitionDelayed, on: Scene) -> Told:
-    text = f"{on.name(event.partition)}left out for {event.delay_ms:,} ms: {event.reason}"
+    text = f"{on.name(event.partition)}delayed for {span(event.delay_ms * 1000)}: {event.reason}"
     return Told(event, lane_of(event), text, "", Level.DETAIL, "refused")
 
 
@@ -445,7 +450,7 @@ def _metadata(event: e.MetadataCacheUpdated, on: Scene) -> Told:
         changed = (*(one.partition for one in news), *event.removed)
         told.headline = f"metadata of {on.names(changed)}"
     late = max((one.late_us for one in news), default=0)
-    told.numbers += f"{', ' if told.numbers else ''}{about(late)} late" if late else ""
+    told.numbers += f"{', ' if told.numbers else ''}{span(late)} late" if late else ""
     if len(news) == 1 and news[0].skipped:
         told.numbers += f"; {versions(news[0].skipped)} never shown"
     return told

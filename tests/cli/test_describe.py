@@ -136,7 +136,7 @@ def test_fetchers_shows_the_partitions_of_each_thread(isr: Isr, run: Path) -> No
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--at", "soon"), "'soon' is no time: write 12.5s"),
+        (("--at", "soon"), "'soon' is not a time: write 12.5s"),
         (("--at", "100s"), "--at 100s: the run goes from -"),
         (("--partition", "orders-9"), "orders-9: no such partition in this run; it has orders-0"),
     ],

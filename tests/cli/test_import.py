@@ -55,7 +55,7 @@ def test_a_report_on_an_emulated_run(isr: Isr, tmp_path: Path) -> None:
     code, out, _ = isr("report", tmp_path / "latest")
     assert code == 0
     lines = [" ".join(line.split()) for line in out.splitlines()]
-    assert "5.000 s broker broker 1's process dies" in lines
+    assert "5.000 s broker the process of broker 1 dies" in lines
     assert "17.000 s broker broker 1 starts" in lines
     assert "orders-0 v1: leader 1 → 2" in out
     assert "diagnosis: none" in out
@@ -76,8 +76,8 @@ def test_a_report_tells_of_a_pause_and_of_a_shutdown(isr: Isr, tmp_path: Path) -
     ("arguments", "complaint"),
     [
         (("import", "EMPTY"), "no state-change.log*, controller.log* or server.log*"),
-        (("import", "EMPTY/nowhere"), "there is no such folder"),
-        (("import", __file__), "a file; the folder is wanted that has each broker's logs below"),
+        (("import", "EMPTY/nowhere"), "no such folder"),
+        (("import", __file__), "is a file: give the folder that holds each broker's logs"),
         (("report", "EMPTY"), "no run directory"),
         (("record", "shrink-and-expand"), "--kafka VERSION or --kafka-home DIR"),
         (("record", "shrink-and-expand", "--kafka", "4.1.0"), "4.0 has no ZooKeeper"),

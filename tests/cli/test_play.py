@@ -159,7 +159,7 @@ def test_settings_of_the_command_line_are_saved_too(play: Play) -> None:
         ("undo undo 'x", "No closing quotation"),
         ("heal 3", "heal 3: nothing to heal; there is pause 2"),
         ("why orders-7@v1", "orders-7: no such partition"),
-        ("why orders-0@v9", "orders-0@v9: there is no such version"),
+        ("why orders-0@v9", "orders-0@v9: no such version"),
         ("describe clicks-0", "clicks-0: no such partition"),
         ("save no/such/place.yaml", "no/such/place.yaml: cannot be written"),
     ],

@@ -23,7 +23,7 @@ class NobodyIsTold(Diagnosis):
     show clients an ISR that is no longer so, until the next election."""
 
     cure = (
-        "have another controller elected (delete /controller), which tells every broker all states;"
+        "elect another controller (delete /controller): it sends every broker all states;"
         " fixed in 0.9, where leaders write a notification"
     )
 
@@ -43,9 +43,10 @@ class NobodyIsTold(Diagnosis):
                 to_us=None,
                 seen=(
                     f"leader {state.leader} wrote ISR [{now}] of {name}, and"
-                    f" {(end_us - state.from_us) / 1e6:.0f} s later all brokers still show [{was}]"
+                    f" {(end_us - state.from_us) / 1e6:.0f} s later every broker still shows"
+                    f" [{was}]"
                 ),
-                ended="nobody was told",
+                ended="no broker was notified",
                 cure=self.cure,
                 facts=(state.seq,),
             )

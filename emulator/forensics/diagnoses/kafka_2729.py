@@ -35,8 +35,8 @@ class StuckLeader(Diagnosis):
     serving (Partition.scala "Cached zkVersion ... skip updating ISR")."""
 
     cure = (
-        "restart the broker; or have another controller elected (delete /controller), which sends"
-        " every leader its state anew; fixed step by step up to 2.7, where the controller writes"
+        "restart the broker, or elect another controller (delete /controller): it sends every"
+        " leader its current state; fixed step by step up to 2.7, where the controller writes"
     )
 
     def cases(self, events: Sequence[AnyEvent]) -> Iterator[Diagnosed]:
@@ -83,11 +83,11 @@ class StuckLeader(Diagnosis):
             seen += "; its session had expired before"
         match end:
             case None:
-                ended = "it was never told better"
+                ended = "it never learned the current state"
             case e.BrokerStarting():
-                ended = "it was started again"
+                ended = "it was restarted"
             case e.BecomesLeader() | e.BecomesFollower():
-                ended = "a LeaderAndIsr told it better"
+                ended = "a LeaderAndIsr brought the current state"
             case _:
                 ended = "its next update was written"
         return Diagnosed(

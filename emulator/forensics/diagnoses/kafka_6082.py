@@ -35,7 +35,7 @@ class ReplacedController(Diagnosis):
     in ZooKeeper says who may write, and the new controller never hears of it."""
 
     cure = (
-        "have another controller elected (delete /controller), which reads all states anew; upgrade"
+        "elect another controller (delete /controller): it reads all states again; upgrade"
         " to 2.1, where every write of a controller carries its epoch"
     )
 
@@ -54,10 +54,10 @@ class ReplacedController(Diagnosis):
                 seen=(
                     f"broker {case.broker}, controller of epoch {case.epoch}, wrote {count}"
                     f" state{'s'[: count > 1]} up to {(last.from_us - case.newest.t) / 1e6:.1f} s"
-                    f" after broker {case.newest.broker} had been elected with epoch"
+                    f" after broker {case.newest.broker} was elected with epoch"
                     f" {case.newest.controller_epoch}"
                 ),
-                ended="nothing shows that the new controller has heard of it",
+                ended="nothing shows that the new controller learned of it",
                 cure=self.cure,
                 facts=(case.newest.seq, first.seq, last.seq),
             )

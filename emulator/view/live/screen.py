@@ -15,6 +15,8 @@ from textual.widgets import DataTable, Footer, Static
 from textual.widgets.data_table import RowKey
 
 from emulator.view.live.top_model import (
+    SAME,
+    UNKNOWN,
     Look,
     broker_line,
     cell,
@@ -31,8 +33,8 @@ FILTERS = ("all", "under-replicated", "views differ")
 _COLUMNS = ("partition", "leader", "epoch", "replicas", "ISR", "zkVersion", "ctrl epoch")
 _NONE_SHOWN = {
     "all": "no topic has a partition",
-    "under-replicated": "no partition is under-replicated (f: the next filter)",
-    "views differ": "nobody differs from ZooKeeper (f: the next filter)",
+    "under-replicated": "no partition is under-replicated (f: next filter)",
+    "views differ": "all views agree with ZooKeeper (f: next filter)",
 }
 Row = tuple[str, ...]
 
@@ -170,9 +172,9 @@ class Top(App[None]):
             return
         lines = [f"{partition.name}   ZooKeeper: {state_words(partition.state)}"]
         for whose, state, text in views(self._look, partition):
-            words = state_words(state) if text != "·" else "not known"
-            lines.append(f"  {whose:<13} {words}{'' if text in '=·' else '   differs'}")
+            words = state_words(state) if text != UNKNOWN else "unknown"
+            lines.append(f"  {whose:<13} {words}{'' if text in (SAME, UNKNOWN) else '   differs'}")
         for name, about in self._look.seen.notifications.items():
             if partition.name in about:
-                lines.append(f"  {name} waits for the controller")
+                lines.append(f"  {name} pending for the controller")
         detail.update("\n".join(lines))

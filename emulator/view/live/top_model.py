@@ -13,7 +13,7 @@ import msgspec
 from emulator.view.live.zookeeper_view import Seen, SeenPartition, SeenState, leader_name
 from emulator.view.telling import ids
 
-SAME, UNKNOWN = "=", "·"
+SAME, UNKNOWN = "=", "?"
 
 
 class BrokerLook(msgspec.Struct, frozen=True):
@@ -43,13 +43,13 @@ def headline(look: Look) -> str:
     who = "no controller" if seen.controller is None else f"controller {seen.controller}"
     short = sum(one.is_under_replicated for one in seen.partitions.values())
     offline = sum(one.is_offline for one in seen.partitions.values())
-    conflicts = "·" if look.conflicts_per_s is None else f"{look.conflicts_per_s:.1f}"
+    conflicts = UNKNOWN if look.conflicts_per_s is None else f"{look.conflicts_per_s:.1f}"
     words = [
         f"{look.zookeeper}{'' if look.connected else ' (not connected)'}",
         f"{who}, epoch {UNKNOWN if seen.controller_epoch is None else seen.controller_epoch}",
         f"{len(seen.brokers)} brokers",
         f"{len(seen.partitions)} partitions, {short} under-replicated, {offline} offline",
-        f"{len(seen.notifications)} notifications wait",
+        f"{len(seen.notifications)} notifications pending",
         f"conflicts/s {conflicts}",
     ]
     words += [f"deleting {', '.join(seen.deleting)}"] * bool(seen.deleting)
@@ -65,9 +65,9 @@ def broker_line(look: Look, broker: int) -> str:
     words = [f"broker {broker}", f"{one.host}:{one.port}", f"epoch {one.epoch}"]
     words += ["CONTROLLER"] * (look.seen.controller == broker)
     if told is not None and told.problem:
-        words.append(f"does not answer: {told.problem}")
+        words.append(f"does not respond: {told.problem}")
     elif told is not None and told.controller not in (None, look.seen.controller):
-        words.append(f"thinks that {told.controller} is controller")
+        words.append(f"believes broker {told.controller} is controller")
     return "  ".join(words)
 
 
@@ -91,7 +91,7 @@ def agrees(state: SeenState, with_zookeeper: SeenState) -> bool:
 
 
 def cell(state: SeenState | None, in_zookeeper: SeenState | None, *, known: bool) -> str:
-    """A view beside ZooKeeper's: `=`, or what it has otherwise; `·` where nobody told."""
+    """A view beside ZooKeeper's: `=`, or what it has otherwise; `?` where no broker reported it."""
     if not known:
         return UNKNOWN
     if state is None:

@@ -60,7 +60,7 @@ class Link(Enum):
     """Our own connection to ZooKeeper; while it is lost, what is seen is what was last there."""
 
     UP = "connected"
-    LOST = "the connection is lost"
+    LOST = "disconnected"
 
 
 OnSeen = Callable[[Seen, Link], None]

@@ -161,34 +161,39 @@ def seen(nodes: Nodes, children: Children) -> Seen:
 # -- between two looks -----------------------------------------------------------------------------
 
 
+_COMMANDS = {"reassigning": "reassignment", "electing": "preferred leader election"}
+
+
 def changes(before: Seen, after: Seen) -> Iterator[Change]:
     """What is different, in the order in which people look: who rules, who is there, what."""
     if (before.controller, before.controller_epoch) != (after.controller, after.controller_epoch):
         facts = {"controller": after.controller, "epoch": after.controller_epoch}
-        who = "nobody" if after.controller is None else f"broker {after.controller}"
+        who = "none" if after.controller is None else f"broker {after.controller}"
         yield Change("controller", "controller", f"{who}, epoch {after.controller_epoch}", facts)
     for broker in sorted(before.brokers.keys() | after.brokers.keys()):
         was, now = before.brokers.get(broker), after.brokers.get(broker)
         about = f"broker {broker}"
         if now is None:
-            yield Change("broker", about, "is gone", {"broker": broker, "there": False})
+            yield Change(
+                "broker", about, "is no longer registered", {"broker": broker, "there": False}
+            )
         elif was != now:
-            how = "is there" if was is None else "registered anew"
+            how = "is registered" if was is None else "is registered again"
             text = f"{how}, {now.host}:{now.port}, epoch {now.epoch}"
-            present = {"broker": broker, "there": True, "epoch": now.epoch}
-            yield Change("broker", about, text, present)
+            facts = {"broker": broker, "there": True, "epoch": now.epoch}
+            yield Change("broker", about, text, facts)
     yield from _partition_changes(before, after)
     for name in sorted(before.notifications.keys() ^ after.notifications.keys()):
-        there = name in after.notifications
-        names = (after if there else before).notifications[name]
-        text = f"waits: {', '.join(names)}" if there else "was read"
-        yield Change("notification", name, text, {"there": there, "partitions": list(names)})
+        present = name in after.notifications
+        names = (after if present else before).notifications[name]
+        text = f"pending: {', '.join(names)}" if present else "deleted"
+        yield Change("notification", name, text, {"there": present, "partitions": list(names)})
     for topic in sorted(set(after.deleting) - set(before.deleting)):
-        yield Change("deletion", topic, "is to be deleted", {"topic": topic})
-    for what in ("reassigning", "electing"):
+        yield Change("deletion", topic, "queued for deletion", {"topic": topic})
+    for what, command in _COMMANDS.items():
         if getattr(before, what) != getattr(after, what):
-            there = getattr(after, what)
-            yield Change(what, "command", f"{what} {'asked for' if there else 'is over'}", {})
+            progress = "requested" if getattr(after, what) else "finished"
+            yield Change(what, "command", f"{command} {progress}", {})
     for text in after.malformed:
         if text not in before.malformed:
             yield Change("malformed", "znode", text, {})
@@ -198,7 +203,7 @@ def _partition_changes(before: Seen, after: Seen) -> Iterator[Change]:
     for name in sorted(before.partitions.keys() | after.partitions.keys()):
         was, now = before.partitions.get(name), after.partitions.get(name)
         if now is None:
-            yield Change("partition", name, "is gone", {"there": False})
+            yield Change("partition", name, "deleted", {"there": False})
         elif was != now:
             text = "; ".join(_differences(was, now))
             yield Change("partition", name, text, msgspec.to_builtins(now))
@@ -213,7 +218,7 @@ def _differences(was: SeenPartition | None, now: SeenPartition) -> Iterator[str]
         yield "reassigned"
     old, new = was.state if was else None, now.state
     if new is None:
-        yield "no state yet" if old is None else "its state is gone"
+        yield "no state yet" if old is None else "state missing"
     elif old != new:
         yield _state_change(old, new)
 
@@ -235,8 +240,8 @@ def _state_change(old: SeenState | None, new: SeenState) -> str:
     if old.controller_epoch != new.controller_epoch:
         words.append(f"controller epoch {new.controller_epoch}")
     unseen = (new.zk_version or 0) - (old.zk_version or 0) - 1
-    skipped = f", {unseen} between not seen" if unseen > 0 else ""
-    return f"{', '.join(words) or 'written again'} v{old.zk_version}→v{new.zk_version}{skipped}"
+    skipped = f", {unseen} in between not seen" if unseen > 0 else ""
+    return f"{', '.join(words) or 'rewritten'} v{old.zk_version}→v{new.zk_version}{skipped}"
 
 
 def leader_name(leader: int) -> str:

@@ -48,7 +48,7 @@ def test_a_replaced_controllers_writes_are_told_with_both_epochs() -> None:
     case = the_case(played("KAFKA-6082", cured=False))
     assert (case.broker, case.partitions) == (3, (("orders", 0),))
     assert case.seen == (
-        "broker 3, controller of epoch 1, wrote 1 state up to 2.0 s after broker 1 had been elected"
+        "broker 3, controller of epoch 1, wrote 1 state up to 2.0 s after broker 1 was elected"
         " with epoch 2"
     )
 
@@ -72,7 +72,7 @@ def test_what_nobody_shows_is_diagnosed_once_a_notification_must_have_come() -> 
     events = played("KAFKA-1367", cured=False)
     case = the_case(events)
     assert "wrote ISR [1,2] of orders-0" in case.seen
-    assert "all brokers still show [1]" in case.seen
+    assert "every broker still shows [1]" in case.seen
     for patience_us, found in ((PATIENCE_US - 1, 0), (PATIENCE_US, 1)):
         until = case.from_us + patience_us
         end = e.ActionApplied(10**9, until, 0, "", -1, "up", Parameters())

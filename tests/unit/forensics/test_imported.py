@@ -114,7 +114,7 @@ def test_a_stuck_leader_is_diagnosed_by_name(untouched: Untouched) -> None:
         (case,) = find(result.performed.events).diagnoses
         assert (case.name, case.broker, case.partitions) == ("KAFKA-2729", 1, (ORDERS,))
         assert "rejected 6 ISR updates of orders-0: its cached version is 0" in case.seen
-        assert case.ended == "a LeaderAndIsr told it better"
+        assert case.ended == "a LeaderAndIsr brought the current state"
 
 
 @pytest.mark.parametrize("name", [SHRINK, CRASH_RPC])
@@ -176,8 +176,8 @@ def test_one_brokers_logs_alone_say_what_is_unknown(tmp_path: Path) -> None:
     result = imported(folder / "broker-2", tmp_path)
     assert isr_history(result.performed.events) == {ORDERS: AS_ZOOKEEPER_HAS_IT[STUCK]}
     unknown = "\n".join(result.imported.unknown)
-    assert "no transaction log of ZooKeeper" in unknown
-    assert "broker 1 is named by others, and none of its logs is here" in unknown
+    assert "no ZooKeeper transaction log" in unknown
+    assert "broker 1 is named by others, but none of its logs is present" in unknown
 
 
 def test_a_broker_that_replicates_nothing_and_whose_logs_are_not_here_is_named(
@@ -187,7 +187,7 @@ def test_a_broker_that_replicates_nothing_and_whose_logs_are_not_here_is_named(
     folder = given(STUCK, tmp_path / "logs")
     shutil.rmtree(folder / "broker-4")
     unknown = imported(folder, tmp_path).imported.unknown
-    assert unknown == ["broker 4 is named by others, and none of its logs is here"]
+    assert unknown == ["broker 4 is named by others, but none of its logs is present"]
 
 
 def test_a_line_that_is_cut_and_one_that_nobody_knows_are_counted(tmp_path: Path) -> None:
@@ -220,10 +220,10 @@ def test_what_was_imported_is_kept_beside_the_trace(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "complaint"),
     [
-        ({}, "no state-change.log*, controller.log* or server.log* in it or below it"),
+        ({}, "no state-change.log*, controller.log* or server.log* in or below it"),
         ({"access.log": "GET /\n"}, "no state-change.log*, controller.log* or server.log*"),
-        ({"server.log": "2026-11-22 nginx: started\n"}, "no line of Kafka's"),
-        ({"server.log.gz": "not gzipped"}, "no line of Kafka's"),
+        ({"server.log": "2026-11-22 nginx: started\n"}, "no line is in Kafka's log format"),
+        ({"server.log.gz": "not gzipped"}, "no line is in Kafka's log format"),
     ],
 )
 def test_what_is_no_kafka_cluster_is_refused(

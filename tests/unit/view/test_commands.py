@@ -40,7 +40,7 @@ def test_show_prints_the_lanes(isr: Isr, run: str) -> None:
 
 def test_show_takes_a_part_of_the_run(isr: Isr, run: str) -> None:
     text = isr("show", run, "--from", "7s", "--to", "8000ms", "--actor", "broker-1")
-    assert "not told yet" in text
+    assert "not notified yet" in text
     assert "shrinks" not in text
 
 
@@ -70,13 +70,13 @@ def test_why_tells_the_story(isr: Isr, run: str) -> None:
         (("show", "nowhere"), "there is no run nowhere; runs/ has none"),
         (("why", "nowhere", "orders-0@v1"), "there is no run nowhere; runs/ has none"),
         (("show", "RUN", "--partition", "orders-7"), "orders-7: no such partition in this run;"),
-        (("show", "RUN", "--partition", "orders"), "'orders' is no partition: write one as"),
-        (("show", "RUN", "--actor", "9"), "'9' is nobody here: controller, zookeeper, clients"),
-        (("show", "RUN", "--from", "soon"), "'soon' is no time: write 12.5s"),
+        (("show", "RUN", "--partition", "orders"), "'orders' is not a partition: write it as"),
+        (("show", "RUN", "--actor", "9"), "unknown actor '9': use controller, zookeeper, clients"),
+        (("show", "RUN", "--from", "soon"), "'soon' is not a time: write 12.5s"),
         (("show", "RUN", "--kind", "miracle"), "miracle: no such event in this run; it has"),
         (("show", "RUN", "--html", "RUN/no/x.html"), "x.html: cannot be written: No such file"),
-        (("why", "RUN", "orders-0"), "'orders-0' is no ISR change: write partition and version"),
-        (("why", "RUN", "orders-0@v5"), "orders-0@v5: there is no such version; there is v0 to"),
+        (("why", "RUN", "orders-0"), "'orders-0' is not an ISR change: write it as"),
+        (("why", "RUN", "orders-0@v5"), "orders-0@v5: no such version; the run has v0 to"),
         (("why", "RUN", "clicks-0@v0"), "clicks-0: no such partition in this run; it has orders-0"),
     ],
 )

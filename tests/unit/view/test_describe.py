@@ -99,7 +99,7 @@ def test_a_second_broker_that_thinks_itself_controller_is_shown_with_its_cache()
         ("controller", 2),
         ("controller", 3),
     }
-    assert "controller: broker 2 in ZooKeeper, epoch 2; broker 3 thinks it is, epoch 1" in shown(
+    assert "controller: broker 2 in ZooKeeper, epoch 2; broker 3 believes it is, epoch 1" in shown(
         found
     )
     moment.add(e.ControllerResigned, 3, 1)
@@ -136,7 +136,7 @@ def test_a_topic_that_is_deleted_leaves_replicas_in_no_znode() -> None:
     found = moment.described()
     assert found.topics == []
     assert not found.partitions[0].agrees
-    assert "in no znode" in shown(found)
+    assert "no state znode" in shown(found)
 
 
 def test_a_stop_replica_that_is_not_obeyed_takes_nothing_away() -> None:
@@ -158,7 +158,7 @@ def test_ephemerals_go_with_their_session() -> None:
     found = moment.described()
     assert found.controller is None
     assert {one.broker: one.broker_epoch for one in found.brokers}[3] is None
-    assert "controller: nobody in ZooKeeper" in shown(found)
+    assert "controller: none in ZooKeeper" in shown(found)
 
 
 def test_of_many_partitions_those_are_shown_in_full_that_somebody_has_otherwise() -> None:
@@ -169,7 +169,7 @@ def test_of_many_partitions_those_are_shown_in_full_that_somebody_has_otherwise(
     text = shown(moment.described())
     assert text.count("\n    ZooKeeper ") == 1
     assert "Partition: 4  Leader: 1  Replicas: 1,2,3  Isr: 1,2  Osr: 3  ≠" in text
-    assert f"{IN_FULL + 2} not in full, in which all agree: --partition NAME shows one" in text
+    assert f"{IN_FULL + 2} partitions summarized, all views agree: --partition NAME shows one" in text
 
 
 def test_a_state_that_cannot_be_read_is_shown_as_nothing() -> None:

@@ -92,7 +92,7 @@ def test_it_has_the_events_with_their_numbers(page: str) -> None:
     assert "v0→v1 ok [1,3]" in heads
     assert "+ isr_change_…0" in heads
     decision = panel["marks"][heads.index("shrinks [1,2,3] → [1,3]")]
-    assert "2 at LEO 60 of 118, behind for 2,859 ms" in decision
+    assert "2 at LEO 60 of 118, behind for 2.859 s" in decision
     assert "out of sync [[2,60,2859]]" in decision[11]
 
 

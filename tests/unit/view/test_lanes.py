@@ -38,19 +38,19 @@ def squeezed(events: Sequence[AnyEvent], width: int) -> str:
 SHRINK = """\
  5.500 │ │ │ shrinks [1,2,3] → [1,3] ░ │
  │ │ │ 2 at LEO 60 of 118, behind ░ │
- │ │ │ for 2,500 ms ░ │
+ │ │ │ for 2.5 s ░ │
  5.504 │ │ v0→v1 ok [1,3] ◀─┃ has [1,3] at v1 ░ ┃
  … 2.0 s │ │ ┃ ░ ┃
- 7.500 │ │ ┃ controller not told yet ░ ┃
- │ │ ┃ quiet 1,994 of 5,000 ms ░ ┃
+ 7.500 │ │ ┃ controller not notified yet ░ ┃
+ │ │ ┃ quiet for 2 s of 5 s ░ ┃
 """
 NEWS = """\
- 12.500 │ │ + isr_change_…0 ◀─┃ tells the controller ░ ┃
- │ │ ┃ quiet for 6,994 ms ░ ┃
+ 12.500 │ │ + isr_change_…0 ◀─┃ notifies the controller ░ ┃
+ │ │ ┃ quiet for 7 s ░ ┃
  12.508 │ reads [1,3] v1 │ ┃ ░ ┃
  │ notification │ ┃ ░ ┃
  12.512 │ ─│─│▶metadata [1,3]─░─│▶metadata [1,3] +1ms
- │ │ │ v0→v1, 7.0 s late ░ │ v0→v1, 7.0 s late
+ │ │ │ v0→v1, 7 s late ░ │ v0→v1, 7 s late
 """
 
 
@@ -65,11 +65,11 @@ def test_few_columns_get_thin_lanes_with_the_words_beside_them() -> None:
     text = "\n".join(lines(Script().shrink_and_late_news().events, width=80))
     assert (
         "    5.500 │  │  ●  ░  │   b1: shrinks [1,2,3] → [1,3]\n"
-        "          │  │  │  ░  │     2 at LEO 60 of 118, behind for 2,500 ms\n"
+        "          │  │  │  ░  │     2 at LEO 60 of 118, behind for 2.5 s\n"
         "    5.504 │  ◀──○  ░  ┃   ZooKeeper: v0→v1 ok [1,3]\n"
         "          │  │  ┃  ░  ┃   b1: has [1,3] at v1\n"
     ) in text
-    assert "b1, b3: metadata [1,3]\n          │  │  │  ░  │     v0→v1, 7.0 s late\n" in text
+    assert "b1, b3: metadata [1,3]\n          │  │  │  ░  │     v0→v1, 7 s late\n" in text
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 140, 220])
@@ -148,7 +148,7 @@ def test_a_storm_is_one_row_of_each_kind() -> None:
 def test_other_kinds_are_left_out_on_request() -> None:
     events = Script().shrink_and_late_news().events
     text = printed(events, width=160, kinds={"isr_change_held"})
-    assert text.count("not told yet") == 2
+    assert text.count("not notified yet") == 2
     assert "shrinks" not in text
 
 
@@ -191,4 +191,4 @@ def test_a_broker_without_a_process_is_no_broker_that_stands_still() -> None:
     assert " 7.000 │ │ · ░ paused │\n" in table
     assert " 9.000 │ │ │ starts ░ │\n" in table
     assert " 11.000 │ │ · has stopped ░ │\n" in table
-    assert "· there is no process" in table
+    assert "· no process" in table

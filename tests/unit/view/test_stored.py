@@ -45,7 +45,7 @@ def test_a_run_that_was_killed_is_what_it_wrote(run: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (None, "no run directory: it has no trace.ndjson"),
+        (None, "not a run directory: it has no trace.ndjson"),
         (b"", "line 1 is no trace header"),
         (b"not json\n", "line 1 is no trace header"),
     ],
@@ -61,5 +61,5 @@ def test_what_is_no_run_is_said_in_one_line(
 
 
 def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
-    with pytest.raises(NoRun, match="there is no such run"):
+    with pytest.raises(NoRun, match="no such run"):
         open_run(tmp_path / "nowhere")

@@ -57,16 +57,16 @@ def played(play: Callable[[Screen], Awaitable[None]]) -> None:
 def test_partitions_are_rows_with_each_brokers_view() -> None:
     async def play(screen: Screen) -> None:
         assert screen.rows() == [
-            ["clicks-0", "2", "4", "[1,2]", "[1,2]", "9", "3", "·", "·", "·", "·"],
-            ["orders-0", "1", "0", "[1,2,3]", "[1,3]", "1", "3", "·", "·", "·", "·"],
+            ["clicks-0", "2", "4", "[1,2]", "[1,2]", "9", "3", "?", "?", "?", "?"],
+            ["orders-0", "1", "0", "[1,2,3]", "[1,3]", "1", "3", "?", "?", "?", "?"],
         ]
         await screen.show(look())
         assert screen.rows() == [
-            ["orders-0", "1", "0", "[1,2,3]", "[1,3]", "1", "3", "·", "=", "1 e0 [1,2,3]", "·"]
+            ["orders-0", "1", "0", "[1,2,3]", "[1,3]", "1", "3", "?", "=", "1 e0 [1,2,3]", "?"]
         ]
         assert "controller 3, epoch 3" in screen.text("#head")
         assert "CONTROLLER" in screen.text("#brokers")
-        assert "does not answer: refused" in screen.text("#brokers")
+        assert "does not respond: refused" in screen.text("#brokers")
 
     played(play)
 
@@ -79,7 +79,7 @@ def test_the_chosen_partition_is_shown_whole_and_stays_chosen() -> None:
         await screen.show(look())
         text = screen.text("#detail")
         assert "metadata 2    1 e0 [1,2,3]   differs" in text
-        assert "metadata 3    not known" in text
+        assert "metadata 3    unknown" in text
 
     played(play)
 
@@ -91,7 +91,7 @@ def test_filters_go_round() -> None:
         assert "showing: under-replicated" in screen.text("#head")
         await screen.pilot.press("f")
         assert screen.rows() == []
-        assert "nobody differs from ZooKeeper" in screen.text("#detail")
+        assert "all views agree with ZooKeeper" in screen.text("#detail")
         await screen.show(look())
         assert [row[0] for row in screen.rows()] == ["orders-0"]
         await screen.pilot.press("f")

@@ -61,9 +61,9 @@ def told(before: Seen, after: Seen) -> list[str]:
 def test_everything_is_new_at_the_first_look() -> None:
     assert told(Seen(), Znodes().seen()) == [
         "controller: broker 3, epoch 3",
-        "broker 1: is there, h:9091, epoch 5",
-        "broker 2: is there, h:9092, epoch 5",
-        "broker 3: is there, h:9093, epoch 5",
+        "broker 1: is registered, h:9091, epoch 5",
+        "broker 2: is registered, h:9092, epoch 5",
+        "broker 3: is registered, h:9093, epoch 5",
         "orders-0: replicas [1,2,3]; leader 1 (epoch 0) ISR [1,2,3] v0",
     ]
 
@@ -101,15 +101,15 @@ def test_each_change_is_told_once_in_words() -> None:
     now()
     assert story == [
         "orders-0: ISR shrinks [1,2,3] → [1,3] v0→v1",
-        f"{NOTIFICATION}: waits: orders-0",
-        "orders-0: ISR expands [1,3] → [1,3,2] v1→v4, 2 between not seen",
-        f"{NOTIFICATION}: was read",
-        "broker 1: is gone",
+        f"{NOTIFICATION}: pending: orders-0",
+        "orders-0: ISR expands [1,3] → [1,3,2] v1→v4, 2 in between not seen",
+        f"{NOTIFICATION}: deleted",
+        "broker 1: is no longer registered",
         "orders-0: leader 1 → 3 (epoch 1), ISR shrinks [1,3,2] → [3,2] v4→v5",
         "orders-0: leader 3 (epoch 1 → 2), ISR shrinks [3,2] → [3] v5→v6",
         "orders-0: leader 3 → none (epoch 3) v6→v7",
-        "controller: nobody, epoch 3",
-        "orders-0: its state is gone",
+        "controller: none, epoch 3",
+        "orders-0: state missing",
         f"znode: {before.malformed[0]}",
     ]
     assert STATE in before.malformed[0]
@@ -123,7 +123,7 @@ def test_a_reassignment_shows_who_comes_and_who_goes() -> None:
     text = told(before, znodes.seen())
     assert text == ["orders-0: replicas [4,1,2,3]; being reassigned (+[4] -[3])"]
     znodes.children[paths.TOPICS] = ()
-    assert told(before, znodes.seen()) == ["orders-0: is gone"]
+    assert told(before, znodes.seen()) == ["orders-0: deleted"]
 
 
 def test_changes_carry_values_for_programs() -> None:
@@ -145,7 +145,7 @@ def test_a_cell_says_what_is_different_and_nothing_else() -> None:
     assert cell(SeenState(1, 0, (1, 2, 3), 0), OWN, known=True) == "1 e0 [1,2,3] v0"
     assert cell(SeenState(1, 0, (1, 3), 0), OWN, known=True) == "1 e0 [1,3] v0"
     assert cell(None, OWN, known=True) == "none"
-    assert cell(None, OWN, known=False) == "·"
+    assert cell(None, OWN, known=False) == "?"
 
 
 def look() -> Look:
@@ -163,11 +163,11 @@ def look() -> Look:
 def test_views_are_the_controllers_the_leaders_and_each_brokers() -> None:
     one = look().seen.partitions["orders-0"]
     assert [(whose, text) for whose, _, text in views(look(), one)] == [
-        ("controller 3", "·"),
+        ("controller 3", "?"),
         ("leader 1", "="),
         ("metadata 1", "="),
         ("metadata 2", "1 e0 [1,2,3]"),
-        ("metadata 3", "·"),
+        ("metadata 3", "?"),
     ]
     assert differs(look(), one)
 
@@ -176,4 +176,4 @@ def test_the_headline_has_what_one_looks_for_first() -> None:
     text = headline(look())
     for words in ("controller 3, epoch 3", "1 under-replicated", "0 offline", "conflicts/s 0.2"):
         assert words in text
-    assert "no controller, epoch ·" in headline(Look())
+    assert "no controller, epoch ?" in headline(Look())
