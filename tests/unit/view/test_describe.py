@@ -169,7 +169,9 @@ def test_of_many_partitions_those_are_shown_in_full_that_somebody_has_otherwise(
     text = shown(moment.described())
     assert text.count("\n    ZooKeeper ") == 1
     assert "Partition: 4  Leader: 1  Replicas: 1,2,3  Isr: 1,2  Osr: 3  ≠" in text
-    assert f"{IN_FULL + 2} partitions summarized, all views agree: --partition NAME shows one" in text
+    assert (
+        f"{IN_FULL + 2} partitions summarized, all views agree: --partition NAME shows one" in text
+    )
 
 
 def test_a_state_that_cannot_be_read_is_shown_as_nothing() -> None:
