@@ -25,7 +25,7 @@ _NUMBERS = re.compile(r"\d+")
 
 
 class Sentence(msgspec.Struct, frozen=True):
-    """A line that is understood; `meaning` None: it is known, and tells nothing that is needed."""
+    """A line that is understood; `meaning` None: it is known but carries nothing needed."""
 
     pattern: re.Pattern[str]
     meaning: Meaning | None
@@ -47,7 +47,7 @@ def sentence(logger: str, pattern: str) -> Callable[[Meaning], Meaning]:
 
 
 def known(logger: str, *patterns: str) -> None:
-    """Lines that are understood and tell nothing that is needed here."""
+    """Lines that are understood but carry nothing needed here."""
     sentences = (Sentence(re.compile(pattern), None) for pattern in patterns)
     _SENTENCES.setdefault(logger, []).extend(sentences)
 

@@ -1,8 +1,8 @@
-"""One trace from many sources: broker logs, ZooKeeper's transaction log, what was done and asked.
+"""One trace from many sources: broker logs, ZooKeeper's transaction log, actions and requests.
 
-Owns the order of what happened in the same millisecond (what was done, requests, what ZooKeeper
-applied, what brokers wrote down, what clients were told), the numbering, and the causes that follow
-from the facts alone. It must not know where a source came from.
+Owns the order within one millisecond (actions, requests, ZooKeeper transactions, broker log lines,
+client results), the numbering, and the causes that follow from the facts alone. It must not know
+where a source came from.
 """
 
 from __future__ import annotations

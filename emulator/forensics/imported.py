@@ -2,7 +2,7 @@
 
 Reads all logs and ZooKeeper's transactions that are there, corrects the brokers' clocks, and writes
 `trace.ndjson`, `summary.json` and `import.json`. What is missing is named, never guessed. It must
-not know what a line means, nor who asks.
+not know what a line means.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ _MEANS = {
 
 
 def _strangers(reading: Reading, entries: list[Entry]) -> list[int]:
-    """Whom others replicate with, obey or find alive, and who registered with ZooKeeper."""
+    """Brokers that others replicate with, obey or see alive, and those registered in ZooKeeper."""
     named = {broker_of(client) for client in owners(entries).values()}
     for account in reading.accounts.values():
         for event in account.events:
@@ -212,7 +212,7 @@ def _strangers(reading: Reading, entries: list[Entry]) -> list[int]:
 
 
 def _scenario(imported: Imported) -> LoadedScenario:
-    """What a run directory must have; it cannot be played."""
+    """The scenario that a run directory needs; it cannot be played."""
     versions = [it.version for it in imported.brokers.values() if it.version]
     profile = profile_of(max(versions, key=numbers_of)) if versions else TAKEN_FOR
     return LoadedScenario(

@@ -1,8 +1,9 @@
 """Lines of Kafka's log files: found in a folder, unpacked, put together, in order of writing.
 
 Owns the default pattern of log4j (`[%d] %p %m (%c)%n`, 0.8.2 to 3.9), names of rotated files, and
-whose file it is. A line that does not begin with a time belongs to the one before (a stack trace).
-Nothing is dropped in silence: what could not be read is counted. It must not know what lines mean.
+which broker each file belongs to. A line that does not begin with a time continues the one before
+(a stack trace). Nothing is dropped silently: unreadable lines are counted. It must
+not know what lines mean.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _OWNER = (
     re.compile(r"\[Partition \S+ broker=(\d+)\]|^\[?(?:Kafka Server|Broker|Controller) (\d+)\b"),
 )
 _SAMPLE = 20_000
-"""Lines that are looked at to find out whose file it is."""
+"""Lines read to identify the file's broker."""
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
@@ -49,7 +50,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass
 class LogFile:
-    """One file, plain or gzipped; `broker` is whose it is, once that is known."""
+    """One file, plain or gzipped; `broker` is its owner, once known."""
 
     path: Path
     kind: str
@@ -125,7 +126,7 @@ def find_logs(folder: Path) -> list[LogFile]:
 
 
 def _find_owners(files: list[LogFile]) -> None:
-    """From what a file says of itself; where it is silent, from those that lie beside it."""
+    """Identify each file's broker from its contents, else from the files beside it."""
     owners: dict[str, set[int]] = {}
     for file in files:
         votes: Counter[int] = Counter()

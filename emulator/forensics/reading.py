@@ -31,11 +31,11 @@ class Reading:
 
     @property
     def orphans(self) -> list[LogFile]:
-        """Files of which nobody can tell whose they are."""
+        """Files whose broker is unknown."""
         return [file for file in self.files if file.broker is None]
 
     def missing(self) -> dict[int, list[str]]:
-        """Which of the three logs is not there, by broker."""
+        """Which of the three logs is missing, by broker."""
         present = {(file.broker, file.kind) for file in self.files}
         lacks = {b: [k for k in KINDS if (b, k) not in present] for b in self.accounts}
         return {broker: kinds for broker, kinds in lacks.items() if kinds}

@@ -1,7 +1,7 @@
 """A scenario on real Kafka as a run like any other: directory, trace, summary, and a recording.
 
-Puts together what was done and asked (the cluster's notes), what ZooKeeper's log and the brokers'
-logs tell, and what clients were told. The trace is in the one vocabulary, and the recording is
+Combines the cluster's notes (actions and requests), ZooKeeper's log, the brokers' logs and client
+results. The trace is in the one vocabulary, and the recording is
 exported from it, as an emulated run's is. It must not know how a broker is started.
 """
 

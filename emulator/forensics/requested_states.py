@@ -1,7 +1,7 @@
-"""Partition states that requests carry, where ZooKeeper's own log is not there.
+"""Partition states that requests carry, where ZooKeeper's own log is missing.
 
 A controller's request carries a version that no leader and no controller log was seen to write: it
-was written before, by whom is not known. Each such version is told once, from its first mention.
+was written earlier, by an unknown writer. Each such version is recorded once, at its first mention.
 """
 
 from __future__ import annotations

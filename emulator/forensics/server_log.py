@@ -187,7 +187,7 @@ known(
 
 @sentence(SERVER, r"^(?:\[Kafka ?Server (?:id=)?\d+\],? )?starting$")
 def _starting(account: Account, match: re.Match[str]) -> None:
-    """A new process: what it was told before is no longer so."""
+    """A new process: state received before no longer applies."""
     account.partitions.clear()
     account.registered = False
     account.emit(e.BrokerStarting, profile="")

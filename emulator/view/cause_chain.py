@@ -1,7 +1,7 @@
-"""Why a controller wrote a state: what led to it, from the first thing that the trace knows.
+"""Why a controller wrote a state: its causes, from the earliest one in the trace.
 
-Owns the way back along the causes of a write, and which of them are worth telling: what was done to
-the cluster, sessions that ended, what the controller found, what it was asked for. It knows the
+Owns the way back along the causes of a write, and which of them are worth telling: actions on
+the cluster, ended sessions, what the controller observed, which requests it received. It knows the
 trace vocabulary; it must know nothing of how the story is drawn.
 """
 
@@ -37,8 +37,8 @@ def because(timeline: Timeline, write: State) -> list[Because]:
     causes = [(event.t, text) for event in chain if (text := _words(event))]
     for expired in chain:
         if isinstance(expired, e.ZkTransaction) and _ends_session(expired):
-            # What was the matter with the broker (or the server) when its session ended: nothing
-            # in the trace leads from silence to its end.
+            # The fault on the broker (or server) when its session ended: no causal link in the
+            # trace leads from its silence to the expiry.
             for fault in actions.faults(timeline.events, timeline.end_us):
                 struck = fault.lane in (str(expired.broker), "zookeeper")
                 if struck and fault.from_us <= expired.t <= fault.to_us:

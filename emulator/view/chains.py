@@ -1,7 +1,7 @@
 """A few events of a trace in words, one line each: a fact, and the chain of causes to another.
 
-Owns the form of such a line; the words come from `wording`. What is wrong with the facts is said by
-others.
+Owns the form of such a line; the words come from `wording`. Others say
+what is wrong with the facts.
 """
 
 from __future__ import annotations

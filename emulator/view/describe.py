@@ -271,7 +271,7 @@ def _views(moment: _Moment, name: TopicPartition) -> Iterator[View]:
 
 
 def _replicas(moment: _Moment, name: TopicPartition, truth: View | None) -> Iterator[Replica]:
-    """Assigned ones in their order, then whoever else has one. The leader is who ZooKeeper says."""
+    """Assigned replicas in order, then any others. ZooKeeper says which broker leads."""
     hosted, water_levels = moment.hosted, moment.state.water_levels
     leader = hosted.get(truth.leader, {}).get(name) if truth else None
     if leader is not None and leader.role != LEADER:

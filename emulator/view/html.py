@@ -143,7 +143,7 @@ def _bands(timeline: Timeline, partition: TopicPartition) -> Json:
 
 
 def _band(timeline: Timeline, known: Known, replicas: int, cache: int | None) -> list[object]:
-    """One state; `cache`: whose it is (0: the controller's), None: ZooKeeper, never stale."""
+    """One state; `cache`: its owner (0: the controller), None: ZooKeeper, never stale."""
     stale = [
         [_ms(timeline, one.from_us), _ms(timeline, one.to_us), list(one.missed)]
         for one in (timeline.state.staleness.of_entry(cache, known) if cache is not None else ())

@@ -1,8 +1,8 @@
 """The lane table on a terminal: one column per actor, time downwards.
 
 Owns the drawing: columns and their gutters (whose glyph says whether a broker's metadata is old or
-its process stands still), arrows from whoever caused a row, a narrow form for narrow terminals.
-What is shown is `rows`' business.
+its process is paused), arrows from the cause of a row, a narrow form for narrow terminals.
+`rows` decides what is shown.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def render_lanes(
     return Lanes(found, lanes_of(found, timeline), gutters_of(timeline, partition), timeline, width)
 
 
-# -- gutters: old metadata, processes that stand still ---------------------------------------------
+# -- gutters: old metadata, paused processes ------------------------------------------------------
 
 
 class Gutters(msgspec.Struct):
@@ -111,7 +111,7 @@ def gutters_of(timeline: Timeline, only: TopicPartition | None = None) -> Gutter
 
 
 class Lanes:
-    """A rich renderable; takes the width of the console unless it was given one."""
+    """A rich renderable, as wide as the console unless `width` is set."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Lanes:
         yield from self.sheet(options.max_width).lines()
 
     def sheet(self, max_width: int) -> Sheet:
-        """What they are drawn on: the wide form where the columns have room for words."""
+        """The layout: wide where the columns have room for words."""
         width = self.width or max_width
         column = min((width - TIME) // len(self.lanes), WIDEST)
         return (Wide if column >= NARROWEST else Narrow)(self, width, column)
@@ -295,7 +295,7 @@ class Narrow(Sheet):
             ]
             lines = [(line, STYLES["fold"]) for line in wrapped(" · ".join(counts), room)]
         else:
-            # Lanes that say the same say it together.
+            # Lanes with the same text share a line.
             alike: dict[tuple[str, str, str], list[str]] = {}
             for lane, cell in row.cells.items():
                 alike.setdefault((cell.headline, cell.numbers, cell.tone), []).append(lane)

@@ -121,13 +121,13 @@ def rows(timeline: Timeline, choice: Choice) -> list[Row]:
 
 
 def tells_a_story(timeline: Timeline) -> bool:
-    """Is there anything in it that is always shown?"""
+    """Whether any event is always shown."""
     on = scene(timeline)
     return any(tell(event, on).level is Level.STORY for event in timeline.events)
 
 
 def _weigh(told: list[Told], choice: Choice) -> None:
-    """Raise to the story what was asked for, and details where they are few; lower clients where
+    """Raise requested events to the story, and details where they are few; lower clients where
     they are many.
     """
     clients = [one for one in told if one.lane == CLIENTS and one.level is Level.DETAIL]
@@ -206,7 +206,7 @@ def _add(out: list[Row], row: Row) -> None:
             and before.key == row.key
             and not before.cells.keys() & row.cells.keys()
         )
-        # How the one who asked ZooKeeper took the answer that `before` shows.
+        # How the requester handled the ZooKeeper response that `before` shows.
         is_answer = (
             row.kind in _ANSWERS
             and before.targets == [ZOOKEEPER]

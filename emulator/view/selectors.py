@@ -1,8 +1,8 @@
 """What users type to say which part of a run they mean: `orders-0`, `orders-0@v8`, `broker-2`,
 `12.5s`.
 
-Owns these spellings and what is answered to a wrong one (`NotInRun`: one line that says what the
-run has). It must know nothing of commands and their options.
+Owns these spellings and the error for a wrong one (`NotInRun`: one line that says what the run
+has). It must know nothing of commands and their options.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ _LISTED = 8
 
 
 class NotInRun(Exception):
-    """What was asked for is not in the run, or not spelt as it should be; the message is one
-    line.
-    """
+    """The run has no such thing, or the text is misspelt; the message is one line."""
 
 
 def partition(text: str, timeline: Timeline) -> TopicPartition:

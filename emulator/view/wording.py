@@ -1,8 +1,7 @@
-"""The words: one small function per kind of event, shared by the lane table, the page and the
+"""The texts: one small function per kind of event, shared by the lane table, the page and the
 stories.
 
-It knows the vocabulary and what `derive` made of the trace; it must know nothing of how it is
-drawn.
+Knows the trace vocabulary and the derived state; must know nothing of how it is drawn.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from emulator.view.telling import (
 
 
 def tell(event: AnyEvent, on: Scene) -> Told:
-    """Put an event into words; a kind without words of its own is told by its name and fields."""
+    """Describe an event; a kind without a function of its own gets its name and fields."""
     teller = TELLERS.get(type(event))
     if teller is not None:
         return teller(event, on)
@@ -113,8 +112,8 @@ def _zk_request(event: e.ZkRequest, on: Scene) -> Told:
 def _zk_transaction(event: e.ZkTransaction, on: Scene) -> Told:
     told = Told(event, ZOOKEEPER, "", "", Level.TRAFFIC, "plain", on.asker(event))
     if event.op in ("createSession", "closeSession"):
-        # One that ran out is told from one that was closed: nobody had asked for it. Sessions of
-        # no broker are ours, to make things ready.
+        # An expired session differs from a closed one: no request caused its end. Sessions that
+        # belong to no broker are the emulator's own, for setup.
         closed = event.op == "closeSession"
         cause = on.by_seq.get(event.cause)
         is_requested = isinstance(cause, e.ZkRequest) and cause.op == event.op

@@ -1,4 +1,4 @@
-"""An ISR change that nobody is told of.
+"""An ISR change that no broker is notified of.
 
 Owns this pattern: a leader wrote a state, and no broker's metadata shows its ISR although more time
 went by than a notification may take. It works on ISRs: what 0.8 logs has no ZooKeeper version.

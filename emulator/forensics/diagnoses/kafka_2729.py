@@ -1,7 +1,7 @@
 """A leader that ZooKeeper has overtaken, and that rejects its own ISR updates.
 
-Owns this pattern: rejections in a row by one broker for one partition, until it is told better. Its
-decision, and ZooKeeper's version beside the cached one, are all it looks at.
+Owns this pattern: rejections in a row by one broker for one partition, until it learns the
+current state. Its decision, and ZooKeeper's version beside the cached one, are all it looks at.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class _Case(msgspec.Struct):
 
 
 class StuckLeader(Diagnosis):
-    """The leader lost its session, or stood still; somebody else wrote the state meanwhile. Nobody
-    told it: with the version that it has cached every write of its own is refused, and it goes on
+    """The leader lost its session, or was paused; meanwhile another broker wrote the state. It
+    was not notified: its cached version makes ZooKeeper refuse its own writes, and it goes on
     serving (Partition.scala "Cached zkVersion ... skip updating ISR")."""
 
     cure = (

@@ -31,7 +31,7 @@ class _Case(msgspec.Struct):
 
 
 class ReplacedController(Diagnosis):
-    """Somebody deleted `/controller`, or a new session let an old write through: up to 2.0 nothing
+    """`/controller` was deleted, or a new session let an old write through: up to 2.0 nothing
     in ZooKeeper says who may write, and the new controller never hears of it."""
 
     cure = (
@@ -79,7 +79,7 @@ class _Look:
         if newest is None or not 0 <= state.controller_epoch < newest.controller_epoch:
             return
         if state.by in (state.leader, newest.broker):
-            return  # a leader keeps the epoch of whoever made it leader
+            return  # a leader keeps the epoch of the controller that elected it
         if state.from_us - newest.t < SURE_AFTER_US:
             return
         case = self.cases.setdefault(

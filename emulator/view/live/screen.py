@@ -1,7 +1,7 @@
 """`isr top`'s screen: a running cluster, refreshed, driven by keys.
 
-Owns what is where on the terminal. What is shown comes from a function that gives the newest
-`Look`; who looks, and at whom, this module does not know.
+Owns what is where on the terminal. A function supplies the newest `Look`; this module does
+not know where it comes from.
 """
 
 from __future__ import annotations

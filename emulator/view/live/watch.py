@@ -1,8 +1,8 @@
 """Watching a running cluster: its ZooKeeper through a session of our own, its brokers by asking.
 
 Owns the connections and threads of `isr top` and `isr watch`. Everything is read-only: ZooKeeper
-hears reads, Exists and watches, brokers Metadata requests and reads of their status page. What is
-seen is `view.seen`'s business, how it is shown others'.
+hears reads, Exists and watches, brokers Metadata requests and reads of their status page.
+`zookeeper_view` interprets the znodes.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ OnSeen = Callable[[Seen, Link], None]
 
 
 class Watching:
-    """A session at the cluster's ZooKeeper; `on_seen` is told what is there, and whether we are
-    connected, each time that something is new and nothing is being read. Raises ServerError."""
+    """A session at the cluster's ZooKeeper; calls `on_seen` with the state and the connection
+    each time something changed and no read is pending. Raises ServerError."""
 
     def __init__(self, address: Address, on_seen: OnSeen) -> None:
         self._on_seen = on_seen

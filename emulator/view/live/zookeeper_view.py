@@ -1,7 +1,7 @@
 """A running cluster as its ZooKeeper shows it, and what has changed between two looks.
 
-Owns what znodes mean to somebody who watches: controller, brokers, partitions, notifications that
-wait, commands. Made from a copy of the znodes (`zk.real.mirror`); a znode that cannot be read is
+Owns what znodes mean to an observer: controller, brokers, partitions, pending notifications,
+commands. Made from a copy of the znodes (`zk.real.mirror`); a znode that cannot be read is
 named in `malformed`, and all else is shown. Knows neither how the copy came about nor how this is
 drawn.
 """
@@ -37,7 +37,7 @@ class SeenBroker(msgspec.Struct, frozen=True):
 
 
 class SeenState(msgspec.Struct, frozen=True):
-    """A partition's state; whoever told it may not know all of it."""
+    """A partition's state; its source may not know all fields."""
 
     leader: int
     leader_epoch: int
@@ -165,7 +165,7 @@ _COMMANDS = {"reassigning": "reassignment", "electing": "preferred leader electi
 
 
 def changes(before: Seen, after: Seen) -> Iterator[Change]:
-    """What is different, in the order in which people look: who rules, who is there, what."""
+    """What is different, most important first: controller, brokers, partitions."""
     if (before.controller, before.controller_epoch) != (after.controller, after.controller_epoch):
         facts = {"controller": after.controller, "epoch": after.controller_epoch}
         who = "none" if after.controller is None else f"broker {after.controller}"
