@@ -1,9 +1,8 @@
-"""All tables of a data set, and the report made of them.
+"""Computes all tables of a data set.
 
-Owns the order: two passes over the files, whose results are kept; all tables from them, some at
-a time; their results as Parquet (and CSV), and what the report needs of each run. Tables are small
-whatever the data set's size. How one is computed is its own file's business, how it looks the
-report's.
+Owns the order: two passes over the files, whose results are cached; then all tables, a few at a
+time. Writes the tables as Parquet (and CSV), and collects the runs for the report. A table is small
+however large the data set is. Each aggregation has its own file; `report` owns the layout.
 """
 
 from __future__ import annotations
@@ -24,32 +23,40 @@ from pyspark.sql import DataFrame, SparkSession
 
 from emulator.analysis import tables
 from emulator.analysis.aggregations import aggregations
-from emulator.analysis.counted import COLUMNS, counted
 from emulator.analysis.dataset import Dataset
-from emulator.analysis.derived import KEY, RARE_COLUMNS, few, is_small, of_kinds, rare, sharing
+from emulator.analysis.derived import (
+    KEY,
+    RARE_COLUMNS,
+    caching,
+    infrequent_rows,
+    is_small,
+    of_kinds,
+    rare_rows,
+)
 from emulator.analysis.errors import AnalysisError, why
+from emulator.analysis.event_counts import COLUMNS, event_counts
 from emulator.analysis.history import history
 from emulator.analysis.session import interpreted
 from emulator.analysis.tables import Row
 
 AT_ONCE = 3
-"""One of them may wait for what others begin with."""
+"""Tables computed at the same time. One of them may wait for a cached pass."""
 PARTS = {
     "partitions": ("partition",),
     "offsets": ("partition",),
     "states": ("topic", "partition", "leader", "leader_epoch", "isr", "zk_version", "replicas"),
     "leader_and_isr_state": ("topic", "partition", "replicas", "adding_replicas"),
 }
-"""What is read of records and of lists of them; of some only how many there are."""
+"""The fields read from records and lists of records. Some lists are only counted."""
 TABLES, CSV = "tables", "csv"
 OnTable = Callable[[str, int, int], None]
-"""Told a table that is done, how many are, and of how many."""
-Look = Callable[..., Dataset]
-"""`open_dataset` of the same data set; it takes `thorough`."""
+"""Called with a finished table's name, the number of finished tables, and the total."""
+OpenAgain = Callable[..., Dataset]
+"""`open_dataset` for the same data set; accepts `thorough`."""
 
 
 class Analysis(msgspec.Struct):
-    """What was found: a table by each aggregation, a row for each run, how many events."""
+    """A table per aggregation, a row per run, and the number of events."""
 
     tables: dict[str, pa.Table]
     runs: list[Row]
@@ -57,87 +64,91 @@ class Analysis(msgspec.Struct):
 
 
 def analyse(spark: SparkSession, dataset: Dataset, on_table: OnTable = lambda *_: None) -> Analysis:
-    """Everything. AnalysisError when a file turns out to be damaged within."""
+    """Compute all tables. AnalysisError: a file's data pages are damaged."""
     try:
-        with kept(spark, dataset) as rows:
-            found = _all(spark, rows, on_table)
-            return Analysis(found, runs_of(rows), dataset.rows)
+        with cached_rows(spark, dataset) as rows:
+            results = _all(spark, rows, on_table)
+            return Analysis(results, runs_of(rows), dataset.rows)
     except (PySparkException, Py4JJavaError) as error:
         raise AnalysisError(f"{dataset.base}: {why(error)}") from None
 
 
 def analyse_readable(
-    spark: SparkSession, found: Dataset, look: Look, on_table: OnTable = lambda *_: None
+    spark: SparkSession,
+    dataset: Dataset,
+    open_again: OpenAgain,
+    on_table: OnTable = lambda *_: None,
 ) -> tuple[Dataset, Analysis]:
-    """Everything; where a file that looked whole is damaged within, `look` names it: what is left
-    without it, and its tables. AnalysisError."""
+    """Compute all tables. If a file with an intact footer has damaged data, reopen the data set
+    without it and try again. Returns the data set that was used. AnalysisError."""
     try:
-        return found, analyse(spark, found, on_table)
+        return dataset, analyse(spark, dataset, on_table)
     except AnalysisError:
-        rest = look(thorough=True)
-        if rest.problems == found.problems:
+        readable = open_again(thorough=True)
+        if readable.problems == dataset.problems:
             raise
-        return rest, analyse(spark, rest, on_table)
+        return readable, analyse(spark, readable, on_table)
 
 
 @contextmanager
-def kept(spark: SparkSession, dataset: Dataset) -> Iterator[DataFrame]:
-    """All rows; what tables are made of is taken from them when it is asked for, and kept
-    meanwhile."""
+def cached_rows(spark: SparkSession, dataset: Dataset) -> Iterator[DataFrame]:
+    """All rows. Intermediate results are computed on first use and cached until the end."""
     rows = tables.events(spark, dataset, {*COLUMNS, *RARE_COLUMNS}, PARTS)
-    with sharing(rows):
+    with caching(rows):
         yield rows
 
 
 def _all(spark: SparkSession, rows: DataFrame, on_table: OnTable) -> dict[str, pa.Table]:
-    """Two passes side by side, and what is made of many rows; then the rest."""
-    wanted = aggregations()
-    found: dict[str, pa.Table] = {}
+    """Both passes and the tables over many rows in parallel; then the remaining tables."""
+    specs = aggregations()
+    results: dict[str, pa.Table] = {}
 
-    def one(name: str) -> None:
-        found[name] = in_order(wanted[name].aggregate(rows).toArrow())
-        on_table(name, len(found), len(wanted))
+    def compute(name: str) -> None:
+        results[name] = in_order(specs[name].aggregate(rows).toArrow())
+        on_table(name, len(results), len(specs))
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        passes = [pool.submit(derive, rows) for derive in (counted, rare)]
-        many = [pool.submit(one, name) for name, of in wanted.items() if of.of_many]
-        _await([*passes, *many])
+        passes = [pool.submit(derive, rows) for derive in (event_counts, rare_rows)]
+        large = [pool.submit(compute, name) for name, of in specs.items() if of.of_many]
+        _await([*passes, *large])
         with many_queries(spark):
-            rest = [pool.submit(one, name) for name, of in wanted.items() if not of.of_many]
-            _await([pool.submit(history, rows), *rest])
-    return {name: found[name] for name in wanted}
+            small = [pool.submit(compute, name) for name, of in specs.items() if not of.of_many]
+            _await([pool.submit(history, rows), *small])
+    return {name: results[name] for name in specs}
 
 
-def _await(all_of: Iterable[Future[Any]]) -> None:
-    for one in all_of:
-        one.result()
+def _await(futures: Iterable[Future[Any]]) -> None:
+    for future in futures:
+        future.result()
 
 
 def many_queries(spark: SparkSession) -> AbstractContextManager[None]:
-    """Meanwhile queries of few rows are not compiled."""
+    """In this context Spark interprets queries of a small data set instead of compiling them."""
     return interpreted(spark) if is_small(spark) else nullcontext()
 
 
 def in_order(table: pa.Table) -> pa.Table:
-    """By its texts, from the left: the same rows are the same table."""
+    """Sorted by text and integer columns from the left, so that equal rows give equal tables."""
     keys = [f.name for f in table.schema if f.type in (pa.string(), pa.int64())]
     return table.sort_by([(name, "ascending") for name in keys]) if keys else table
 
 
 def runs_of(rows: DataFrame) -> list[Row]:
-    """What was run and what came of it, a row per run; no `verdict`: it has no end."""
-    began = of_kinds(few(rows), "run_began").select(*KEY, "seed", "replay", "traced")
-    ended = of_kinds(few(rows), "run_ended").select(*KEY, "verdict", "figures", "violations")
-    found = in_order(began.join(ended, [*KEY], "left").toArrow())
-    listed: list[Row] = found.to_pylist()
-    return listed
+    """A row per run: what was run, and its outcome. `verdict` is null if the run has no end."""
+    began = of_kinds(infrequent_rows(rows), "run_began").select(*KEY, "seed", "replay", "traced")
+    ended = of_kinds(infrequent_rows(rows), "run_ended").select(
+        *KEY, "verdict", "figures", "violations"
+    )
+    joined = in_order(began.join(ended, [*KEY], "left").toArrow())
+    runs: list[Row] = joined.to_pylist()
+    return runs
 
 
-def write(found: Analysis, out: Path, *, csv: bool) -> None:
-    """Each table as `tables/NAME.parquet`, and `csv/NAME.csv` if asked for."""
+def write(analysis: Analysis, out: Path, *, csv: bool) -> None:
+    """Write each table as `tables/NAME.parquet`; with `csv` also as `csv/NAME.csv`."""
     for folder in (TABLES, CSV) if csv else (TABLES,):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    for name, table in found.tables.items():
+    for name, table in analysis.tables.items():
         aside = out / TABLES / f".{name}.parquet.part"
         pq.write_table(table, aside)
         aside.replace(out / TABLES / f"{name}.parquet")

@@ -1,9 +1,8 @@
-"""A data set of traces on disk: where things lie, and which of its files can be used.
+"""A data set of traces on disk: its layout, and which of its files are usable.
 
-Owns the layout (`events/`, one directory per run; `runs/`, what was run and what came of it), its
-names, and the look at every file's footer before Spark reads it: a footer that is not there, a
-column or a version that nobody knows, is told with the file's name. It reads no rows but those of
-`runs/`, and starts no Spark.
+Owns the layout (`events/` has one directory per run, `runs/` the runs and their outcomes) and its
+names. Checks every file's footer before Spark reads it; a missing footer, an unknown column or an
+unknown version is reported with the file's name. Reads only rows of `runs/`; does not start Spark.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from emulator.trace.columns import DATASET_VERSION, PARTITIONED_BY, schema
 
 EVENTS, RUNS = "events", "runs"
 BEGAN, ENDED = ".began", ".ended"
-"""Ends of names in `runs/`, of a run that is written while it goes on."""
-NO_END = "has no end: the run was killed, or still goes on"
+"""Suffixes of the two files in `runs/` for a run that is written while it is still going."""
+NO_END = "has no end: the run was killed or is still going"
 _READERS = 8
 _ROW_BYTES = 20
-"""Of a row on disk, roughly: the longer the runs, the fewer."""
+"""A rough size of a row on disk; longer runs need fewer bytes per row."""
 
 
 class RunKey(NamedTuple):
-    """Which run: its directories, from the outermost."""
+    """Identifies a run by the names of its directories, outermost first."""
 
     scenario: str
     profile: str
@@ -43,18 +42,18 @@ class RunKey(NamedTuple):
 
     @property
     def directory(self) -> Path:
-        """Below `events/`, as Spark and everybody names partitions."""
+        """The path below `events/`, with Hive-style names (`key=value`) as Spark expects them."""
         pairs = zip(PARTITIONED_BY, self, strict=True)
         return Path(*(f"{name}={quote(value, safe=' ')}" for name, value in pairs))
 
     @property
     def file_name(self) -> str:
-        """The same in one name, for a file of `runs/`."""
+        """The key as one file name, for `runs/`."""
         return "~".join(quote(value, safe=" ") for value in self)
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A file (or a run's directory) that cannot be used, and why."""
+    """An unusable file (or directory of a run), and the reason."""
 
     path: Path
     why: str
@@ -64,7 +63,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Dataset(msgspec.Struct):
-    """What of a data set can be read: pieces of events, files of runs; and what cannot."""
+    """The readable files of a data set (pieces of events, files of runs), and its problems."""
 
     base: Path
     events: list[Path]
@@ -83,53 +82,53 @@ def open_dataset(
     thorough: bool = False,
     only: Collection[Path] | None = None,
 ) -> Dataset:
-    """Look at all files, or `only` these. The first problem is a BadDataset, unless `skip_bad`
-    leaves them out; `unfinished`: a run may still go on; `thorough`: a footer's word is not enough,
-    every row is read."""
+    """Check all files, or `only` these. The first problem raises BadDataset; with `skip_bad` bad
+    files are skipped instead. `unfinished`: accept runs that are still going. `thorough`: read
+    every row, not just the footers."""
     if not base.is_dir():
-        raise BadDataset(f"{base}: there is no such directory")
+        raise BadDataset(f"{base}: no such directory")
     every = (file for part in (EVENTS, RUNS) for file in pieces(base / part))
     files = sorted(every if only is None else only)
     if not files:
-        raise BadDataset(f"{base}: an empty data set: it has no Parquet file in {EVENTS} or {RUNS}")
+        raise BadDataset(f"{base}: the data set is empty: no Parquet file in {EVENTS} or {RUNS}")
     with ThreadPoolExecutor(_READERS) as pool:
-        looked = list(pool.map(_read_through if thorough else _look_at, files))
-    versions = [seen.version for seen in looked if isinstance(seen, _Seen)]
+        footers = list(pool.map(_read_all_rows if thorough else _read_footer, files))
+    versions = [footer.version for footer in footers if isinstance(footer, _Footer)]
     version = max(set(versions), key=lambda one: (versions.count(one), one), default=0)
-    found = Dataset(base, [], [], version=version)
-    for file, seen in zip(files, looked, strict=True):
-        _sort_in(found, file, seen, version)
+    dataset = Dataset(base, [], [], version=version)
+    for file, footer in zip(files, footers, strict=True):
+        _add_file(dataset, file, footer, version)
     if not unfinished:
-        _leave_out_without_end(found)
-    if found.problems and not skip_bad:
-        more = f" (and {len(found.problems) - 1} more)" if len(found.problems) > 1 else ""
-        raise BadDataset(f"{found.problems[0]}{more}; --skip-bad leaves it out")
-    if not found.events and not found.runs:
-        raise BadDataset(f"{base}: nothing of it can be read: {found.problems[0]}")
-    return found
+        _drop_unfinished_runs(dataset)
+    if dataset.problems and not skip_bad:
+        more = f" (and {len(dataset.problems) - 1} more)" if len(dataset.problems) > 1 else ""
+        raise BadDataset(f"{dataset.problems[0]}{more}; use --skip-bad to skip it")
+    if not dataset.events and not dataset.runs:
+        raise BadDataset(f"{base}: no readable file: {dataset.problems[0]}")
+    return dataset
 
 
 def pieces(folder: Path) -> Iterator[Path]:
-    """Whole files below a folder; what is hidden is not done yet."""
+    """Complete files below a folder. Hidden files are still being written."""
     for file in folder.rglob("*.parquet"):
         if not any(part.startswith(".") for part in file.relative_to(folder).parts):
             yield file
 
 
-def rows_about(base: Path) -> int:
-    """How many rows there are, by the size of the files alone: for who cannot wait for footers."""
+def estimate_rows(base: Path) -> int:
+    """The approximate number of rows, from file sizes alone; reading all footers takes too long."""
     files = (file for part in (EVENTS, RUNS) for file in pieces(base / part))
     return sum(file.stat().st_size for file in files) // _ROW_BYTES
 
 
 def key_of(base: Path, piece: Path) -> RunKey:
-    """Whose piece it is."""
+    """The run to which a piece belongs."""
     parts = piece.relative_to(base / EVENTS).parts[:-1]
     return RunKey(*(unquote(part.partition("=")[2]) for part in parts))
 
 
 def ended_runs(files: Iterable[Path]) -> set[RunKey]:
-    """The runs that have come to their end, from files of `runs/`."""
+    """The runs that have ended, according to files of `runs/`."""
     return set().union(*(_runs_in(file, "run_ended") for file in files))
 
 
@@ -139,96 +138,97 @@ def _runs_in(file: Path, kind: str) -> set[RunKey]:
     return {RunKey(*(row[name] for name in PARTITIONED_BY)) for row in of_kind}
 
 
-class _Seen(NamedTuple):
+class _Footer(NamedTuple):
     version: int
     rows: int
     size: int
 
 
-def _look_at(file: Path) -> _Seen | str:
-    """What its footer says, or what is wrong with it."""
+def _read_footer(file: Path) -> _Footer | str:
+    """The file's footer, or the reason that the file is unusable."""
     try:
         footer = pq.read_metadata(file)
-        found = footer.schema.to_arrow_schema()
+        columns = footer.schema.to_arrow_schema()
     except (pa.ArrowException, OSError) as error:
         return f"cannot be read as Parquet: {_first_line(error)}"
-    said = (footer.metadata or {}).get(VERSION_KEY)
-    if said is None:
-        return "is no file of a trace data set (its metadata has no isr.dataset)"
-    version = int(said)
+    version_text = (footer.metadata or {}).get(VERSION_KEY)
+    if version_text is None:
+        return "is not part of a trace data set (its metadata lacks isr.dataset)"
+    version = int(version_text)
     if version > DATASET_VERSION:
-        return f"data set version {version}; this isr knows {DATASET_VERSION} and before"
-    strange = _strange_column(found.serialize().to_pybytes())
-    return strange or _Seen(version, footer.num_rows, file.stat().st_size)
+        return f"has data set version {version}; this isr reads up to version {DATASET_VERSION}"
+    difference = _schema_difference(columns.serialize().to_pybytes())
+    return difference or _Footer(version, footer.num_rows, file.stat().st_size)
 
 
-def _read_through(file: Path) -> _Seen | str:
-    """The same, of a file whose rows have all been read."""
-    seen = _look_at(file)
+def _read_all_rows(file: Path) -> _Footer | str:
+    """Read the footer and all rows, to detect damage that the footer does not show."""
+    footer = _read_footer(file)
     try:
-        if isinstance(seen, _Seen):
+        if isinstance(footer, _Footer):
             for _ in pq.ParquetFile(file).iter_batches():
                 pass
     except (pa.ArrowException, OSError) as error:
         return f"is damaged: {_first_line(error)}"
-    return seen
+    return footer
 
 
 @cache
-def _strange_column(schema_: bytes) -> str:
-    """Most files of a data set have the same schema; to look at one takes milliseconds."""
-    known = _known()
+def _schema_difference(schema_: bytes) -> str:
+    """Cached: most files of a data set have the same schema, and a comparison takes
+    milliseconds."""
+    known = _full_schema()
     for field in pa.ipc.read_schema(pa.py_buffer(schema_)):
         if field.name not in known.names:
             return f"unknown column {field.name}"
-        wanted = known.field(field.name).type
-        if not _same(field.type, wanted):
-            return f"column {field.name} is {field.type}, not {wanted}"
+        expected = known.field(field.name).type
+        if not _is_compatible(field.type, expected):
+            return f"column {field.name} is {field.type}, expected {expected}"
     return ""
 
 
 @cache
-def _known() -> pa.Schema:
+def _full_schema() -> pa.Schema:
     return arrow_schema(schema())
 
 
-def _same(one: pa.DataType, other: pa.DataType) -> bool:
-    """A record of an older file may lack parts."""
+def _is_compatible(one: pa.DataType, other: pa.DataType) -> bool:
+    """Equal, except that a record of an older file may lack fields."""
     if pa.types.is_list(one) and pa.types.is_list(other):
-        return _same(one.value_type, other.value_type)
+        return _is_compatible(one.value_type, other.value_type)
     if pa.types.is_struct(one) and pa.types.is_struct(other):
         parts = {field.name: field.type for field in other}
-        return all(f.name in parts and _same(f.type, parts[f.name]) for f in one)
+        return all(f.name in parts and _is_compatible(f.type, parts[f.name]) for f in one)
     return bool(one == other)
 
 
-def _sort_in(found: Dataset, file: Path, seen: _Seen | str, version: int) -> None:
-    if isinstance(seen, str):
-        found.problems.append(Problem(file, seen))
-    elif seen.version != version:
-        why = f"mixed schema versions: this one is of {seen.version}, most are of {version}"
-        found.problems.append(Problem(file, why))
-    elif not seen.rows:
-        found.problems.append(Problem(file, "has no rows"))
+def _add_file(dataset: Dataset, file: Path, footer: _Footer | str, version: int) -> None:
+    if isinstance(footer, str):
+        dataset.problems.append(Problem(file, footer))
+    elif footer.version != version:
+        why = f"mixed schema versions: this file has {footer.version}, most have {version}"
+        dataset.problems.append(Problem(file, why))
+    elif not footer.rows:
+        dataset.problems.append(Problem(file, "has no rows"))
     else:
-        found.rows += seen.rows
-        found.size += seen.size
-        mine = found.events if file.is_relative_to(found.base / EVENTS) else found.runs
-        mine.append(file)
+        dataset.rows += footer.rows
+        dataset.size += footer.size
+        files = dataset.events if file.is_relative_to(dataset.base / EVENTS) else dataset.runs
+        files.append(file)
 
 
-def _leave_out_without_end(found: Dataset) -> None:
-    """A run's beginning and its pieces, where its end is in no file of all."""
-    ended = ended_runs(found.runs)
+def _drop_unfinished_runs(dataset: Dataset) -> None:
+    """Drop the start and the pieces of every run whose end is in no file."""
+    ended = ended_runs(dataset.runs)
     runs_of = {
-        file: _runs_in(file, "run_began") for file in found.runs if file.stem.endswith(BEGAN)
+        file: _runs_in(file, "run_began") for file in dataset.runs if file.stem.endswith(BEGAN)
     }
-    runs_of |= {piece: {key_of(found.base, piece)} for piece in found.events}
+    runs_of |= {piece: {key_of(dataset.base, piece)} for piece in dataset.events}
     endless = {file: runs - ended for file, runs in runs_of.items() if runs - ended}
-    found.events = [file for file in found.events if file not in endless]
-    found.runs = [file for file in found.runs if file not in endless]
+    dataset.events = [file for file in dataset.events if file not in endless]
+    dataset.runs = [file for file in dataset.runs if file not in endless]
     missing = sorted(set().union(*endless.values()))
-    found.problems += [Problem(found.base / EVENTS / k.directory, NO_END) for k in missing]
+    dataset.problems += [Problem(dataset.base / EVENTS / k.directory, NO_END) for k in missing]
 
 
 def _first_line(error: BaseException) -> str:

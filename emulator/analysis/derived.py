@@ -1,9 +1,9 @@
-"""What several aggregations begin with, each derived once and kept; and how values are summed up.
+"""Intermediate tables that several aggregations share, and functions that aggregate values.
 
-Owns the sharing (`shared`, `sharing`), the names that all tables go by, and the kinds of rows that
-are wanted as they are because they are rare (`rare`). What is frequent is counted (`counted`), what
-happened to partitions is put in order (`history`). Spark's own expressions: no Python per row.
-"""
+Owns the cache of shared tables (`caching`, `cached_table`), the columns that identify a row, and
+the rare kinds whose rows are kept (`rare_rows`). `event_counts` counts the frequent kinds;
+`history` orders what happened to each partition. Uses Spark expressions only: no Python code per
+row."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ RARE = (
     "controller_cache_updated", "metadata_cache_updated", "leader_and_isr", "broker_starting",
     "broker_exited", "broker_halted", "process_state_changed", "action_applied",
 )  # fmt: skip
-"""Kinds that tables need row by row; a tenth of a trace, or less."""
+"""Kinds that tables need row by row: at most a tenth of a trace."""
 FEW = (
     "run_began", "run_ended", "action_applied", "broker_starting", "broker_exited", "broker_halted",
     "process_state_changed",
 )  # fmt: skip
-"""Of those the kinds of which a run has a handful."""
+"""The kinds among them of which a run has only a handful."""
 FEW_COLUMNS = (
     "kind", *KEY, "seq", "t", "broker", "state", "do", "arguments", "seed", "settings", "replay",
     "traced", "verdict", "figures", "violations",
@@ -48,81 +48,82 @@ RARE_COLUMNS = (
 )  # fmt: skip
 
 
-# -- what several tables begin with ----------------------------------------------------------------
+# -- tables that several aggregations share --------------------------------------------------------
 
 
-class _Shared:
-    """What was derived from one DataFrame, each once."""
+class _Cache:
+    """The tables derived from one DataFrame, by the name of the function that derives them."""
 
     def __init__(self) -> None:
-        self.lock, self.found = Lock(), dict[str, tuple[RLock, list[DataFrame]]]()
+        self.lock, self.results = Lock(), dict[str, tuple[RLock, list[DataFrame]]]()
 
 
-_SHARED: dict[int, _Shared] = {}
-"""By the identity of the rows; those alone that `sharing` was asked for."""
+_CACHES: dict[int, _Cache] = {}
+"""By the identity of the DataFrame; only those inside a `caching` context."""
 
 
 @contextmanager
-def sharing(events: DataFrame) -> Iterator[None]:
-    """Meanwhile what several tables derive from these rows is made once, and kept."""
-    mine = _SHARED[id(events)] = _Shared()
+def caching(events: DataFrame) -> Iterator[None]:
+    """In this context each shared table of these rows is computed once and cached."""
+    mine = _CACHES[id(events)] = _Cache()
     try:
         yield
     finally:
-        del _SHARED[id(events)]
-        for _, found in mine.found.values():
-            for one in found:
-                one.unpersist()
+        del _CACHES[id(events)]
+        for _, frames in mine.results.values():
+            for frame in frames:
+                frame.unpersist()
 
 
-def shared(derive: Callable[[DataFrame], DataFrame]) -> Callable[[DataFrame], DataFrame]:
-    """A derivation that several tables begin with. Who comes first makes it, others wait."""
+def cached_table(derive: Callable[[DataFrame], DataFrame]) -> Callable[[DataFrame], DataFrame]:
+    """Decorates a derivation that several aggregations share. The first caller computes it; others
+    wait for the result."""
 
     @wraps(derive)
     def once(events: DataFrame) -> DataFrame:
-        mine = _SHARED.get(id(events))
+        mine = _CACHES.get(id(events))
         if mine is None:
             return derive(events)
         with mine.lock:
-            lock, found = mine.found.setdefault(derive.__name__, (RLock(), []))
+            lock, frames = mine.results.setdefault(derive.__name__, (RLock(), []))
         with lock:
-            if not found:
-                found.append(_made(derive(events)))
-            return found[0]
+            if not frames:
+                frames.append(_materialized(derive(events)))
+            return frames[0]
 
     return once
 
 
 def is_small(spark: SparkSession) -> bool:
-    """Shuffles have one partition: `session.sized` found few rows."""
+    """Whether shuffles have one partition, because the data set has few rows (`session.sized`)."""
     return spark.conf.get("spark.sql.shuffle.partitions") == "1"
 
 
-def _made(found: DataFrame) -> DataFrame:
-    """Computed, and kept. What is small forgets how it came about: whoever begins with it would
-    plan all of that again."""
-    if is_small(found.sparkSession):
-        return found.localCheckpoint(eager=True)
-    found.cache().count()
-    return found
+def _materialized(frame: DataFrame) -> DataFrame:
+    """Computed and cached. A small table also drops its query plan, which every later query would
+    otherwise plan again."""
+    if is_small(frame.sparkSession):
+        return frame.localCheckpoint(eager=True)
+    frame.cache().count()
+    return frame
 
 
-@shared
-def rare(events: DataFrame) -> DataFrame:
-    """The rows of kinds that are rare, with the columns that tables read of them."""
+@cached_table
+def rare_rows(events: DataFrame) -> DataFrame:
+    """The rows of rare kinds, with the columns that tables read."""
     return of_kinds(events, *RARE).select(*RARE_COLUMNS)
 
 
-@shared
-def few(events: DataFrame) -> DataFrame:
-    """The rows of kinds of which a run has a handful: what it was, what came of it, what was done
-    to it, when its brokers began and ended."""
-    return in_one(of_kinds(rare(events), *FEW).select(*FEW_COLUMNS))
+@cached_table
+def infrequent_rows(events: DataFrame) -> DataFrame:
+    """The rows of kinds of which a run has a handful: its start and outcome, its actions, and the
+    starts and exits of its brokers."""
+    return in_one_partition(of_kinds(rare_rows(events), *FEW).select(*FEW_COLUMNS))
 
 
-def in_one(found: DataFrame) -> DataFrame:
-    """Where shuffles have one partition, so has what comes out: nothing is shuffled after it."""
-    return found.coalesce(1) if is_small(found.sparkSession) else found
+def in_one_partition(frame: DataFrame) -> DataFrame:
+    """In one partition where shuffles have one, so that later steps need no shuffle."""
+    return frame.coalesce(1) if is_small(frame.sparkSession) else frame
 
 
 def of_kinds(events: DataFrame, *kinds: str) -> DataFrame:
@@ -130,43 +131,43 @@ def of_kinds(events: DataFrame, *kinds: str) -> DataFrame:
     return events.where(F.col("kind").isin(*kinds))
 
 
-def declared(found: DataFrame, ddl: str) -> DataFrame:
-    """The columns of a declared schema, in its order and with its types."""
+def with_schema(table: DataFrame, ddl: str) -> DataFrame:
+    """The columns of a schema, in its order and with its types."""
     parts = [part.strip().split(" ", 1) for part in ddl.split(",")]
-    types = {field.name: field.dataType.simpleString() for field in found.schema}
+    types = {field.name: field.dataType.simpleString() for field in table.schema}
 
     def column(name: str, of: str) -> Column:
         return F.col(name) if types[name] == of else F.col(name).cast(of).alias(name)
 
-    return found.select(*(column(name, of) for name, of in parts))
+    return table.select(*(column(name, of) for name, of in parts))
 
 
-def summed_up(
+def spread_of(
     rows: DataFrame, keys: Sequence[str], value: str, *more: Column, weight: str = ""
 ) -> DataFrame:
-    """Per group: `count`, spread of a value, in how many runs, and the run with the greatest.
-    `weight` is the column that says how many rows a row stands for."""
-    wanted = F.array(*map(F.lit, PERCENTILES))
-    some = F.col(value).isNotNull()
-    count = F.sum(F.when(some, F.col(weight)).otherwise(0)) if weight else F.count(value)
+    """Per group: `count`, percentiles and maximum of a value, the number of runs, and the run with
+    the greatest value. `weight` is a column with the number of events that a row represents."""
+    percentiles = F.array(*map(F.lit, PERCENTILES))
+    is_known = F.col(value).isNotNull()
+    count = F.sum(F.when(is_known, F.col(weight)).otherwise(0)) if weight else F.count(value)
     frequency = F.col(weight) if weight else F.lit(1)
-    found = rows.groupBy(*keys).agg(
+    table = rows.groupBy(*keys).agg(
         count.alias("count"),
-        F.percentile(value, wanted, frequency).alias("_p"),
+        F.percentile(value, percentiles, frequency).alias("_p"),
         F.max(value).alias("max"),
-        runs_among(F.col("run")).alias("runs"),
+        number_of_runs(F.col("run")).alias("runs"),
         F.max_by("run", F.struct(value, F.col("run"))).alias("worst_run"),
         *more,
     )
     places = {name: F.col("_p")[place] for place, name in enumerate(("p50", "p95", "p99"))}
-    return found.withColumns(places)
+    return table.withColumns(places)
 
 
-def runs_among(run: Column) -> Column:
-    """How many runs there are (null: none). A set, since a distinct count costs two more passes."""
+def number_of_runs(run: Column) -> Column:
+    """The number of distinct non-null runs. Uses a set: a distinct count costs two more passes."""
     return F.size(F.collect_set(run))
 
 
 def ms(us: Column) -> Column:
-    """Microseconds as milliseconds."""
+    """Microseconds to milliseconds."""
     return us / 1000.0

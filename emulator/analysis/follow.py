@@ -1,10 +1,10 @@
-"""A data set that still grows: the same tables and report, kept up to date.
+"""Analysis of a data set that is still growing: tables and report are kept up to date.
 
-Owns the stream. Structured Streaming finds new files and, in its checkpoint, remembers which it has
-given out; it opens none of them. Each micro-batch writes down the names of its files under its
-number, so that a batch that is given out twice counts once, and one that was not finished is given
-out again. The tables are made of all files written down so far, by the same look at them and the
-same code as of a data set that is whole; a run may still go on.
+Owns the stream. Structured Streaming detects new files without opening them, and its checkpoint
+remembers which ones it has delivered. Each micro-batch records the names of its files under its
+number: a batch that is delivered twice counts once, and an unfinished batch is delivered again. The
+tables are computed from all recorded files, with the same checks and code as for a complete data
+set. Runs may still be going.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ LOOK_EVERY = "2 seconds"
 OnUpdate = Callable[[Dataset, Analysis], None]
 
 
-class Following:
-    """Tables that are kept up to date in `out`. Begun, or gone on with where it was."""
+class LiveAnalysis:
+    """Keeps the tables in `out` up to date. Continues an earlier analysis in the same folder."""
 
     def __init__(
         self, base: Path, out: Path, on_update: OnUpdate, *, skip_bad: bool = False
@@ -41,17 +41,17 @@ class Following:
         self._failure: AnalysisError | None = None
 
     def start(self, spark: SparkSession, *, once: bool = False) -> StreamingQuery:
-        """`once`: with what is there, and no longer."""
+        """Start the stream. `once`: process the existing files and stop."""
         (self.out / FILES).mkdir(parents=True, exist_ok=True)
-        names = [_names(spark, self.base / part) for part in (EVENTS, RUNS)]
-        writer = names[0].unionByName(names[1]).writeStream.foreachBatch(self._take)
+        names = [_file_names(spark, self.base / part) for part in (EVENTS, RUNS)]
+        writer = names[0].unionByName(names[1]).writeStream.foreachBatch(self._process_batch)
         trigger = {"availableNow": True} if once else {"processingTime": LOOK_EVERY}
-        kept = writer.option("checkpointLocation", str(self.out / CHECKPOINT))
-        return kept.trigger(**trigger).start()
+        checkpointed = writer.option("checkpointLocation", str(self.out / CHECKPOINT))
+        return checkpointed.trigger(**trigger).start()
 
     def wait(self, query: StreamingQuery) -> None:
-        """Until it ends. AnalysisError. A signal is raised here, and not within a talk to Java,
-        which would be torn off."""
+        """Wait until the stream ends. AnalysisError. The main thread waits on an event, because a
+        signal during a call into Java would cut the connection."""
         over = Event()
         failed: list[Exception] = []
 
@@ -68,43 +68,44 @@ class Following:
         if failed:
             raise self._failure or AnalysisError(f"{self.base}: {why(failed[0])}")
 
-    def _take(self, batch: DataFrame, number: int) -> None:
-        _write_down(batch, self.out / FILES / f"{number:08}.json")
+    def _process_batch(self, batch: DataFrame, number: int) -> None:
+        _record_files(batch, self.out / FILES / f"{number:08}.json")
         try:
-            self._renew(batch.sparkSession)
+            self._update(batch.sparkSession)
         except AnalysisError as error:
             self._failure = error
             raise
 
-    def _renew(self, spark: SparkSession) -> None:
-        look = partial(
+    def _update(self, spark: SparkSession) -> None:
+        open_again = partial(
             open_dataset,
             self.base,
             skip_bad=self._skip_bad,
             unfinished=True,
             only=known_files(self.out),
         )
-        found, made = analyse_readable(spark, look(), look)
-        write(made, self.out, csv=False)
+        dataset, analysis = analyse_readable(spark, open_again(), open_again)
+        write(analysis, self.out, csv=False)
         title = f"Analysis of {self.base.name}, still growing"
-        write_report(made, self.out, title, found.problems)
-        self._on_update(found, made)
+        write_report(analysis, self.out, title, dataset.problems)
+        self._on_update(dataset, analysis)
 
 
-def _names(spark: SparkSession, folder: Path) -> DataFrame:
-    """Of whole files, which are not opened: whoever looks at them says what is wrong with one."""
+def _file_names(spark: SparkSession, folder: Path) -> DataFrame:
+    """A stream of the names of complete files. Files are not opened here; `open_dataset` checks
+    them."""
     folder.mkdir(parents=True, exist_ok=True)
     stream = spark.readStream.format("binaryFile").schema(_OF_FILES)
     below = stream.option("recursiveFileLookup", "true").option("pathGlobFilter", "*.parquet")
-    there = below.option("ignoreMissingFiles", "true")
-    return there.load(str(folder)).select(F.col("_metadata.file_path").alias("file"))
+    existing = below.option("ignoreMissingFiles", "true")
+    return existing.load(str(folder)).select(F.col("_metadata.file_path").alias("file"))
 
 
 _OF_FILES = "path string, modificationTime timestamp, length bigint, content binary"
 
 
-def _write_down(batch: DataFrame, into: Path) -> None:
-    """Under the batch's number: a second time is the same file."""
+def _record_files(batch: DataFrame, into: Path) -> None:
+    """Record the batch's files under its number; a repeated batch writes the same file."""
     uris = [row.file for row in batch.distinct().collect()]
     names = sorted(unquote(urlparse(uri).path) for uri in uris)
     aside = into.with_suffix(".part")
@@ -113,8 +114,8 @@ def _write_down(batch: DataFrame, into: Path) -> None:
 
 
 def known_files(out: Path) -> list[Path]:
-    """All files that were written down and are still there, each once."""
-    found: set[str] = set()
+    """All recorded files that still exist, each once."""
+    names: set[str] = set()
     for file in (out / FILES).glob("*.json"):
-        found.update(msgspec.json.decode(file.read_bytes(), type=list[str]))
-    return [file for file in map(Path, sorted(found)) if file.exists()]
+        names.update(msgspec.json.decode(file.read_bytes(), type=list[str]))
+    return [file for file in map(Path, sorted(names)) if file.exists()]

@@ -1,12 +1,12 @@
-"""What happened to each partition, in order, and what follows from it: what tables begin with.
+"""The history of each partition, in order; most tables are derived from it.
 
-Owns the derivation: every row about a partition's state (transactions of its znode, leaders and
-controllers that wrote or read it), its news (notifications, metadata shown and dropped) and its
-replicas, with the partition's generation (a topic that was deleted and created again begins at
-version 0) and the end of its run and trace. Rows of a partition are together and sorted by `seq`,
-so that windows over it move nothing. From it come versions (`states`), entries of metadata caches
-(`entries`) and when these were stale (`staleness`); from actions and boots, process life
-(`processes`). A test holds all of it equal to `emulator.trace.state`, where the definitions are.
+A row is about the partition's state (transactions of its znode, leaders and controllers that wrote
+or read it), its propagation (notifications, metadata cached and dropped) or its replicas. It has
+the partition's generation (a topic that is deleted and created again restarts at version 0) and the
+end of its run and trace. Rows of a partition are together and sorted by `seq`, so that windows over
+a partition shuffle nothing. Derived from it: versions (`states`), entries of metadata caches
+(`entries`) and the times in which these were stale (`staleness`). `processes` has the states of
+broker processes. A test compares all of it with `emulator.trace.state`, which has the definitions.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
-from emulator.analysis.counted import run_ends
 from emulator.analysis.derived import (
     KEY,
     PARTITION,
     STATE_PATH,
-    few,
-    in_one,
+    cached_table,
+    in_one_partition,
+    infrequent_rows,
     of_kinds,
-    rare,
-    shared,
+    rare_rows,
 )
+from emulator.analysis.event_counts import run_ends
 from emulator.trace.events import ROLLED_BACK
 
 VERSION = (*PARTITION, "generation", "version")
 WRITTEN, GONE = "written", "gone"
 UPDATED, CONTROLLER = "updated", "controller"
 STATES = (WRITTEN, GONE, UPDATED, CONTROLLER)
-"""What tells a version of a state znode, or (`gone`, its `version` is null) that there is none."""
+"""Rows that report a version of a state znode. `gone`: the znode was deleted; `version` is null."""
 _ITEM = (
     "what string, topic string, partition bigint, version bigint, leader bigint, "
     "leader_epoch bigint, isr array<bigint>, change string, replicas array<bigint>, "
@@ -46,15 +46,15 @@ _KINDS = (
 )  # fmt: skip
 
 
-@shared
+@cached_table
 def history(events: DataFrame) -> DataFrame:
     """`what` happened (STATES, `decided`, `rejected`, `led`, `notified`, `shown`, `dropped`,
     `assigned`), `seq`, `t`, `broker`; `version`, `leader`, `leader_epoch`, `isr`, `change`,
-    `replicas`, `adding` where it says them; `generation`, `end_t` of the run, `last_t` of its
+    `replicas`, `adding` where the row has them; `generation`, `end_t` of the run, `last_t` of its
     trace."""
     in_order = Window.partitionBy(*PARTITION).orderBy("seq")
     rows = (
-        of_kinds(rare(events), *_KINDS)
+        of_kinds(rare_rows(events), *_KINDS)
         .withColumn("one", F.explode(_operations()))
         .select(*KEY, "seq", "t", "broker", F.inline(_items()))
         .join(F.broadcast(run_ends(events)), [*KEY])
@@ -62,23 +62,24 @@ def history(events: DataFrame) -> DataFrame:
     is_state = F.col("what").isin(*STATES)
     state = F.when(is_state, F.struct("version", "t"))
     before = F.last(state, ignorenulls=True).over(in_order.rowsBetween(*_BEFORE))
-    # A trace without transactions has no creation: there version 0 begins again after a later one.
+    # A trace without transactions shows no creation: version 0 after a later version starts a new
+    # generation.
     is_again = before["version"].isNull() | ((before["version"] > 0) & (before["t"] < F.col("t")))
     begins = is_state & (F.col("version") == 0) & is_again
     generation = F.sum(F.col("begins").cast("bigint")).over(in_order)
-    found = rows.withColumn("begins", F.coalesce(begins, F.lit(False)))
-    return in_one(found.withColumn("generation", generation))
+    flagged = rows.withColumn("begins", F.coalesce(begins, F.lit(False)))
+    return in_one_partition(flagged.withColumn("generation", generation))
 
 
 _BEFORE = Window.unboundedPreceding, -1
 _SO_FAR = Window.unboundedPreceding, Window.currentRow
 
 
-@shared
+@cached_table
 def states(events: DataFrame) -> DataFrame:
-    """Each version of a state znode from the first row that says it, and its end (`version` is
-    null). What is said late, after a later version or the deletion, is left out. `created_t`: of
-    the topic."""
+    """The first row that reports each version of a state znode, and its deletion (`version` is
+    null). Rows that arrive after a later version or the deletion are dropped. `created_t` is when
+    the topic was created."""
     mine = Window.partitionBy(*PARTITION, "generation")
     earlier = mine.orderBy("seq").rowsBetween(*_BEFORE)
     is_gone = F.col("version").isNull()
@@ -95,12 +96,12 @@ def states(events: DataFrame) -> DataFrame:
     )
 
 
-@shared
+@cached_table
 def processes(events: DataFrame) -> DataFrame:
-    """`broker`'s process is in this `state` from `t` on."""
-    found = of_kinds(few(events), "process_state_changed").select(*PROCESS)
-    known = F.broadcast(found.select(*KEY).distinct())
-    return found.unionByName(_older_processes(events).join(known, [*KEY], "left_anti"))
+    """From `t` on, the process of `broker` is in this `state`."""
+    traced = of_kinds(infrequent_rows(events), "process_state_changed").select(*PROCESS)
+    known = F.broadcast(traced.select(*KEY).distinct())
+    return traced.unionByName(_processes_of_old_traces(events).join(known, [*KEY], "left_anti"))
 
 
 PROCESS = (*KEY, "broker", "seq", "t", "state")
@@ -111,21 +112,25 @@ _OLDER_STATES = {
 }  # fmt: skip
 
 
-def _older_processes(events: DataFrame) -> DataFrame:
-    """What actions and boots say in data sets without `process_state_changed`, as the reader of
-    old traces has it: nothing that is done to a dead process changes it."""
-    lives = of_kinds(
-        few(events), "broker_starting", "broker_exited", "broker_halted", "action_applied"
+def _processes_of_old_traces(events: DataFrame) -> DataFrame:
+    """Process states from actions and boots, for data sets without `process_state_changed`. As in
+    the reader of old traces, an action on a dead process changes nothing."""
+    boots_and_actions = of_kinds(
+        infrequent_rows(events),
+        "broker_starting",
+        "broker_exited",
+        "broker_halted",
+        "action_applied",
     )
-    of = F.create_map(*(F.lit(word) for pair in _OLDER_STATES.items() for word in pair))
+    state_of = F.create_map(*(F.lit(word) for pair in _OLDER_STATES.items() for word in pair))
     what = F.when(F.col("kind") == "action_applied", F.col("do")).otherwise(F.col("kind"))
     earlier = Window.partitionBy(*KEY, "broker").orderBy("seq").rowsBetween(*_BEFORE)
     begins_or_ends = F.col("state").isin("starting", "dead") | (F.col("what") == "registered")
     life = F.last(F.when(begins_or_ends, F.col("state")), ignorenulls=True).over(earlier)
     is_idle = (F.col("kind") == "action_applied") & (F.col("what") != "registered")
     return (
-        lives.drop("state")
-        .withColumns({"what": what, "state": F.try_element_at(of, what)})
+        boots_and_actions.drop("state")
+        .withColumns({"what": what, "state": F.try_element_at(state_of, what)})
         .where("state is not null and broker > 0")
         .withColumn("life", life)
         .where(~is_idle | F.col("life").isNull() | (F.col("life") != "dead"))
@@ -136,19 +141,19 @@ def _older_processes(events: DataFrame) -> DataFrame:
 ENTRY = (*PARTITION, "broker")
 
 
-@shared
+@cached_table
 def entries(events: DataFrame) -> DataFrame:
-    """Entries of metadata caches: `version` is null where one was dropped or its process lost it.
-    `goes_on`: it replaced the one before. An entry that says what was known is left out."""
-    told = history(events).where(F.col("what").isin("shown", "dropped"))
+    """Entries of metadata caches. `version` is null where the entry was dropped, or lost with its
+    process. `goes_on`: it replaced an earlier entry. Unchanged entries are dropped."""
+    changes = history(events).where(F.col("what").isin("shown", "dropped"))
     moment = (*ENTRY, "seq", "t", "last_t")
-    caches = told.groupBy(*ENTRY).agg(F.max("last_t").alias("last_t"))
+    caches = changes.groupBy(*ENTRY).agg(F.max("last_t").alias("last_t"))
     losses = (
         processes(events)
         .where(F.col("state").isin("dead", "starting"))
         .join(caches, [*KEY, "broker"])
     )
-    shown = told.select(*moment, "version", "leader", "leader_epoch", "isr")
+    shown = changes.select(*moment, "version", "leader", "leader_epoch", "isr")
     rows = shown.unionByName(losses.select(*moment), allowMissingColumns=True)
     in_order = Window.partitionBy(*ENTRY).orderBy("seq", F.col("version").isNotNull())
     facts = F.struct("version", "leader", "leader_epoch", "isr")
@@ -161,10 +166,10 @@ def entries(events: DataFrame) -> DataFrame:
     )
 
 
-@shared
+@cached_table
 def staleness(events: DataFrame) -> DataFrame:
-    """Per broker and partition: [from_t, to_t) in which the broker's entry was older than
-    ZooKeeper's version, piece by piece."""
+    """Per broker and partition: intervals [from_t, to_t) in which the broker's entry was older than
+    ZooKeeper's version. Adjacent intervals are not merged."""
     known = entries(events)
     caches = known.select(*ENTRY).distinct()
     written = states(events).drop("broker").join(caches, [*PARTITION])
@@ -189,36 +194,37 @@ def staleness(events: DataFrame) -> DataFrame:
 
 
 def last_known(value: Column, in_order: WindowSpec) -> Column:
-    """What the rows so far said last."""
+    """The last non-null value up to this row."""
     return F.last(value, ignorenulls=True).over(in_order.rowsBetween(*_SO_FAR))
 
 
 def pieces(rows: DataFrame, in_order: WindowSpec) -> DataFrame:
-    """Each row holds during [from_t, to_t): until the next one, or the trace ends."""
+    """The time [from_t, to_t) of each row: until the next row, or the end of the trace."""
     until = F.coalesce(F.lead("t").over(in_order), "last_t")
     return rows.withColumns({"from_t": F.col("t"), "to_t": until})
 
 
 def operations() -> Column:
-    """Of a transaction, or of one that a server logged: a multi's, or the one that it is."""
+    """The operations of a transaction (traced or logged by a server): one, or those of a multi."""
     single = F.struct("op", "path", "data", "version", "ephemeral", "code")
     many = F.size("zk_transaction_ops") > 0
     return F.when(many, F.col("zk_transaction_ops")).otherwise(F.array(single))
 
 
 def is_state(path: Column) -> Column:
-    """The path of a partition's state znode; most others are known by their beginning."""
+    """Whether it is the path of a state znode. The prefix is cheap and excludes most other
+    paths."""
     return path.startswith("/brokers/topics/") & path.rlike(STATE_PATH)
 
 
-def place_of(path: Column) -> tuple[Column, Column]:
-    """Topic and partition of such a path."""
+def partition_of(path: Column) -> tuple[Column, Column]:
+    """Topic and partition of a state znode's path."""
     number = F.regexp_extract(path, STATE_PATH, 2).cast("bigint")
     return F.regexp_extract(path, STATE_PATH, 1), number
 
 
 def _operations() -> Column:
-    """What a transaction changed (nothing, if it is a multi that failed); of others nothing."""
+    """The changes of a transaction (none if a multi failed); an array with null for other kinds."""
     ops = operations()
     failed = F.exists(
         ops, lambda one: (one["op"] == "error") | (F.coalesce(one["code"], F.lit(0)) != 0)
@@ -228,7 +234,7 @@ def _operations() -> Column:
 
 
 def _items() -> Column:
-    """What a row says of partitions, as an array of items."""
+    """The items of a row: an array, since a row may be about several partitions."""
     item, kind = _item, F.col("kind")
     whole = {"leader": F.col("leader"), "isr": F.col("isr"), "change": F.col("change")}
     version = F.col("zk_version")
@@ -258,7 +264,7 @@ def _items() -> Column:
 
 
 def _item(what: str | Column, of: Column | None = None, **known: Column) -> Column:
-    """`of` has the topic and the partition; the row itself else."""
+    """An item. Topic and partition come from `of`, or from the row itself."""
     place = {name: F.col(name) if of is None else of[name] for name in ("topic", "partition")}
     values = {"what": F.lit(what), **place, **known}
     parts = []
@@ -269,30 +275,30 @@ def _item(what: str | Column, of: Column | None = None, **known: Column) -> Colu
 
 
 def _written() -> Column:
-    """A state znode that was made, changed or deleted."""
+    """A state znode was created, changed or deleted."""
     op, data = F.col("one.op"), F.from_json("one.data", _DATA)
-    topic, partition = place_of(F.col("one.path"))
-    there = op != "delete"
+    topic, partition = partition_of(F.col("one.path"))
+    exists = op != "delete"
     return _item(
-        F.when(there, WRITTEN).otherwise(GONE),
+        F.when(exists, WRITTEN).otherwise(GONE),
         topic=topic,
         partition=partition,
-        version=F.when(op == "create", 0).when(there, F.col("one.version")),
-        leader=F.when(there, data["leader"]),
-        isr=F.when(there, data["isr"]),
+        version=F.when(op == "create", 0).when(exists, F.col("one.version")),
+        leader=F.when(exists, data["leader"]),
+        isr=F.when(exists, data["isr"]),
     )
 
 
 def _notified() -> Column:
-    """Each partition that a notification node names."""
+    """Each partition that a notification znode names."""
     named = F.from_json("one.data", _NAMED)["partitions"]
     return F.transform(named, lambda one: _item("notified", one))
 
 
 def _shown() -> Column:
-    """Each entry that a metadata cache took, and each that it dropped."""
+    """Each entry that a metadata cache added, and each that it dropped."""
     facts = "leader", "leader_epoch", "isr", "replicas"
-    taken = F.transform(
+    added = F.transform(
         "states",
         lambda one: _item(
             "shown", one, version=one["zk_version"], **{name: one[name] for name in facts}
@@ -300,6 +306,6 @@ def _shown() -> Column:
     )
     removed = F.col("metadata_cache_updated_removed")
     return F.concat(
-        F.coalesce(taken, F.array()),
+        F.coalesce(added, F.array()),
         F.coalesce(F.transform(removed, lambda one: _item("dropped", one)), F.array()),
     )

@@ -1,10 +1,9 @@
-"""Classes that the driver's JVM has loaded before, kept in one file: Spark starts in half the time.
+"""An archive of the classes that the driver's JVM loads: it halves Spark's start-up time.
 
-Owns the archive's place (one per Java, Spark and user; XDG_CACHE_HOME) and the options of the JVM
-that write and read it: Java's own class data sharing. A JVM that was asked to writes the archive
-when it ends (180 MB, and it is slower meanwhile), later ones map it. Java itself checks that it
-fits and goes without it if not; one that was not written to its end has no header, and counts as
-none.
+Uses Java's class data sharing. Owns the archive's location (one per Java, Spark and user, below
+XDG_CACHE_HOME) and the JVM's options that write and read it. A JVM writes the archive when it exits
+(180 MB; that JVM runs slower), and later JVMs map it. Java ignores an archive that does not match.
+An incomplete archive has no header and is not used.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 
 
 def options(java: Path, *, write: bool) -> str:
-    """For the driver's JVM; `write`: this one may leave an archive at its end."""
+    """Options for the driver's JVM. `write`: it may write an archive when it exits."""
     archive = place(java)
     if _is_whole(archive):
         return f"-XX:SharedArchiveFile={archive} {_QUIET}"
@@ -29,12 +28,12 @@ def options(java: Path, *, write: bool) -> str:
 
 
 def place(java: Path) -> Path:
-    """Where the archive of this Java and this Spark is."""
+    """The path of the archive for this Java and this Spark."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     real = java.resolve()
     release = real.parent.parent / "release"
-    said = (str(real), release.read_text() if release.is_file() else "", pyspark.__file__)
-    key = sha256("\n".join((*said, pyspark.__version__)).encode()).hexdigest()[:16]
+    environment = (str(real), release.read_text() if release.is_file() else "", pyspark.__file__)
+    key = sha256("\n".join((*environment, pyspark.__version__)).encode()).hexdigest()[:16]
     return home / "isr" / f"spark-{key}.jsa"
 
 
@@ -47,7 +46,7 @@ def _is_whole(archive: Path) -> bool:
 
 
 def _can_write(archive: Path) -> bool:
-    """A path with a blank would be two options."""
+    """A path with a space would be split into two options."""
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
     except OSError:

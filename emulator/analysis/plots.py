@@ -1,8 +1,8 @@
 """Pictures of an analysis: small multiples, the same for the report (SVG) and as PNG.
 
-Owns what is drawn: of each figure its distribution over the runs, one small histogram per group on
-a common axis; of each leg of the propagation its percentiles, group beside group; the length of
-stale-metadata intervals. It reads tables and computes nothing of its own but bins.
+Draws the distribution of each figure over the runs (one small histogram per group, on a common
+axis), the percentiles of each segment of the propagation by group, and the lengths of
+stale-metadata intervals. Everything comes from the tables; only the bins are computed here.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _SHADES = ("#bcd4ea", "#6fa3d3", "#2b6cb0", "#173f66")
 _INK = "#222222"
 
 
-def prepare() -> None:
-    """What takes half a second and can be done while something else is waited for."""
+def preload() -> None:
+    """Import the plotting library ahead of time: it takes half a second."""
     import matplotlib as mpl
 
     mpl.use("agg")
@@ -45,13 +45,13 @@ def prepare() -> None:
 
 
 def label(group: Sequence[str]) -> str:
-    """A group in a few words: what tells it from others comes last."""
+    """A short label of a group; the setting, which usually differs, comes last."""
     scenario, profile, propagation, setting = group
     return f"{scenario}, {profile} ({propagation}){f', {setting}' if setting else ''}"
 
 
-def figures(runs: Sequence[Row], found: dict[str, pa.Table]) -> Iterator[tuple[str, Figure]]:
-    """Each picture by its name; those that have something to show."""
+def figures(runs: Sequence[Row], tables: dict[str, pa.Table]) -> Iterator[tuple[str, Figure]]:
+    """The pictures by name; empty ones are left out."""
     import matplotlib as mpl
 
     mpl.use("agg")
@@ -67,14 +67,14 @@ def figures(runs: Sequence[Row], found: dict[str, pa.Table]) -> Iterator[tuple[s
     if varying:
         yield "distributions", _distributions(by_group, varying)
     for name, value in (("propagation_delay", "leg"), ("partition_health", "condition")):
-        if found[name].num_rows:
-            yield name, _bars(found[name].to_pylist(), value, name)
-    if found["stale_metadata"].num_rows:
-        yield "stale_metadata", _bars(found["stale_metadata"].to_pylist(), "", "stale_metadata")
+        if tables[name].num_rows:
+            yield name, _bars(tables[name].to_pylist(), value, name)
+    if tables["stale_metadata"].num_rows:
+        yield "stale_metadata", _bars(tables["stale_metadata"].to_pylist(), "", "stale_metadata")
 
 
 def as_svg(figure: Figure) -> str:
-    """Without the prologue of a file, for a page."""
+    """The SVG element for embedding in a page, without the XML prologue."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
     text = buffer.getvalue()
@@ -82,7 +82,7 @@ def as_svg(figure: Figure) -> str:
 
 
 def as_png(figure: Figure, file: Path) -> None:
-    """For a document or a chat."""
+    """Write a PNG, for documents and chats."""
     figure.savefig(file, dpi=120, bbox_inches="tight", facecolor="white")
 
 
@@ -90,39 +90,39 @@ Groups = dict[tuple[str, ...], list[dict[str, float]]]
 
 
 def _by_group(runs: Sequence[Row]) -> Groups:
-    found: Groups = {}
+    groups: Groups = {}
     for run in runs:
         if run["figures"]:
             values = {one["name"]: one["value"] for one in run["figures"]}
-            found.setdefault(tuple(run[name] for name in GROUP), []).append(values)
-    return dict(sorted(found.items())[:GROUPS_MAX])
+            groups.setdefault(tuple(run[name] for name in GROUP), []).append(values)
+    return dict(sorted(groups.items())[:GROUPS_MAX])
 
 
-def _distributions(by_group: Groups, wanted: Sequence[tuple[str, str]]) -> Figure:
-    """Rows: groups. Columns: figures. One axis per column, so that groups can be compared."""
+def _distributions(by_group: Groups, columns: Sequence[tuple[str, str]]) -> Figure:
+    """A row per group, a column per figure. A column shares one axis, so that groups compare."""
     import matplotlib.pyplot as plt
 
-    size = (2.4 * len(wanted) + 0.5, 1.0 * len(by_group) + 0.8)
+    size = (2.4 * len(columns) + 0.5, 1.0 * len(by_group) + 0.8)
     figure, axes = plt.subplots(
-        len(by_group), len(wanted), figsize=size, sharex="col", squeeze=False
+        len(by_group), len(columns), figsize=size, sharex="col", squeeze=False
     )
     for row, (group, of_runs) in zip(axes, by_group.items(), strict=True):
         row[0].set_title(label(group), loc="left", fontsize=8, color=_INK)
-        for axis, (name, _) in zip(row, wanted, strict=True):
+        for axis, (name, _) in zip(row, columns, strict=True):
             every = [v[name] for of in by_group.values() for v in of if name in v]
             mine = [values[name] for values in of_runs if name in values]
             span = (min(every), max(every))
             axis.hist(mine, bins=BINS, range=span, color=_COLOURS.get(group[2], "#555555"))
             _plain(axis)
-    for axis, (_, said) in zip(axes[-1], wanted, strict=True):
-        axis.set_xlabel(said)
+    for axis, (_, title) in zip(axes[-1], columns, strict=True):
+        axis.set_xlabel(title)
     figure.tight_layout()
     plt.close(figure)
     return figure
 
 
 def _bars(rows: list[Row], by: str, name: str) -> Figure:
-    """One panel per value of `by`; in each p50, p95, p99 and max (or seconds) per group."""
+    """A panel per value of `by`, each with p50, p95, p99 and max (or seconds) per group."""
     import matplotlib.pyplot as plt
 
     panels = list(dict.fromkeys(row[by] for row in rows)) if by else [name.replace("_", " ")]
@@ -135,7 +135,7 @@ def _bars(rows: list[Row], by: str, name: str) -> Figure:
             _bar(axis, place, of_group.get(group))
         axis.set_title(panel, fontsize=8, color=_INK)
         axis.set_yticks(range(len(groups)), [label(group) for group in groups])
-        axis.set_xlabel("seconds in all" if "seconds" in rows[0] else "ms: p50, p95, p99, max")
+        axis.set_xlabel("total seconds" if "seconds" in rows[0] else "ms: p50, p95, p99, max")
         axis.set_xlim(0, None if axis.dataLim.x1 > 0 else 1)
         _plain(axis, counts=False)
     axes[0][0].invert_yaxis()

@@ -1,9 +1,9 @@
-"""An analysis as one page that needs no network, and its pictures as PNG.
+"""Renders an analysis as one self-contained page, with its pictures also as PNG.
 
-Owns what the page shows and in which order: settings against outcomes, the ZooKeeper path against
-the RPC path, distributions, each table, and the runs behind them with the command that plays each
-again. How it looks is the business of `report.html.j2`, `report.css` and `report.js`; it stays
-small whatever the number of runs (beyond RUNS_MAX it says which were left out).
+Owns the page's contents and their order: outcomes by setting, the ZooKeeper path beside the RPC
+path, distributions, each table, and its runs with the command that replays each. `report.html.j2`,
+`report.css` and `report.js` define its look. The page stays small: it lists at most RUNS_MAX runs
+and says how many it leaves out.
 """
 
 from __future__ import annotations
@@ -41,22 +41,24 @@ OUTCOMES = (
 )
 
 
-def write_report(found: Analysis, out: Path, title: str, problems: Sequence[Problem] = ()) -> Path:
-    """The page and the pictures, in `out`."""
+def write_report(
+    analysis: Analysis, out: Path, title: str, problems: Sequence[Problem] = ()
+) -> Path:
+    """Write the page and the pictures to `out`; return the page's path."""
     out.mkdir(parents=True, exist_ok=True)
-    drawn = list(plots.figures(found.runs, found.tables))
+    drawn = list(plots.figures(analysis.runs, analysis.tables))
     for name, figure in drawn:
         plots.as_png(figure, out / f"{name}.png")
-    page = render(found, title, problems, {name: plots.as_svg(f) for name, f in drawn})
+    page = render(analysis, title, problems, {name: plots.as_svg(f) for name, f in drawn})
     aside = out / f".{REPORT}.part"
     aside.write_text(page, encoding="utf-8")
     return aside.replace(out / REPORT)
 
 
 def render(
-    found: Analysis, title: str, problems: Sequence[Problem], pictures: dict[str, str]
+    analysis: Analysis, title: str, problems: Sequence[Problem], pictures: dict[str, str]
 ) -> str:
-    """The page as text."""
+    """The page as HTML."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("emulator.analysis", "."),
         autoescape=True,
@@ -65,19 +67,19 @@ def render(
     )
     environment.filters["cell"] = _cell
     environment.filters["heading"] = _heading
-    groups = sorted({_group(run) for run in found.runs})
+    groups = sorted({_group(run) for run in analysis.runs})
     return environment.get_template("report.html.j2").render(
         title=title,
-        runs=len(found.runs),
-        events=found.events,
+        runs=len(analysis.runs),
+        events=analysis.events,
         groups=[plots.label(group) for group in groups],
-        outcomes=_outcomes(found.tables["outcomes"]),
-        paths=_paths(found.tables["propagation_delay"]),
+        outcomes=_outcomes(analysis.tables["outcomes"]),
+        paths=_paths(analysis.tables["propagation_delay"]),
         pictures=pictures,
-        tables=[_table(name, table, groups) for name, table in found.tables.items()],
+        tables=[_table(name, table, groups) for name, table in analysis.tables.items()],
         problems=[str(problem) for problem in problems],
-        data=_script_json(_runs(found.runs, groups)),
-        left_out=max(0, len(found.runs) - RUNS_MAX),
+        data=_script_json(_runs(analysis.runs, groups)),
+        left_out=max(0, len(analysis.runs) - RUNS_MAX),
     )
 
 
@@ -86,7 +88,7 @@ def _group(row: Row) -> tuple[str, ...]:
 
 
 def _table(name: str, table: pa.Table, groups: list[tuple[str, ...]]) -> Row:
-    """A table for the page: `group` is where the runs behind a row are found."""
+    """A table for the page. `group` is the index of the group whose runs a row summarizes."""
     rows = table.to_pylist()
     about = aggregations()[name].about if name in aggregations() else ""
     columns = [column for column in table.column_names if column not in GROUP]
@@ -104,8 +106,8 @@ def _table(name: str, table: pa.Table, groups: list[tuple[str, ...]]) -> Row:
 
 
 def _outcomes(table: pa.Table) -> Row:
-    """Settings against outcomes: a row per group, a column per figure (the mean over its runs), and
-    how many runs held."""
+    """Outcomes by setting: a row per group; a column per verdict (number of runs) and per figure
+    (mean over the runs)."""
     by_group: dict[tuple[str, ...], Row] = {}
     for row in table.to_pylist():
         by_group.setdefault(_group(row), {})[row["figure"]] = row
@@ -113,29 +115,29 @@ def _outcomes(table: pa.Table) -> Row:
     figures = [f for f in OUTCOMES if any(f in of for of in by_group.values())]
     rows = []
     for group, of in sorted(by_group.items()):
-        said = [of[v]["runs"] if v in of else 0 for v in verdicts]
+        counts = [of[v]["runs"] if v in of else 0 for v in verdicts]
         means = [of[f]["mean"] if f in of else None for f in figures]
-        rows.append({"label": plots.label(group), "cells": [*said, *means]})
+        rows.append({"label": plots.label(group), "cells": [*counts, *means]})
     names = [v.removeprefix("verdict: ") for v in verdicts]
     return {"columns": [*names, *figures], "rows": rows}
 
 
 def _paths(table: pa.Table) -> Row:
-    """The ways that an ISR change can take, beside each other: a row per leg, a column per group of
-    the same scenario and setting."""
+    """The paths of ISR changes side by side: a row per segment, a column per group."""
     rows = table.to_pylist()
     groups = sorted({_group(row) for row in rows})
     of = {(_group(row), row["leg"]): row for row in rows}
-    legs = list(dict.fromkeys(row["leg"] for row in rows))
+    segments = list(dict.fromkeys(row["leg"] for row in rows))
     cells = [
-        {"leg": leg, "cells": [of.get((group, leg)) for group in groups]} for leg in sorted(legs)
+        {"segment": segment, "cells": [of.get((group, segment)) for group in groups]}
+        for segment in sorted(segments)
     ]
-    return {"groups": [plots.label(group) for group in groups], "legs": cells}
+    return {"groups": [plots.label(group) for group in groups], "segments": cells}
 
 
 def _runs(runs: Sequence[Row], groups: list[tuple[str, ...]]) -> Row:
-    """[group, run, seed, verdict, violations, longest stale metadata]; a group's command has
-    `{seed}` where each run's seed goes."""
+    """[group, run, seed, verdict, violations, longest stale metadata]. A group's command has
+    `{seed}` in place of a run's seed."""
     place = {group: number for number, group in enumerate(groups)}
     commands: list[str] = [""] * len(groups)
     listed: list[list[object]] = []
@@ -153,13 +155,13 @@ def _runs(runs: Sequence[Row], groups: list[tuple[str, ...]]) -> Row:
 
 
 def _script_json(data: Row) -> str:
-    """For a script element: no `</script>` can be in it."""
+    """JSON for a script element; escaped, so that it cannot contain `</script>`."""
     text = msgspec.json.encode(data).decode()
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _heading(name: str) -> str:
-    """Of a table or a picture."""
+    """The heading of a table or a picture."""
     return " ".join(word.upper() if word in ABBREVIATED else word for word in name.split("_"))
 
 

@@ -1,8 +1,7 @@
-"""One Spark session: how it is started, and what is said when it cannot be.
+"""Starts a Spark session, or explains why it cannot.
 
-Owns Spark's settings (those that the work needs, quiet output, the interpreter that the executors
-run) and the two ways in which there is no Spark: no Java, a master that does not answer. It must
-not know what is computed.
+Owns Spark's settings (for the workload, quiet output, the executors' interpreter) and the checks
+before it starts: Java is installed, and the master answers. It knows nothing about the queries.
 """
 
 from __future__ import annotations
@@ -34,21 +33,21 @@ _INTERPRETED = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.subexpressionElimination.enabled": "false",
 }
-"""Of few rows: compiling a query takes longer than it runs. What is common to expressions would be
-kept in a cache that is made empty for every row: a third of an aggregation's time."""
+"""For few rows, compiling a query takes longer than running it. The cache for common subexpressions
+would be reset for every row, which took a third of an aggregation's time."""
 _SMALL_STEPS = {
     "spark.buffer.pageSize": "1m",
     "spark.sql.parquet.columnarReaderBatchSize": "1024",
 }
-"""Every hash table and every sort begins with a page (Spark's own are of 64 MB), every file with
-room for a batch of each column."""
+"""Every hash table and every sort allocates a page first (64 MB by default), and every file a batch
+for each column."""
 _ONE_PARTITION = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
-"""What tables begin with is small (`derived.shared`): it is shuffled once and never again."""
+"""The shared tables are small (`derived.cached_table`): they are shuffled once and never again."""
 _STREAM_REQUEST, _NAME = 6, b"/files/isr"
-_QUESTION = struct.pack(
+_PROBE = struct.pack(
     f">qbi{len(_NAME)}s", 8 + 1 + 4 + len(_NAME), _STREAM_REQUEST, len(_NAME), _NAME
 )
-"""For a file that no Spark master has: the cheapest of its messages that is answered."""
+"""A request for a nonexistent file: the cheapest message that a Spark master answers."""
 _MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|yarn|k8s://.+|spark://[^:,]+:\d+(,[^:,]+:\d+)*")
 _QUIET = Path(__file__).with_name("log4j2.properties")
 
@@ -71,15 +70,16 @@ _SETTINGS: Mapping[str, str] = {
     "spark.sql.dataFrameQueryContext.enabled": "false",
     "spark.sql.ui.explainMode": "simple",
 }
-"""A shuffle of little data is one task; many small files make few, one big file many. Rows that are
-kept are by kind: a batch of them is of few kinds, who wants others passes it by."""
+"""A small shuffle is one task; many small files make few tasks, one large file makes many. Cached
+rows are ordered by kind: a batch holds few kinds, and queries for others skip it."""
 
 
 def check_master(master: str) -> None:
-    """Said before anything is started. NoSpark."""
+    """Check the master before anything starts. NoSpark."""
     if not _MASTER.fullmatch(master):
         raise NoSpark(
-            f"--spark-master {master}: local[N], local[*], spark://HOST:PORT, yarn or k8s://..."
+            f"--spark-master {master}: unknown form; use local[N], local[*], spark://HOST:PORT, "
+            "yarn or k8s://..."
         )
     try:
         find_java()
@@ -90,25 +90,25 @@ def check_master(master: str) -> None:
 
 
 def _require_answer(master: str) -> None:
-    """One of several masters is enough. Spark itself would try for a minute and more."""
+    """One of several masters is enough. Spark itself would keep trying for over a minute."""
     silence = ""
     for server in master.removeprefix("spark://").split(","):
         host, _, port = server.rpartition(":")
-        silence = _silence(host, int(port))
+        silence = _failure_to_answer(host, int(port))
         if not silence:
             return
     raise NoSpark(f"--spark-master {master}: the master does not answer: {silence}")
 
 
-def _silence(host: str, port: int) -> str:
-    """Why there is no answer; none if there is any at all, even a closed connection: a master that
-    wants TLS does not understand the question, and Spark may have been told so."""
+def _failure_to_answer(host: str, port: int) -> str:
+    """Why the master does not answer, or "" if it does. A closed connection is an answer, too: a
+    master that requires TLS cannot parse the probe, and Spark may be configured for TLS."""
     try:
         with socket.create_connection((host, port), timeout=ANSWER_S) as peer:
-            peer.sendall(_QUESTION)
+            peer.sendall(_PROBE)
             peer.recv(1)
     except TimeoutError:
-        return f"nothing is heard of it for {ANSWER_S:.0f} s"
+        return f"no answer within {ANSWER_S:.0f} s"
     except (ConnectionResetError, BrokenPipeError):
         return ""
     except OSError as error:
@@ -119,34 +119,36 @@ def _silence(host: str, port: int) -> str:
 def start(
     master: str = LOCAL, settings: Mapping[str, str] | None = None, *, remember: bool = False
 ) -> SparkSession:
-    """The session; `settings` are Spark's own and win. `remember`: what this JVM loads, for those
-    that come later. NoSpark."""
+    """Start the session. `settings` override Spark's. `remember`: archive the classes that this JVM
+    loads, for later starts. NoSpark."""
     check_master(master)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if is_local(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    wanted = {**_SETTINGS, **_driver(master), **(settings or {})}
-    wanted[_JAVA] += " " + jvm_archive.options(_java(), write=remember)
+    options = {**_SETTINGS, **_driver(master), **(settings or {})}
+    options[_JAVA] += " " + jvm_archive.options(_java(), write=remember)
     builder = SparkSession.builder.master(master).appName("isr")
-    for key, value in wanted.items():
+    for key, value in options.items():
         builder = builder.config(key, value)
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     try:
         return builder.getOrCreate()
     except PySparkException as error:
         raise NoSpark(f"--spark-master {master}: {why(error)}") from None
-    except Exception as error:  # noqa: BLE001 (py4j's; whatever it is, there is no session)
-        raise NoSpark(f"--spark-master {master}: Spark does not start: {_started(error)}") from None
+    except Exception as error:  # noqa: BLE001 (an error of py4j: there is no session)
+        raise NoSpark(
+            f"--spark-master {master}: Spark does not start: {_start_failure(error)}"
+        ) from None
 
 
 def is_local(master: str) -> bool:
-    """All of Spark runs here, and sees what lies here."""
+    """Whether Spark runs on this machine and sees its files."""
     return master.startswith("local")
 
 
 def _java() -> Path:
-    """The one that Spark's script will run. Where JAVA_HOME is set it looks nowhere else."""
+    """The Java that Spark's script will run. If JAVA_HOME is set, the script looks nowhere else."""
     java = Path(find_java())
     home = os.environ.get("JAVA_HOME")
     if home and java != Path(home, "bin", "java"):
@@ -155,7 +157,8 @@ def _java() -> Path:
 
 
 def sized(rows: int) -> dict[str, str]:
-    """Settings for so many rows: a JVM for little is not worth its best compiler."""
+    """Settings for this number of rows. A short-lived JVM does not repay its optimizing
+    compiler."""
     if rows > SMALL_ROWS:
         return {"spark.sql.shuffle.partitions": str(max(8, min(200, rows // 500_000)))}
     options = f"{_quiet()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
@@ -165,7 +168,7 @@ def sized(rows: int) -> dict[str, str]:
 
 @contextmanager
 def interpreted(spark: SparkSession) -> Iterator[None]:
-    """Meanwhile queries are not compiled: there are many, each of few rows."""
+    """In this context Spark interprets queries: there are many, each over few rows."""
     before = {key: spark.conf.get(key) or "" for key in _INTERPRETED}
     for key, value in _INTERPRETED.items():
         spark.conf.set(key, value)
@@ -177,26 +180,26 @@ def interpreted(spark: SparkSession) -> Iterator[None]:
 
 
 def cores(spark: SparkSession) -> int:
-    """How many tasks may run at once."""
+    """The number of tasks that can run at the same time."""
     return int(spark.sparkContext.defaultParallelism)
 
 
 def _driver(master: str) -> dict[str, str]:
-    """The driver's JVM: quiet, and with a quarter of the machine's memory."""
+    """Settings of the driver's JVM: no logging, and a quarter of the machine's memory."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     memory_mb = max(1024, min(total // 4 // 2**20, 16 * 1024))
-    found = {_JAVA: _quiet(), "spark.driver.memory": f"{memory_mb}m"}
+    options = {_JAVA: _quiet(), "spark.driver.memory": f"{memory_mb}m"}
     if is_local(master):
-        found["spark.sql.shuffle.partitions"] = str(4 * (os.cpu_count() or 1))
-        found["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "100000"
-    return found
+        options["spark.sql.shuffle.partitions"] = str(4 * (os.cpu_count() or 1))
+        options["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "100000"
+    return options
 
 
 def _quiet() -> str:
     return f"-Dlog4j2.configurationFile={_QUIET.as_uri()}"
 
 
-def _started(error: BaseException) -> str:
-    """Spark gives up on its masters behind our back: all that we see is that it has stopped."""
-    found = why(error)
-    return "no master has taken it" if "stopped SparkContext" in found else found
+def _start_failure(error: BaseException) -> str:
+    """The cause of a failed start. When no master accepts it, Spark only says that it stopped."""
+    cause = why(error)
+    return "no master accepted the application" if "stopped SparkContext" in cause else cause

@@ -1,8 +1,8 @@
-"""A data set as one DataFrame of rows.
+"""Reads a data set as one DataFrame.
 
-Owns how files become rows: the explicit schema, directories as columns, what is left out of those
-that cannot be used. Every aggregation begins here. Rows of runs and rows of events are in one
-table, told apart by `kind`.
+Owns how files become rows: the explicit schema, and the columns from directory names. Every
+aggregation starts here. Rows of runs and rows of events are in one table; `kind` distinguishes
+them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from emulator.trace.columns import DATASET_VERSION, PARTITIONED_BY, schema_ddl
 from emulator.trace.reader import OLDER_KINDS
 
 GROUP = ("scenario", "profile", "propagation", "setting")
-"""What an aggregate is of: the runs that only their seeds tell apart."""
+"""The columns of a group: runs that differ only in their seeds."""
 
 RUN = PARTITIONED_BY
 
@@ -33,7 +33,8 @@ def events(
     only: Collection[str] = (),
     parts: Mapping[str, Collection[str]] = {},
 ) -> DataFrame:
-    """All rows that can be used; of their columns all, or these, and of some only these parts."""
+    """All usable rows, with all columns or `only` these. `parts`: the fields read of some
+    columns."""
     columns = schema_ddl(only, parts)
     rows = read(spark, dataset.base, dataset.events, dataset.runs, columns)
     if dataset.version < DATASET_VERSION:  # the same columns; some kinds had other names
@@ -51,18 +52,18 @@ def read(
     runs: Sequence[Path],
     columns: str,
 ) -> DataFrame:
-    """The rows of these files; what a file lacks is null."""
+    """The rows of these files; columns that a file lacks are null."""
     reader = spark.read.schema(columns)
-    found = reader.parquet(*map(str, runs)) if runs else spark.createDataFrame([], columns)
+    run_rows = reader.parquet(*map(str, runs)) if runs else spark.createDataFrame([], columns)
     if not pieces:
-        return found
-    inside = reader.option("basePath", str(base / EVENTS)).parquet(*map(str, pieces))
-    beyond_ascii = any(not "".join(key_of(base, piece)).isascii() for piece in pieces)
-    return found.unionByName(_named_right(inside) if beyond_ascii else inside)
+        return run_rows
+    event_rows = reader.option("basePath", str(base / EVENTS)).parquet(*map(str, pieces))
+    is_escaped = any(not "".join(key_of(base, piece)).isascii() for piece in pieces)
+    return run_rows.unionByName(_decode_names(event_rows) if is_escaped else event_rows)
 
 
-def _named_right(rows: DataFrame) -> DataFrame:
-    """Spark takes each byte that a directory's name escapes for a character."""
+def _decode_names(rows: DataFrame) -> DataFrame:
+    """Decode directory names: Spark reads each escaped byte as one character."""
     return rows.withColumns(
         {
             name: F.decode(F.encode(name, "ISO-8859-1"), "UTF-8")

@@ -1,9 +1,9 @@
-"""Traces into a data set: pieces that are there as a whole or not at all.
+"""Writes traces into a data set, in files that appear complete or not at all.
 
-Owns the writing and renaming. A run that goes on is written piece by piece (`RunWriter`), so that
-whoever kills it leaves readable data; a run that is over comes as a whole (`write_run`), so that a
-task that is tried again, or twice at once, leaves one. `runs/` has what was run, and at the end
-what came of it: written last, it says that all the rest is there. Knows the rows, no world.
+Owns writing and renaming. A run in progress is written piece by piece (`RunWriter`), so that a
+killed run leaves readable data. A finished run is written at once (`write_run`), so that a task
+that is retried or runs twice leaves one copy. `runs/` has the run's parameters and, at the end, its
+outcome: written last, it marks the run as complete. Knows rows, not worlds.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from emulator.trace.rows import RunBegan, RunEnded
 
 PIECE_EVENTS = 200_000
 PIECE_S = 5.0
-"""A run on the wall clock is written at least as often; whoever follows it waits no longer."""
+"""The longest time between two pieces of a live run, so that `--follow` sees them soon."""
 GROUP_ROWS = 16_384
-"""A kind with more rows in a piece has row groups of its own: who wants others passes over them."""
+"""A kind with more rows in a piece gets its own row groups, which queries for others skip."""
 
 _SHORT_FOOTER: dict[str, Any] = {"write_statistics": ["kind"], "store_schema": False}
-"""Most files are small: their footers are read by everybody, and were a third of them."""
+"""Most files are small, and every reader reads their footers: these were a third of the size."""
 
 
 class RunWriter:
-    """A listener that writes a run while it goes on."""
+    """A listener that writes a run while it is in progress."""
 
     def __init__(self, base: Path, key: RunKey, began: RunBegan) -> None:
         self.base, self.key = base, key
@@ -47,23 +47,23 @@ class RunWriter:
         self._events: list[Event] = []
         self._pieces = 0
         self._written_s = time.monotonic()
-        with _told(base):
+        with _errors_in_one_line(base):
             self._folder.mkdir(parents=True, exist_ok=True)
             _write_rows(base, f"{key.file_name}{BEGAN}", {key: (self.setting, [began])})
 
     def __call__(self, event: Event) -> None:
-        """Take an event; with many of them at hand, write them."""
+        """Buffer an event; flush a full buffer."""
         self._events.append(event)
         if len(self._events) >= PIECE_EVENTS:
             self.flush()
 
-    def now_and_then(self) -> None:
-        """Write what there is, if that is some seconds ago."""
+    def flush_if_due(self) -> None:
+        """Flush the buffer, if the last flush is PIECE_S ago."""
         if time.monotonic() - self._written_s > PIECE_S:
             self.flush()
 
     def flush(self) -> None:
-        """Write what there is. A full disk is remembered, and nothing more is written."""
+        """Write the buffered events. After an error (a full disk) nothing more is written."""
         events, self._events = self._events, []
         self._written_s = time.monotonic()
         if not events or self.failure is not None:
@@ -75,9 +75,9 @@ class RunWriter:
         self._pieces += 1
 
     def finish(self, ended: RunEnded) -> None:
-        """The run is over: its last piece, and then what came of it."""
+        """The run is over: write its last piece, then its outcome."""
         self.flush()
-        with _told(self.base):
+        with _errors_in_one_line(self.base):
             if self.failure is not None:
                 raise self.failure
             name = f"{self.key.file_name}{ENDED}"
@@ -87,17 +87,17 @@ class RunWriter:
 def write_run(
     base: Path, key: RunKey, began: RunBegan, events: Iterable[Event], ended: RunEnded
 ) -> None:
-    """A run that is over, into the data set at `base`: events first (none if `began.traced` is
-    false), what came of it last. Whatever was there of the same run stays."""
+    """Write a finished run into the data set at `base`: events first (none if `began.traced` is
+    false), the outcome last. Existing files of the same run stay."""
     if began.traced:
         write_events(base, key, setting_of(began), events)
     write_runs(base, key.file_name, {key: (began, ended)})
 
 
 def write_events(base: Path, key: RunKey, setting: str, events: Iterable[Event]) -> None:
-    """All events of a run, under its name at once."""
+    """Write all events of a run; its directory appears when it is complete."""
     folder = base / EVENTS / key.directory
-    with _told(base):
+    with _errors_in_one_line(base):
         if folder.exists():
             return
         aside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
@@ -107,36 +107,36 @@ def write_events(base: Path, key: RunKey, setting: str, events: Iterable[Event])
             for number, start in enumerate(range(0, len(every), PIECE_EVENTS)):
                 piece = every[start : start + PIECE_EVENTS]
                 write_piece(aside / f"part-{number:05}.parquet", piece, setting)
-            _put(aside, folder)
+            _rename_into_place(aside, folder)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
 
 
 def write_runs(base: Path, name: str, runs: Mapping[RunKey, tuple[RunBegan, RunEnded]]) -> None:
-    """What was run and what came of it, of several runs, as one file `runs/NAME.parquet`."""
-    with _told(base):
+    """Write the parameters and outcomes of several runs, as one file `runs/NAME.parquet`."""
+    with _errors_in_one_line(base):
         _write_rows(base, name, {key: (setting_of(rows[0]), rows) for key, rows in runs.items()})
 
 
 def setting_of(began: RunBegan) -> str:
-    """What was chosen for a run, in one text."""
+    """The chosen settings of a run, as one string."""
     return " ".join(f"{one.name}={one.value}" for one in began.chosen)
 
 
 def write_piece(file: Path, events: Sequence[Event], setting: str) -> None:
-    """One Parquet file, whole or not at all."""
+    """Write one Parquet file, which appears only when complete."""
     kinds = by_kind(events)
     into = arrow_schema(columns_of(kinds))
     tables = {k: table_of(k, group, into, {SETTING: setting}) for k, group in kinds.items()}
-    often = [table for table in tables.values() if table.num_rows > GROUP_ROWS]
+    frequent = [table for table in tables.values() if table.num_rows > GROUP_ROWS]
     rare = [table for table in tables.values() if table.num_rows <= GROUP_ROWS]
-    _write(file, into, [*([pa.concat_tables(rare)] if rare else []), *often])
+    _write(file, into, [*([pa.concat_tables(rare)] if rare else []), *frequent])
 
 
 def _write_rows(
     base: Path, name: str, rows: Mapping[RunKey, tuple[str, Sequence[RunBegan | RunEnded]]]
 ) -> None:
-    """Rows of runs (each with its setting) carry what the directories say of events."""
+    """Write rows of runs. They have the run's key as columns; events have it in directory names."""
     into = arrow_schema({*columns_of(("run_began", "run_ended")), *PARTITIONED_BY})
     tables = []
     for key, (setting, of_run) in rows.items():
@@ -159,8 +159,8 @@ def _write(file: Path, into: pa.Schema, tables: Sequence[pa.Table]) -> None:
         aside.unlink(missing_ok=True)
 
 
-def _put(aside: Path, folder: Path) -> None:
-    """Another attempt at the same run may have been quicker: its data are the same."""
+def _rename_into_place(aside: Path, folder: Path) -> None:
+    """Another attempt at the same run may have been faster; its data are the same."""
     try:
         aside.rename(folder)
     except OSError:
@@ -169,8 +169,8 @@ def _put(aside: Path, folder: Path) -> None:
 
 
 @contextmanager
-def _told(base: Path) -> Iterator[None]:
-    """A disk that is full, or not ours to write, is one line."""
+def _errors_in_one_line(base: Path) -> Iterator[None]:
+    """Turn an OSError (a full disk, no permission) into a message of one line."""
     try:
         yield
     except OSError as error:

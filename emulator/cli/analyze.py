@@ -61,7 +61,7 @@ def command(
     """
     from emulator.analysis import session
     from emulator.analysis.dataset import open_dataset
-    from emulator.analysis.whole import analyse_whole
+    from emulator.analysis.pipeline import analyse_and_report
     from emulator.cli.parts.options import orderly_end, print_json
     from emulator.cli.parts.progress import ProgressLine, counted
 
@@ -80,7 +80,7 @@ def command(
         def on_table(name: str, done: int, of: int) -> None:
             line.step(f"{done} of {of} tables: {name}")
 
-        left, made, page = analyse_whole(
+        left, made, page = analyse_and_report(
             dataset,
             into,
             partial(open_dataset, dataset, skip_bad=skip_bad),
@@ -116,11 +116,11 @@ def _follow(
     """Until Ctrl-C, which is how it is meant to end."""
     from emulator.analysis import session
     from emulator.analysis.errors import AnalysisError
-    from emulator.analysis.follow import Following
+    from emulator.analysis.follow import LiveAnalysis
     from emulator.cli.parts.options import orderly_end, print_json
 
     if not dataset.is_dir():
-        raise AnalysisError(f"{dataset}: there is no such directory")
+        raise AnalysisError(f"{dataset}: no such directory")
     spark = session.start(master, {**session.sized(0), **conf})
     reported: set[str] = set()
 
@@ -136,13 +136,13 @@ def _follow(
         else:
             typer.echo(f"{len(made.runs):,} runs, {ended:,} of them over")
 
-    following = Following(dataset, into, on_update, skip_bad=skip_bad)
+    live = LiveAnalysis(dataset, into, on_update, skip_bad=skip_bad)
     try:
-        query = following.start(spark)
+        query = live.start(spark)
         text = f"following {dataset}; the report is {into / 'report.html'}; Ctrl-C ends it"
         print(text, file=sys.stderr, flush=True)
         with orderly_end(), suppress(KeyboardInterrupt):
-            following.wait(query)
+            live.wait(query)
         query.stop()
     finally:
         spark.stop()

@@ -45,7 +45,7 @@ class DatasetWriter(Protocol):
 
     def __call__(self, event: AnyEvent) -> None: ...
 
-    def now_and_then(self) -> None: ...
+    def flush_if_due(self) -> None: ...
 
     def flush(self) -> None: ...
 
@@ -178,7 +178,7 @@ class WrittenRun(RunListeners):
         self._progress_s = now_s
         self.directory.flush()
         if self._dataset is not None:
-            self._dataset.now_and_then()
+            self._dataset.flush_if_due()
         if self._on_progress is not None:
             self._on_progress(Progress.of(self.state, now_us))
 

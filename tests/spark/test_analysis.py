@@ -16,11 +16,11 @@ from emulator import cli
 from emulator.analysis import session, tables
 from emulator.analysis.aggregations import aggregations
 from emulator.analysis.analyse import Analysis, analyse, analyse_readable, in_order, write
-from emulator.analysis.counted import counted
 from emulator.analysis.dataset import Dataset, RunKey, open_dataset, pieces
-from emulator.analysis.derived import rare, sharing
+from emulator.analysis.derived import caching, rare_rows
 from emulator.analysis.errors import AnalysisError, BadDataset, NoSpark
-from emulator.analysis.follow import Following, known_files
+from emulator.analysis.event_counts import event_counts
+from emulator.analysis.follow import LiveAnalysis, known_files
 from emulator.analysis.history import history
 from emulator.analysis.report import write_report
 from emulator.analysis.writer import RunWriter, write_run
@@ -102,10 +102,10 @@ def test_what_several_tables_begin_with_is_made_once_and_let_go_of(
     spark: SparkSession, both: tuple[Path, Analysis]
 ) -> None:
     every = tables.events(spark, open_dataset(both[0]))
-    with sharing(every):
+    with caching(every):
         first = history(every)
-        assert history(every) is first and counted(every) is counted(every)
-        assert rare(every) is not first
+        assert history(every) is first and event_counts(every) is event_counts(every)
+        assert rare_rows(every) is not first
         assert history(every.limit(1)) is not first
         assert "FileScan" not in plan_of(first), "it forgets how it came about"
     assert history(every) is not history(every)
@@ -160,7 +160,7 @@ def test_a_stream_that_was_stopped_goes_on_without_loss_or_double_count(
             raise OSError("the machine went away")
 
     def stream(*, skip_bad: bool = False) -> None:
-        one = Following(base, out, fails_once, skip_bad=skip_bad)
+        one = LiveAnalysis(base, out, fails_once, skip_bad=skip_bad)
         one.wait(one.start(spark, once=True))
 
     add(base, 1)
@@ -194,8 +194,8 @@ def test_a_stream_that_was_stopped_goes_on_without_loss_or_double_count(
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["analyze", "nowhere"], "nowhere: there is no such directory"),
-        (["analyze", "."], ".: an empty data set"),
+        (["analyze", "nowhere"], "nowhere: no such directory"),
+        (["analyze", "."], ".: the data set is empty"),
         (["analyze", ".", "--spark-conf", "x"], "--spark-conf x: write spark.KEY=VALUE"),
         (["sweep", "min-isr", "--out", "o", "--spark-master", "me"], "--spark-master me: local[N]"),
         (

@@ -24,7 +24,7 @@ from emulator.analysis.aggregations.partition_health import of_partitions
 from emulator.analysis.aggregations.propagation_delay import known_after
 from emulator.analysis.aggregations.stale_metadata import episodes
 from emulator.analysis.dataset import RunKey, open_dataset
-from emulator.analysis.derived import sharing
+from emulator.analysis.derived import caching
 from emulator.analysis.writer import write_run
 from emulator.runs import dataset_rows as rows
 from emulator.runs.session import Request, RunListeners, play_in_memory
@@ -78,7 +78,7 @@ def accounts(spark: SparkSession, tmp_path_factory: Any) -> Iterator[Accounts]:
         ended = rows.ended_with([], of[name].clock.now_us)
         write_run(base, RunKey(name, "of", "its own", "1"), began, events, ended)
     found = tables.events(spark, open_dataset(base))
-    with sharing(found):
+    with caching(found):
         yield Accounts(found, of)
 
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from emulator.analysis import writer
-from emulator.analysis.analyse import kept
+from emulator.analysis.analyse import cached_rows
 from emulator.analysis.dataset import RunKey, open_dataset
 from emulator.analysis.history import history
 from emulator.runs import dataset_rows as rows
@@ -47,7 +47,7 @@ def test_no_task_reads_most_of_what_a_stage_reads(
     before = max((stage.number for stage in stages(spark)), default=-1)
     with (
         settings(spark, SMALLER),
-        kept(spark, open_dataset(tmp_path)) as every,
+        cached_rows(spark, open_dataset(tmp_path)) as every,
     ):
         history(every)
     ran = [s for s in stages(spark, before) if sum(s.rows) >= WORTH_SHARING]

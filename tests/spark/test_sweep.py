@@ -13,7 +13,7 @@ from pyspark import SparkContext, TaskContext
 from pyspark.sql import SparkSession
 
 from emulator.analysis.dataset import open_dataset, pieces
-from emulator.analysis.sweep.batch import Done, play_batch
+from emulator.analysis.sweep.batch import BatchResult, play_batch
 from emulator.analysis.sweep.grid import Batch, Grid, batches, grid_of, points
 from emulator.analysis.sweep.spark import Progress, prepare, sweep
 
@@ -51,7 +51,7 @@ def contents(base: Path) -> dict[str, pa.Table]:
     }
 
 
-def flaky(grid: Grid, base: Path, batch: Batch) -> Done:
+def flaky(grid: Grid, base: Path, batch: Batch) -> BatchResult:
     """Every task fails the first time, half of them when all is written."""
     task = TaskContext.get()
     assert task is not None

@@ -20,10 +20,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from emulator.analysis import jvm_archive, session, tables
 from emulator.analysis.aggregations import Aggregation, aggregations
-from emulator.analysis.analyse import analyse, kept, many_queries
-from emulator.analysis.counted import counted
+from emulator.analysis.analyse import analyse, cached_rows, many_queries
 from emulator.analysis.dataset import RunKey, open_dataset
-from emulator.analysis.derived import rare
+from emulator.analysis.derived import rare_rows
+from emulator.analysis.event_counts import event_counts
 from emulator.analysis.history import history
 from emulator.analysis.sweep.batch import play_batch
 from emulator.analysis.sweep.grid import BATCH_RUNS, batches, grid_of, points
@@ -209,8 +209,8 @@ def _each(base: Path, scope: str, turns: int) -> Iterator[Figure]:
         return tables.events(spark, found).groupBy("kind").count()
 
     plain().toArrow()
-    with kept(spark, found) as all_rows:
-        counted(all_rows), rare(all_rows), history(all_rows)
+    with cached_rows(spark, found) as all_rows:
+        event_counts(all_rows), rare_rows(all_rows), history(all_rows)
         for name, one in aggregations().items():
             with nullcontext() if one.of_many else many_queries(spark):
                 both = [_turn(plain, one, all_rows) for _ in range(turns)]

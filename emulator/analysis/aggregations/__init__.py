@@ -1,7 +1,7 @@
 """Aggregations, one file each: `aggregate(events) -> DataFrame` with the columns of `SCHEMA`.
 
-A module of this package with both is found by a scan; its name is the table's name, its docstring
-the table's heading. They use Spark's own functions only: no Python per row.
+Modules of this package register themselves by existing: the module's name is the table's name, its
+docstring the table's caption. They use only Spark's functions: no Python code per row.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from emulator.registry import modules_of
 
 
 class Aggregation(msgspec.Struct, frozen=True):
-    """One table: what it says, its columns, how it is made. `of_many`: from so many rows that its
-    query is worth compiling (`OF_MANY` of its module)."""
+    """A table: caption, columns and function. `of_many`: it reads so many rows that compiling its
+    query pays (`OF_MANY` in its module)."""
 
     name: str
     about: str
@@ -28,7 +28,7 @@ class Aggregation(msgspec.Struct, frozen=True):
 
 @cache
 def aggregations() -> dict[str, Aggregation]:
-    """All of them by name."""
+    """All aggregations by name."""
     tables = {}
     for module in modules_of(__name__):
         name = module.__name__.rpartition(".")[2]

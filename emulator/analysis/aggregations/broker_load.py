@@ -1,14 +1,13 @@
-"""Each broker's share of the work: connections that it opened (to ZooKeeper, as a fetcher), fetches
-that it sent and that it served, and control requests that its controller sent; per second of the
-runs."""
+"""Each broker's load: connections that it opened (to ZooKeeper, and as a fetcher), fetches that it
+sent and served, control requests that it sent as controller; rates are per second of the runs."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.counted import CONNECT, counts, number, run_ends
-from emulator.analysis.derived import KEY, declared
+from emulator.analysis.derived import KEY, with_schema
+from emulator.analysis.event_counts import CONNECT, counts, number, run_ends
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -28,9 +27,9 @@ def aggregate(events: DataFrame) -> DataFrame:
         "fetches_sent": fetch,
         "control_requests": kind == "control_request_sent",
     }
-    wanted = counts(events, "fetch_sent", "fetcher_started", "control_request_sent", "zk_request")
+    rows = counts(events, "fetch_sent", "fetcher_started", "control_request_sent", "zk_request")
     work = (
-        wanted.where((kind != "zk_request") | (F.col("name") == CONNECT))
+        rows.where((kind != "zk_request") | (F.col("name") == CONNECT))
         .groupBy(*KEY, "broker")
         .agg(
             *(number(is_one).alias(name) for name, is_one in of_kind.items()),
@@ -44,22 +43,22 @@ def aggregate(events: DataFrame) -> DataFrame:
     )
     of_run = work.join(served, [*KEY, "broker"], "full").join(run_ends(events), [*KEY]).fillna(0)
     sums = (*of_kind, "fetches_served", "named")
-    found = of_run.groupBy(*GROUP, "broker").agg(
+    of_group = of_run.groupBy(*GROUP, "broker").agg(
         *(F.sum(name).alias(name) for name in sums),
         (F.sum("end_t") / 1e6).alias("_seconds"),
         F.count("*").alias("runs"),
         F.max_by("run", F.struct("fetches_served", "run")).alias("worst_run"),
     )
-    return declared(_rates(found), SCHEMA)
+    return with_schema(_rates(of_group), SCHEMA)
 
 
-def _rates(found: DataFrame) -> DataFrame:
+def _rates(sums: DataFrame) -> DataFrame:
     def per_second(name: str) -> Column:
         return F.try_divide(name, "_seconds")
 
     sent = F.col("fetches_sent")
     return (
-        found.withColumn("fetches_sent_per_s", per_second("fetches_sent"))
+        sums.withColumn("fetches_sent_per_s", per_second("fetches_sent"))
         .withColumn("fetches_served_per_s", per_second("fetches_served"))
         .withColumn("partitions_per_fetch", F.when(sent > 0, F.col("named") / sent))
     )

@@ -1,14 +1,14 @@
-"""Traced transactions beside those that the ZooKeeper server itself logged (`isr zookeeper log RUN
---parquet`): how many are in both, and in only one of the two; and ISR updates that a leader took
-over beside the logged writes of state znodes (a controller's elections are in the log only)."""
+"""Traced transactions beside those that the ZooKeeper server logged (`isr zookeeper log RUN
+--parquet`): how many are in both, and how many in only one. Likewise ISR updates that a leader
+adopted beside the logged writes of state znodes (a controller's elections are in the log only)."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, declared, of_kinds, rare
-from emulator.analysis.history import is_state, operations, place_of
+from emulator.analysis.derived import KEY, of_kinds, rare_rows, with_schema
+from emulator.analysis.history import is_state, operations, partition_of
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -24,19 +24,19 @@ _LOGGED = "zk_logged"
 
 def aggregate(events: DataFrame) -> DataFrame:
     logged = F.col("kind") == _LOGGED
-    with_log = F.broadcast(of_kinds(rare(events), _LOGGED).select(*KEY).distinct())
+    with_log = F.broadcast(of_kinds(rare_rows(events), _LOGGED).select(*KEY).distinct())
     each = (
-        of_kinds(rare(events), _LOGGED, "zk_transaction", "isr_updated")
+        of_kinds(rare_rows(events), _LOGGED, "zk_transaction", "isr_updated")
         .join(with_log, [*KEY], "left_semi")
         .where(~logged | F.col("path").isNull() | ~F.col("path").startswith("/zookeeper/"))
-        .select(*KEY, logged.alias("logged"), F.inline(_told()))
+        .select(*KEY, logged.alias("logged"), F.inline(_facts()))
         .groupBy(*KEY, *_IDENTITY)
         .agg(F.max("logged").alias("logged"), F.max(~F.col("logged")).alias("traced"))
     )
     of_run = each.groupBy(*KEY).agg(
-        F.array(*(_beside(what) for what in (TRANSACTIONS, UPDATES))).alias("all"),
+        F.array(*(_comparison(what) for what in (TRANSACTIONS, UPDATES))).alias("all"),
     )
-    found = (
+    of_group = (
         of_run.select(*KEY, F.inline("all"))
         .where("in_both + only_traced + only_logged > 0")
         .groupBy(*GROUP, "what")
@@ -46,11 +46,11 @@ def aggregate(events: DataFrame) -> DataFrame:
             F.max_by("run", F.struct("missing", "run")).alias("worst_run"),
         )
     )
-    return declared(found, SCHEMA)
+    return with_schema(of_group, SCHEMA)
 
 
-def _beside(what: str) -> Column:
-    """How many of these are in both, and in one alone."""
+def _comparison(what: str) -> Column:
+    """How many facts of this type are in both sources, and how many in only one."""
     mine = F.col("what") == what
     one, other = F.col("traced"), F.col("logged")
     return F.struct(
@@ -62,8 +62,8 @@ def _beside(what: str) -> Column:
     )
 
 
-def _told() -> Column:
-    """What a row tells: a transaction by its zxid; a version of a partition's state."""
+def _facts() -> Column:
+    """The facts in a row: a transaction (its zxid), or a version of a partition's state."""
     transaction = _one(TRANSACTIONS, number=F.col("zxid"))
     update = _one(UPDATES, F.col("topic"), F.col("partition"), F.col("zk_version"))
 
@@ -72,7 +72,7 @@ def _told() -> Column:
 
     writes = F.transform(
         F.filter(operations(), written),
-        lambda one: _one(UPDATES, *place_of(one["path"]), one["version"]),
+        lambda one: _one(UPDATES, *partition_of(one["path"]), one["version"]),
     )
     return (
         F.when(F.col("kind") == "isr_updated", F.array(update))

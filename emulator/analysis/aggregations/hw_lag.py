@@ -1,14 +1,14 @@
-"""How many records leaders had above their high watermarks, weighted by time: `p50` was not
-exceeded in half of the time in which a leader's log was known. Seconds are summed over partitions;
-`behind_s` are those with any such record, however long the mark did not move."""
+"""Records above the leaders' high watermarks, weighted by time: the lag was at most `p50` for half
+of the time in which a leader's log was known. Seconds are summed over partitions; `behind_s` is the
+time with at least one such record, even while the high watermark did not move."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from emulator.analysis.counted import run_ends
-from emulator.analysis.derived import KEY, PARTITION, SPREAD_DDL, declared, of_kinds, summed_up
+from emulator.analysis.derived import KEY, PARTITION, SPREAD_DDL, of_kinds, spread_of, with_schema
+from emulator.analysis.event_counts import run_ends
 from emulator.analysis.history import ENTRY, last_known, pieces, processes
 from emulator.analysis.tables import GROUP
 
@@ -24,7 +24,7 @@ _ENDS = ("becomes_follower", "stop_replica", "process_state_changed")
 def aggregate(events: DataFrame) -> DataFrame:
     us, records = F.col("us"), F.col("records")
     partition = F.struct("run", "topic", "partition")
-    found = summed_up(
+    spread = spread_of(
         lags(events).withColumn("us", F.col("to_t") - F.col("from_t")),
         GROUP,
         "records",
@@ -34,11 +34,11 @@ def aggregate(events: DataFrame) -> DataFrame:
         (F.sum(records * us) / F.sum("us")).alias("mean"),
         weight="us",
     )
-    return declared(found, SCHEMA)
+    return with_schema(spread, SCHEMA)
 
 
 def lags(events: DataFrame) -> DataFrame:
-    """Per partition: `broker` led during [from_t, to_t) with `records` above its high watermark."""
+    """Per partition: in [from_t, to_t) `broker` was leader, `records` above its high watermark."""
     in_order = Window.partitionBy(*PARTITION).orderBy("seq")
     of_replica = Window.partitionBy(*ENTRY).orderBy("seq")
     rows = _rows(events).withColumns(
@@ -60,7 +60,7 @@ def lags(events: DataFrame) -> DataFrame:
 
 
 def _rows(events: DataFrame) -> DataFrame:
-    """What moves a replica's log end or high watermark, or begins or ends a leadership."""
+    """Rows that move a log end offset or high watermark, or begin or end a leadership."""
     kind = F.col("kind")
     rows = of_kinds(events, *_LEVELS, "stop_replica").select(
         *ENTRY,
@@ -68,14 +68,14 @@ def _rows(events: DataFrame) -> DataFrame:
         "t",
         (kind == "becomes_leader").alias("is_leader"),
         kind.isin(*_ENDS).alias("is_end"),
-        # A replica whose log end is not told (-1: of real Kafka) says nothing of its mark either.
+        # Real Kafka's logs have no log end offset (-1), and then no high watermark either.
         F.when(kind == "log_truncated", F.col("to_offset"))
         .when(F.col("leo") >= 0, F.col("leo"))
         .alias("leo"),
         F.when(F.col("leo") >= 0, F.col("hw")).alias("hw"),
     )
-    led = rows.where("is_leader").select(*ENTRY).distinct()
-    deaths = processes(events).where("state = 'dead'").join(led, [*KEY, "broker"])
+    leaders = rows.where("is_leader").select(*ENTRY).distinct()
+    deaths = processes(events).where("state = 'dead'").join(leaders, [*KEY, "broker"])
     dead = deaths.select(
         *ENTRY, "seq", "t", F.lit(False).alias("is_leader"), F.lit(True).alias("is_end")
     )

@@ -1,12 +1,12 @@
-"""How restless ISRs were: changes per partition and hour, and flaps (a shrink that the next change
-of the partition takes back), with the time that a flapping follower was out, in milliseconds."""
+"""How often ISRs changed: changes per partition and hour, and flaps (a shrink that the partition's
+next change reverts) with the time that the follower was out of the ISR, in milliseconds."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import PARTITION, PERCENTILES, declared, ms, runs_among
+from emulator.analysis.derived import PARTITION, PERCENTILES, ms, number_of_runs, with_schema
 from emulator.analysis.history import UPDATED, history
 from emulator.analysis.tables import GROUP
 
@@ -34,12 +34,12 @@ def aggregate(events: DataFrame) -> DataFrame:
         F.collect_list("out_us").alias("outs"),
         F.max("end_t").alias("end_t"),
     )
-    return declared(_of_groups(of_one), SCHEMA)
+    return with_schema(_of_groups(of_one), SCHEMA)
 
 
 def _of_groups(of_one: DataFrame) -> DataFrame:
-    """The times out have percentiles of their own: all of a group's in one list."""
-    wanted = F.array(*map(F.lit, PERCENTILES[:2]))
+    """Sums per group, and percentiles over all times that followers were out of the ISR."""
+    percentiles = F.array(*map(F.lit, PERCENTILES[:2]))
     out = ms(F.col("out"))
     first = F.col("place") == 0
     each = of_one.select("*", F.posexplode_outer("outs").alias("_at", "out")).withColumn(
@@ -50,16 +50,16 @@ def _of_groups(of_one: DataFrame) -> DataFrame:
         return F.when(first, value)
 
     sums = ("changes", "shrinks", "expands", "flaps")
-    found = each.groupBy(*GROUP).agg(
+    of_group = each.groupBy(*GROUP).agg(
         F.count(once(F.lit(1))).alias("partitions"),
         *(F.sum(once(F.col(name))).alias(name) for name in sums),
         F.sum(once(F.col("end_t"))).alias("_us"),
         F.max("changes").alias("changes_of_one_partition_max"),
-        F.percentile(out, wanted).alias("p"),
+        F.percentile(out, percentiles).alias("p"),
         F.max(out).alias("out_max"),
-        runs_among(F.col("run")).alias("runs"),
+        number_of_runs(F.col("run")).alias("runs"),
         F.max_by("run", F.struct("changes", "run")).alias("worst_run"),
     )
     hourly = F.try_divide(F.col("changes") * 3.6e9, "_us")
     parts = {"out_p50": F.col("p")[0], "out_p95": F.col("p")[1]}
-    return found.withColumns({**parts, "changes_per_partition_hour": hourly})
+    return of_group.withColumns({**parts, "changes_per_partition_hour": hourly})

@@ -1,13 +1,13 @@
-"""Shrinks, expands and failed updates of the ISR under the names of Kafka's meters: counts, and the
-mean rate per second of the runs."""
+"""Shrinks, expands and failed updates of the ISR under the names of Kafka's meters: counts, and
+mean rates per second of the runs."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.counted import counted, number
-from emulator.analysis.derived import KEY, declared
+from emulator.analysis.derived import KEY, with_schema
+from emulator.analysis.event_counts import event_counts, number
 from emulator.analysis.tables import GROUP
 from emulator.trace.events import IGNORED
 
@@ -25,11 +25,11 @@ def aggregate(events: DataFrame) -> DataFrame:
     conditions = (
         ((kind == "isr_updated") & (change == "shrink")) | (kind == "controller_shrink_counted"),
         (kind == "isr_updated") & (change != "shrink"),
-        # An answer to what is no longer proposed marks no meter.
+        # A response to an update that is no longer pending marks no meter.
         (kind == "isr_update_rejected") | ((kind == "alter_isr_failed") & (outcome != IGNORED)),
     )
     of_run = (
-        counted(events)
+        event_counts(events)
         .groupBy(*KEY)
         .agg(
             F.max("last_t").alias("end_t"),
@@ -41,7 +41,7 @@ def aggregate(events: DataFrame) -> DataFrame:
             ).alias("all"),
         )
     )
-    found = (
+    of_group = (
         of_run.select(*KEY, "end_t", F.inline("all"))
         .groupBy(*GROUP, "metric")
         .agg(
@@ -51,4 +51,4 @@ def aggregate(events: DataFrame) -> DataFrame:
             F.max_by("run", F.struct("n", "run")).alias("worst_run"),
         )
     )
-    return declared(found.withColumn("mean_rate", F.try_divide("count", "seconds")), SCHEMA)
+    return with_schema(of_group.withColumn("mean_rate", F.try_divide("count", "seconds")), SCHEMA)

@@ -1,13 +1,13 @@
-"""Partitions that got another leader than before, those of them who were not in the ISR (unclean),
-and elections of controllers (a run's first included)."""
+"""Leader changes of partitions, how many of them were unclean (the new leader was not in the ISR),
+and controller elections (including the first of a run)."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from emulator.analysis.counted import counted, number
-from emulator.analysis.derived import KEY, PARTITION, declared
+from emulator.analysis.derived import KEY, PARTITION, with_schema
+from emulator.analysis.event_counts import event_counts, number
 from emulator.analysis.history import STATES, VERSION, history
 from emulator.analysis.tables import GROUP
 
@@ -33,24 +33,24 @@ def aggregate(events: DataFrame) -> DataFrame:
         )
     )
     of_run = (
-        counted(events)
+        event_counts(events)
         .groupBy(*KEY)
         .agg(number(F.col("kind") == "controller_elected").alias("controller_elections"))
         .join(changed, [*KEY], "left")
         .fillna(0)
     )
     sums = ("leader_changes", "unclean", "partitions_offline", "controller_elections")
-    found = of_run.groupBy(*GROUP).agg(
+    of_group = of_run.groupBy(*GROUP).agg(
         *(F.sum(name).alias(name) for name in sums),
         F.count("*").alias("runs"),
         F.max_by("run", F.struct("leader_changes", "run")).alias("worst_run"),
     )
     each = F.col("leader_changes") / F.col("runs")
-    return declared(found.withColumn("leader_changes_per_run", each), SCHEMA)
+    return with_schema(of_group.withColumn("leader_changes_per_run", each), SCHEMA)
 
 
 def _states(rows: DataFrame) -> DataFrame:
-    """A row per version: what it held when it was first told, and what was before."""
+    """A row per version: its state when it was first reported, and the previous version's state."""
     first = (
         rows.where(F.col("what").isin(*STATES))
         .groupBy(*VERSION)

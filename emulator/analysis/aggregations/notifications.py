@@ -1,13 +1,13 @@
-"""Notifications of ISR changes: how many nodes for how many changes, how many partitions each names
-(coalescing), and how often a leader had changes to tell and held them back."""
+"""Notifications of ISR changes: znodes per change, partitions per znode (coalescing), and how often
+a leader had pending changes but delayed the notification (held)."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.counted import counts, number
-from emulator.analysis.derived import KEY, declared
+from emulator.analysis.derived import KEY, with_schema
+from emulator.analysis.event_counts import counts, number
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -21,8 +21,8 @@ SCHEMA = (
 def aggregate(events: DataFrame) -> DataFrame:
     notified = F.col("kind") == "isr_change_notified"
     named = F.when(notified, F.col("amount"))
-    wanted = counts(events, "isr_updated", "isr_change_notified", "isr_change_held")
-    of_run = wanted.groupBy(*KEY).agg(
+    rows = counts(events, "isr_updated", "isr_change_notified", "isr_change_held")
+    of_run = rows.groupBy(*KEY).agg(
         number(F.col("kind") == "isr_updated").alias("changes"),
         number(notified).alias("notifications"),
         F.coalesce(F.sum(named), F.lit(0)).alias("partitions_named"),
@@ -30,7 +30,7 @@ def aggregate(events: DataFrame) -> DataFrame:
         number(F.col("kind") == "isr_change_held").alias("held"),
     )
     sums = ("changes", "notifications", "partitions_named", "held")
-    found = of_run.groupBy(*GROUP).agg(
+    of_group = of_run.groupBy(*GROUP).agg(
         *(F.sum(name).alias(name) for name in sums),
         F.max("partitions_in_one_max").alias("partitions_in_one_max"),
         F.count("*").alias("runs"),
@@ -40,8 +40,8 @@ def aggregate(events: DataFrame) -> DataFrame:
     coalesced = F.when(
         F.col("notifications") > 0, F.col("partitions_named") / F.col("notifications")
     )
-    return declared(
-        found.withColumn("notifications_per_change", each).withColumn(
+    return with_schema(
+        of_group.withColumn("notifications_per_change", each).withColumn(
             "partitions_per_notification", coalesced
         ),
         SCHEMA,

@@ -1,12 +1,19 @@
-"""Settings against outcomes: runs by verdict, and each figure of their summaries (one row each):
-mean, and its spread over the runs."""
+"""Outcomes by setting: the number of runs per verdict, and a row per figure of their summaries with
+its mean and percentiles over the runs."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, SPREAD_DDL, declared, few, of_kinds, summed_up
+from emulator.analysis.derived import (
+    KEY,
+    SPREAD_DDL,
+    infrequent_rows,
+    of_kinds,
+    spread_of,
+    with_schema,
+)
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -17,17 +24,17 @@ VERDICT = "verdict: "
 
 
 def aggregate(events: DataFrame) -> DataFrame:
-    ended = of_kinds(few(events), "run_ended")
+    ended = of_kinds(infrequent_rows(events), "run_ended")
     figures = ended.select(*KEY, F.explode("figures").alias("one"))
-    said = figures.select(
+    values = figures.select(
         *KEY, F.col("one.name").alias("figure"), F.col("one.value").alias("value")
     )
-    judged = ended.select(
+    verdicts = ended.select(
         *KEY,
         F.concat(F.lit(VERDICT), "verdict").alias("figure"),
         F.lit(1.0).alias("value"),
     )
-    found = summed_up(
-        said.unionByName(judged), [*GROUP, "figure"], "value", F.mean("value").alias("mean")
+    spread = spread_of(
+        values.unionByName(verdicts), [*GROUP, "figure"], "value", F.mean("value").alias("mean")
     )
-    return declared(found, SCHEMA)
+    return with_schema(spread, SCHEMA)

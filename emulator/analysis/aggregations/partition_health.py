@@ -1,8 +1,9 @@
-"""How long partitions were under-replicated, at and below `min.insync.replicas`, and without a
-leader, in seconds summed over partitions, and for the worst one, as Kafka's gauges count.
+"""How long partitions were under-replicated, at or below `min.insync.replicas`, or without a
+leader, by the definitions of Kafka's gauges: seconds summed over partitions, and the worst
+partition's.
 
-Replicas that a reassignment adds are not missing. The first three are gauges of leaders: a
-partition without one is in none of them. A topic whose deletion has begun is not offline.
+Replicas that a reassignment adds do not count as missing. The first three are gauges of leaders: a
+partition without a leader counts in none of them. A topic that is being deleted is not offline.
 """
 
 from __future__ import annotations
@@ -10,7 +11,15 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, PARTITION, declared, few, of_kinds, rare, runs_among
+from emulator.analysis.derived import (
+    KEY,
+    PARTITION,
+    infrequent_rows,
+    number_of_runs,
+    of_kinds,
+    rare_rows,
+    with_schema,
+)
 from emulator.analysis.history import (
     history,
     last_known,
@@ -30,11 +39,11 @@ _DELETIONS = "/admin/delete_topics/"
 
 
 def aggregate(events: DataFrame) -> DataFrame:
-    return declared(_of_groups(of_partitions(events)), SCHEMA)
+    return with_schema(_of_groups(of_partitions(events)), SCHEMA)
 
 
 def of_partitions(events: DataFrame) -> DataFrame:
-    """Microseconds of each partition in each condition, and in all (`whole_us`)."""
+    """Microseconds of each partition in each condition, and in total (`whole_us`)."""
     in_order = Window.partitionBy(*PARTITION).orderBy("seq", "order")
 
     def now(value: str | Column) -> Column:
@@ -55,12 +64,12 @@ def of_partitions(events: DataFrame) -> DataFrame:
             for name, is_true in conditions.items()
         )
     )
-    found = pieces(
+    intervals = pieces(
         _timeline(events).withColumns({"is_present": now("is_present"), "holds": holds}), in_order
     ).where("is_present")
     us = F.col("to_t") - F.col("from_t")
     return (
-        found.select(*PARTITION, us.alias("piece_us"), F.inline("holds"))
+        intervals.select(*PARTITION, us.alias("piece_us"), F.inline("holds"))
         .groupBy(*PARTITION, "condition")
         .agg(
             F.sum("piece_us").alias("whole_us"),
@@ -75,13 +84,13 @@ def _of_groups(of_one: DataFrame) -> DataFrame:
         (F.sum("us") / 1e6).alias("seconds"),
         F.try_divide(F.sum("us"), F.sum("whole_us")).alias("share"),
         (F.max("us") / 1e6).alias("one_partition_s_max"),
-        runs_among(F.when(F.col("us") > 0, F.col("run"))).alias("runs"),
+        number_of_runs(F.when(F.col("us") > 0, F.col("run"))).alias("runs"),
         F.max_by("run", F.struct("us", "run")).alias("worst_run"),
     )
 
 
 def _timeline(events: DataFrame) -> DataFrame:
-    """All that changes a partition's condition, in order."""
+    """All changes to a partition's condition, in order."""
     znodes = states(events).withColumn("is_present", F.col("version").isNotNull())
     assigned = history(events).where(F.col("what") == "assigned")
     columns = (*PARTITION, "seq", "t", "last_t")
@@ -102,20 +111,20 @@ def _timeline(events: DataFrame) -> DataFrame:
 
 
 def _of_topic(changes: str) -> Column:
-    """Those of all topics, and of the partition's own."""
+    """The changes that affect all topics, or the partition's own topic."""
     topic = F.col("topic")
     return F.filter(changes, lambda one: F.coalesce(one["of_topic"], topic) == topic)
 
 
 def _of_topics(events: DataFrame) -> DataFrame:
-    """What changes all partitions of a topic, or of the run: `min.insync.replicas` (the cluster's
-    from the beginning on, a topic's from its creation or alteration on), and a topic's deletion."""
+    """Changes to all partitions of a topic, or of the run: `min.insync.replicas` (the cluster's
+    from the start, a topic's when it is created or altered), and a topic's deletion."""
     kind = F.col("kind")
     began = kind == "run_began"
-    given = F.get_json_object("arguments", f"$.config['{_MIN_ISR}']")
-    min_isr = F.when(began, F.map_from_entries("settings")[_MIN_ISR]).otherwise(given)
+    of_topic = F.get_json_object("arguments", f"$.config['{_MIN_ISR}']")
+    min_isr = F.when(began, F.map_from_entries("settings")[_MIN_ISR]).otherwise(of_topic)
     settings = (
-        of_kinds(few(events), "run_began", "action_applied")
+        of_kinds(infrequent_rows(events), "run_began", "action_applied")
         .where(began | F.col("do").isin("create_topic", "topic_config"))
         .select(
             *KEY,
@@ -128,7 +137,7 @@ def _of_topics(events: DataFrame) -> DataFrame:
         .where("min_isr is not null")
     )
     deletions = (
-        of_kinds(rare(events), "zk_transaction")
+        of_kinds(rare_rows(events), "zk_transaction")
         .select(*KEY, "seq", "t", F.inline(operations()))
         .where(F.col("path").startswith(_DELETIONS) & F.col("op").isin("create", "delete"))
         .where(F.coalesce("code", F.lit(0)) == 0)

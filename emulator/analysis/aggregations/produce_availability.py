@@ -1,21 +1,21 @@
-"""What producers were told, by acks: records acknowledged and refused, the share acknowledged, and
-the time from handing a batch over to its acknowledgement, in milliseconds."""
+"""Results of produce requests, by acks: records acknowledged and refused, the acknowledged share,
+and the time from `send` to a batch's acknowledgement, in milliseconds."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.counted import PRODUCED, counted_finely
 from emulator.analysis.derived import (
     KEY,
     SPREAD_DDL,
-    declared,
     ms,
+    number_of_runs,
     of_kinds,
-    runs_among,
-    summed_up,
+    spread_of,
+    with_schema,
 )
+from emulator.analysis.event_counts import PRODUCED, event_counts_by_value
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -29,17 +29,17 @@ OF_MANY = True
 
 def aggregate(events: DataFrame) -> DataFrame:
     ok, records = F.col("other") == 1, F.col("amount")
-    told = of_kinds(counted_finely(events), PRODUCED).select(
+    results = of_kinds(event_counts_by_value(events), PRODUCED).select(
         *KEY, F.col("name").alias("acks"), ms(F.col("value")).alias("ack_ms"), "n", "other", records
     )
-    found = summed_up(
-        told,
+    spread = spread_of(
+        results,
         [*GROUP, "acks"],
         "ack_ms",
         F.sum(F.when(ok, records).otherwise(0)).alias("acknowledged"),
         F.sum(F.when(ok, 0).otherwise(records)).alias("refused"),
-        runs_among(F.when(~ok, F.col("run"))).alias("runs_with_refusals"),
+        number_of_runs(F.when(~ok, F.col("run"))).alias("runs_with_refusals"),
         weight="n",
     )
     share = F.try_divide(F.col("acknowledged"), F.col("acknowledged") + F.col("refused"))
-    return declared(found.withColumn("availability", share), SCHEMA)
+    return with_schema(spread.withColumn("availability", share), SCHEMA)

@@ -1,11 +1,11 @@
-"""From the decision to change an ISR to every broker's metadata, in milliseconds: the path leg by
-leg, and from the decision until the leader, the controller and each broker knew.
+"""From the decision to change an ISR to every broker's metadata, in milliseconds: each segment of
+the path, and the time until the leader, the controller and each broker knew of the decision.
 
 `decision to zookeeper`, `zookeeper to notification`, `notification to controller` and `controller
-to broker` are of the very version; one that a later version overtook does not arrive. Where no
-notification says it to the controller (the RPC path) there is `zookeeper to controller`. `decision
-to leader`, `decision to controller` and `decision to broker` end where that version or a later one
-is known; brokers that were paused or without a process meanwhile are not counted.
+to broker` follow one version; a version that a later one supersedes does not arrive. Without a
+notification to the controller (the RPC path) there is `zookeeper to controller`. `decision to
+leader`, `decision to controller` and `decision to broker` end when that version or a later one is
+known. Brokers that were paused or down in that time are not counted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, PARTITION, SPREAD_DDL, declared, ms, summed_up
+from emulator.analysis.derived import KEY, PARTITION, SPREAD_DDL, ms, spread_of, with_schema
 from emulator.analysis.history import (
     CONTROLLER,
     ENTRY,
@@ -35,34 +35,34 @@ SCHEMA = (
 
 
 def aggregate(events: DataFrame) -> DataFrame:
-    written, heard = F.col("written_t"), F.col("notified_t")
+    written, notified = F.col("written_t"), F.col("notified_t")
     controller, decided = F.col("controller_t"), F.col("decided_t")
-    of_change = _legs(
+    of_change = _segments(
         ("decision to zookeeper", written - decided),
-        ("zookeeper to notification", heard - written),
-        ("notification to controller", controller - heard),
-        ("zookeeper to controller", F.when(heard.isNull(), controller - written)),
+        ("zookeeper to notification", notified - written),
+        ("notification to controller", controller - notified),
+        ("zookeeper to controller", F.when(notified.isNull(), controller - written)),
     )
     of_brokers = F.transform(
         _arrivals(),
-        lambda t: _legs(("controller to broker", t - controller)),
+        lambda t: _segments(("controller to broker", t - controller)),
     )
-    legs = F.concat(of_change, F.flatten(of_brokers))
-    path = _changes(history(events)).select(*KEY, F.inline(legs))
-    found = (
+    segments = F.concat(of_change, F.flatten(of_brokers))
+    path = _changes(history(events)).select(*KEY, F.inline(segments))
+    delays = (
         path.unionByName(known_after(events).select(*KEY, "leg", "us"))
         .where("us is not null")
         .withColumn("ms", ms(F.col("us")))
     )
-    return declared(summed_up(found, [*GROUP, "leg"], "ms"), SCHEMA)
+    return with_schema(spread_of(delays, [*GROUP, "leg"], "ms"), SCHEMA)
 
 
-def _legs(*legs: tuple[str, Column]) -> Column:
-    return F.array(*(F.struct(F.lit(name).alias("leg"), us.alias("us")) for name, us in legs))
+def _segments(*segments: tuple[str, Column]) -> Column:
+    return F.array(*(F.struct(F.lit(name).alias("leg"), us.alias("us")) for name, us in segments))
 
 
 def _arrivals() -> Column:
-    """When each broker showed it first."""
+    """The first time each broker's metadata had the version."""
     shown = F.col("shown")
     brokers = F.array_distinct(F.transform(shown, lambda one: one["broker"]))
 
@@ -74,15 +74,15 @@ def _arrivals() -> Column:
 
 
 def _changes(rows: DataFrame) -> DataFrame:
-    """A leader's changes: when each step was. The notification is the first after the change that
-    the controller heard of no later than it knew the version."""
+    """A leader's changes, with the time of each step. The notification is the first one after the
+    change, unless the controller knew the version earlier."""
 
     def at(what: str) -> Column:
         return F.when(F.col("what") == what, F.col("t"))
 
     backwards = Window.partitionBy(*PARTITION).orderBy(F.desc("seq"))
     next_notified = F.last(at("notified"), ignorenulls=True).over(backwards)
-    found = (
+    changes = (
         rows.withColumn("next_notified", next_notified)
         .groupBy(*VERSION)
         .agg(
@@ -97,31 +97,31 @@ def _changes(rows: DataFrame) -> DataFrame:
         )
         .where("updated_t is not null")
     )
-    heard = F.col("_notified_t") <= F.col("controller_t")
-    return found.withColumns(
+    is_notified = F.col("_notified_t") <= F.col("controller_t")
+    return changes.withColumns(
         {
-            "notified_t": F.when(heard, F.col("_notified_t")),
+            "notified_t": F.when(is_notified, F.col("_notified_t")),
             "written_t": F.coalesce("_written_t", "updated_t"),
         }
     )
 
 
 def known_after(events: DataFrame) -> DataFrame:
-    """Microseconds from each decision that came into force until who must know it did."""
+    """Microseconds from each successful decision until leader, controller and brokers knew it."""
     decisions = _decisions(events)
-    controller = _first("controllers", lambda one: one["version"] >= F.col("version"))
+    controller = _first_after("controllers", lambda one: one["version"] >= F.col("version"))
     of_decision = decisions.select(
         *PARTITION,
         F.inline(
-            _legs(
+            _segments(
                 ("decision to leader", F.col("outcome.t") - F.col("t")),
                 ("decision to controller", controller["t"] - F.col("t")),
             )
         ),
     )
     before = F.try_element_at(F.filter("shown", lambda one: one["seq"] < F.col("seq")), F.lit(-1))
-    lost = _first("shown", lambda one: ~one["goes_on"])
-    known = _first("shown", lambda one: one["version"] >= F.col("version"))
+    lost = _first_after("shown", lambda one: ~one["goes_on"])
+    known = _first_after("shown", lambda one: one["version"] >= F.col("version"))
     is_known = before["version"].isNotNull() & (lost["seq"].isNull() | (known["seq"] < lost["seq"]))
     of_brokers = (
         decisions.select(*PARTITION, "seq", "t", "version")
@@ -138,8 +138,8 @@ def known_after(events: DataFrame) -> DataFrame:
 
 
 def _decisions(events: DataFrame) -> DataFrame:
-    """Those in force (`outcome`), with what the controller knew when. An attempt whose leadership,
-    or topic, ended before its outcome was known is none."""
+    """Successful decisions (`outcome`), with the versions that the controller knew. Attempts whose
+    leadership or topic ended before the outcome was known are left out."""
     rows = history(events)
     of_broker = Window.partitionBy(*ENTRY).orderBy("seq")
     attempts = (
@@ -159,17 +159,17 @@ def _decisions(events: DataFrame) -> DataFrame:
             every("dropped").alias("drops"), every(CONTROLLER, "t", "version").alias("controllers")
         )
     )
-    dropped = _first("drops", lambda one: one["seq"] < F.col("outcome.seq"))
+    dropped = _first_after("drops", lambda one: one["seq"] < F.col("outcome.seq"))
     return attempts.join(others, [*PARTITION], "left").where(dropped.isNull())
 
 
-def _first(of: str, is_one: Callable[[Column], Column]) -> Column:
-    """The first row after `seq`, of an array of rows."""
+def _first_after(of: str, is_one: Callable[[Column], Column]) -> Column:
+    """The first matching row after `seq`, in an array of rows."""
     return F.get(F.filter(of, lambda one: (one["seq"] > F.col("seq")) & is_one(one)), 0)
 
 
 def _caches(events: DataFrame) -> DataFrame:
-    """Of each broker and partition all entries (`shown`), and the broker's process (`lives`)."""
+    """Per broker and partition: all cache entries (`shown`) and the process states (`lives`)."""
     in_order = Window.partitionBy(*KEY, "broker").orderBy("seq")
     lives = (
         processes(events)
@@ -183,7 +183,7 @@ def _caches(events: DataFrame) -> DataFrame:
 
 
 def _is_undisturbed() -> Column:
-    """The broker's process ran from the decision (`t`) until it knew."""
+    """Whether the broker was running from the decision (`t`) until it knew."""
     since, until = F.col("t"), F.col("known.t")
 
     def disturbs(life: Column) -> Column:

@@ -1,13 +1,13 @@
-"""What ZooKeeper is asked, by which thread (its numbers left out) and operation: requests, the
-bytes of their paths and payloads, and both per ISR change of the runs."""
+"""Requests to ZooKeeper by thread (without its numbers) and operation: their number, the bytes of
+their paths and payloads, and both per ISR change."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.counted import counts
-from emulator.analysis.derived import KEY, declared
+from emulator.analysis.derived import KEY, with_schema
+from emulator.analysis.event_counts import counts
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -23,15 +23,15 @@ def aggregate(events: DataFrame) -> DataFrame:
         .groupBy(*KEY, "actor", F.col("name").alias("op"))
         .agg(F.sum("n").alias("requests"), F.sum("amount").alias("bytes"))
     )
-    found = of_run.groupBy(*GROUP, "actor", "op").agg(
+    of_group = of_run.groupBy(*GROUP, "actor", "op").agg(
         F.sum("requests").alias("requests"),
         F.sum("bytes").alias("bytes"),
         F.count("*").alias("runs"),
         F.max_by("run", F.struct("requests", "run")).alias("worst_run"),
     )
     changes = counts(events, "isr_updated").groupBy(*GROUP).agg(F.sum("n").alias("changes"))
-    both = found.join(F.broadcast(changes), [*GROUP], "left")
-    return declared(
+    both = of_group.join(F.broadcast(changes), [*GROUP], "left")
+    return with_schema(
         both.withColumn("requests_per_change", F.col("requests") / F.col("changes")).withColumn(
             "bytes_per_change", F.col("bytes") / F.col("changes")
         ),

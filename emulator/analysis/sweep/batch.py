@@ -1,8 +1,8 @@
-"""One task of a sweep: some seeds of one point, played, and written into the data set.
+"""One task of a sweep: plays some seeds of one point and writes them into the data set.
 
-Owns what a task leaves: traces of its runs (all, or those with a broken invariant), and last of all
-one file of `runs/` that says that the batch is done. Played again, by a retry or a speculative
-copy, it leaves the same. It must not know how tasks are given out.
+Owns a task's output: traces of its runs (all, or those with a violated invariant), and finally one
+file in `runs/` that marks the batch as complete. A retry or a speculative copy writes the same
+files. It does not know how tasks are distributed.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from emulator.trace.events import AnyEvent
 from emulator.trace.rows import RunBegan, RunEnded
 
 CPU_S_MAX = 1200
-"""Of computing, for one run. What comes of it must not depend on the machine: only a loop without
-end takes so long."""
+"""The limit on CPU time of one run. Only an endless loop takes so long on any machine, so the limit
+does not make outcomes depend on the machine."""
 
 
-class Done(msgspec.Struct, frozen=True):
-    """What the driver hears of a batch."""
+class BatchResult(msgspec.Struct, frozen=True):
+    """A finished batch, as reported to the driver."""
 
     number: int
     runs: int
@@ -42,45 +42,45 @@ class Done(msgspec.Struct, frozen=True):
     events: int
 
 
-Work = Callable[[Grid, Path, Batch], Done]
+Work = Callable[[Grid, Path, Batch], BatchResult]
 
 
-def play_batch(grid: Grid, base: Path, batch: Batch) -> Done:
-    """Play it, unless it is done."""
+def play_batch(grid: Grid, base: Path, batch: Batch) -> BatchResult:
+    """Play a batch and write its files."""
     scenario = grid.scenario(batch.point)
-    found: dict[RunKey, tuple[RunBegan, RunEnded]] = {}
+    outcomes: dict[RunKey, tuple[RunBegan, RunEnded]] = {}
     events = 0
     for seed in batch.seeds:
         key = key_of(scenario, run_name(batch.point, seed))
         ended, trace = _play(scenario, seed)
-        wanted = grid.traces == "all" or (grid.traces == "violations" and ended.violations)
-        began = _began(grid, batch, scenario, seed, traced=bool(wanted and trace))
+        keeps_trace = grid.traces == "all" or (grid.traces == "violations" and ended.violations)
+        began = _began(grid, batch, scenario, seed, traced=bool(keeps_trace and trace))
         if began.traced:
             write_events(base, key, setting_of(began), trace)
-        found[key] = began, ended
+        outcomes[key] = began, ended
         events += len(trace)
-    write_runs(base, batch.name, found)
-    violated = sum(bool(ended.violations) for _, ended in found.values())
-    return Done(batch.number, len(found), violated, events)
+    write_runs(base, batch.name, outcomes)
+    violated = sum(bool(ended.violations) for _, ended in outcomes.values())
+    return BatchResult(batch.number, len(outcomes), violated, events)
 
 
-def done(base: Path) -> set[int]:
-    """The batches that are complete."""
+def completed_batches(base: Path) -> set[int]:
+    """The numbers of the complete batches."""
     files = (base / RUNS).glob("batch-*.parquet")
     return {int(file.stem.removeprefix("batch-")) for file in files}
 
 
 def violated_runs(base: Path) -> int:
-    """Of the runs that are complete, those with a broken invariant."""
-    found = 0
+    """The number of complete runs with a violated invariant."""
+    violated = 0
     for file in (base / RUNS).glob("batch-*.parquet"):
         column = pq.read_table(file, columns=["violations"], partitioning=None)["violations"]
-        found += sum(bool(one) for one in column.to_pylist())
-    return found
+        violated += sum(bool(one) for one in column.to_pylist())
+    return violated
 
 
 def _play(scenario: LoadedScenario, seed: int) -> tuple[RunEnded, list[AnyEvent]]:
-    """One run. A fault of ours is what came of this run; the sweep goes on."""
+    """Play one run. An internal error becomes this run's outcome; the sweep continues."""
     request = Request(scenario=scenario, seed=seed)
     try:
         with alarm(CPU_S_MAX):

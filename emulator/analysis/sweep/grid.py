@@ -1,8 +1,7 @@
 """A grid of runs: settings times versions times paths times seeds, cut into batches.
 
-Owns what is run and what each run is called, so that the same grid is the same runs in the same
-batches whoever plays them, and a resumed sweep finds its own. Knows no Spark and no files but the
-scenario's.
+Owns the runs, their names and their batches: the same grid always gives the same ones, so that a
+resumed sweep recognizes what is complete. Knows nothing of Spark, and no file but the scenario's.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ TRACES = ("all", "violations", "none")
 
 
 class Point(msgspec.Struct, frozen=True):
-    """One setting of the grid."""
+    """One combination of settings, version and path."""
 
     sets: tuple[str, ...]
     chosen: VersionOptions
 
 
 class Grid(msgspec.Struct, frozen=True):
-    """All of it; `text` is the scenario's, so that whoever plays a batch needs no file."""
+    """All runs of a sweep. `text` is the scenario file's, so that executors need no file."""
 
     name: str
     source: str
@@ -46,13 +45,13 @@ class Grid(msgspec.Struct, frozen=True):
         return len(self.points) * self.seeds
 
     def scenario(self, point: Point) -> LoadedScenario:
-        """What a point plays. UserError."""
+        """The scenario with a point's settings. UserError."""
         return loads(self.text, self.name, self.source, point.sets, point.chosen)
 
     def digest(self) -> str:
-        """What decides every run of the grid: its points, seeds, the scenario and the code."""
-        said = msgspec.structs.replace(self, source="")
-        return sha256(msgspec.json.encode((said, versions()["code"]))).hexdigest()[:16]
+        """A digest of everything that determines the runs: points, seeds, scenario and code."""
+        content = msgspec.structs.replace(self, source="")
+        return sha256(msgspec.json.encode((content, versions()["code"]))).hexdigest()[:16]
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -69,7 +68,7 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 def batches(grid: Grid) -> Iterator[Batch]:
-    """All of them, points in turn, so that the first results show something of each."""
+    """All batches; points alternate, so that the first results cover every point."""
     number = 0
     seeds = iter(range(grid.first_seed, grid.first_seed + grid.seeds))
     while some := tuple(islice(seeds, BATCH_RUNS)):
@@ -79,7 +78,7 @@ def batches(grid: Grid) -> Iterator[Batch]:
 
 
 def run_name(point: Point, seed: int) -> str:
-    """A run's name: its seed, and its settings if there are any."""
+    """A run's name: its seed, and a hash of its settings if there are any."""
     words = [*point.sets, *point.chosen.guards]
     if not words:
         return f"{seed:#x}"
@@ -89,13 +88,13 @@ def run_name(point: Point, seed: int) -> str:
 def points(
     sets: Sequence[str], profiles: Sequence[str], propagations: Sequence[str], guards: Sequence[str]
 ) -> tuple[Point, ...]:
-    """The product of all that has several values: `KEY=a,b`, versions, paths; guards are for all.
+    """Every combination of settings (`KEY=a,b`), versions and paths; guards apply to all.
     UserError."""
     choices = [_choices(text) for text in sets]
     keys = [choice[0].partition("=")[0] for choice in choices]
-    twice = next((key for key in keys if keys.count(key) > 1), None)
-    if twice:
-        raise UserError(f"--set {twice}: given twice; write {twice}=a,b")
+    repeated = next((key for key in keys if keys.count(key) > 1), None)
+    if repeated:
+        raise UserError(f"--set {repeated}: set more than once; write {repeated}=a,b")
     versions_ = [
         VersionOptions(profile, tuple(guards), propagation)
         for profile, propagation in product(profiles or [""], propagations or [""])
@@ -105,15 +104,15 @@ def points(
 
 def _choices(text: str) -> list[str]:
     key, equals, values = text.partition("=")
-    found = [value.strip() for value in values.split(",")]
-    if not equals or not all(found):
+    choices = [value.strip() for value in values.split(",")]
+    if not equals or not all(choices):
         raise UserError(f"--set {text}: write KEY=VALUE or KEY=VALUE,VALUE")
-    return [f"{key.strip()}={value}" for value in dict.fromkeys(found)]
+    return [f"{key.strip()}={value}" for value in dict.fromkeys(choices)]
 
 
-def grid_of(source: Path, text: str, found: tuple[Point, ...], first: int, seeds: int) -> Grid:
-    """A grid, each of whose points can be loaded. UserError."""
-    grid = Grid(source.name.partition(".")[0], str(source), text, found, first, seeds)
-    for point in found:
+def grid_of(source: Path, text: str, points_: tuple[Point, ...], first: int, seeds: int) -> Grid:
+    """A grid; checks that the scenario loads with every point. UserError."""
+    grid = Grid(source.name.partition(".")[0], str(source), text, points_, first, seeds)
+    for point in points_:
         grid.scenario(point)
     return grid

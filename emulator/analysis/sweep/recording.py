@@ -1,8 +1,7 @@
-"""A run into a data set: the one way for every command that plays runs.
+"""Writes a run into a data set, for every command that plays runs.
 
-Owns which directory a run gets, and when its first and last rows are written. `recorder` is for a
-run that is performed (`isr run`), the others for one whose events are there. How rows become files
-is `analysis.writer`'s business.
+Owns a run's directory, and when its first and last rows are written. `recorder` is for a run in
+progress (`isr run`), the other functions for finished ones. `analysis.writer` writes the files.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from emulator.trace.rows import RunBegan
 
 
 class RunRecorder(RunWriter):
-    """A run that goes on, on its way into a data set."""
+    """Writes a run in progress into a data set."""
 
     def summarize(self, summary: Summary) -> None:
         """The run is over."""
@@ -35,7 +34,7 @@ class RunRecorder(RunWriter):
 
 
 def recorder(base: Path, request: Request) -> Callable[[Path], DatasetWriter]:
-    """For `Request.dataset`: the run gets its directory's name."""
+    """For `Request.dataset`. The run is named after its directory."""
 
     def writer(directory: Path) -> DatasetWriter:
         return RunRecorder(base, key_of(request.scenario, directory.name), _began(request))
@@ -44,27 +43,27 @@ def recorder(base: Path, request: Request) -> Callable[[Path], DatasetWriter]:
 
 
 def keep(base: Path, request: Request, run: str, played: Played) -> None:
-    """A run that was played in memory, as run `run` of its scenario and profile. Playing it again
-    and keeping it again changes nothing."""
+    """Write a run that was played in memory, under the name `run`. Writing the same run again
+    changes nothing."""
     key = key_of(request.scenario, run)
     write_run(base, key, _began(request), played.events, rows.ended(played.summary))
 
 
 def keep_side(base: Path, began_at: str, side: Variant, request: Request, played: Played) -> None:
-    """A play of one side of `isr compare`, under the name that its scenario has without sides. A
-    live play is never the same again: its run's name has the time too."""
+    """Write a run of one side of `isr compare`, under the scenario's name without the side. Live
+    runs are not reproducible, so their names include the time."""
     live = [] if request.zookeeper == SIMULATED else [began_at]
     own = msgspec.structs.replace(request, scenario=side.scenario)
     keep(base, own, "-".join([side.name, *live, f"{request.seed:#x}"]), played)
 
 
 def key_of(scenario: Scenario, run: str) -> RunKey:
-    """Where a run of this scenario belongs."""
+    """The key of a run of this scenario."""
     return RunKey(scenario.name, scenario.profile, rows.propagation_of(scenario), run)
 
 
 def keep_random(base: Path, chosen: VersionOptions, played: PlayedTrial) -> None:
-    """A random world of `isr fuzz`, by its seed; one that could not even be loaded has no run."""
+    """Write a random world of `isr fuzz` under its seed; a world that did not load has no run."""
     scenario, trial = played.scenario, played.trial
     if scenario is None:
         return

@@ -1,8 +1,8 @@
-"""A grid on Spark executors: given out, watched, broken off, gone on with.
+"""Plays a grid on Spark executors: distributes batches, reports progress, cancels and resumes.
 
-Owns the driver's side: which batches are still to be played, progress as it is on disk, and an end
-that leaves nothing half-done. What a batch does is `sweep.batch`'s; a task that is tried again or
-twice at once does it again. The data set's folder has one path for the driver and all executors.
+Owns the driver's side: the batches that are left, progress, and a clean end. `sweep.batch` plays a
+batch; it tolerates retries and speculative copies. The data set's folder has the same path on the
+driver and on all executors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from pyspark import SparkContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
 from emulator.analysis.errors import AnalysisError, why
-from emulator.analysis.sweep.batch import Done, Work, done, play_batch, violated_runs
+from emulator.analysis.sweep.batch import (
+    BatchResult,
+    Work,
+    completed_batches,
+    play_batch,
+    violated_runs,
+)
 from emulator.analysis.sweep.grid import Batch, Grid, batches
 from emulator.scenario.errors import UserError
 
@@ -28,7 +34,7 @@ LOOK_EVERY_S = 0.25
 
 
 class Progress(msgspec.Struct):
-    """How far a sweep is; `before` runs were there when it was resumed."""
+    """Progress of a sweep; `before` runs were complete when it was resumed."""
 
     runs: int
     of: int
@@ -42,7 +48,7 @@ class Progress(msgspec.Struct):
 
     @property
     def left_s(self) -> float | None:
-        """None: nothing is known yet."""
+        """None: no run has finished yet."""
         return (self.of - self.runs) / self.per_second if self.runs > self.before else None
 
 
@@ -50,31 +56,32 @@ OnProgress = Callable[[Progress], None]
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """`sweep.json`: which grid a data set is of."""
+    """`sweep.json`: the grid of a data set."""
 
     digest: str
     grid: Grid
 
 
 def prepare(grid: Grid, base: Path, *, resume: bool) -> list[Batch]:
-    """The batches that are left; UserError where the folder is somebody else's."""
+    """The batches that are left. UserError: the folder belongs to another sweep or has other
+    files."""
     file = base / MANIFEST
     mine = Manifest(grid.digest(), grid)
     if resume and not file.exists():
-        raise UserError(f"--resume: {base} has no {MANIFEST}: no sweep was begun there")
+        raise UserError(f"--resume: {base} has no {MANIFEST}: no sweep was started there")
     if resume:
         before = msgspec.json.decode(file.read_bytes(), type=Manifest)
         if before.digest != mine.digest:
-            raise UserError(f"--resume: {file} is of another grid, scenario, or version of isr")
+            raise UserError(f"--resume: {file} belongs to another grid, scenario or version of isr")
     elif base.exists() and any(base.iterdir()):
-        raise UserError(f"--out {base}: is not empty; --resume goes on with a sweep")
+        raise UserError(f"--out {base}: is not empty; use --resume to continue its sweep")
     try:
         base.mkdir(parents=True, exist_ok=True)
         file.write_bytes(msgspec.json.format(msgspec.json.encode(mine), indent=2))
     except OSError as error:
         raise UserError(f"--out {base}: {error.strerror}") from None
-    there = done(base)
-    return [batch for batch in batches(grid) if batch.number not in there]
+    complete = completed_batches(base)
+    return [batch for batch in batches(grid) if batch.number not in complete]
 
 
 def sweep(
@@ -85,8 +92,9 @@ def sweep(
     on_progress: OnProgress,
     work: Work = play_batch,
 ) -> None:
-    """Play what is left. KeyboardInterrupt cancels the tasks; what is complete stays."""
-    counted = _Counted(grid, base, left)
+    """Play the batches that are left. KeyboardInterrupt cancels the tasks; complete batches
+    stay."""
+    counted = _ProgressCounter(grid, base, left)
     job = _Job(context, partial(_play, work, grid, base), left)
     try:
         while not job.over.wait(LOOK_EVERY_S):
@@ -96,16 +104,16 @@ def sweep(
         job.over.wait(30)
         raise
     if job.failure is not None:
-        raise AnalysisError(f"the sweep failed: {why(job.failure)}; --resume goes on with it")
+        raise AnalysisError(f"the sweep failed: {why(job.failure)}; use --resume to continue it")
     on_progress(counted.now(job.finished()))
 
 
-def _play(work: Work, grid: Grid, base: Path, batch: Batch) -> Done:
+def _play(work: Work, grid: Grid, base: Path, batch: Batch) -> BatchResult:
     return work(grid, base, batch)
 
 
-class _Counted:
-    """Runs that are done: those of before, and those of tasks that have ended."""
+class _ProgressCounter:
+    """Counts finished runs: those from before, and those of finished tasks."""
 
     def __init__(self, grid: Grid, base: Path, left: list[Batch]) -> None:
         self.of = grid.runs
@@ -113,27 +121,27 @@ class _Counted:
         self._violated_before = violated_runs(base) if self.before else 0
         self._began_s = time.monotonic()
 
-    def now(self, finished: list[Done]) -> Progress:
+    def now(self, finished: list[BatchResult]) -> Progress:
         runs = self.before + sum(one.runs for one in finished)
         violated = self._violated_before + sum(one.violated for one in finished)
         return Progress(runs, self.of, self.before, violated, time.monotonic() - self._began_s)
 
 
 class _Job:
-    """Spark's job, waited for by a thread of its own; an accumulator brings what tasks did."""
+    """The Spark job, in its own thread; tasks report results through an accumulator."""
 
     def __init__(
-        self, context: SparkContext, play: Callable[[Batch], Done], left: list[Batch]
+        self, context: SparkContext, play: Callable[[Batch], BatchResult], left: list[Batch]
     ) -> None:
         self.over = Event()
         self.failure: BaseException | None = None
         self._context, self._left = context, left
-        self._finished = context.accumulator([], _Appended())
-        self._play = partial(_told, play, self._finished)
+        self._finished = context.accumulator([], _ListAccumulator())
+        self._play = partial(_play_and_report, play, self._finished)
         Thread(target=self._run, name=GROUP, daemon=True).start()
 
-    def finished(self) -> list[Done]:
-        """An attempt that was made twice counts once."""
+    def finished(self) -> list[BatchResult]:
+        """The results; a batch that ran twice counts once."""
         return list({one.number: one for one in self._finished.value}.values())
 
     def _run(self) -> None:
@@ -148,13 +156,16 @@ class _Job:
             self.over.set()
 
 
-def _told(play: Callable[[Batch], Done], finished: Accumulator[list[Done]], batch: Batch) -> None:
+def _play_and_report(
+    play: Callable[[Batch], BatchResult], finished: Accumulator[list[BatchResult]], batch: Batch
+) -> None:
     finished.add([play(batch)])
 
 
-class _Appended(AccumulatorParam[list[Done]]):
-    def zero(self, value: list[Done]) -> list[Done]:
+class _ListAccumulator(AccumulatorParam[list[BatchResult]]):
+    def zero(self, value: list[BatchResult]) -> list[BatchResult]:
         return []
 
-    def addInPlace(self, value1: list[Done], value2: list[Done]) -> list[Done]:  # noqa: N802
+    def addInPlace(self, value1: list[BatchResult], value2: list[BatchResult]) -> list[BatchResult]:
+        # noqa: N802
         return [*value1, *value2]

@@ -1,7 +1,7 @@
-"""A run directory into a data set, afterwards: its trace, and its ZooKeeper server's own log.
+"""Adds a stored run to a data set: its trace, and the log of its ZooKeeper server.
 
-Owns reading a stored run back as rows. A run that is in the data set already is left as it is; its
-log goes beside its events. How the log's file is read is `zk.real.txnlog`'s business.
+Owns reading a stored run back as rows. A run that is already in the data set is not changed; its
+log is stored beside its events. `zk.real.txnlog` reads the log file.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ LOG = "zookeeper-log.parquet"
 def add_log(
     directory: Path, base: Path, entries: Sequence[Entry], owners: Mapping[int, int]
 ) -> RunKey:
-    """The log of a run's server up to the last transaction that the run saw (it closes its sessions
-    when it is over), and the run itself if it is not there. UserError."""
+    """Add the log of a run's server up to the last traced transaction (later ones close the run's
+    sessions), and the run itself if it is missing. UserError."""
     directory = directory.resolve()
     key, began = _described(directory)
     if not (base / EVENTS / key.directory).exists():
@@ -44,8 +44,8 @@ def add_log(
         if isinstance(event, ZkTransaction)
     }
     last = max(traced, default=0)
-    seen = [entry for entry in entries if entry.transaction.zxid <= last]
-    logged = [_row(entry, owners, traced) for entry in seen]
+    known = [entry for entry in entries if entry.transaction.zxid <= last]
+    logged = [_row(entry, owners, traced) for entry in known]
     if logged:
         write_piece(base / EVENTS / key.directory / LOG, logged, setting_of(began))
     return key
@@ -65,12 +65,14 @@ def _add_run(directory: Path, base: Path, key: RunKey, began: RunBegan) -> None:
     try:
         summary = msgspec.json.decode(file.read_bytes(), type=Summary)
     except (OSError, msgspec.DecodeError):
-        raise UserError(f"{file}: the run has no summary: it was killed") from None
+        raise UserError(
+            f"{file}: missing or unreadable: the run was killed before its end"
+        ) from None
     write_run(base, key, began, read_events(directory / TRACE), rows.ended(summary))
 
 
 def _row(entry: Entry, owners: Mapping[int, int], traced: Mapping[int, int]) -> ZkLogged:
-    """`t` is the trace's moment of the same transaction, 0 where it has none."""
+    """`t` is the time of the same transaction in the trace; 0 if the trace lacks it."""
     one = entry.transaction
     return ZkLogged(
         *(-1, traced.get(one.zxid, 0), owners.get(one.session_id, 0), "", -1),

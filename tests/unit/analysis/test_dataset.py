@@ -75,11 +75,11 @@ def without_rows(piece: Path) -> None:
     [
         (truncated, "cannot be read as Parquet"),
         (with_a_column, "unknown column mood"),
-        (with_a_text_for_a_number, "column seq is string, not int64"),
-        (somebody_elses, "is no file of a trace data set"),
+        (with_a_text_for_a_number, "column seq is string, expected int64"),
+        (somebody_elses, "is not part of a trace data set"),
         (without_rows, "has no rows"),
-        (of_version(0), "mixed schema versions: this one is of 0, most are of 2"),
-        (of_version(99), "data set version 99; this isr knows 2 and before"),
+        (of_version(0), "mixed schema versions: this file has 0, most have 2"),
+        (of_version(99), "has data set version 99; this isr reads up to version 2"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named_and_can_be_left_out(
@@ -114,9 +114,9 @@ def test_of_some_files_only_those_are_looked_at(three: Path) -> None:
 
 
 def test_an_empty_data_set_and_one_that_is_not_there_are_named(tmp_path: Path) -> None:
-    with pytest.raises(BadDataset, match=r"an empty data set: it has no Parquet file"):
+    with pytest.raises(BadDataset, match=r"the data set is empty: no Parquet file"):
         open_dataset(tmp_path)
-    with pytest.raises(BadDataset, match=r"there is no such directory"):
+    with pytest.raises(BadDataset, match=r"no such directory"):
         open_dataset(tmp_path / "not")
 
 
@@ -124,7 +124,7 @@ def test_where_nothing_can_be_read_skipping_does_not_help(tmp_path: Path) -> Non
     write_run(tmp_path, RunKey("s", "2.6", "zookeeper", "a"), BEGAN, story(), ENDED)
     for file in list(pieces(tmp_path)):
         truncated(file)
-    with pytest.raises(BadDataset, match="nothing of it can be read"):
+    with pytest.raises(BadDataset, match="no readable file"):
         open_dataset(tmp_path, skip_bad=True)
 
 

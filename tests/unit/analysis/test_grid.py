@@ -48,7 +48,7 @@ def test_batches_are_numbered_the_same_each_time() -> None:
     [
         (["replica.lag.time.max.ms"], "write KEY=VALUE or KEY=VALUE,VALUE"),
         (["replica.lag.time.max.ms=1,"], "write KEY=VALUE or KEY=VALUE,VALUE"),
-        ([LAG, LAG], "given twice; write replica.lag.time.max.ms=a,b"),
+        ([LAG, LAG], "set more than once; write replica.lag.time.max.ms=a,b"),
         (["replica.lag.tine.max.ms=1"], "there is no setting replica.lag.tine.max.ms"),
         (["replica.lag.time.max.ms=1000,never"], "replica.lag.time.max.ms"),
     ],
@@ -60,12 +60,12 @@ def test_a_grid_that_cannot_be_played_is_named(sets: list[str], why: str) -> Non
 
 def test_a_sweep_goes_on_only_where_it_was_begun(tmp_path: Path) -> None:
     out = tmp_path / "data"
-    with pytest.raises(UserError, match="no sweep was begun there"):
+    with pytest.raises(UserError, match="no sweep was started there"):
         prepare(grid([LAG]), out, resume=True)
     assert len(prepare(grid([LAG]), out, resume=False)) == 6
     with pytest.raises(UserError, match="is not empty; --resume goes on"):
         prepare(grid([LAG]), out, resume=False)
-    with pytest.raises(UserError, match="is of another grid"):
+    with pytest.raises(UserError, match="belongs to another grid"):
         prepare(grid([LAG], seeds=26), out, resume=True)
     (out / "runs").mkdir()
     (out / "runs" / "batch-000002.parquet").touch()

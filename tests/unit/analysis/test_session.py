@@ -40,7 +40,7 @@ def test_a_master_that_takes_the_connection_and_says_nothing_is_refused(
     listening: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "ANSWER_S", 0.05)
-    with pytest.raises(NoSpark, match="the master does not answer: nothing is heard of it"):
+    with pytest.raises(NoSpark, match="the master does not answer: no answer within"):
         session.check_master(url(listening))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from emulator.analysis.dataset import Dataset, RunKey, open_dataset
 from emulator.analysis.errors import BadDataset, NoSpark
-from emulator.analysis.whole import analyse_whole
+from emulator.analysis.pipeline import analyse_and_report
 from emulator.analysis.writer import write_run
 from tests.unit.analysis.test_dataset import piece_of, truncated
 from tests.unit.analysis.test_writer import BEGAN, ENDED, story
@@ -40,7 +40,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def analysed(base: Path, spark: Session) -> None:
-    analyse_whole(
+    analyse_and_report(
         base,
         base / "out",
         lambda: open_dataset(base),
@@ -72,7 +72,7 @@ def test_so_does_somebody_who_interrupts_and_no_folder_stays_behind(base: Path) 
 
 def test_for_a_data_set_that_is_empty_nothing_is_started(tmp_path: Path) -> None:
     spark = Session()
-    with pytest.raises(BadDataset, match="an empty data set"):
+    with pytest.raises(BadDataset, match="the data set is empty"):
         analysed(tmp_path, spark)
     assert spark.seen == []
 

@@ -1,8 +1,8 @@
-"""Events counted: of the frequent kinds no table needs a single row, only how many there were.
+"""Event counts: no table needs single rows of the frequent kinds, only their number.
 
-Owns one pass over all rows: a row for each run, kind and whatever tells its events apart for some
-table, with how many they were, what they amount to and when the last of them was. What the columns
-mean for each kind is said once, in `_meanings`.
+Owns one pass over all rows. The result has a row per run, kind and grouping columns, with the
+number of events, the sum of their amounts and the time of the last one. `_meanings` defines what
+the columns mean for each kind.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, in_one, of_kinds, shared
+from emulator.analysis.derived import KEY, cached_table, in_one_partition, of_kinds
 
 CONNECT = "connect"
 PRODUCED = "records_produced"
@@ -21,12 +21,12 @@ COLUMNS = (
     "change", "topic", "partition", "partitions", "offsets", "leader", "leo", "hw", "to_offset",
     "acks", "result", "outcome", "handed_over", "count",
 )  # fmt: skip
-"""All that is read of frequent kinds: here, and for water levels."""
-_TOLD_APART = (*KEY, "kind", "broker", "name", "value", "actor", "other")
+"""All columns read from frequent kinds, here and for water levels."""
+_GROUPED_BY = (*KEY, "kind", "broker", "name", "value", "actor", "other")
 
 
 class _Meaning(NamedTuple):
-    """What a kind's rows are told apart by, and what they amount to."""
+    """The columns that group a kind's rows, and the amount that is summed."""
 
     name: Column | None = None
     value: Column | None = None
@@ -40,8 +40,9 @@ def _meanings() -> dict[str, _Meaning]:
     """`zk_sent`: operation, whether a version is expected, bytes, thread without its numbers.
     `zk_reply`: its code. `isr_updated`: shrink or expand. `alter_isr_failed`: its outcome.
     `isr_change_notified`: partitions named. `fetch_sent`: partitions named, leader.
-    `records_produced`: acks, microseconds to its acknowledgement, records, whether it was
-    acknowledged. The most frequent kinds come first: a row is compared with one after the other."""
+    `records_produced`: acks, microseconds until it was acknowledged, records, whether it was
+    acknowledged. The most frequent kinds come first, because Spark compares a row with each in
+    turn."""
     ok = F.col("result") == "ok"
     return {
         "fetch_sent": _Meaning(
@@ -77,21 +78,21 @@ def _meanings() -> dict[str, _Meaning]:
     }
 
 
-@shared
-def counted_finely(events: DataFrame) -> DataFrame:
-    """`kind` (null: of no table's interest), `broker`, `name`, `value`, `actor`, `other`; `n`,
-    `amount`, `amount_max`, `last_t`; `traced_t`: without the run's last row."""
-    meant = _meanings()
-    return in_one(
+@cached_table
+def event_counts_by_value(events: DataFrame) -> DataFrame:
+    """`kind` (null: no table uses it), `broker`, `name`, `value`, `actor`, `other`; `n`, `amount`,
+    `amount_max`, `last_t`; `traced_t`: the last time, ignoring the row `run_ended`."""
+    meanings = _meanings()
+    return in_one_partition(
         events.where("kind != 'run_began' and kind != 'zk_logged'")
         .select(
             *KEY,
             "t",
             F.when(F.col("kind") != "run_ended", F.col("t")).alias("traced_t"),
-            F.when(F.col("kind").isin(*meant), F.col("kind")).alias("kind"),
-            *(_column(meant, name) for name in _Meaning._fields),
+            F.when(F.col("kind").isin(*meanings), F.col("kind")).alias("kind"),
+            *(_column(meanings, name) for name in _Meaning._fields),
         )
-        .groupBy(*_TOLD_APART)
+        .groupBy(*_GROUPED_BY)
         .agg(
             F.count("*").alias("n"),
             F.sum("amount").alias("amount"),
@@ -102,15 +103,15 @@ def counted_finely(events: DataFrame) -> DataFrame:
     )
 
 
-@shared
-def counted(events: DataFrame) -> DataFrame:
-    """The same without what few ask for: times to acknowledge (nearly every batch of records has
-    one of its own) are all one `value`."""
+@cached_table
+def event_counts(events: DataFrame) -> DataFrame:
+    """The same counts without the time to acknowledge a batch: it differs for nearly every batch,
+    and few tables need it."""
     rough = F.when(F.col("kind") != PRODUCED, F.col("value"))
-    return in_one(
-        counted_finely(events)
+    return in_one_partition(
+        event_counts_by_value(events)
         .withColumn("value", rough)
-        .groupBy(*_TOLD_APART)
+        .groupBy(*_GROUPED_BY)
         .agg(
             F.sum("n").alias("n"),
             F.sum("amount").alias("amount"),
@@ -121,28 +122,28 @@ def counted(events: DataFrame) -> DataFrame:
     )
 
 
-def _column(meant: dict[str, _Meaning], name: str) -> Column:
-    """A column that means something else for each kind, and nothing for the rest."""
-    of = {kind: getattr(one, name) for kind, one in meant.items()}
+def _column(meanings: dict[str, _Meaning], name: str) -> Column:
+    """A column with a different meaning for each kind; null for all other kinds."""
+    of = {kind: getattr(one, name) for kind, one in meanings.items()}
     (kind, first), *others = [(kind, one) for kind, one in of.items() if one is not None]
-    found = F.when(F.col("kind") == kind, first)
+    cases = F.when(F.col("kind") == kind, first)
     for kind, one in others:
-        found = found.when(F.col("kind") == kind, one)
-    return found.alias(name)
+        cases = cases.when(F.col("kind") == kind, one)
+    return cases.alias(name)
 
 
 def counts(events: DataFrame, *kinds: str) -> DataFrame:
-    """What was counted of these kinds."""
-    return of_kinds(counted(events), *kinds)
+    """The counts of these kinds."""
+    return of_kinds(event_counts(events), *kinds)
 
 
 def run_ends(events: DataFrame) -> DataFrame:
-    """When each run was over (`end_t`: its last event, or what its last row says), and when its
-    trace was (`last_t`: its last event)."""
+    """The end of each run (`end_t`: its last event, or the time in `run_ended`) and of its trace
+    (`last_t`: its last event)."""
     ends = F.max("last_t").alias("end_t"), F.max("traced_t").alias("last_t")
-    return counted(events).groupBy(*KEY).agg(*ends)
+    return event_counts(events).groupBy(*KEY).agg(*ends)
 
 
 def number(condition: Column) -> Column:
-    """How many events there were for which this holds."""
+    """The number of events that match the condition."""
     return F.sum(F.when(condition, F.col("n")).otherwise(0))

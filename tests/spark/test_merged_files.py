@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from emulator.analysis import tables
 from emulator.analysis.analyse import analyse
-from emulator.analysis.counted import COLUMNS
 from emulator.analysis.dataset import Dataset, RunKey, open_dataset
 from emulator.analysis.derived import RARE, RARE_COLUMNS, of_kinds
-from emulator.analysis.gathered import FILES_MIN, gathered
+from emulator.analysis.event_counts import COLUMNS
+from emulator.analysis.merged_files import FILES_MIN, merge_small_files
 from emulator.analysis.session import SMALL_ROWS
 from emulator.analysis.writer import write_run
 from tests.spark.test_analysis import add
@@ -58,7 +58,7 @@ def test_rare_rows_are_the_same_and_so_is_what_is_counted_of_the_rest(
                 Path(folder), RunKey("a =ß", "2.6", "zk", f"{number} ½"), BEGAN, of_run, ENDED
             )
         found = open_dataset(Path(folder))
-        one = gathered(found, Path(folder))
+        one = merge_small_files(found, Path(folder))
         assert (one.events, len(one.runs), one.rows) == ([], 1, found.rows)
         before, after = (rows_of(spark, of) for of in (found, one))
         assert content(of_kinds(before, *RARE)) == content(of_kinds(after, *RARE))
@@ -71,7 +71,7 @@ def content(rows: DataFrame) -> list[str]:
 
 
 def test_tables_and_runs_are_the_same(spark: SparkSession, many: Dataset, tmp_path: Path) -> None:
-    before, after = (analyse(spark, found) for found in (many, gathered(many, tmp_path)))
+    before, after = (analyse(spark, found) for found in (many, merge_small_files(many, tmp_path)))
     assert all(after.tables[name].equals(before.tables[name]) for name in before.tables)
     assert (after.runs, after.events) == (before.runs, before.events)
 
@@ -79,7 +79,7 @@ def test_tables_and_runs_are_the_same(spark: SparkSession, many: Dataset, tmp_pa
 def test_who_wants_rare_kinds_passes_the_rest_by(
     spark: SparkSession, many: Dataset, tmp_path: Path
 ) -> None:
-    groups = pq.ParquetFile(gathered(many, tmp_path).runs[0])
+    groups = pq.ParquetFile(merge_small_files(many, tmp_path).runs[0])
     of_groups = [
         set(groups.read_row_group(number, columns=["kind"])["kind"].to_pylist())
         for number in range(groups.num_row_groups)
@@ -87,7 +87,7 @@ def test_who_wants_rare_kinds_passes_the_rest_by(
     assert len(of_groups) == 2
     assert [kinds <= {*RARE} for kinds in of_groups] == [False, True]
     assert not of_groups[0] & {*RARE}
-    assert scanned(of_kinds(rows_of(spark, gathered(many, tmp_path)), *RARE)) == sum(
+    assert scanned(of_kinds(rows_of(spark, merge_small_files(many, tmp_path)), *RARE)) == sum(
         kind in RARE
         for table in [groups.read(columns=["kind"])]
         for kind in table["kind"].to_pylist()
@@ -105,7 +105,7 @@ def test_few_files_and_many_rows_are_read_as_they_are(many: Dataset, tmp_path: P
     few = msgspec.structs.replace(many, events=many.events[:3], runs=many.runs[:3])
     large = msgspec.structs.replace(many, rows=SMALL_ROWS + 1)
     for found in (few, large):
-        assert gathered(found, tmp_path) is found
+        assert merge_small_files(found, tmp_path) is found
     assert not list(tmp_path.glob("*.parquet"))
 
 
@@ -124,7 +124,7 @@ def test_a_part_that_a_record_did_not_have_before_is_null_as_for_spark(
         pq.write_table(table.set_column(place, "states", less), piece)
     both = [
         of_kinds(rows_of(spark, found), "metadata_cache_updated").select("seq", "run", "states")
-        for found in (many, gathered(many, tmp_path))
+        for found in (many, merge_small_files(many, tmp_path))
     ]
     assert content(both[0]) == content(both[1])
     leaders = both[1].select("states.leader").collect()
@@ -136,4 +136,4 @@ def test_what_is_damaged_is_left_to_spark(
     change: Callable[[Path], None], many: Dataset, tmp_path: Path
 ) -> None:
     change(piece_of(many.base, "0x3"))
-    assert gathered(many, tmp_path) is many
+    assert merge_small_files(many, tmp_path) is many
