@@ -166,6 +166,7 @@ class _ListAccumulator(AccumulatorParam[list[BatchResult]]):
     def zero(self, value: list[BatchResult]) -> list[BatchResult]:
         return []
 
-    def addInPlace(self, value1: list[BatchResult], value2: list[BatchResult]) -> list[BatchResult]:
-        # noqa: N802
+    def addInPlace(  # noqa: N802
+        self, value1: list[BatchResult], value2: list[BatchResult]
+    ) -> list[BatchResult]:
         return [*value1, *value2]
