@@ -103,16 +103,16 @@ def _own_columns(kind: type[Event]) -> list[Column]:
 
 @cache
 def columns_by_kind() -> dict[str, tuple[Column, ...]]:
-    """What each kind fills beside COMMON, under the names that the data set has for it."""
+    """The columns of each kind besides COMMON, under their names in the data set."""
     types: dict[str, Type] = dict.fromkeys(PARTITIONED_BY, "a directory")
-    found: dict[str, tuple[Column, ...]] = {}
+    by_kind: dict[str, tuple[Column, ...]] = {}
     for kind in KINDS:
         name = str(kind.__struct_config__.tag)
-        found[name] = tuple(_named(name, column, types) for column in _own_columns(kind))
-    return found
+        by_kind[name] = tuple(_unique_name(name, column, types) for column in _own_columns(kind))
+    return by_kind
 
 
-def _named(kind: str, column: Column, types: dict[str, Type]) -> Column:
+def _unique_name(kind: str, column: Column, types: dict[str, Type]) -> Column:
     known = types.setdefault(column.name, column.type)
     if known == column.type:
         return column
@@ -124,7 +124,7 @@ def _named(kind: str, column: Column, types: dict[str, Type]) -> Column:
 @cache
 def schema() -> dict[str, Type]:
     """All columns of a row by name, in order; those of the directories (PARTITIONED_BY) last."""
-    found: dict[str, Type] = {
+    types: dict[str, Type] = {
         "kind": "string",
         "seq": "bigint",
         "t": "bigint",
@@ -134,21 +134,21 @@ def schema() -> dict[str, Type]:
         SETTING: "string",
     }
     for columns in columns_by_kind().values():
-        found |= {column.name: column.type for column in columns}
-    return found | dict.fromkeys(PARTITIONED_BY, "string")
+        types |= {column.name: column.type for column in columns}
+    return types | dict.fromkeys(PARTITIONED_BY, "string")
 
 
 def schema_ddl(only: Collection[str] = (), parts: Mapping[str, Collection[str]] = {}) -> str:
-    """The schema for Spark: the whole, or some of its columns; of some records only some parts."""
-    wanted = {name: of for name, of in schema().items() if not only or name in only}
-    wanted |= {name: _part(wanted[name], some) for name, some in parts.items()}
-    return ", ".join(f"`{name}` {ddl(of)}" for name, of in wanted.items())
+    """The schema for Spark: all columns or some of them, and only some fields of some records."""
+    types = {name: of for name, of in schema().items() if not only or name in only}
+    types |= {name: _with_fields(types[name], fields) for name, fields in parts.items()}
+    return ", ".join(f"`{name}` {ddl(of)}" for name, of in types.items())
 
 
-def _part(of: Type, names: Collection[str]) -> Type:
-    """Of a record, or of a list of them, the parts of these names."""
+def _with_fields(of: Type, names: Collection[str]) -> Type:
+    """A record, or a list of records, reduced to these fields."""
     if isinstance(of, ListOf):
-        return ListOf(_part(of.item, names))
+        return ListOf(_with_fields(of.item, names))
     assert isinstance(of, Record), of
     assert {*names} <= {column.name for column in of.columns}, names
     return Record(tuple(column for column in of.columns if column.name in names))
@@ -156,17 +156,17 @@ def _part(of: Type, names: Collection[str]) -> Type:
 
 def markdown() -> str:
     """The section of `docs/trace.md`."""
-    rows = "\n".join(f"| `{n}` | {ddl(t)} | {_who(n)} |" for n, t in schema().items())
-    kinds = "\n".join(f"- **`{k.__struct_config__.tag}`**: {_said(k)}" for k in ROWS)
+    rows = "\n".join(f"| `{n}` | {ddl(t)} | {_filled_by(n)} |" for n, t in schema().items())
+    kinds = "\n".join(f"- **`{k.__struct_config__.tag}`**: {_description(k)}" for k in ROWS)
     return _HEAD.format(version=DATASET_VERSION, kinds=kinds) + rows + "\n"
 
 
-def _said(kind: type[Event]) -> str:
+def _description(kind: type[Event]) -> str:
     return " ".join((kind.__doc__ or "").split())
 
 
-def _who(column: str) -> str:
-    """Whose column it is, in a few words."""
+def _filled_by(column: str) -> str:
+    """The kinds of rows that fill a column."""
     if column in (*COMMON, SETTING):
         return "every row"
     if column in PARTITIONED_BY:

@@ -1,7 +1,7 @@
 """Where two traces first differ: as files, line by line, from the first event to the last.
 
-Two runs that should be one are compared literally, every field of every event; the header (which
-names what was asked for) is not. Knows the form of a trace file, nothing of runs.
+Two runs that should be identical are compared literally, every field of every event; the header
+(the parameters of the run) is ignored. Knows the form of a trace file, nothing of runs.
 """
 
 from __future__ import annotations

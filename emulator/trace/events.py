@@ -45,9 +45,9 @@ class ActionReturned(Event, frozen=True, gc=False):
 
 
 class Parked(Event, frozen=True, gc=False):
-    """What somebody wanted held has come and stands until it is released: `at` which kind of place,
-    what it is (`of`: a request, an operation, a checkpoint; `which`: its path or name), and whom it
-    is for (`peer`, where there is one). What it leads to later has the cause that it had."""
+    """A hold stopped something until its release. `at`: the kind of place; `of`: a request, an
+    operation or a checkpoint; `which`: its path or name; `peer`: its receiver, if it has one. Later
+    events have the cause that they would have without the hold."""
 
     at: str
     of: str
@@ -118,8 +118,7 @@ class ZkSessionState(Event, frozen=True, gc=False):
 
 
 class ZnodeMalformed(Event, frozen=True, gc=False):
-    """A znode holds something that its format does not allow; whoever read it goes on without
-    it."""
+    """A znode's data violate its format; the reader ignores the field."""
 
     path: str
     field: str
@@ -248,8 +247,8 @@ class IsrUpdateRejected(Event, frozen=True, gc=False):
 
 
 class ControllerShrinkCounted(Event, frozen=True, gc=False):
-    """A leader counts in IsrShrinksPerSec what the controller has taken out of the ISR, of which it
-    was told (KAFKA-2309, which no version has)."""
+    """A leader counts in IsrShrinksPerSec a shrink by the controller of which it learns
+    (KAFKA-2309, in no version)."""
 
     partition: TopicPartition
     isr: tuple[int, ...]
@@ -564,8 +563,8 @@ class AlterIsrSent(Event, frozen=True, gc=False):
 
 
 class AlterIsrDecided(Event, frozen=True, gc=False):
-    """The controller's answer for one partition of an AlterIsr of `sender`: `error` (NONE: `isr` is
-    the partition's, as of `zk_version`). `proposed` is what was asked for."""
+    """The controller's response for one partition of an AlterIsr of `sender`: `error` (NONE: `isr`
+    is the partition's, as of `zk_version`). `proposed` is the requested ISR."""
 
     partition: TopicPartition
     sender: int
@@ -586,9 +585,9 @@ class AlterIsrRefused(Event, frozen=True, gc=False):
 
 
 class AlterIsrFailed(Event, frozen=True, gc=False):
-    """The leader has an answer to its proposal, or no way to make it, and the ISR is not the new
-    one: `error` is what it was told, `outcome` what it does (ignored: the state is another by now;
-    stays pending: until the next LeaderAndIsr; rolled back; resubmitted)."""
+    """The leader's proposal was refused, or it could not send it. `error` is the response;
+    `outcome` is the leader's reaction (ignored: the state has changed since; stays pending: until
+    the next LeaderAndIsr; rolled back; resubmitted)."""
 
     partition: TopicPartition
     change: str

@@ -25,8 +25,8 @@ from emulator.trace.events import (
 from emulator.trace.values import ProcessState
 
 SCHEMA_VERSION = 3
-"""1: without ProcessStateChanged, parameters of an action as text. 1 and 2: actions had other
-kinds. Older traces are read."""
+"""1: no ProcessStateChanged, and parameters of an action as text. 1 and 2: other names for the
+kinds of actions. Older traces are still readable."""
 
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
@@ -46,14 +46,14 @@ class Header(msgspec.Struct, frozen=True):
 
 
 class BadTrace(Exception):
-    """A trace file that is not one; names file and line."""
+    """Not a valid trace file; the message names file and line."""
 
 
 class TraceWriter:
-    """Writes events as they happen; a line is either there as a whole or it is the last one."""
+    """Writes events as they happen; every line except the last is complete."""
 
     def __init__(self, path: Path, header: Header, *, append: bool = False) -> None:
-        """`append` to a trace that is there, header and all."""
+        """`append`: continue an existing trace, which has its header."""
         self.path = path
         self._file: BinaryIO = path.open("ab" if append else "wb")
         self._encoder = msgspec.json.Encoder()
@@ -75,7 +75,7 @@ class TraceWriter:
         self.close()
 
     def flush(self) -> None:
-        """Give what is written to the operating system, so that a kill cannot take it."""
+        """Pass buffered lines to the operating system, so that they survive a kill."""
         self._file.flush()
 
     def close(self) -> None:
@@ -83,19 +83,19 @@ class TraceWriter:
 
 
 def read_header(path: Path) -> Header:
-    """The trace's first line; BadTrace when it is none."""
+    """The trace's first line. BadTrace: it is not a header."""
     with path.open("rb") as file:
         line = file.readline()
     try:
         return msgspec.json.decode(line, type=Header)
     except msgspec.DecodeError as error:
-        raise BadTrace(f"{path}: line 1 is no trace header: {error}") from None
+        raise BadTrace(f"{path}: line 1 is not a trace header: {error}") from None
 
 
 def decode_event(line: bytes) -> AnyEvent:
     """One line of a trace, of this format or an older one. Raises msgspec.DecodeError."""
     if line.startswith(_OLDER_LINES):
-        line = _as_written_now(line)
+        line = _in_current_format(line)
     return _decoder.decode(line)
 
 
@@ -107,8 +107,9 @@ OLDER_KINDS = {
 _OLDER_LINES = tuple(f'{{"kind":"{kind}"'.encode() for kind in OLDER_KINDS)
 
 
-def _as_written_now(line: bytes) -> bytes:
-    """An event of format 1 or 2. In format 1 an action's parameters were a text with JSON in it."""
+def _in_current_format(line: bytes) -> bytes:
+    """A line of format 1 or 2 as format 3. In format 1 an action's parameters were a JSON
+    string."""
     event = msgspec.json.decode(line, type=dict[str, Any])
     event["kind"] = OLDER_KINDS[event["kind"]]
     if "arguments" in event:
@@ -117,8 +118,8 @@ def _as_written_now(line: bytes) -> bytes:
 
 
 def read_events(path: Path) -> Iterator[AnyEvent]:
-    """The events of a trace in order, as this version writes them; an unfinished last line (the run
-    was killed) is left out."""
+    """The events of a trace in order, in the current format. An incomplete last line (the
+    run was killed) is left out."""
     header = read_header(path)
     events = _read_lines(path)
     return with_process_states(events) if header.trace < 2 else events
@@ -140,8 +141,8 @@ def _read_lines(path: Path) -> Iterator[AnyEvent]:
 
 
 def with_process_states(events: Iterable[AnyEvent]) -> Iterator[AnyEvent]:
-    """A trace of format 1 with the process states that its actions and boots imply; events are
-    numbered anew."""
+    """A trace of format 1 with the process states that its actions and boots imply; events get new
+    sequence numbers."""
     numbers: dict[int, int] = {}
     states: dict[int, ProcessState] = {}
     before_pause: dict[int, ProcessState] = {}
@@ -170,7 +171,7 @@ def with_process_states(events: Iterable[AnyEvent]) -> Iterator[AnyEvent]:
 def _process_after(
     event: AnyEvent, before_pause: dict[int, ProcessState]
 ) -> tuple[int, ProcessState | None]:
-    """Whose process an event of format 1 changes, and to which state."""
+    """The broker whose process an event of format 1 changes, and the new state."""
     match event:
         case BrokerStarting():
             return event.broker, "starting"
@@ -181,11 +182,11 @@ def _process_after(
         case ActionApplied():
             if event.do == "resume":
                 return event.broker, before_pause.pop(event.broker, None)
-            return event.broker, _STRUCK.get(event.do)
+            return event.broker, _STATE_AFTER_ACTION.get(event.do)
     return 0, None
 
 
-_STRUCK: dict[str, ProcessState] = {
+_STATE_AFTER_ACTION: dict[str, ProcessState] = {
     "kill": "dead",
     "crash": "dead",
     "exited": "dead",
@@ -193,4 +194,4 @@ _STRUCK: dict[str, ProcessState] = {
     "pause": "paused",
     "registered": "up",
 }
-"""A recording's `registered` is where a process begins that has no other beginning there."""
+"""In a recording, `registered` is the start of a process that has no other start event."""

@@ -45,7 +45,7 @@ class Sink:
             call(event)
 
     def _calls(self, kind: type) -> tuple[Listener, ...]:
-        """Whom to call for a kind of event, in the order in which they came."""
+        """The listeners for a kind of event, in the order in which they were added."""
         calls: list[Listener] = []
         for listener in self._listeners:
             of_kind = getattr(listener, "of_kind", None)
@@ -54,5 +54,5 @@ class Sink:
         return self._by_kind[kind]
 
     def close(self) -> None:
-        """Take no more events (the world is being taken down)."""
+        """Accept no more events: the world is shutting down."""
         self._open = False

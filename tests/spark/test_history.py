@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from emulator.analysis import tables
-from emulator.analysis.dataset import RunKey, open_dataset
+from emulator.analysis.arrow import VERSION_KEY
+from emulator.analysis.dataset import RunKey, open_dataset, pieces
 from emulator.analysis.history import processes
 from emulator.analysis.writer import write_run
 from emulator.runs import dataset_rows as rows
@@ -48,3 +52,23 @@ def test_process_life_of_an_older_data_set_is_what_the_reader_of_old_traces_says
     found = processes(tables.events(spark, open_dataset(tmp_path))).orderBy("seq").toArrow()
     states = [(row["broker"], row["t"], row["state"]) for row in found.to_pylist()]
     assert states == wanted
+
+
+def test_a_data_set_of_version_1_is_read_under_todays_kinds(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    script = Script().at(1000)
+    script.add(e.ActionApplied, 1, "pause", Parameters())
+    key = RunKey("older", "2.6", "zk", "one")
+    began = rows.began(loads("run: 9s", "older"), 7)
+    write_run(tmp_path, key, began, script.events, rows.ended_with([], 9_000_000))
+    for file in list(pieces(tmp_path)):
+        table = pq.read_table(file, partitioning=None)
+        kinds = pc.replace_substring_regex(table["kind"], "^action_applied$", "stimulus")
+        place = table.schema.get_field_index("kind")
+        older = table.set_column(place, "kind", kinds.cast(pa.string()))
+        pq.write_table(older.replace_schema_metadata({VERSION_KEY: "1"}), file)
+    dataset = open_dataset(tmp_path)
+    assert dataset.version == 1
+    read = tables.events(spark, dataset).where("do = 'pause'").toArrow().to_pylist()
+    assert [row["kind"] for row in read] == ["action_applied"]

@@ -1,7 +1,7 @@
-"""Actions as people read them: whom one strikes, what it says, and how long it lasts.
+"""Actions for display: the broker that one affects, its description, and its duration.
 
-Owns the pairing of a fault with what undoes it. It knows the names that actions have in traces, not
-what they do.
+Owns the pairing of a fault with the action that undoes it. Knows the names of actions in traces,
+not their effects.
 """
 
 from __future__ import annotations
@@ -96,10 +96,10 @@ def describe(event: ActionApplied) -> str:
     if event.do == "create_topic":
         replicas = " ".join(",".join(map(str, ids)) for ids in values.pop("assignment", ()))
         on = f" on {replicas}" if replicas else ""
-        return f"create topic {values.pop('topic', '?')}{on}{_rest(values)}"
+        return f"create topic {values.pop('topic', '?')}{on}{_remaining_arguments(values)}"
     if event.do in CLIENTS:
-        return f"{name} {_where(values)}{_rest(values)}"
-    return f"{_PAST.get(event.do, name)}{_rest(values)}"
+        return f"{name} {_where(values)}{_remaining_arguments(values)}"
+    return f"{_PAST.get(event.do, name)}{_remaining_arguments(values)}"
 
 
 def _where(values: dict[str, Any]) -> str:
@@ -109,7 +109,7 @@ def _where(values: dict[str, Any]) -> str:
     return f"{topic} ({len(partitions)} partitions)" if partitions else str(topic)
 
 
-def _rest(values: dict[str, Any]) -> str:
+def _remaining_arguments(values: dict[str, Any]) -> str:
     shown = [
         f"{k.replace('_', ' ')} {_plain(v)}" for k, v in values.items() if v not in ({}, [], "")
     ]
@@ -123,8 +123,8 @@ def _plain(value: Any) -> str:
 
 
 def faults(events: Iterable[AnyEvent], end_us: int) -> list[Fault]:
-    """Every fault with its length; one that nothing undoes lasts to the end."""
-    found: list[Fault] = []
+    """Every fault with its duration; a fault that nothing undoes lasts to the end."""
+    all_faults: list[Fault] = []
     running: dict[tuple[str, str, str], Fault] = {}
     for event in events:
         for key in _ended_by(event):
@@ -133,8 +133,8 @@ def faults(events: Iterable[AnyEvent], end_us: int) -> list[Fault]:
         if isinstance(event, ActionApplied) and _starts(event):
             fault = Fault(lane_of(event), event.do, describe(event), event.t, end_us, event.seq)
             running[_key(event, event.do)] = fault
-            found.append(fault)
-    return found
+            all_faults.append(fault)
+    return all_faults
 
 
 def _starts(event: ActionApplied) -> bool:

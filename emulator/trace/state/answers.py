@@ -1,8 +1,8 @@
-"""How long producers wait: for one record's answer, and at the most for the next one.
+"""How long producers wait: for one acknowledgement, and the longest gap between two.
 
 Owns the time from handing a record over to its acknowledgement, and the longest time without any
-acknowledgement of one partition while somebody produced to it. Whatever makes a leader wait (its
-partition's lock is held across a write to ZooKeeper, a follower stands still) shows here.
+acknowledgement of one partition while somebody produced to it. Anything that delays a leader (a
+partition lock held across a write to ZooKeeper, a paused follower) shows here.
 """
 
 from __future__ import annotations

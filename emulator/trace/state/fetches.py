@@ -2,7 +2,7 @@
 
 Owns MaxLag and MinFetchRate as Kafka's ReplicaFetcherManager has them: a follower's lag is measured
 when it has appended, against the leader's high watermark (AbstractFetcherThread.scala@2.6.3
-processFetchRequest); so a follower that stands still keeps its last value.
+processFetchRequest); so a paused follower keeps its last value.
 """
 
 from __future__ import annotations

@@ -20,22 +20,22 @@ class Logs:
         self.writer: dict[TopicPartition, int] = {}
         self.truncations = 0
         self.truncated = 0
-        self._asked: TopicPartition | None = None
-        self._asked_broker = 0
-        self._answered = ReplicaLog()
+        self._cached_partition: TopicPartition | None = None
+        self._cached_broker = 0
+        self._cached_log = ReplicaLog()
 
     def of(self, name: TopicPartition, broker: int) -> ReplicaLog:
-        """The replica's log; an empty one if nothing is known of it. Several ask for the same, one
-        after the other."""
-        if name is self._asked and broker == self._asked_broker:
-            return self._answered
+        """The replica's log; empty if unknown. Caches the last one, because several listeners read
+        the same log in turn."""
+        if name is self._cached_partition and broker == self._cached_broker:
+            return self._cached_log
         logs = self.of_partition.get(name)
         if logs is None:
             logs = self.of_partition[name] = {}
         log = logs.get(broker)
         if log is None:
             log = logs[broker] = ReplicaLog()
-        self._asked, self._asked_broker, self._answered = name, broker, log
+        self._cached_partition, self._cached_broker, self._cached_log = name, broker, log
         return log
 
     def on_records_appended(self, event: e.RecordsAppended) -> None:
@@ -85,14 +85,14 @@ class Logs:
 
 
 def missing(promised: ReplicaLog, log: ReplicaLog) -> int:
-    """How many records of `promised` the log does not hold."""
+    """The number of records of `promised` that the log lacks."""
     return sum(_absent(piece, log) for piece in promised.pieces)
 
 
 def _absent(piece: Piece, log: ReplicaLog) -> int:
-    there = sum(
-        found.end - found.base
-        for found in log.between(piece.base, piece.end)
-        if found.epoch == piece.epoch
+    present = sum(
+        match.end - match.base
+        for match in log.between(piece.base, piece.end)
+        if match.epoch == piece.epoch
     )
-    return piece.end - piece.base - there
+    return piece.end - piece.base - present

@@ -23,10 +23,10 @@ _STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
 
 class State(Known):
     """One version of a state znode. `by_leader`: a leader wrote it itself; `isr_change`: a
-    leader's decision, whoever wrote it, and no election (which raises the leader epoch);
+    leader's decision, written by anyone, and not an election (which raises the leader epoch);
     `by_controller`: its multi was fenced by `/controller_epoch`, or (before 2.1) it begins another
     leadership. `controller_epoch` is -1 where the event does not say; `cause` is the write's.
-    `created_us` is when the topic came to be: one that was deleted and made anew has two.
+    `created_us` is when the topic was created; a topic that was deleted and recreated has two.
     """
 
     by_leader: bool = False
@@ -68,21 +68,21 @@ class Partition(msgspec.Struct):
 
     @property
     def isr_history(self) -> list[tuple[int, ...]]:
-        """The ISRs in order; a version that changed only the leader is no new one."""
-        found: list[tuple[int, ...]] = []
+        """The ISRs in order; versions that changed only the leader are left out."""
+        history: list[tuple[int, ...]] = []
         for state in self.states:
-            if not found or found[-1] != state.isr:
-                found.append(state.isr)
-        return found
+            if not history or history[-1] != state.isr:
+                history.append(state.isr)
+        return history
 
     @property
     def leader_history(self) -> list[int]:
-        """The leaders in order (-1: none); a version that changed only the ISR is no new one."""
-        found: list[int] = []
+        """The leaders in order (-1: none); versions that changed only the ISR are left out."""
+        history: list[int] = []
         for state in self.states:
-            if not found or found[-1] != state.leader:
-                found.append(state.leader)
-        return found
+            if not history or history[-1] != state.leader:
+                history.append(state.leader)
+        return history
 
 
 Listener = Callable[[Partition, State], None]
@@ -193,14 +193,14 @@ class Partitions:
     def _learn(self, partition: Partition, state: State, event: AnyEvent) -> None:
         last = partition.states[-1] if partition.states else None
         if partition.deleted and state.version > 0:
-            return  # told late: there is no znode any more
+            return  # a late report: the znode is already deleted
         if last is not None and partition.deleted:
             partition.states.clear()
             partition.deleted = False
         elif (
             last is not None and state.version == 0 < last.version and state.from_us > last.from_us
         ):
-            partition.states.clear()  # deleted, and created anew: a trace without transactions
+            partition.states.clear()  # deleted and recreated, in a trace without transactions
         elif last is not None and state.version <= last.version:
             _know_earlier(partition, state)
             return

@@ -62,7 +62,7 @@ class Processes:
         return merged((one.from_us, min(one.to_us, end_us)) for one in lives if one.state == state)
 
     def is_undisturbed(self, broker: int, from_us: int, to_us: int) -> bool:
-        """It ran all the time: it was not paused, stopped, dead or started anew."""
+        """Whether it ran all the time: never paused, stopped, dead or restarted."""
         return all(
             life.state == UP or (life.state == STARTING and life.from_us < from_us)
             for life in self.history.get(broker, ())

@@ -1,14 +1,14 @@
-"""How an ISR change becomes known: from the leader's decision, and from the write, to whoever has
-to know it.
+"""Propagation of an ISR change: from the leader's decision, and from the write, to everyone that
+must learn of it.
 
 Queries on attempts, states of partitions, the controller's cache, metadata caches and process life.
-A change is known where that version or a later one is: who skipped a version is not ignorant of it.
-Two measures start at different moments:
+A broker knows a change if it has that version or a later one, even if it skipped the version
+itself. Two measures start at different moments:
 
-- `decided`: from the leader's decision, whoever writes it. Brokers that were paused or without a
-  process meanwhile are not counted: their delay is the fault's.
-- `written`: from the write of the state znode to each broker's metadata; the very version only, one
-  that a later version overtook was *never shown* there.
+- `decided`: from the leader's decision, no matter who writes it. Brokers that were paused or down
+  in that time are not counted: the fault caused their delay.
+- `written`: from the write of the state znode to each broker's metadata; exactly that version. A
+  version that a later one superseded was *never shown* there.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Propagation:
 
     def arrivals(self, state: State) -> list[Arrival]:
         """At each broker that had an older version when this one was written."""
-        found = []
+        arrivals = []
         for broker, spans in sorted(self._metadata.history.get(state.partition, {}).items()):
             place = place_before(spans, state.from_us, state.seq)
             if place < 0 or (
@@ -75,8 +75,8 @@ class Propagation:
                 continue
             before = spans[place]
             if is_older(before, state):
-                found.append(_arrival(broker, spans, place, state))
-        return found
+                arrivals.append(_arrival(broker, spans, place, state))
+        return arrivals
 
     def first_known(self, broker: int, state: State) -> Known | None:
         """The first entry of the broker's metadata that is as new as this version: in the process
@@ -125,7 +125,7 @@ class Propagation:
 
     @property
     def decided(self) -> list[Decided]:
-        """Every change that came into force."""
+        """Every change that took effect."""
         return [
             self._decided(attempt, attempt.ended)
             for _, attempts in sorted(self._updates.attempts.items())
@@ -135,10 +135,10 @@ class Propagation:
 
     def _decided(self, attempt: Attempt, ended: e.IsrUpdated) -> Decided:
         started, version = attempt.started, attempt.started.zk_version + 1
-        found = Decided(attempt, ended.t - started.t, None, {}, [])
+        decided = Decided(attempt, ended.t - started.t, None, {}, [])
         for known in self._controller.history.get(started.partition, ()):
             if known.version >= version and (known.from_us, known.seq) > (started.t, started.seq):
-                found.controller_us = known.from_us - started.t
+                decided.controller_us = known.from_us - started.t
                 break
         for broker, spans in sorted(self._metadata.history.get(started.partition, {}).items()):
             start = place = place_before(spans, started.t, started.seq)
@@ -153,10 +153,10 @@ class Propagation:
             ):
                 continue
             if is_known:
-                found.metadata_us[broker] = last.from_us - started.t
-            elif last.to_us == OPEN and not self._is_forgotten(found):
-                found.awaits.append(broker)
-        return found
+                decided.metadata_us[broker] = last.from_us - started.t
+            elif last.to_us == OPEN and not self._is_forgotten(decided):
+                decided.awaits.append(broker)
+        return decided
 
     @property
     def leader_us(self) -> list[int]:

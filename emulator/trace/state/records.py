@@ -1,9 +1,9 @@
-"""What producers were told, and whether it was true.
+"""Results of produce requests, checked against the logs at the end.
 
-Owns the records acknowledged, refused and lost. A record is *lost* when a producer was told `ok`
-and the final leader's log does not hold it: with acks=all that breaks Kafka's promise; with acks=1
-it does not, and is counted beside it. Where a partition has no leader at the end, its last one
-counts.
+Owns the records acknowledged, refused and lost. A record is *lost* when a producer got the result
+`ok` and the final leader's log lacks it. With acks=all that breaks Kafka's promise; with acks=1 it
+does not, and is counted separately. A partition without a leader at the end is judged by its last
+one.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ class Records:
             self._promise(event)
 
     def _promise(self, event: e.RecordsProduced) -> None:
-        """Keep which record was acknowledged: the one that the leader has there now."""
+        """Remember the acknowledged record: the one that the leader has at that offset now."""
         name, base = event.partition, event.base_offset
         log = self._answerer(event)
-        kept = self._promised.setdefault((name, _acks(event.acks)), ReplicaLog())
+        promised = self._promised.setdefault((name, _acks(event.acks)), ReplicaLog())
         for piece in reversed(list(log.between(base, base + event.count))):
-            kept.append(piece.base, piece.end, piece.epoch)
+            promised.append(piece.base, piece.end, piece.epoch)
 
     def _answerer(self, event: e.RecordsProduced) -> ReplicaLog:
-        """The log of who wrote last; but acks=all is answered by one whose high watermark is past
-        the records. Who wrote last may have been deposed, and not know it yet."""
+        """The log of the broker that wrote last. For acks=all, a leader whose high watermark is
+        past the records: the last writer may be a deposed leader that does not know it yet."""
         name, end = event.partition, event.base_offset + event.count
         last = self.logs.of(name, self.logs.writer.get(name, -1))
         if _acks(event.acks) != ALL or last.hw >= end:

@@ -21,7 +21,7 @@ class Piece(msgspec.Struct):
 
 
 class ReplicaLog(msgspec.Struct):
-    """One replica's log: pieces in order without gaps, its high watermark, and whom it follows."""
+    """One replica's log: pieces in order without gaps, its high watermark, and its leader."""
 
     pieces: list[Piece] = []
     hw: int = 0

@@ -48,7 +48,7 @@ class Replicas:
         self._requested: dict[tuple[TopicPartition, int], PartitionState] = {}
 
     def of(self, name: TopicPartition, broker: int) -> HostedReplica | None:
-        """The replica, unless the broker was told to delete it."""
+        """The replica, unless a StopReplica deleted it."""
         try:
             replica = self._all[name][broker]
         except KeyError:

@@ -12,16 +12,16 @@ _CLOSE = "closeSession"
 
 
 class Sessions:
-    """How many ran out, and of whom."""
+    """The brokers whose sessions expired: those closed without a request."""
 
     def __init__(self) -> None:
         self.expired: list[int] = []
-        self._asked: set[int] = set()
+        self._close_requests: set[int] = set()
 
     def on_zk_request(self, event: e.ZkRequest) -> None:
         if event.op == _CLOSE:
-            self._asked.add(event.seq)
+            self._close_requests.add(event.seq)
 
     def on_zk_transaction(self, event: e.ZkTransaction) -> None:
-        if event.op == _CLOSE and event.broker and event.cause not in self._asked:
+        if event.op == _CLOSE and event.broker and event.cause not in self._close_requests:
             self.expired.append(event.broker)

@@ -1,8 +1,8 @@
 """When brokers' metadata was older than what ZooKeeper had, and which versions it missed.
 
 A query on the states of partitions and on metadata caches: see the definition in
-`emulator.trace.state`. A cache entry of a topic that was deleted and made anew is older than all of
-its versions.
+`emulator.trace.state`. A cache entry of a topic that was deleted and recreated is older than all of
+its new versions.
 """
 
 from __future__ import annotations

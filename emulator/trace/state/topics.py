@@ -35,8 +35,8 @@ class Topics:
 
     def on_zk_transaction(self, event: e.ZkTransaction) -> None:
         for op in event.ops or (event,):
-            found = _TOPIC.fullmatch(op.path or "")
-            if found is None or op.code or op.op not in ("create", "setData", "delete"):
+            match = _TOPIC.fullmatch(op.path or "")
+            if match is None or op.code or op.op not in ("create", "setData", "delete"):
                 continue
             try:
                 data = msgspec.json.decode(op.data or "", type=_Data, strict=False)
@@ -44,21 +44,21 @@ class Topics:
                 data = _Data({})
             if data.partitions or op.op == "delete":
                 version = Version(event.t, data.partitions)
-                self.versions.setdefault(found[1], []).append(version)
+                self.versions.setdefault(match[1], []).append(version)
 
     def sizes(self, topic: str) -> list[tuple[int, int]]:
-        """(when, how many partitions from then on); what changed only replicas is left out."""
-        found: list[tuple[int, int]] = []
+        """(time, number of partitions from then on). Changes to replicas alone are left out."""
+        sizes: list[tuple[int, int]] = []
         for version in self.versions.get(topic, ()):
-            if not found or found[-1][1] != len(version.replicas):
-                found.append((version.t_us, len(version.replicas)))
-        return found
+            if not sizes or sizes[-1][1] != len(version.replicas):
+                sizes.append((version.t_us, len(version.replicas)))
+        return sizes
 
     def replica_history(self, name: TopicPartition) -> list[tuple[int, ...]]:
-        """The partition's assignments in order, while there was one."""
-        found: list[tuple[int, ...]] = []
+        """The partition's assignments in order."""
+        history: list[tuple[int, ...]] = []
         for version in self.versions.get(name.topic, ()):
             replicas = version.replicas.get(name.partition, ())
-            if replicas and (not found or found[-1] != replicas):
-                found.append(replicas)
-        return found
+            if replicas and (not history or history[-1] != replicas):
+                history.append(replicas)
+        return history

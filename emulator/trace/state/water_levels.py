@@ -138,7 +138,7 @@ class WaterLevels:
 
     def hw_lags(self, name: TopicPartition, end_us: int) -> list[HwLag]:
         """The leader's log end offset minus its high watermark, time by time, up to `end_us`."""
-        found: list[HwLag] = []
+        lags: list[HwLag] = []
         for term in self.leaderships.get(name, ()):
             until_us = min(term.to_us, end_us)
             levels = list(self._of(name, term.broker, (term.from_us, until_us)))
@@ -146,8 +146,8 @@ class WaterLevels:
             for level, to_us in zip(levels, ends, strict=True):
                 if to_us > level.from_us:
                     lag = level.leo - level.hw
-                    found.append(HwLag(term.broker, level.from_us, to_us, lag))
-        return found
+                    lags.append(HwLag(term.broker, level.from_us, to_us, lag))
+        return lags
 
     def behind_us(self, name: TopicPartition, end_us: int) -> int:
         """How long the leader had records above its high watermark."""
@@ -156,25 +156,25 @@ class WaterLevels:
 
     def stalls(self, name: TopicPartition, end_us: int) -> list[Interval]:
         """When the leader had records above its high watermark and the mark did not move. A new
-        leader that has not moved it yet goes on with its predecessor's stall."""
-        found: list[Interval] = []
+        leader that has not moved it yet continues its predecessor's stall."""
+        intervals: list[Interval] = []
         since_us, hw = None, -1
         for lag in self.hw_lags(name, end_us):
             level = self.at(name, lag.broker, lag.from_us)
             assert level is not None
             if since_us is not None and (level.hw > hw or lag.records <= 0):
-                found.append((since_us, lag.from_us))
+                intervals.append((since_us, lag.from_us))
                 since_us = None
             if lag.records > 0 and since_us is None:
                 since_us = lag.from_us
             hw = max(hw, level.hw)
         if since_us is not None:
-            found.append((since_us, end_us))
-        return found
+            intervals.append((since_us, end_us))
+        return intervals
 
     def late(self, name: TopicPartition, broker: int, end_us: int) -> list[Interval]:
         """When the replica's log was shorter than its leader's."""
-        found: list[Interval] = []
+        intervals: list[Interval] = []
         since_us: int | None = None
         for term in self.leaderships.get(name, ()):
             until_us = min(term.to_us, end_us)
@@ -187,8 +187,8 @@ class WaterLevels:
                 if is_behind and since_us is None:
                     since_us = at_us
                 elif not is_behind and since_us is not None:
-                    found.append((since_us, at_us))
+                    intervals.append((since_us, at_us))
                     since_us = None
         if since_us is not None:
-            found.append((since_us, end_us))
-        return found
+            intervals.append((since_us, end_us))
+        return intervals

@@ -88,14 +88,14 @@ class Znodes:
 
     @property
     def controller(self) -> int | None:
-        """Whom `/controller` names; None: there is none."""
+        """The broker in `/controller`; None: the znode does not exist."""
         if "/controller" not in self.all:
             return None
         return self._decoded("/controller", _ControllerData()).brokerid
 
     @property
     def controller_epoch(self) -> int | None:
-        """What `/controller_epoch` says; None: there is none."""
+        """The epoch in `/controller_epoch`; None: the znode does not exist."""
         return self._decoded("/controller_epoch", 0) if "/controller_epoch" in self.all else None
 
     def _decoded(self, path: str, default: T) -> T:
