@@ -63,7 +63,7 @@ def test_a_sweep_goes_on_only_where_it_was_begun(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no sweep was started there"):
         prepare(grid([LAG]), out, resume=True)
     assert len(prepare(grid([LAG]), out, resume=False)) == 6
-    with pytest.raises(UserError, match="is not empty; --resume goes on"):
+    with pytest.raises(UserError, match="is not empty; use --resume"):
         prepare(grid([LAG]), out, resume=False)
     with pytest.raises(UserError, match="belongs to another grid"):
         prepare(grid([LAG], seeds=26), out, resume=True)
