@@ -56,7 +56,9 @@ def test_any_answer_will_do_even_a_closed_connection(
 def test_one_of_several_masters_is_enough(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(session, "_failure_to_answer", lambda host, _: "" if host == "alive" else "no")
+    monkeypatch.setattr(
+        session, "_failure_to_answer", lambda host, _: "" if host == "alive" else "no"
+    )
     session.check_master("spark://dead:7077,alive:7077")
     with pytest.raises(NoSpark, match="dead:7077: the master does not answer: no"):
         session.check_master("spark://dead:7077")
