@@ -21,10 +21,10 @@ _NAMED = re.compile(r"\[?'?([\w.-]+?)'?(?:-|,\s*)(\d+)\]?")
 
 def fields(text: str) -> dict[str, str]:
     """`leader=1, isr=[1, 2]` by lower-case names; what comes first counts."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, value in _PAIR.findall(_BROKER_STATE.sub(r"\1", text)):
-        found.setdefault(name.lower(), value)
-    return found
+        values.setdefault(name.lower(), value)
+    return values
 
 
 def numbers(text: str) -> tuple[int, ...]:
@@ -34,30 +34,30 @@ def numbers(text: str) -> tuple[int, ...]:
 
 def parse_partition(text: str) -> TopicPartition:
     """`orders-0`, or `[orders,0]` as up to 0.10."""
-    found = _NAMED.fullmatch(text.strip())
-    if found is None:
+    match = _NAMED.fullmatch(text.strip())
+    if match is None:
         raise ValueError(f"no partition: {text}")
-    return TopicPartition(found[1], int(found[2]))
+    return TopicPartition(match[1], int(match[2]))
 
 
 def parse_state(text: str, partition: TopicPartition | None = None) -> PartitionState:
     """A partition's entry of LeaderAndIsr or UpdateMetadata; the partition is in it from 2.4 on.
     What the version does not print is -1, or empty."""
-    said = fields(text)
-    if "topicname" in said:
-        partition = TopicPartition(said["topicname"].strip("'"), int(said["partitionindex"]))
-    if partition is None or "leader" not in said:
+    values = fields(text)
+    if "topicname" in values:
+        partition = TopicPartition(values["topicname"].strip("'"), int(values["partitionindex"]))
+    if partition is None or "leader" not in values:
         raise ValueError(f"no partition state: {text}")
     return PartitionState(
         partition=partition,
-        controller_epoch=int(said.get("controllerepoch", -1)),
-        leader=int(said["leader"]),
-        leader_epoch=int(said.get("leaderepoch", -1)),
-        isr=numbers(said.get("isr", said.get("isrwithbrokerepoch", ""))),
-        zk_version=int(said.get("zkversion", said.get("partitionepoch", -1))),
-        replicas=numbers(said.get("replicas", said.get("allreplicas", ""))),
-        adding_replicas=numbers(said.get("addingreplicas", "")),
-        removing_replicas=numbers(said.get("removingreplicas", "")),
-        is_new=said.get("isnew") == "true",
-        offline_replicas=numbers(said.get("offlinereplicas", "")),
+        controller_epoch=int(values.get("controllerepoch", -1)),
+        leader=int(values["leader"]),
+        leader_epoch=int(values.get("leaderepoch", -1)),
+        isr=numbers(values.get("isr", values.get("isrwithbrokerepoch", ""))),
+        zk_version=int(values.get("zkversion", values.get("partitionepoch", -1))),
+        replicas=numbers(values.get("replicas", values.get("allreplicas", ""))),
+        adding_replicas=numbers(values.get("addingreplicas", "")),
+        removing_replicas=numbers(values.get("removingreplicas", "")),
+        is_new=values.get("isnew") == "true",
+        offline_replicas=numbers(values.get("offlinereplicas", "")),
     )

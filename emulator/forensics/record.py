@@ -153,17 +153,17 @@ def _when(notes: RunNotes, action: ActionRecord) -> int:
     if not action.returned_us:
         return action.at_us
     topic = action.parameters.topic
-    for asked in notes.requests:
-        if not action.at_us <= asked.at_us <= action.returned_us:
+    for sent in notes.requests:
+        if not action.at_us <= sent.at_us <= action.returned_us:
             continue
-        operations = asked.request.ops if isinstance(asked.request, Multi) else (asked.request,)
+        operations = sent.request.ops if isinstance(sent.request, Multi) else (sent.request,)
         paths = [str(getattr(one, "path", "")) for one in operations]
         if topic:
             is_about = any(f"/{topic}" in path for path in paths)
         else:
             is_about = any(path.startswith(("/brokers/topics/", "/admin/")) for path in paths)
         if is_about:
-            return asked.at_us
+            return sent.at_us
     return action.at_us
 
 

@@ -20,7 +20,7 @@ class Canvas:
         self.width, self.height = width, height
         self._chars = [[" "] * width for _ in range(height)]
         self._styles = [[""] * width for _ in range(height)]
-        self._taken = [[False] * width for _ in range(height)]
+        self._is_text = [[False] * width for _ in range(height)]
 
     def put(self, x: int, y: int, text: str, style: str = "") -> None:
         """Write `text` from column `x` of line `y` on."""
@@ -28,12 +28,12 @@ class Canvas:
             if 0 <= place < self.width:
                 self._chars[y][place] = char
                 self._styles[y][place] = style
-                self._taken[y][place] = True
+                self._is_text[y][place] = True
 
     def line(self, left: int, right: int, y: int, style: str = "") -> None:
         """A horizontal line over what is free in columns [left, right)."""
         for x in range(max(left, 0), min(right, self.width)):
-            if not self._taken[y][x]:
+            if not self._is_text[y][x]:
                 self._chars[y][x], self._styles[y][x] = "─", style
 
     def texts(self) -> Iterator[Text]:

@@ -53,10 +53,10 @@ class Teller:
 
     def lines(self, before: int, chain: Iterable[int]) -> list[str]:
         """The earlier fact (-1: none), then the chain from its first cause to the later fact."""
-        told = [f"before  {self._line(before)}"] if before >= 0 else []
+        lines = [f"before  {self._line(before)}"] if before >= 0 else []
         for place, seq in enumerate(chain):
-            told.append(f"{'then' if place else 'cause':6}  {self._line(seq)}")
-        return told
+            lines.append(f"{'then' if place else 'cause':6}  {self._line(seq)}")
+        return lines
 
     def story(self, one: Broken) -> list[str]:
         """The facts of a predicate that did not hold, and what led to the later one."""
@@ -64,7 +64,7 @@ class Teller:
 
     def _line(self, seq: int) -> str:
         event = self._events[seq]
-        told = tell(event, self._scene)
+        text = tell(event, self._scene)
         who = f"{event.broker} {event.thread}" if event.broker else event.thread
-        numbers = f" ({told.numbers})" if told.numbers else ""
-        return f"#{seq} {event.t / 1e6:.6f} s  {who}: {told.headline}{numbers}"
+        numbers = f" ({text.numbers})" if text.numbers else ""
+        return f"#{seq} {event.t / 1e6:.6f} s  {who}: {text.headline}{numbers}"

@@ -27,8 +27,8 @@ from emulator.view.telling import (
     CLIENTS,
     CONTROLLER,
     ZOOKEEPER,
+    EventText,
     Level,
-    Told,
     fields_of,
     ids,
     partitions_of,
@@ -81,11 +81,11 @@ def panel(header: Header, events: Iterable[AnyEvent], facts: Sequence[str] | Non
     """All that the page draws of one run. Times are milliseconds since the cluster was up."""
     timeline = Timeline(events)
     on = scene(timeline)
-    told = [tell(event, on) for event in timeline.events]
+    texts = [tell(event, on) for event in timeline.events]
     # Those with most versions; all of them where they are few.
     drawn = sorted(timeline.partitions, key=lambda p: (-len(timeline.states(p)), p))
     drawn = sorted(drawn[:PARTITIONS_MAX])
-    marks, left_out = _marks(timeline, told, drawn)
+    marks, left_out = _marks(timeline, texts, drawn)
     note = []
     if len(drawn) < len(timeline.partitions):
         of = len(timeline.partitions)
@@ -95,7 +95,7 @@ def panel(header: Header, events: Iterable[AnyEvent], facts: Sequence[str] | Non
         note.append(f"{left_out:,} of {of:,} events are only counted in the lanes' traffic")
     lanes = [{"id": CONTROLLER, "name": "controller"}, {"id": ZOOKEEPER, "name": "ZooKeeper"}]
     lanes += [{"id": str(broker), "name": f"broker {broker}"} for broker in timeline.brokers]
-    if any(one.lane in (CLIENTS, "") and one.level is Level.STORY for one in told):
+    if any(one.lane in (CLIENTS, "") and one.level is Level.STORY for one in texts):
         lanes.append({"id": CLIENTS, "name": "clients"})
     return {
         "scenario": header.scenario,
@@ -111,7 +111,7 @@ def panel(header: Header, events: Iterable[AnyEvent], facts: Sequence[str] | Non
             for f in faults(timeline.events, timeline.end_us)
         ],
         "marks": marks,
-        "traffic": _traffic(timeline, told),
+        "traffic": _traffic(timeline, texts),
         "note": "; ".join(note),
     }
 
@@ -191,26 +191,26 @@ def _changes(timeline: Timeline, partition: TopicPartition) -> list[Json]:
 
 
 def _marks(
-    timeline: Timeline, told: list[Told], drawn: list[TopicPartition]
+    timeline: Timeline, texts: list[EventText], drawn: list[TopicPartition]
 ) -> tuple[list[list[object]], int]:
     """[t, lane, source, tone, headline, numbers, partitions, place of the cause, seq, kind,
     thread, fields, small].
     """
     place = {partition: index for index, partition in enumerate(drawn)}
     # Stories of the partitions that are drawn, and details where they are few.
-    kept = [one for one in told if one.level is Level.STORY and _is_drawn(one, place)]
-    if len(kept) > STORIES_MAX:
-        busy = Counter(p for one in kept for p in partitions_of(one.event))
+    shown = [one for one in texts if one.level is Level.STORY and _is_drawn(one, place)]
+    if len(shown) > STORIES_MAX:
+        busy = Counter(p for one in shown for p in partitions_of(one.event))
         quiet = {p for p, _ in busy.most_common()[PARTITIONS_MAX // 10 :]}
-        kept = [one for one in kept if not quiet.issuperset(partitions_of(one.event) or ("",))]
-        kept = kept[:STORIES_MAX]
-    details = [one for one in told if one.level is Level.DETAIL and _is_drawn(one, place)]
+        shown = [one for one in shown if not quiet.issuperset(partitions_of(one.event) or ("",))]
+        shown = shown[:STORIES_MAX]
+    details = [one for one in texts if one.level is Level.DETAIL and _is_drawn(one, place)]
     if len(details) <= DETAILS_MAX:
-        kept = sorted(kept + details, key=lambda one: (one.event.t, one.event.seq))
+        shown = sorted(shown + details, key=lambda one: (one.event.t, one.event.seq))
     index_of: dict[int, int] = {}
     marks: list[list[object]] = []
     causes = {event.seq: event.cause for event in timeline.events}
-    for one in kept:
+    for one in shown:
         event = one.event
         about = [place[p] for p in partitions_of(event) if p in place]
         # The nearest drawn event among its causes; -1: none.
@@ -226,20 +226,20 @@ def _marks(
         index_of[event.seq] = len(marks)
         raw = event.seq, event.kind, event.thread, fields, small
         marks.append([_ms(timeline, event.t), *words, *raw])
-    return marks, len(told) - len(kept)
+    return marks, len(texts) - len(shown)
 
 
-def _is_drawn(one: Told, place: dict[TopicPartition, int]) -> bool:
+def _is_drawn(one: EventText, place: dict[TopicPartition, int]) -> bool:
     about = partitions_of(one.event)
     return not about or any(partition in place for partition in about)
 
 
-def _traffic(timeline: Timeline, told: list[Told]) -> Json:
+def _traffic(timeline: Timeline, texts: list[EventText]) -> Json:
     """Everyday events per lane and slice of time: how busy an actor was."""
     begin = timeline.events[0].t if timeline.events else 0
     width = max((timeline.end_us - begin) / SLICES, 1)
     lanes: dict[str, list[int]] = {}
-    for one in told:
+    for one in texts:
         if one.level is Level.STORY or not one.lane:
             continue
         event = one.event

@@ -63,8 +63,10 @@ def render_lanes(
     notes = marked if isinstance(marked, Mapping) else dict.fromkeys(marked, "violation")
     choice = Choice(partition, actor, frozenset(kinds), from_us, to_us, detail, notes)
     timeline = Timeline(events)
-    found = rows(timeline, choice)
-    return Lanes(found, lanes_of(found, timeline), gutters_of(timeline, partition), timeline, width)
+    shown_rows = rows(timeline, choice)
+    return Lanes(
+        shown_rows, lanes_of(shown_rows, timeline), gutters_of(timeline, partition), timeline, width
+    )
 
 
 # -- gutters: old metadata, paused processes ------------------------------------------------------
@@ -115,13 +117,13 @@ class Lanes:
 
     def __init__(
         self,
-        found: list[Row],
+        shown_rows: list[Row],
         lanes: list[str],
         gutters: Gutters,
         timeline: Timeline,
         width: int | None,
     ) -> None:
-        self.rows, self.lanes, self.gutters = found, lanes, gutters
+        self.rows, self.lanes, self.gutters = shown_rows, lanes, gutters
         self.timeline, self.width = timeline, width
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -202,7 +204,7 @@ class Sheet(ABC):
         return TITLES.get(lane, f"broker {lane}{role}")
 
 
-def said(cell: Cell) -> str:
+def cell_text(cell: Cell) -> str:
     """The headline, with how much later it happened than the row says."""
     return (
         f"{cell.headline} +{cell.later_us / 1000:.0f}ms" if cell.later_us >= 1000 else cell.headline
@@ -229,7 +231,7 @@ class Wide(Sheet):
         for lane, cell in row.cells.items():
             if lane in self.x:
                 style = STYLES["fold" if row.fold else cell.tone]
-                head = [(line, style) for line in wrapped(said(cell), room)]
+                head = [(line, style) for line in wrapped(cell_text(cell), room)]
                 blocks[lane] = head + [(line, "dim") for line in wrapped(cell.numbers, room)]
         height = max((len(block) for block in blocks.values()), default=1)
         canvas = Canvas(self.width, max(height, 1))

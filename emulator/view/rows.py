@@ -21,8 +21,8 @@ from emulator.view.telling import (
     CLIENTS,
     CONTROLLER,
     ZOOKEEPER,
+    EventText,
     Level,
-    Told,
     partitions_of,
     scene,
     span,
@@ -99,17 +99,17 @@ def rows(timeline: Timeline, choice: Choice) -> list[Row]:
     if choice.to_us is not None:
         until_us = min(timeline.origin_us + choice.to_us, until_us)
     on = scene(timeline, choice.partition)
-    told = [tell(event, on) for event in _chosen(timeline, choice, until_us)]
+    texts = [tell(event, on) for event in _chosen(timeline, choice, until_us)]
     # An actor's rows are those in its lane or caused by it; what has no lane is everybody's.
-    told = [
+    texts = [
         one
-        for one in told
+        for one in texts
         if choice.actor is None or not one.lane or choice.actor in (one.lane, one.source)
     ]
-    _weigh(told, choice)
+    _weigh(texts, choice)
     out: list[Row] = []
-    between: list[Told] = []
-    for one in told:
+    between: list[EventText] = []
+    for one in texts:
         if one.level is Level.STORY:
             _add_fold(out, between, one.event.t)
             _add(out, _row(one, choice))
@@ -126,22 +126,24 @@ def tells_a_story(timeline: Timeline) -> bool:
     return any(tell(event, on).level is Level.STORY for event in timeline.events)
 
 
-def _weigh(told: list[Told], choice: Choice) -> None:
+def _weigh(texts: list[EventText], choice: Choice) -> None:
     """Raise requested events to the story, and details where they are few; lower clients where
     they are many.
     """
-    clients = [one for one in told if one.lane == CLIENTS and one.level is Level.DETAIL]
+    clients = [one for one in texts if one.lane == CLIENTS and one.level is Level.DETAIL]
     if len(clients) > CLIENT_RESULTS and choice.actor != CLIENTS:
         for one in clients:
             one.level = Level.TRAFFIC
-    few = sum(one.level is Level.DETAIL for one in told) <= choice.details
-    for one in told:
-        asked = choice.detail or one.event.seq in choice.marked or one.event.kind in choice.kinds
-        if asked or (few and one.level is Level.DETAIL):
+    few = sum(one.level is Level.DETAIL for one in texts) <= choice.details
+    for one in texts:
+        is_chosen = (
+            choice.detail or one.event.seq in choice.marked or one.event.kind in choice.kinds
+        )
+        if is_chosen or (few and one.level is Level.DETAIL):
             one.level = Level.STORY
 
 
-def _add_fold(out: list[Row], between: list[Told], until_us: int) -> None:
+def _add_fold(out: list[Row], between: list[EventText], until_us: int) -> None:
     """A dim row that counts, unless what it would count took no time; or one that shows that
     nothing happened.
     """
@@ -159,7 +161,7 @@ def _add_fold(out: list[Row], between: list[Told], until_us: int) -> None:
 
 
 def _chosen(timeline: Timeline, choice: Choice, until_us: int) -> Iterator[AnyEvent]:
-    """The events of the time, the kinds and the partition that are asked for."""
+    """The events of the time, the kinds and the partition of the choice."""
     since_us = timeline.origin_us + choice.from_us if choice.from_us is not None else 0
     for event in timeline.events:
         if not since_us <= event.t <= until_us or event.seq < choice.from_seq:
@@ -171,8 +173,8 @@ def _chosen(timeline: Timeline, choice: Choice, until_us: int) -> Iterator[AnyEv
             yield event
 
 
-def _row(told: Told, choice: Choice) -> Row:
-    event = told.event
+def _row(text: EventText, choice: Choice) -> Row:
+    event = text.event
     row = Row(event.t, event.t, event.kind, {}, [event.seq])
     row.note = choice.marked.get(event.seq, "")
     row.about = partitions_of(event)
@@ -181,13 +183,13 @@ def _row(told: Told, choice: Choice) -> Row:
     elif isinstance(event, e.LeaderAndIsr):
         row.key = event.kind, event.sender, event.state.partition, event.state.leader_epoch
     elif isinstance(event, e.MetadataCacheUpdated):
-        row.key = event.kind, event.sender, told.headline
-    if not told.lane:
-        row.banner = told.headline
+        row.key = event.kind, event.sender, text.headline
+    if not text.lane:
+        row.banner = text.headline
         return row
-    row.cells[told.lane] = Cell(told.headline, told.numbers, told.tone)
-    if told.source and told.source != told.lane:
-        row.source, row.targets = told.source, [told.lane]
+    row.cells[text.lane] = Cell(text.headline, text.numbers, text.tone)
+    if text.source and text.source != text.lane:
+        row.source, row.targets = text.source, [text.lane]
     return row
 
 
@@ -238,7 +240,7 @@ def _without_bursts(out: list[Row]) -> list[Row]:
         if last is None or row.banner or row.fold or row.from_us - last.from_us > BURST_US:
             bursts.append([])
         bursts[-1].append(row)
-    kept: list[Row] = []
+    shown: list[Row] = []
     for burst in bursts:
         shapes = Counter(_shape(row) for row in burst)
         about: dict[object, set[tuple[TopicPartition, ...]]] = {}
@@ -248,10 +250,10 @@ def _without_bursts(out: list[Row]) -> list[Row]:
         for row in burst:
             shape = _shape(row)
             if shape is None or len(about[shape]) <= BURST:
-                kept.append(row)
+                shown.append(row)
             elif shape not in first:
                 first[shape] = row
-                kept.append(row)
+                shown.append(row)
             else:
                 first[shape].seqs += row.seqs
                 first[shape].to_us = row.to_us
@@ -260,7 +262,7 @@ def _without_bursts(out: list[Row]) -> list[Row]:
             cell.numbers = (
                 f"and {shapes[shape] - 1} more like it in {span(row.to_us - row.from_us)}"
             )
-    return kept
+    return shown
 
 
 def _shape(row: Row) -> object:
@@ -304,10 +306,10 @@ _NOUNS: dict[type[AnyEvent], str] = {
 }
 
 
-def lanes_of(found: list[Row], timeline: Timeline) -> list[str]:
+def lanes_of(shown_rows: list[Row], timeline: Timeline) -> list[str]:
     """The lanes in their order: controller, ZooKeeper, each broker, clients only where a row
     needs them.
     """
     brokers = [str(broker) for broker in timeline.brokers]
-    needed: Collection[str] = {lane for row in found if not row.fold for lane in row.cells}
+    needed: Collection[str] = {lane for row in shown_rows if not row.fold for lane in row.cells}
     return [CONTROLLER, ZOOKEEPER, *brokers, *([CLIENTS] if CLIENTS in needed else [])]

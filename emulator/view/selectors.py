@@ -30,10 +30,10 @@ def partition(text: str, timeline: Timeline) -> TopicPartition:
         known += f" and {len(timeline.partitions) - _LISTED} more"
     if not topic or not number.isdecimal():
         raise NotInRun(f"{text!r} is not a partition: write it as orders-0; the run has {known}")
-    found = TopicPartition(topic, int(number))
-    if found not in timeline.partitions:
-        raise NotInRun(f"{found}: no such partition in this run; it has {known}")
-    return found
+    name = TopicPartition(topic, int(number))
+    if name not in timeline.partitions:
+        raise NotInRun(f"{name}: no such partition in this run; it has {known}")
+    return name
 
 
 def change(text: str, timeline: Timeline) -> tuple[TopicPartition, int]:
@@ -61,9 +61,9 @@ def actor(text: str, timeline: Timeline) -> str:
 
 def time_us(text: str) -> int:
     """`12.5s`, `500ms`, `1.5min` or plain seconds, since the cluster was up; may be negative."""
-    found = _TIME.fullmatch(text.strip())
-    if found is None:
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
         raise NotInRun(
             f"{text!r} is not a time: write 12.5s, 500ms or 1.5min since the cluster was up"
         )
-    return round(float(found[1]) * _UNITS[found[2]])
+    return round(float(match[1]) * _UNITS[match[2]])

@@ -41,7 +41,7 @@ class Level(IntEnum):
     TRAFFIC = 2
 
 
-class Told(msgspec.Struct):
+class EventText(msgspec.Struct):
     """One event in words. `source`: the lane whose doing it is, where that is another one (an
     arrow).
 
@@ -143,8 +143,8 @@ def partitions_of(event: AnyEvent) -> tuple[TopicPartition, ...]:
     if isinstance(event, (e.LeaderAndIsr, e.LeaderAndIsrIgnored)):
         return (event.state.partition,)
     if isinstance(event, (e.ZkReply, e.ZkSent)):
-        found = state_partition(event.path)
-        return (found,) if found is not None else ()
+        partition = state_partition(event.path)
+        return (partition,) if partition is not None else ()
     one: TopicPartition | None = getattr(event, "partition", None)
     return (one,) if one is not None else ()
 
@@ -152,14 +152,16 @@ def partitions_of(event: AnyEvent) -> tuple[TopicPartition, ...]:
 # -- the registry ----------------------------------------------------------------------------------
 
 E = TypeVar("E")
-Teller = Callable[[Any, Scene], Told]
+Teller = Callable[[Any, Scene], EventText]
 TELLERS: dict[type[object], Teller] = {}
 
 
-def tells(kind: type[E]) -> Callable[[Callable[[E, Scene], Told]], Callable[[E, Scene], Told]]:
+def tells(
+    kind: type[E],
+) -> Callable[[Callable[[E, Scene], EventText]], Callable[[E, Scene], EventText]]:
     """Register the function that puts events of `kind` into words."""
 
-    def register(teller: Callable[[E, Scene], Told]) -> Callable[[E, Scene], Told]:
+    def register(teller: Callable[[E, Scene], EventText]) -> Callable[[E, Scene], EventText]:
         TELLERS[kind] = teller
         return teller
 
@@ -185,8 +187,8 @@ def fields_of(event: AnyEvent) -> str:
 def _plain(value: object) -> str:
     """A value without JSON's quotes; what is empty inside a structure is left out."""
     if isinstance(value, dict):
-        kept = {k: v for k, v in value.items() if v or (v == 0 and v is not False)}
-        return " ".join(f"{name.replace('_', ' ')} {_plain(one)}" for name, one in kept.items())
+        filled = {k: v for k, v in value.items() if v or (v == 0 and v is not False)}
+        return " ".join(f"{name.replace('_', ' ')} {_plain(one)}" for name, one in filled.items())
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
         return "; ".join(map(_plain, value))
     if isinstance(value, str):

@@ -36,10 +36,10 @@ def headline(story: Story) -> str:
     """What changed, who did it, when."""
     who = f"controller {story.by}" if story.by_controller else f"leader {story.by}"
     before, now = ids(story.isr_before), ids(story.isr)
-    led = "none" if (story.leader_before or 0) < 0 else str(story.leader_before)
+    old_leader = "none" if (story.leader_before or 0) < 0 else str(story.leader_before)
     what = {
         "created": f"created with ISR {now}, leader {story.leader}",
-        "elected": f"leader {led} → {story.leader}, ISR {before} → {now}",
+        "elected": f"leader {old_leader} → {story.leader}, ISR {before} → {now}",
         "offline": f"no leader (was {story.leader_before}), ISR {before} → {now}",
         "shrink": f"ISR shrinks {before} → {now}",
         "expand": f"ISR expands {before} → {now}",

@@ -22,9 +22,9 @@ from emulator.view.telling import (
     CONTROLLER,
     TELLERS,
     ZOOKEEPER,
+    EventText,
     Level,
     Scene,
-    Told,
     exact_span,
     fields_of,
     ids,
@@ -34,51 +34,55 @@ from emulator.view.telling import (
 )
 
 
-def tell(event: AnyEvent, on: Scene) -> Told:
+def tell(event: AnyEvent, on: Scene) -> EventText:
     """Describe an event; a kind without a function of its own gets its name and fields."""
     teller = TELLERS.get(type(event))
     if teller is not None:
         return teller(event, on)
-    return Told(event, lane_of(event), event.kind.replace("_", " "), fields_of(event), Level.DETAIL)
+    return EventText(
+        event, lane_of(event), event.kind.replace("_", " "), fields_of(event), Level.DETAIL
+    )
 
 
 # -- the world -------------------------------------------------------------------------------------
 
 
 @tells(e.ActionApplied)
-def _action(event: e.ActionApplied, on: Scene) -> Told:
+def _action(event: e.ActionApplied, on: Scene) -> EventText:
     lane = actions.lane_of(event)
     tone = "fault" if lane else "life"
     level = Level.TRAFFIC if event.do in actions.SILENT else Level.STORY
-    return Told(event, lane, actions.describe(event), "", level, tone)
+    return EventText(event, lane, actions.describe(event), "", level, tone)
 
 
 @tells(e.ActionReturned)
-def _returned(event: e.ActionReturned, on: Scene) -> Told:
+def _returned(event: e.ActionReturned, on: Scene) -> EventText:
     level = Level.TRAFFIC if event.result == "NONE" else Level.STORY
-    return Told(
+    return EventText(
         event, CLIENTS, f"result: {event.result}", "", level, "refused" if level == 0 else "plain"
     )
 
 
 @tells(e.Parked)
-def _parked(event: e.Parked, on: Scene) -> Told:
+def _parked(event: e.Parked, on: Scene) -> EventText:
     what = " ".join(filter(None, (event.of or event.at, event.which)))
     to = f" to {event.peer}" if event.peer else ""
-    return Told(event, on.asker(event), f"held: {what}{to}", f"at {event.at}", Level.STORY, "fault")
+    return EventText(
+        event, on.asker(event), f"held: {what}{to}", f"at {event.at}", Level.STORY, "fault"
+    )
 
 
 # -- ZooKeeper -------------------------------------------------------------------------------------
 
 
 @tells(e.ZkSent)
-def _zk_sent(event: e.ZkSent, on: Scene) -> Told:
+def _zk_sent(event: e.ZkSent, on: Scene) -> EventText:
     expects = f" expecting v{event.version}" if event.version >= 0 else ""
-    return Told(event, on.asker(event), f"{event.op} {event.path}{expects}", "", Level.TRAFFIC)
+    return EventText(event, on.asker(event), f"{event.op} {event.path}{expects}", "", Level.TRAFFIC)
 
 
 @tells(e.ZkReply)
-def _zk_reply(event: e.ZkReply, on: Scene) -> Told:
+def _zk_reply(event: e.ZkReply, on: Scene) -> EventText:
     took = f"after {span(event.elapsed_us)}"
     name = CODES.get(event.code, str(event.code))
     if event.code == BAD_VERSION:
@@ -94,59 +98,59 @@ def _zk_reply(event: e.ZkReply, on: Scene) -> Told:
         truth = on.timeline.truth_at(partition, event.t) if partition is not None else None
         text = f"{name}, have {truth.version}" if truth is not None else name
         source = on.asker(event)
-        return Told(event, ZOOKEEPER, text, ", ".join(numbers), tone="refused", source=source)
+        return EventText(event, ZOOKEEPER, text, ", ".join(numbers), tone="refused", source=source)
     lost = event.code in (-4, -112)
     text = f"{event.op} {event.path}: {'ok' if event.code == 0 else name}"
     level, tone = (Level.STORY, "refused") if lost else (Level.TRAFFIC, "plain")
-    return Told(event, on.asker(event), text, took, level, tone)
+    return EventText(event, on.asker(event), text, took, level, tone)
 
 
 @tells(e.ZkRequest)
-def _zk_request(event: e.ZkRequest, on: Scene) -> Told:
+def _zk_request(event: e.ZkRequest, on: Scene) -> EventText:
     watch = " with watch" if event.watch else ""
     text = f"{event.op} {event.path or ''}{watch}"
-    return Told(event, on.asker(event), text, "", Level.TRAFFIC, source="")
+    return EventText(event, on.asker(event), text, "", Level.TRAFFIC, source="")
 
 
 @tells(e.ZkTransaction)
-def _zk_transaction(event: e.ZkTransaction, on: Scene) -> Told:
-    told = Told(event, ZOOKEEPER, "", "", Level.TRAFFIC, "plain", on.asker(event))
+def _zk_transaction(event: e.ZkTransaction, on: Scene) -> EventText:
+    text = EventText(event, ZOOKEEPER, "", "", Level.TRAFFIC, "plain", on.asker(event))
     if event.op in ("createSession", "closeSession"):
         # An expired session differs from a closed one: no request caused its end. Sessions that
         # belong to no broker are the emulator's own, for setup.
         closed = event.op == "closeSession"
         cause = on.by_seq.get(event.cause)
         is_requested = isinstance(cause, e.ZkRequest) and cause.op == event.op
-        told.headline = "session closed" if closed else "session opened"
+        text.headline = "session closed" if closed else "session opened"
         if closed and event.broker and not is_requested:
-            told.headline, told.source = f"session of broker {event.broker} expired", ""
-        told.numbers = "removed " + ", ".join(event.removed) if event.removed else ""
-        told.level = Level.STORY if closed and event.broker else Level.TRAFFIC
-        told.tone = "refused" if closed else "plain"
-        return told
+            text.headline, text.source = f"session of broker {event.broker} expired", ""
+        text.numbers = "removed " + ", ".join(event.removed) if event.removed else ""
+        text.level = Level.STORY if closed and event.broker else Level.TRAFFIC
+        text.tone = "refused" if closed else "plain"
+        return text
     ops = [op for op in applied_ops(event) if op.op != "check"]
     if not ops:
         code = next((op.code for op in event.ops if op.code), event.code) or 0
-        told.headline = f"{event.op} refused: {CODES.get(code, code)}"
-        return told
+        text.headline = f"{event.op} refused: {CODES.get(code, code)}"
+        return text
     for op in ops:
         # The first operation that matters says what the transaction is about.
         path = op.path or ""
         partition = state_partition(path)
         if partition is not None:
-            told.level, told.tone = Level.STORY, "write"
-            told.headline = _state_written(event, op, partition, on)
+            text.level, text.tone = Level.STORY, "write"
+            text.headline = _state_written(event, op, partition, on)
         elif path.startswith("/isr_change_notification/"):
-            told.level, told.tone = Level.STORY, "notice"
-            told.headline = f"{'+' if op.op == 'create' else '−'} {node(path)}"
-            told.numbers = "" if on.only else on.names(notified_partitions(op.data))
+            text.level, text.tone = Level.STORY, "notice"
+            text.headline = f"{'+' if op.op == 'create' else '−'} {node(path)}"
+            text.numbers = "" if on.only else on.names(notified_partitions(op.data))
         elif path == "/controller" or path.startswith("/brokers/ids/"):
-            told.level, told.tone = Level.STORY, "life"
-            told.headline = f"{'−' if op.op == 'delete' else '+'} {path}"
-        if told.headline:
-            return told
-    told.headline = f"{ops[0].op} {ops[0].path}"
-    return told
+            text.level, text.tone = Level.STORY, "life"
+            text.headline = f"{'−' if op.op == 'delete' else '+'} {path}"
+        if text.headline:
+            return text
+    text.headline = f"{ops[0].op} {ops[0].path}"
+    return text
 
 
 def node(path: str) -> str:
@@ -169,238 +173,240 @@ def _state_written(
 
 
 @tells(e.ZkWatchFired)
-def _watch(event: e.ZkWatchFired, on: Scene) -> Told:
+def _watch(event: e.ZkWatchFired, on: Scene) -> EventText:
     text = f"watch: {event.type} {event.path}"
-    return Told(event, lane_of(event), text, "", Level.TRAFFIC, source=ZOOKEEPER)
+    return EventText(event, lane_of(event), text, "", Level.TRAFFIC, source=ZOOKEEPER)
 
 
 @tells(e.ZkSessionState)
-def _session_state(event: e.ZkSessionState, on: Scene) -> Told:
+def _session_state(event: e.ZkSessionState, on: Scene) -> EventText:
     news = {
         "Disconnected": "disconnected from ZooKeeper",
         "Expired": "learns that its session has expired",
     }
     text = news.get(event.state, f"ZooKeeper session {event.state}")
     level, tone = (Level.STORY, "refused") if event.state in news else (Level.TRAFFIC, "plain")
-    return Told(event, lane_of(event), text, "", level, tone)
+    return EventText(event, lane_of(event), text, "", level, tone)
 
 
 @tells(e.ZnodeMalformed)
-def _malformed(event: e.ZnodeMalformed, on: Scene) -> Told:
+def _malformed(event: e.ZnodeMalformed, on: Scene) -> EventText:
     text = f"cannot read {event.path}"
-    return Told(event, lane_of(event), text, f"{event.field}: {event.problem}", tone="refused")
+    return EventText(event, lane_of(event), text, f"{event.field}: {event.problem}", tone="refused")
 
 
 # -- a broker's life -------------------------------------------------------------------------------
 
 
 @tells(e.BrokerStarting)
-def _starting(event: e.BrokerStarting, on: Scene) -> Told:
-    return Told(event, lane_of(event), "starts", f"Kafka {event.profile}", tone="life")
+def _starting(event: e.BrokerStarting, on: Scene) -> EventText:
+    return EventText(event, lane_of(event), "starts", f"Kafka {event.profile}", tone="life")
 
 
 @tells(e.BrokerRegistered)
-def _registered(event: e.BrokerRegistered, on: Scene) -> Told:
+def _registered(event: e.BrokerRegistered, on: Scene) -> EventText:
     text = f"registered, broker epoch {event.broker_epoch}"
-    return Told(event, lane_of(event), text, "", Level.DETAIL, "life")
+    return EventText(event, lane_of(event), text, "", Level.DETAIL, "life")
 
 
 @tells(e.ThreadFailed)
-def _thread_failed(event: e.ThreadFailed, on: Scene) -> Told:
-    return Told(event, lane_of(event), event.what, event.error, tone="refused")
+def _thread_failed(event: e.ThreadFailed, on: Scene) -> EventText:
+    return EventText(event, lane_of(event), event.what, event.error, tone="refused")
 
 
 @tells(e.BrokerStarted)
-def _is_up(event: e.BrokerStarted, on: Scene) -> Told:
-    return Told(event, lane_of(event), "is up", tone="life")
+def _is_up(event: e.BrokerStarted, on: Scene) -> EventText:
+    return EventText(event, lane_of(event), "is up", tone="life")
 
 
 @tells(e.BrokerHalted)
-def _halted(event: e.BrokerHalted, on: Scene) -> Told:
-    return Told(event, lane_of(event), "halts", event.reason, tone="refused")
+def _halted(event: e.BrokerHalted, on: Scene) -> EventText:
+    return EventText(event, lane_of(event), "halts", event.reason, tone="refused")
 
 
 @tells(e.ProcessStateChanged)
-def _process(event: e.ProcessStateChanged, on: Scene) -> Told:
-    return Told(event, lane_of(event), f"process {event.state}", "", Level.TRAFFIC, "life")
+def _process(event: e.ProcessStateChanged, on: Scene) -> EventText:
+    return EventText(event, lane_of(event), f"process {event.state}", "", Level.TRAFFIC, "life")
 
 
 @tells(e.LogDirFailed)
-def _log_dir_failed(event: e.LogDirFailed, on: Scene) -> Told:
+def _log_dir_failed(event: e.LogDirFailed, on: Scene) -> EventText:
     gone = ", ".join(map(str, event.partitions)) or "no partitions"
     text = f"log directory {event.directory} is offline"
-    return Told(event, lane_of(event), text, gone, tone="refused")
+    return EventText(event, lane_of(event), text, gone, tone="refused")
 
 
 @tells(e.BrokerExited)
-def _exited(event: e.BrokerExited, on: Scene) -> Told:
-    return Told(event, lane_of(event), "has stopped", tone="life")
+def _exited(event: e.BrokerExited, on: Scene) -> EventText:
+    return EventText(event, lane_of(event), "has stopped", tone="life")
 
 
 # -- the leader ------------------------------------------------------------------------------------
 
 
 @tells(e.RecordsAppended)
-def _appended(event: e.RecordsAppended, on: Scene) -> Told:
+def _appended(event: e.RecordsAppended, on: Scene) -> EventText:
     count = event.leo - event.base_offset
     text = f"{on.name(event.partition)}+{count} record{'s' * (count != 1)}, LEO {event.leo}"
-    return Told(event, lane_of(event), text, "", Level.DETAIL)
+    return EventText(event, lane_of(event), text, "", Level.DETAIL)
 
 
 @tells(e.FollowerStateUpdated)
-def _follower(event: e.FollowerStateUpdated, on: Scene) -> Told:
+def _follower(event: e.FollowerStateUpdated, on: Scene) -> EventText:
     name = on.name(event.partition)
     text = f"{name}sees {event.replica} at {event.leo} of {event.leader_leo}"
-    return Told(event, lane_of(event), text, "", Level.DETAIL, source=str(event.replica))
+    return EventText(event, lane_of(event), text, "", Level.DETAIL, source=str(event.replica))
 
 
 @tells(e.HwAdvanced)
-def _hw(event: e.HwAdvanced, on: Scene) -> Told:
+def _hw(event: e.HwAdvanced, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}HW {event.hw}, LEO {event.leo}"
-    return Told(event, lane_of(event), text, "", Level.DETAIL)
+    return EventText(event, lane_of(event), text, "", Level.DETAIL)
 
 
 @tells(e.IsrUpdateStarted)
-def _isr_started(event: e.IsrUpdateStarted, on: Scene) -> Told:
+def _isr_started(event: e.IsrUpdateStarted, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}{event.change}s {ids(event.from_isr)} → {ids(event.to_isr)}"
     late = [
         f"{out.replica} at LEO {out.leo} of {event.leo}, "
         f"behind for {exact_span(out.not_caught_up_ms)}"
         for out in event.out_of_sync
     ]
-    return Told(event, lane_of(event), text, "; ".join(late), tone=event.change)
+    return EventText(event, lane_of(event), text, "; ".join(late), tone=event.change)
 
 
 @tells(e.IsrUpdated)
-def _isr_updated(event: e.IsrUpdated, on: Scene) -> Told:
+def _isr_updated(event: e.IsrUpdated, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}has {ids(event.isr)} at v{event.zk_version}"
-    return Told(event, lane_of(event), text, "", Level.STORY, "write", ZOOKEEPER)
+    return EventText(event, lane_of(event), text, "", Level.STORY, "write", ZOOKEEPER)
 
 
 @tells(e.IsrUpdateRejected)
-def _isr_rejected(event: e.IsrUpdateRejected, on: Scene) -> Told:
+def _isr_rejected(event: e.IsrUpdateRejected, on: Scene) -> EventText:
     truth = on.timeline.truth_at(event.partition, event.t)
     have = f", ZooKeeper has v{truth.version}" if truth is not None else ""
     text = f"{on.name(event.partition)}{event.change} refused"
     numbers = f"cached v{event.cached_zk_version}{have}: keeps its old ISR"
-    return Told(event, lane_of(event), text, numbers, tone="refused")
+    return EventText(event, lane_of(event), text, numbers, tone="refused")
 
 
 @tells(e.ControllerShrinkCounted)
-def _told_shrink(event: e.ControllerShrinkCounted, on: Scene) -> Told:
+def _told_shrink(event: e.ControllerShrinkCounted, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}applies the controller's shrink to {ids(event.isr)}"
-    return Told(event, lane_of(event), text)
+    return EventText(event, lane_of(event), text)
 
 
 @tells(e.IsrChangeHeld)
-def _held(event: e.IsrChangeHeld, on: Scene) -> Told:
+def _held(event: e.IsrChangeHeld, on: Scene) -> EventText:
     of = "" if on.only else f" of {on.names(event.pending)}"
     numbers = f"quiet for {span(event.quiet_ms * 1000)} of 5 s"
     text = f"controller not notified yet{of}"
-    return Told(event, lane_of(event), text, numbers, Level.STORY, "notice")
+    return EventText(event, lane_of(event), text, numbers, Level.STORY, "notice")
 
 
 @tells(e.IsrChangeNotified)
-def _notified(event: e.IsrChangeNotified, on: Scene) -> Told:
+def _notified(event: e.IsrChangeNotified, on: Scene) -> EventText:
     rule = f"quiet for {span(event.quiet_ms * 1000)}"
     if event.quiet_ms <= 5000:
         rule = f"last notification {span(event.since_propagation_ms * 1000)} ago"
     of = "" if on.only else f" of {on.names(event.partitions)}"
     text = f"notifies the controller{of}"
-    return Told(event, lane_of(event), text, rule, Level.STORY, "notice")
+    return EventText(event, lane_of(event), text, rule, Level.STORY, "notice")
 
 
 # -- an ISR on its way through the controller (AlterIsr) ------------------------------------------
 
 
 @tells(e.AlterIsrProposed)
-def _proposed(event: e.AlterIsrProposed, on: Scene) -> Told:
+def _proposed(event: e.AlterIsrProposed, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}proposes {ids(event.isr)} in place of v{event.zk_version}"
-    return Told(event, lane_of(event), text, event.pending, Level.DETAIL, "notice")
+    return EventText(event, lane_of(event), text, event.pending, Level.DETAIL, "notice")
 
 
 @tells(e.AlterIsrSent)
-def _alter_isr_sent(event: e.AlterIsrSent, on: Scene) -> Told:
+def _alter_isr_sent(event: e.AlterIsrSent, on: Scene) -> EventText:
     again = f", attempt {event.attempt}" if event.attempt > 1 else ""
     of = "" if on.only else f" for {on.names(event.partitions)}"
     text = f"AlterIsr to controller {event.controller}{of}{again}"
     many = f"{len(event.partitions)} partitions" if len(event.partitions) > 1 else ""
     tone = "refused" if again else "notice"
-    return Told(event, lane_of(event), text, many, Level.STORY, tone)
+    return EventText(event, lane_of(event), text, many, Level.STORY, tone)
 
 
 @tells(e.AlterIsrDecided)
-def _decided(event: e.AlterIsrDecided, on: Scene) -> Told:
+def _decided(event: e.AlterIsrDecided, on: Scene) -> EventText:
     name, source = on.name(event.partition), str(event.sender)
     if event.error == "NONE":
         text = f"{name}accepts {ids(event.isr)} v{event.zk_version} from broker {event.sender}"
-        return Told(event, CONTROLLER, text, "", Level.DETAIL, "write", source)
+        return EventText(event, CONTROLLER, text, "", Level.DETAIL, "write", source)
     text = f"{name}refuses {ids(event.proposed)} from broker {event.sender}"
-    return Told(event, CONTROLLER, text, event.error, Level.STORY, "refused", source)
+    return EventText(event, CONTROLLER, text, event.error, Level.STORY, "refused", source)
 
 
 @tells(e.AlterIsrRefused)
-def _alter_isr_refused(event: e.AlterIsrRefused, on: Scene) -> Told:
+def _alter_isr_refused(event: e.AlterIsrRefused, on: Scene) -> EventText:
     of = "" if on.only else f" for {on.names(event.partitions)}"
     text = f"broker {event.broker} refuses AlterIsr from broker {event.sender}{of}"
-    return Told(event, CONTROLLER, text, event.error, Level.STORY, "refused", str(event.sender))
+    return EventText(
+        event, CONTROLLER, text, event.error, Level.STORY, "refused", str(event.sender)
+    )
 
 
 @tells(e.AlterIsrFailed)
-def _failed(event: e.AlterIsrFailed, on: Scene) -> Told:
+def _failed(event: e.AlterIsrFailed, on: Scene) -> EventText:
     reason = event.error if event.error != "NONE" else "stale response"
     text = f"{on.name(event.partition)}{event.change} failed: {reason}"
-    return Told(event, lane_of(event), text, event.outcome, tone="refused")
+    return EventText(event, lane_of(event), text, event.outcome, tone="refused")
 
 
 # -- the follower ----------------------------------------------------------------------------------
 
 
 @tells(e.FetchSent)
-def _fetch(event: e.FetchSent, on: Scene) -> Told:
+def _fetch(event: e.FetchSent, on: Scene) -> EventText:
     where = " ".join(f"{on.name(o.partition)}from {o.offset}" for o in event.offsets[:2])
     level = Level.DETAIL if event.offsets else Level.TRAFFIC
-    return Told(event, lane_of(event), f"fetches {where or '(nothing new)'}", "", level)
+    return EventText(event, lane_of(event), f"fetches {where or '(nothing new)'}", "", level)
 
 
 @tells(e.FetcherStarted)
-def _fetcher_started(event: e.FetcherStarted, on: Scene) -> Told:
+def _fetcher_started(event: e.FetcherStarted, on: Scene) -> EventText:
     text = f"fetcher {event.fetcher_id} to broker {event.leader} starts"
-    return Told(event, lane_of(event), text, "", Level.DETAIL)
+    return EventText(event, lane_of(event), text, "", Level.DETAIL)
 
 
 @tells(e.FetcherStopped)
-def _fetcher_stopped(event: e.FetcherStopped, on: Scene) -> Told:
+def _fetcher_stopped(event: e.FetcherStopped, on: Scene) -> EventText:
     text = f"fetcher {event.fetcher_id} to broker {event.leader} ends"
-    return Told(event, lane_of(event), text, "", Level.DETAIL)
+    return EventText(event, lane_of(event), text, "", Level.DETAIL)
 
 
 @tells(e.PartitionDelayed)
-def _delayed(event: e.PartitionDelayed, on: Scene) -> Told:
+def _delayed(event: e.PartitionDelayed, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}delayed for {span(event.delay_ms * 1000)}: {event.reason}"
-    return Told(event, lane_of(event), text, "", Level.DETAIL, "refused")
+    return EventText(event, lane_of(event), text, "", Level.DETAIL, "refused")
 
 
 @tells(e.LogTruncated)
-def _truncated(event: e.LogTruncated, on: Scene) -> Told:
+def _truncated(event: e.LogTruncated, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}truncates {event.from_leo} → {event.to_offset}"
     level = Level.STORY if event.to_offset < event.from_leo else Level.DETAIL
-    return Told(event, lane_of(event), text, "", level, "refused")
+    return EventText(event, lane_of(event), text, "", level, "refused")
 
 
 # -- control requests ------------------------------------------------------------------------------
 
 
 @tells(e.LeaderAndIsr)
-def _leader_and_isr(event: e.LeaderAndIsr, on: Scene) -> Told:
+def _leader_and_isr(event: e.LeaderAndIsr, on: Scene) -> EventText:
     text = f"LeaderAndIsr {on.name(event.state.partition)}{_state(event.state)}"
-    return Told(event, lane_of(event), text, "", Level.STORY, "life", CONTROLLER)
+    return EventText(event, lane_of(event), text, "", Level.STORY, "life", CONTROLLER)
 
 
 @tells(e.LeaderAndIsrIgnored)
-def _leader_and_isr_ignored(event: e.LeaderAndIsrIgnored, on: Scene) -> Told:
+def _leader_and_isr_ignored(event: e.LeaderAndIsrIgnored, on: Scene) -> EventText:
     text = f"ignores LeaderAndIsr {on.name(event.state.partition)}{_state(event.state)}"
-    return Told(event, lane_of(event), text, event.error, Level.STORY, "refused", CONTROLLER)
+    return EventText(event, lane_of(event), text, event.error, Level.STORY, "refused", CONTROLLER)
 
 
 def _state(state: PartitionState) -> str:
@@ -408,51 +414,51 @@ def _state(state: PartitionState) -> str:
 
 
 @tells(e.StopReplica)
-def _stop(event: e.StopReplica, on: Scene) -> Told:
+def _stop(event: e.StopReplica, on: Scene) -> EventText:
     text = f"StopReplica {on.name(event.partition)}{'and delete' if event.delete else ''}".rstrip()
-    return Told(event, lane_of(event), text, "", Level.STORY, "life", CONTROLLER)
+    return EventText(event, lane_of(event), text, "", Level.STORY, "life", CONTROLLER)
 
 
 @tells(e.StopReplicaIgnored)
-def _stop_ignored(event: e.StopReplicaIgnored, on: Scene) -> Told:
+def _stop_ignored(event: e.StopReplicaIgnored, on: Scene) -> EventText:
     text = f"ignores StopReplica {on.name(event.partition)}".rstrip()
-    return Told(event, lane_of(event), text, event.error, Level.STORY, "refused", CONTROLLER)
+    return EventText(event, lane_of(event), text, event.error, Level.STORY, "refused", CONTROLLER)
 
 
 @tells(e.BecomesLeader)
-def _leads(event: e.BecomesLeader, on: Scene) -> Told:
+def _leads(event: e.BecomesLeader, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}leads, epoch {event.leader_epoch}"
-    return Told(event, lane_of(event), text, f"LEO {event.leo}, HW {event.hw}", tone="life")
+    return EventText(event, lane_of(event), text, f"LEO {event.leo}, HW {event.hw}", tone="life")
 
 
 @tells(e.BecomesFollower)
-def _follows(event: e.BecomesFollower, on: Scene) -> Told:
+def _follows(event: e.BecomesFollower, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}follows {event.leader}, epoch {event.leader_epoch}"
-    return Told(event, lane_of(event), text, f"LEO {event.leo}, HW {event.hw}", tone="life")
+    return EventText(event, lane_of(event), text, f"LEO {event.leo}, HW {event.hw}", tone="life")
 
 
 @tells(e.MetadataCacheUpdated)
-def _metadata(event: e.MetadataCacheUpdated, on: Scene) -> Told:
-    told = Told(event, lane_of(event), "", "", Level.STORY, "metadata", CONTROLLER)
+def _metadata(event: e.MetadataCacheUpdated, on: Scene) -> EventText:
+    text = EventText(event, lane_of(event), "", "", Level.STORY, "metadata", CONTROLLER)
     news = [one for state in event.states for one in _news(event, state, on)]
     if not news and not event.removed:
-        told.headline = f"metadata: live {ids(event.live_brokers)}"
-        told.level = Level.TRAFFIC
-        return told
+        text.headline = f"metadata: live {ids(event.live_brokers)}"
+        text.level = Level.TRAFFIC
+        return text
     if len(news) == 1:
-        told.headline = f"metadata {on.name(news[0].partition)}{ids(news[0].isr)}"
+        text.headline = f"metadata {on.name(news[0].partition)}{ids(news[0].isr)}"
         if news[0].before >= 0:
-            told.numbers = f"v{news[0].before}→v{news[0].version}"
+            text.numbers = f"v{news[0].before}→v{news[0].version}"
         else:
-            told.headline += f" v{news[0].version}"
+            text.headline += f" v{news[0].version}"
     else:
         changed = (*(one.partition for one in news), *event.removed)
-        told.headline = f"metadata of {on.names(changed)}"
+        text.headline = f"metadata of {on.names(changed)}"
     late = max((one.late_us for one in news), default=0)
-    told.numbers += f"{', ' if told.numbers else ''}{span(late)} late" if late else ""
+    text.numbers += f"{', ' if text.numbers else ''}{span(late)} late" if late else ""
     if len(news) == 1 and news[0].skipped:
-        told.numbers += f"; {versions(news[0].skipped)} never shown"
-    return told
+        text.numbers += f"; {versions(news[0].skipped)} never shown"
+    return text
 
 
 class News(NamedTuple):
@@ -494,104 +500,104 @@ def _news(event: e.MetadataCacheUpdated, state: PartitionState, on: Scene) -> li
 
 
 @tells(e.ControlRequestRefused)
-def _refused(event: e.ControlRequestRefused, on: Scene) -> Told:
+def _refused(event: e.ControlRequestRefused, on: Scene) -> EventText:
     text = f"refuses {event.request}: {event.error}"
     numbers = f"from {event.sender}, controller epoch {event.sender_epoch}"
-    return Told(event, lane_of(event), text, numbers, Level.STORY, "refused", CONTROLLER)
+    return EventText(event, lane_of(event), text, numbers, Level.STORY, "refused", CONTROLLER)
 
 
 # -- the controller --------------------------------------------------------------------------------
 
 
 @tells(e.ControllerElected)
-def _elected(event: e.ControllerElected, on: Scene) -> Told:
+def _elected(event: e.ControllerElected, on: Scene) -> EventText:
     text = f"broker {event.broker} is controller, epoch {event.controller_epoch}"
-    return Told(event, CONTROLLER, text, "", Level.STORY, "life")
+    return EventText(event, CONTROLLER, text, "", Level.STORY, "life")
 
 
 @tells(e.ControllerResigned)
-def _resigned(event: e.ControllerResigned, on: Scene) -> Told:
+def _resigned(event: e.ControllerResigned, on: Scene) -> EventText:
     text = f"broker {event.broker} resigns, epoch {event.controller_epoch}"
-    return Told(event, CONTROLLER, text, "", Level.STORY, "refused")
+    return EventText(event, CONTROLLER, text, "", Level.STORY, "refused")
 
 
 @tells(e.ControllerEventQueued)
-def _queued(event: e.ControllerEventQueued, on: Scene) -> Told:
+def _queued(event: e.ControllerEventQueued, on: Scene) -> EventText:
     text = f"{event.event} queued behind {event.behind}"
-    return Told(event, CONTROLLER, text, "", Level.TRAFFIC)
+    return EventText(event, CONTROLLER, text, "", Level.TRAFFIC)
 
 
 @tells(e.ControllerEventProcessed)
-def _processed(event: e.ControllerEventProcessed, on: Scene) -> Told:
+def _processed(event: e.ControllerEventProcessed, on: Scene) -> EventText:
     text = f"{event.event} done"
     numbers = f"waited {span(event.queued_us)}, took {span(event.took_us)}"
     slow = event.queued_us > 1_000_000
-    return Told(event, CONTROLLER, text, numbers, Level.STORY if slow else Level.TRAFFIC)
+    return EventText(event, CONTROLLER, text, numbers, Level.STORY if slow else Level.TRAFFIC)
 
 
 @tells(e.ControllerCacheUpdated)
-def _controller_cache(event: e.ControllerCacheUpdated, on: Scene) -> Told:
+def _controller_cache(event: e.ControllerCacheUpdated, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}reads {ids(event.isr)} v{event.zk_version}"
-    return Told(event, CONTROLLER, text, event.why, Level.STORY, "metadata")
+    return EventText(event, CONTROLLER, text, event.why, Level.STORY, "metadata")
 
 
 @tells(e.BrokerChange)
-def _broker_change(event: e.BrokerChange, on: Scene) -> Told:
+def _broker_change(event: e.BrokerChange, on: Scene) -> EventText:
     changes = (("new", event.added), ("dead", event.deleted), ("bounced", event.bounced))
     text = ", ".join(f"{what} {ids(who)}" for what, who in changes if who) or "no change"
-    return Told(event, CONTROLLER, f"brokers: {text}", f"live {ids(event.live)}", tone="life")
+    return EventText(event, CONTROLLER, f"brokers: {text}", f"live {ids(event.live)}", tone="life")
 
 
 @tells(e.PartitionStateChanged)
-def _partition_state(event: e.PartitionStateChanged, on: Scene) -> Told:
+def _partition_state(event: e.PartitionStateChanged, on: Scene) -> EventText:
     steps = (
         f"{event.from_state.removesuffix('Partition')} → {event.to_state.removesuffix('Partition')}"
     )
     level = Level.STORY if "Offline" in steps else Level.TRAFFIC
-    return Told(event, CONTROLLER, f"{on.name(event.partition)}{steps}", "", level)
+    return EventText(event, CONTROLLER, f"{on.name(event.partition)}{steps}", "", level)
 
 
 @tells(e.ReplicaStateChanged)
-def _replica_state(event: e.ReplicaStateChanged, on: Scene) -> Told:
+def _replica_state(event: e.ReplicaStateChanged, on: Scene) -> EventText:
     steps = f"{event.from_state.removesuffix('Replica')} → {event.to_state.removesuffix('Replica')}"
     text = f"{on.name(event.partition)}replica {event.replica} {steps}"
-    return Told(event, CONTROLLER, text, "", Level.TRAFFIC)
+    return EventText(event, CONTROLLER, text, "", Level.TRAFFIC)
 
 
 @tells(e.ReplicasOffline)
-def _replicas_offline(event: e.ReplicasOffline, on: Scene) -> Told:
+def _replicas_offline(event: e.ReplicasOffline, on: Scene) -> EventText:
     named = ", ".join(map(str, event.partitions))
-    return Told(event, CONTROLLER, f"replicas of {event.replica} are offline", named)
+    return EventText(event, CONTROLLER, f"replicas of {event.replica} are offline", named)
 
 
 @tells(e.ControlRequestSent)
-def _sent(event: e.ControlRequestSent, on: Scene) -> Told:
+def _sent(event: e.ControlRequestSent, on: Scene) -> EventText:
     again = f", attempt {event.attempt}" if event.attempt > 1 else ""
     level = Level.STORY if event.attempt > 1 else Level.TRAFFIC
     text = f"{event.request} to {event.to}{again}"
-    return Told(event, CONTROLLER, text, "", level, "refused" if again else "plain")
+    return EventText(event, CONTROLLER, text, "", level, "refused" if again else "plain")
 
 
 @tells(e.IsrChangeCleared)
-def _cleared(event: e.IsrChangeCleared, on: Scene) -> Told:
+def _cleared(event: e.IsrChangeCleared, on: Scene) -> EventText:
     text = f"{len(event.paths)} notification{'s' * (len(event.paths) != 1)} deleted"
-    return Told(event, CONTROLLER, text, "", Level.TRAFFIC, "notice")
+    return EventText(event, CONTROLLER, text, "", Level.TRAFFIC, "notice")
 
 
 # -- clients ---------------------------------------------------------------------------------------
 
 
 @tells(e.RecordsProduced)
-def _produced(event: e.RecordsProduced, on: Scene) -> Told:
+def _produced(event: e.RecordsProduced, on: Scene) -> EventText:
     good = event.result == "ok"
     what = f"{event.count} record{'s' * (event.count != 1)}"
     where = f" from offset {event.base_offset}" if good else ""
     text = f"{on.name(event.partition)}{what} {'acknowledged' if good else event.result}{where}"
     level, tone = (Level.DETAIL, "plain") if good else (Level.STORY, "refused")
-    return Told(event, CLIENTS, text, f"acks {event.acks}", level, tone)
+    return EventText(event, CLIENTS, text, f"acks {event.acks}", level, tone)
 
 
 @tells(e.RecordsConsumed)
-def _consumed(event: e.RecordsConsumed, on: Scene) -> Told:
+def _consumed(event: e.RecordsConsumed, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}reads {event.from_offset} to {event.to_offset}"
-    return Told(event, CLIENTS, text, f"HW {event.hw}", Level.DETAIL)
+    return EventText(event, CLIENTS, text, f"HW {event.hw}", Level.DETAIL)

@@ -61,13 +61,13 @@ def headline(look: Look) -> str:
 def broker_line(look: Look, broker: int) -> str:
     """A registration, and what the broker says."""
     one = look.seen.brokers[broker]
-    told = look.brokers.get(broker)
+    report = look.brokers.get(broker)
     words = [f"broker {broker}", f"{one.host}:{one.port}", f"epoch {one.epoch}"]
     words += ["CONTROLLER"] * (look.seen.controller == broker)
-    if told is not None and told.problem:
-        words.append(f"does not respond: {told.problem}")
-    elif told is not None and told.controller not in (None, look.seen.controller):
-        words.append(f"believes broker {told.controller} is controller")
+    if report is not None and report.problem:
+        words.append(f"does not respond: {report.problem}")
+    elif report is not None and report.controller not in (None, look.seen.controller):
+        words.append(f"believes broker {report.controller} is controller")
     return "  ".join(words)
 
 
@@ -80,8 +80,8 @@ def state_words(state: SeenState | None) -> str:
 
 
 def agrees(state: SeenState, with_zookeeper: SeenState) -> bool:
-    """All that the view says is as ZooKeeper has it; an epoch of -1 says nothing. Only a set is
-    told of an ISR by some; its order counts for nobody."""
+    """All that the view says is as ZooKeeper has it; an epoch of -1 says nothing. Some
+    sources report an ISR as a set: its order does not count."""
     return (
         state.leader == with_zookeeper.leader
         and state.leader_epoch in (-1, with_zookeeper.leader_epoch)
@@ -116,10 +116,10 @@ def views(look: Look, partition: SeenPartition) -> Iterator[tuple[str, SeenState
 
 
 def _view(
-    whose: str, told: dict[str, SeenState] | None, name: str, own: SeenState | None
+    whose: str, report: dict[str, SeenState] | None, name: str, own: SeenState | None
 ) -> tuple[str, SeenState | None, str]:
-    state = (told or {}).get(name)
-    return whose, state, cell(state, own, known=told is not None)
+    state = (report or {}).get(name)
+    return whose, state, cell(state, own, known=report is not None)
 
 
 def differs(look: Look, partition: SeenPartition) -> bool:
