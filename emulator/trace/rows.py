@@ -29,7 +29,7 @@ class Figure(msgspec.Struct, frozen=True, gc=False):
 
 
 class BrokenRow(msgspec.Struct, frozen=True, gc=False):
-    """An invariant that did not hold; `hazard`: what Kafka itself gets wrong there, if anything."""
+    """A violated invariant; `hazard`: the known hazard of Kafka that explains it, if any."""
 
     invariant: str
     text: str
@@ -40,9 +40,9 @@ class BrokenRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunBegan(Event, frozen=True, gc=False):
-    """What was run: its seed (hexadecimal, it may have 64 bits), all settings in force, those that
-    a sweep or `--set` chose, and the command that plays it again. `traced`: its events are in the
-    data set as well."""
+    """The start of a run: its seed (hexadecimal, up to 64 bits), all settings in force, those that a
+    sweep or `--set` chose, and the command that replays it. `traced`: the data set has its
+    events."""
 
     seed: str
     zookeeper: str
@@ -53,8 +53,7 @@ class RunBegan(Event, frozen=True, gc=False):
 
 
 class RunEnded(Event, frozen=True, gc=False):
-    """What came of it: `t` is when it ended; a run without this row was killed, or still goes
-    on."""
+    """The outcome of a run; `t` is its end. A run without this row was killed or is still going."""
 
     verdict: str
     interrupted: bool
