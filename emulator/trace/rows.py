@@ -40,8 +40,8 @@ class BrokenRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunBegan(Event, frozen=True, gc=False):
-    """The start of a run: its seed (hexadecimal, up to 64 bits), all settings in force, those that a
-    sweep or `--set` chose, and the command that replays it. `traced`: the data set has its
+    """The start of a run: its seed (hexadecimal, up to 64 bits), all settings in force, those that
+    a sweep or `--set` chose, and the command that replays it. `traced`: the data set has its
     events."""
 
     seed: str
