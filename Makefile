@@ -46,19 +46,20 @@ test-all: setup ## All tests that CI runs, what waits beside what computes
 test-rest: setup ## The tests without a marker that `make test` leaves out: scenarios, commands, races
 	$(PYTEST) -n $(JOBS) --dist worksteal -m "$(PLAIN)" $(NEAR:%=--ignore=%) --ignore=tests/test_house.py $(ARGS) $(OR_NONE)
 
-# What starts a real ZooKeeper server: first the tests that no delay spoils, then those that measure
-# how late the kernel ran, which get the machine alone.
-PATIENT = tests/cli tests/conformance/test_zookeepers_agree.py tests/live/test_live_runs.py tests/live/zk tests/races
+# What starts a real ZooKeeper server: first the tests that other tests beside them do not spoil, then
+# those that play as fast as the machine can, which get it alone.
+PATIENT = tests/cli tests/conformance tests/live tests/races
+TIMED = tests/live/test_both_worlds.py tests/live/test_many_brokers.py tests/bench
 LIVE = "live and not shared and not slow and not soak and not demo"
 test-live: test-live-patient test-live-alone ## The tests that start a real ZooKeeper server
 
 # They wait for sessions and lags of their own clusters, hardly for the processor: a worker per file.
 WAITING = -n 4 --dist loadfile
 test-live-patient: setup
-	$(PYTEST) $(WAITING) -m $(LIVE) $(PATIENT) $(ARGS) $(OR_NONE)
+	$(PYTEST) $(WAITING) -m $(LIVE) $(TIMED:%=--ignore=%) $(PATIENT) $(ARGS) $(OR_NONE)
 
 test-live-alone: setup
-	$(PYTEST) -m $(LIVE) $(PATIENT:%=--ignore=%) $(ARGS) $(OR_NONE)
+	$(PYTEST) -m $(LIVE) $(TIMED) $(ARGS) $(OR_NONE)
 
 # The longer ones: those that compute, those that wait, and one that gets the machine alone.
 SLOW = slow and not shared and not soak
