@@ -38,7 +38,7 @@ class RunManifest(msgspec.Struct, frozen=True):
 
 
 class ReplayResult(NamedTuple):
-    """A replayed run. `cut_short`: the first run was interrupted, so its trace is only a beginning."""
+    """A replayed run. `cut_short`: the first run was interrupted; its trace is only a beginning."""
 
     compared: Compared
     directory: Path
@@ -67,7 +67,8 @@ def request_of(directory: Path, about: RunManifest, base: Path) -> Request:
     """The play that repeats this run, below `base`. Raises UserError."""
     if about.zookeeper != SIMULATED:
         raise UserError(
-            f"{directory}: was played live (ZooKeeper {about.zookeeper}); only a run in virtual time repeats exactly"
+            f"{directory}: was played live (ZooKeeper {about.zookeeper});"
+            " only a run in virtual time repeats exactly"
         )
     return Request(
         scenario=scenario_of(directory, about),

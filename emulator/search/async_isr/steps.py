@@ -177,7 +177,7 @@ class Steps:
         after = leader._replace(isr_state=outcome.state, zk_version=outcome.zk_version)
         if after == leader:
             return
-        words = f"the leader applies the response {_shown(answer.answer)}"
+        words = f"the leader takes the answer {_shown(answer.answer)}"
         if isinstance(outcome.state, CommittedIsr) and HW_AFTER_ALTER_ISR in self.guards:
             yield from self._with_hw(words, after)
         else:
@@ -193,10 +193,10 @@ class Steps:
             leader_epoch=update.leader_epoch,
             epoch_start=leader.log_end,
         )
-        yield from self._with_hw(f"the leader applies LeaderAndIsr {_shown(update)}", after)
+        yield from self._with_hw(f"the leader takes LeaderAndIsr {_shown(update)}", after)
 
     def _with_hw(self, words: str, leader: Leader) -> Iterator[Move]:
-        """Then the high watermark advances as far as allowed, for each choice of caught-up replicas
+        """Then the high watermark advances as far as allowed, for each set of caught-up replicas
         outside the ISR.
         """
         isr = counted_isr(leader.isr_state, self.guards)
@@ -232,7 +232,7 @@ class Steps:
             if broker in cached.isr:
                 written = _written(isr_without(cached, broker), cached.zk_version)
                 assert written is not None
-                words = f"the controller removes broker {broker}: {_shown(written)}"
+                words = f"the controller takes broker {broker} out: {_shown(written)}"
                 yield Decision(words, written, update=written)
 
     def handled(self, cached: LeaderAndIsr, request: Request) -> Iterator[Decision]:
@@ -264,7 +264,7 @@ class Steps:
 
 
 def valid_high_watermark(leader: Leader, cached: LeaderAndIsr, scope: Scope) -> bool:
-    """ValidHighWatermark: every replica that the controller might elect has all committed records."""
+    """ValidHighWatermark: every replica that may be elected has all committed records."""
     return all(
         offset >= leader.high_watermark
         for broker, offset in zip(scope.brokers[1:], leader.offsets, strict=True)

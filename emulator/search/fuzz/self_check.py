@@ -15,7 +15,7 @@ from emulator.search.fuzz.trial import try_world
 
 
 class SelfCheck(msgspec.Struct, frozen=True):
-    """One hazard after its play: the invariants that had to break, and those that went unnoticed."""
+    """One hazard after its play: the invariants that had to break, and those not noticed."""
 
     name: str
     breaks: tuple[str, ...]

@@ -141,7 +141,7 @@ def written(schedule: Schedule) -> str:
     keys = ("violation", "events", "trace", "scenario")
     last = {key: plain.pop(key) for key in keys if key in plain}
     lines = [
-        "# The choices wherever more than one thing could happen next. Play it with: isr replay FILE"
+        "# The choices wherever more than one thing could happen next. To play: isr replay FILE"
     ]
     lines += [_block(key, value) for key, value in plain.items()]
     for key, entries in (("faults", schedule.faults), ("choices", schedule.choices)):
@@ -160,9 +160,7 @@ def read_schedule(file: Path) -> Schedule:
     except yaml.YAMLError as error:
         raise UserError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(document, dict) or "schedule" not in document:
-        raise UserError(
-            f"{file}: not a schedule: it has no key `schedule` (isr explore writes schedules)"
-        )
+        raise UserError(f"{file}: not a schedule: no key `schedule` (isr explore writes one)")
     if isinstance(document.get("guards"), dict):
         guards = document["guards"].items()
         document["guards"] = {name: _YAML_SWITCH.get(on, on) for name, on in guards}

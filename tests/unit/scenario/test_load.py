@@ -244,7 +244,7 @@ def test_a_setting_of_the_command_line_wins_everywhere() -> None:
         (
             "replica.lag.time.max.ms: 2000",
             "replica.lag.time.max.ms: soon",
-            "tried.yaml:6: cluster.config.replica.lag.time.max.ms: 'soon' is no whole number",
+            "tried.yaml:6: cluster.config.replica.lag.time.max.ms: 'soon' is not a whole number",
         ),
         ("replica.lag.time.max.ms: 2000", "replica.lag.time.max.ms: 100", "must not be above"),
         ("{2: {num.io", "{5: {num.io", "there is no broker 5"),
