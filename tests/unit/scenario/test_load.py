@@ -283,7 +283,7 @@ def test_a_mistake_is_pointed_at(old: str, new: str, said: str) -> None:
     [
         ("replica.lag.time.max.ms", "write KEY=VALUE"),
         ("replica.lag.time.max=5", "did you mean replica.lag.time.max.ms?"),
-        ("num.io.threads=many", "--set num.io.threads=many: num.io.threads: 'many' is no whole"),
+        ("num.io.threads=many", "--set num.io.threads=many: num.io.threads: 'many' is not a whole"),
         ("num.io.threads=0", "must be at least 1"),
     ],
 )
