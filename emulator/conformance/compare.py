@@ -1,10 +1,10 @@
-"""The product's own judge: is a real recording matched by a set of emulated runs?
+"""The product's own judge: whether a set of emulated runs matches a real recording.
 
-Owns the verdict as `shared/tools/compare-recordings` defines it: at least one run agrees in
-points 1, 3 and 4 together; each key of points 2, 5, 6 and 7 is equal in one of those that agree;
-each recorded delay lies in the range that the runs span, a little widened. A `Reference` is made
-once of the real recording and examines runs one by one, perhaps in several processes: an
-`Examined` is small and can be pickled. This module must not know how a run was made.
+Owns the verdict as `shared/tools/compare-recordings` defines it: at least one run agrees in state
+history, controllers and control requests together; each key of the other criteria is equal in one
+of the runs that agree; each recorded delay lies in the range of the runs, a little widened. A
+`Reference` is made once of the real recording and examines runs one by one, perhaps in several
+processes: an `Examined` is small and can be pickled. This module must not know how a run was made.
 """
 
 from collections.abc import Iterator, Sequence
@@ -87,13 +87,13 @@ class Verdict(msgspec.Struct, frozen=True):
     matched: bool
     seeds: int
     agreeing: tuple[str, ...]
-    """The runs that agree in points 1, 3 and 4."""
+    """The runs that agree in state history, controllers and control requests."""
     points: dict[int, bool]
     agreeing_by_point: dict[int, int]
-    """For each point, how many runs are equal in it whole."""
+    """For each criterion, the number of runs that are equal in all its keys."""
     nearest_run: str
     nearest_differences: dict[int, Difference | None]
-    """For each point, where the nearest run first differs (None: nowhere)."""
+    """For each criterion, the first difference of the nearest run (None: equal)."""
     differences: tuple[Difference, ...]
     """What keeps the recording from being matched, delays aside."""
     timings: tuple[Timing, ...]

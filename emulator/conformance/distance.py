@@ -1,4 +1,4 @@
-"""Are emulated runs as near to real ones as real ones are to each other?
+"""Whether emulated runs are as near to real runs as real runs are to each other.
 
 Owns the distance of two runs as `shared/tools/distance-of-recordings` defines it: per point,
 averaged over its keys, one minus the share of entries that both have in the same order; and the

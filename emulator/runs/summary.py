@@ -256,8 +256,9 @@ def _ms(us: int) -> float:
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """The progress line's figures, the same that the summary will have. Of brokers that are
-    processes nothing is told before the end: then the time is all that is known."""
+    """The figures of the progress line, with the same meaning as in the summary. Brokers in their
+    own processes report nothing before the end: then only the time is known.
+    """
 
     at_us: int
     under_replicated: int
