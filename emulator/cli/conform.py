@@ -335,7 +335,7 @@ def _guided(case: Case, options: Options) -> Verdict:
 
         result: GuidedMatch = guided(case.reference, case.script, budget, case.look, on_progress)
     options.tell(guided_lines(result))
-    if options.save is not None and result.found:
+    if options.save is not None and result.is_match:
         with writing(options.save):
             write_choices(result.choices, options.save)
     return result.verdict

@@ -1,4 +1,4 @@
-"""The judge: emulated runs held against recordings of real Kafka.
+"""The judge: compares emulated runs with recordings of real Kafka.
 
 This room owns the format of recordings and the product's own judge. It knows the facts that a
 recording holds and nothing of the core that produced a run: what it says of a run it says of a

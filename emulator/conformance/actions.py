@@ -1,4 +1,4 @@
-"""A recording's settings and actions as a scenario: all of it that may reach the core.
+"""A recording's settings and actions as a scenario: the only parts that may reach the core.
 
 Everything else in the recording is for the judge. An action or version that cannot be played is
 an error of its own, never a pass. Knows the format of recordings and of scenarios, no world.
@@ -27,7 +27,7 @@ ONLY_ONE = (0,)
 """Where records are sent to a topic of one partition, the recording does not name it."""
 
 LATE_MS = 25
-"""A driver's round is up to so much late."""
+"""A driver's round may be this late."""
 
 _ABOUT_PROCESSES = frozenset({"up", "start", "registered", "exited"})
 _ABOUT_THE_RECORDING = frozenset({"t", "kind", "returned", "sent", "last_offset"})
@@ -43,8 +43,9 @@ class CannotPlay(Exception):
 
 
 def scenario_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> Scenario:
-    """The scenario that plays what the recording's cluster was put through, on the version that it
-    ran unless another was chosen."""
+    """The scenario that repeats the recorded actions, on the recorded version unless another was
+    chosen.
+    """
     digits = 3 if recording.version[0] == 0 else 2
     recorded_on = ".".join(str(part) for part in recording.version[:digits])
     if not chosen.profile and recorded_on not in profiles():
@@ -82,7 +83,7 @@ def scenario_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> S
 
 
 def _steps(recording: Recording) -> Iterator[Step]:
-    """What was done to the cluster, but for the starts of processes."""
+    """The actions on the cluster, except process starts."""
     kinds = actions()
     begun: dict[tuple[object, object], Fact] = {}
     for fact in recording.of("stimulus"):

@@ -1,10 +1,10 @@
-"""The product's own judge: is a real recording matched by a set of emulated runs?
+"""The product's own judge: whether a set of emulated runs matches a real recording.
 
-Owns the verdict as `shared/tools/compare-recordings` defines it: at least one run agrees in
-points 1, 3 and 4 together; each key of points 2, 5, 6 and 7 is equal in one of those that agree;
-each recorded delay lies in the range that the runs span, a little widened. A `Reference` is made
-once of the real recording and examines runs one by one, perhaps in several processes: an
-`Examined` is small and can be pickled. This module must not know how a run was made.
+Owns the verdict as `shared/tools/compare-recordings` defines it: at least one run agrees in state
+history, controllers and control requests together; each key of the other criteria is equal in one
+of the runs that agree; each recorded delay lies in the range of the runs, a little widened. A
+`Reference` is made once of the real recording and examines runs one by one, perhaps in several
+processes: an `Examined` is small and can be pickled. This module must not know how a run was made.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from emulator.conformance.criteria import (
     lens_of,
 )
 from emulator.conformance.delays import Delays, delays_of
-from emulator.conformance.producers import periods_ms, same_tally, stalls_of, tallies_of
+from emulator.conformance.producers import has_equal_counts, periods_ms, result_counts_of, stalls_of
 from emulator.conformance.recording import Recording
 from emulator.runs.summary import nearest_rank
 
@@ -87,13 +87,13 @@ class Verdict(msgspec.Struct, frozen=True):
     matched: bool
     seeds: int
     agreeing: tuple[str, ...]
-    """The runs that agree in points 1, 3 and 4."""
+    """The runs that agree in state history, controllers and control requests."""
     points: dict[int, bool]
     agreeing_by_point: dict[int, int]
-    """For each point, how many runs are equal in it whole."""
+    """For each criterion, the number of runs that are equal in all its keys."""
     nearest_run: str
     nearest_differences: dict[int, Difference | None]
-    """For each point, where the nearest run first differs (None: nowhere)."""
+    """For each criterion, the first difference of the nearest run (None: equal)."""
     differences: tuple[Difference, ...]
     """What keeps the recording from being matched, delays aside."""
     timings: tuple[Timing, ...]
@@ -128,7 +128,7 @@ class Reference:
         self.lens = lens_of(real, requests_from_ms)
         stalls = stalls_of(real)
         self._entries = {point: entries_of(point, real, self.lens) for point in POINTS}
-        self._tallies = tallies_of(real, stalls)
+        self._result_counts = result_counts_of(real, stalls)
         self._periods_ms = periods_ms(real)
         self.delays = delays_of(real, stalls)
 
@@ -142,11 +142,11 @@ class Reference:
                 if real_lanes.get(key, []) != run_lanes.get(key, [])
             )
         stalls = stalls_of(run)
-        tallies = tallies_of(run, stalls)
+        result_counts = result_counts_of(run, stalls)
         produced = []
-        for key in all_keys(self._tallies, tallies):
-            ours, theirs = self._tallies.get(key), tallies.get(key)
-            if same_tally(ours, theirs):
+        for key in all_keys(self._result_counts, result_counts):
+            ours, theirs = self._result_counts.get(key), result_counts.get(key)
+            if has_equal_counts(ours, theirs):
                 continue
             sides: tuple[list[Entry], list[Entry]] = list(ours or ()), list(theirs or ())
             if ours and theirs:  # with counts: else it is shown only which results there were
@@ -164,10 +164,10 @@ class Reference:
         """What keeps a run alone from spanning the recorded delays: one that takes too long wants
         another that does not, and the other way round; one that it has not wants both."""
         for what, recorded_ms in self.delays.items():
-            taken, slack = run.delays.get(what), self.slack_ms(what)
-            if taken is None or taken > recorded_ms + slack:
+            run_ms, slack = run.delays.get(what), self.slack_ms(what)
+            if run_ms is None or run_ms > recorded_ms + slack:
                 yield f"{what}: none so short"
-            if taken is None or taken < recorded_ms - slack:
+            if run_ms is None or run_ms < recorded_ms - slack:
                 yield f"{what}: none so long"
 
 

@@ -1,11 +1,13 @@
-"""Points 1 to 6 of the comparison: what a recording says of each, by key, in order.
+"""Criteria 1 to 6 of the comparison: their entries in a recording, by key, in order.
 
-A *point* is one kind of thing compared (state znodes, notifications, ...), a *lane* is one key of
-it (a partition, a broker's thread) with its entries in order. Each entry comes with its time: the
-verdict on whole runs drops it, the judge of prefixes cuts by it. Points 1, 3 and 4 are what a
-cluster agreed on and must be equal in one run together; the others decide races, key by key.
-What the log of an old version does not say is not compared: that is the `Lens`, made of the real
-recording. This module must not know how lanes are held against each other.
+The criteria are state history (1), notifications (2), controllers (3), control requests (4), ISR
+decisions (5), ZooKeeper requests (6) and producer results (7, in `producers`). In code and JSON a
+criterion is a numbered *point*. A *lane* is one key of it (a partition, a broker's thread) with its
+entries in order. Each entry has its time: the verdict on whole runs drops it, the judge of prefixes
+cuts by it. State history, controllers and control requests are what a cluster agreed on, and must
+be equal in one run together; the others decide races, key by key. Facts that an old version does
+not log are not compared: the `Lens`, made from the real recording, leaves them out. This module
+must not know how lanes are compared.
 """
 
 import json
@@ -51,7 +53,7 @@ _WRITES = ("create", "setData")
 
 @dataclass(frozen=True)
 class Lens:
-    """What the real version's log says at all, and from when its requests are compared."""
+    """The facts that the real version logs, and the time from which its requests are compared."""
 
     compared: dict[str, frozenset[str] | None]
     """By kind of control request, the fields to compare; None (never seen): all of them."""

@@ -1,4 +1,4 @@
-"""Are emulated runs as near to real ones as real ones are to each other?
+"""Whether emulated runs are as near to real runs as real runs are to each other.
 
 Owns the distance of two runs as `shared/tools/distance-of-recordings` defines it: per point,
 averaged over its keys, one minus the share of entries that both have in the same order; and the
@@ -16,7 +16,12 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from emulator.conformance.criteria import POINTS, PRODUCED, entries_of, lens_of
-from emulator.conformance.producers import Tally, same_tally, stalls_of, tallies_of
+from emulator.conformance.producers import (
+    ResultCounts,
+    has_equal_counts,
+    result_counts_of,
+    stalls_of,
+)
 from emulator.conformance.recording import Recording
 from emulator.kernel.rng import definition_shuffles
 
@@ -60,10 +65,12 @@ class Distance(msgspec.Struct, frozen=True):
 
 
 class _Profile(msgspec.Struct, frozen=True):
-    """One run as it is compared: per point and key its entries, each as text; its tallies."""
+    """One run in comparable form: the entries of each criterion and key as text, and its result
+    counts.
+    """
 
     lanes: dict[int, dict[str, list[str]]]
-    tallies: dict[str, Tally]
+    result_counts: dict[str, ResultCounts]
 
 
 def distance(reals: Sequence[Recording], runs: Sequence[Recording]) -> Distance:
@@ -80,19 +87,20 @@ def distance(reals: Sequence[Recording], runs: Sequence[Recording]) -> Distance:
             }
             for point in POINTS
         }
-        profiles.append(_Profile(lanes, tallies_of(recording, stalls_of(recording))))
+        profiles.append(_Profile(lanes, result_counts_of(recording, stalls_of(recording))))
 
     count = len(reals)
-    apart = {
-        (i, j): _apart(profiles[i], profiles[j]) for i, j in combinations(range(len(profiles)), 2)
+    distances = {
+        (i, j): _distances(profiles[i], profiles[j])
+        for i, j in combinations(range(len(profiles)), 2)
     }
     points = {}
-    for point in apart[0, 1]:
-        real = [by_point[point] for (_, j), by_point in apart.items() if j < count]
-        run = [by_point[point] for (i, j), by_point in apart.items() if i < count <= j]
+    for point in distances[0, 1]:
+        real = [by_point[point] for (_, j), by_point in distances.items() if j < count]
+        run = [by_point[point] for (i, j), by_point in distances.items() if i < count <= j]
         points[point] = Medians(round(median(real), 3), round(median(run), 3))
 
-    overall = {pair: by_point[ALL] for pair, by_point in apart.items()}
+    overall = {pair: by_point[ALL] for pair, by_point in distances.items()}
     overall |= {(j, i): far for (i, j), far in overall.items()}
     members = list(range(len(profiles)))
     seen = _energy(overall, members, count)
@@ -103,36 +111,37 @@ def distance(reals: Sequence[Recording], runs: Sequence[Recording]) -> Distance:
     return Distance(points, (as_far + 1) / (PERMUTATIONS + 1))
 
 
-def _apart(a: _Profile, b: _Profile) -> dict[str, float]:
+def _distances(a: _Profile, b: _Profile) -> dict[str, float]:
     """How far two runs are apart, by point ("1" to "7") and in all points together."""
 
-    def entries_apart(a: list[str] | None, b: list[str] | None) -> float:
+    def distance_of_entries(a: list[str] | None, b: list[str] | None) -> float:
         if a == b:
             return 0.0
         return 1 - SequenceMatcher(None, a or [], b or [], autojunk=False).ratio()
 
     points = {
-        str(point): _mean_apart(a.lanes[point], b.lanes[point], entries_apart) for point in POINTS
+        str(point): _mean_distance(a.lanes[point], b.lanes[point], distance_of_entries)
+        for point in POINTS
     }
-    points[str(PRODUCED)] = _mean_apart(
-        a.tallies, b.tallies, lambda a, b: float(not same_tally(a, b))
+    points[str(PRODUCED)] = _mean_distance(
+        a.result_counts, b.result_counts, lambda a, b: float(not has_equal_counts(a, b))
     )
     return {**points, ALL: fmean(points.values())}
 
 
-def _mean_apart(
-    a: dict[str, V], b: dict[str, V], apart: Callable[[V | None, V | None], float]
+def _mean_distance(
+    a: dict[str, V], b: dict[str, V], distance: Callable[[V | None, V | None], float]
 ) -> float:
     keys = a.keys() | b.keys()
-    return fmean([apart(a.get(key), b.get(key)) for key in keys]) if keys else 0.0
+    return fmean([distance(a.get(key), b.get(key)) for key in keys]) if keys else 0.0
 
 
-def _energy(apart: dict[Pair, float], members: Sequence[int], reals: int) -> float:
+def _energy(distances: dict[Pair, float], members: Sequence[int], reals: int) -> float:
     """The energy distance of two samples: 0 when both come from one source."""
     xs, ys = members[:reals], members[reals:]
-    across = fmean([apart[pair] for pair in product(xs, ys)])
-    return 2 * across - _within(apart, xs) - _within(apart, ys)
+    across = fmean([distances[pair] for pair in product(xs, ys)])
+    return 2 * across - _within(distances, xs) - _within(distances, ys)
 
 
-def _within(apart: dict[Pair, float], members: Sequence[int]) -> float:
-    return fmean([apart[pair] for pair in combinations(members, 2)] or [0.0])
+def _within(distances: dict[Pair, float], members: Sequence[int]) -> float:
+    return fmean([distances[pair] for pair in combinations(members, 2)] or [0.0])

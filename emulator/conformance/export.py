@@ -1,4 +1,4 @@
-"""A run's trace in the format of recordings, so that the judge can hold it to a real one.
+"""A run's trace in the format of recordings, so that the judge can compare it with a real one.
 
 One function per kind of event that recordings know; everything else of the trace is left out. Times
 are milliseconds since the cluster was up, as there. Knows the trace vocabulary and the format.
@@ -71,7 +71,7 @@ def export(trace: Iterable[AnyEvent], settings: Fact, name: str = "") -> Recordi
     trace = list(trace)
     up_us = next((e.t for e in trace if isinstance(e, events.ActionApplied) and e.do == "up"), None)
     if up_us is None:
-        raise ValueError("the cluster of this run was never up")
+        raise ValueError("this run's cluster never came up, so there is nothing to compare")
     proposed = {e.cause for e in trace if isinstance(e, events.AlterIsrProposed)}
     # Clients of `send`: sent one by one, without a driver, their records have no results in a
     # recording. Producers are numbered as they begin.
@@ -167,7 +167,7 @@ def _request(event: events.ZkRequest) -> Iterator[Fact]:
 
 @_converts(events.ZkTransaction)
 def _transaction(event: events.ZkTransaction) -> Iterator[Fact]:
-    """Sessions that are no broker's (whoever looked whether the server is ready) are left out."""
+    """Sessions of other clients than brokers (readiness checks) are left out."""
     if not event.broker and event.op in ("createSession", "closeSession"):
         return
     fact = _fact(event, "zookeeper", zxid=event.zxid, op=event.op)

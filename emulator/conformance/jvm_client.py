@@ -1,10 +1,10 @@
-"""A real session at the pace of a JVM: what a broker's ZooKeeper client takes of its own.
+"""A real session at the pace of a JVM: the time that a broker's own ZooKeeper client takes.
 
-Our client on loopback needs a millisecond for what cold Java code needed ten for, and who of two
-brokers is first is decided by that. Where a recording's times are asked for, each request goes out
-as late as virtual time would have it arrive, and an answer is told no earlier than there; what the
-server and the wire really took is part of it. Order stays as it is in ZooKeeper: requests, and
-answers among watches and states. Knows no brokers and no server.
+Our client on loopback needs 1 ms for work that took cold Java code 10 ms, and that decides which of
+two brokers is first. To reproduce a recording's times, each request leaves as late as it would
+arrive in virtual time, and its response is delivered no earlier. The time that the server and the
+network really took counts towards that delay. ZooKeeper's order holds: among requests, and among
+responses, watch events and session states. This module knows neither brokers nor servers.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class JvmSession(SessionAround):
         self._out.at(self._lane.now_us() + out_us + process_us, send)
 
     def close(self) -> None:
-        """Behind what was asked for before."""
+        """After the requests that were sent before."""
         self._out.at(0, self._session.close)
 
     def abandon(self) -> None:

@@ -2,7 +2,7 @@
 
 A `Script` is all of a recording that a play may see: settings and actions. Blind plays differ by
 their seeds alone; how many run at the same time changes nothing. This module must not know the
-rest of the recording: whoever wants runs examined hands in a function that looks at each.
+rest of the recording: the caller passes a function that examines each run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Choices = Mapping[Choice, int]
 
 
 class Script(msgspec.Struct, frozen=True):
-    """What is given: the settings as recorded, and the actions as a scenario."""
+    """The input of a play: the recorded settings, and the actions as a scenario."""
 
     settings: Fact
     scenario: Scenario
@@ -59,7 +59,9 @@ def simulate(
 def blind_plays(
     script: Script, seeds: Sequence[int], look: Callable[[int, Recording], T], jobs: int
 ) -> Iterator[tuple[int, T]]:
-    """Each seed, and what `look` makes of its play (where it was played), in whatever order."""
+    """Each seed with the result of `look` on its play, computed in the playing process; in any
+    order.
+    """
     plays = in_children(seeds, lambda seed: look(seed, simulate(script, seed)), jobs)
     return ((seeds[index], seen) for index, seen in plays)
 

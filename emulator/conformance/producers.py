@@ -1,7 +1,7 @@
-"""Point 7: what producers were told, by producer, and how long they were told nothing.
+"""The criterion "producer results": responses by producer, and gaps without any acknowledgement.
 
-Owns the tally of results, when two tallies count as equal, and what a stall is. It must not
-know why an answer came late: that is for the delays and the other points.
+Owns the count of results, when two counts are equal, and the definition of a stall. It must not
+know why a response was late: the delays and the other criteria cover that.
 """
 
 from collections import defaultdict
@@ -10,26 +10,26 @@ from typing import TypeAlias
 
 from emulator.conformance.recording import Recording
 
-Tally: TypeAlias = dict[str, int]
+ResultCounts: TypeAlias = dict[str, int]
 """How many results of each kind, or how many stalls, in the order first seen."""
 
 STALL_MS = 1500
 STALLS = " stalls"
-"""Ends the key of how often a lane was told nothing."""
+"""Suffix of the key that counts a lane's stalls."""
 _FEW_ACKNOWLEDGED = 20
 _SHARE_ACKNOWLEDGED = 0.05
 
 
-def tallies_of(recording: Recording, stalls: dict[str, list[int]]) -> dict[str, Tally]:
-    out: dict[str, Tally] = {}
+def result_counts_of(recording: Recording, stalls: dict[str, list[int]]) -> dict[str, ResultCounts]:
+    out: dict[str, ResultCounts] = {}
     for result in recording.results:
-        tally = out.setdefault(result.producer, {})
-        tally[result.result] = tally.get(result.result, 0) + 1
+        counts = out.setdefault(result.producer, {})
+        counts[result.result] = counts.get(result.result, 0) + 1
     return out | {f"{lane}{STALLS}": {"stalls": len(gaps)} for lane, gaps in stalls.items()}
 
 
 def stalls_of(recording: Recording) -> dict[str, list[int]]:
-    """Per producer and partition, the milliseconds of each time nothing was acknowledged."""
+    """Per producer and partition, the length of each gap without an acknowledgement, in ms."""
     acknowledged: dict[str, list[int]] = defaultdict(list)
     for result in recording.results:
         if result.result == "ok":
@@ -40,7 +40,7 @@ def stalls_of(recording: Recording) -> dict[str, list[int]]:
     }
 
 
-def same_tally(real: Tally | None, run: Tally | None) -> bool:
+def has_equal_counts(real: ResultCounts | None, run: ResultCounts | None) -> bool:
     """The same kinds of results, as many stalls, and about as many acknowledged."""
     real, run = real or {}, run or {}
     if real.keys() != run.keys() or real.get("stalls") != run.get("stalls"):
@@ -50,7 +50,7 @@ def same_tally(real: Tally | None, run: Tally | None) -> bool:
 
 
 def periods_ms(recording: Recording) -> dict[str, float]:
-    """Per producer and partition, the time between two records that it was told to send."""
+    """Per producer and partition, the interval between two records, in ms."""
     return {
         f"{fact['topic']}-{partition} acks={fact['acks']}": 1000 / fact["rate"]
         for fact in recording.of("stimulus")

@@ -1,10 +1,10 @@
 """A recording in memory: settings, facts in time order, and the results of producers.
 
 Owns the format of a recording's folder (`recording.jsonl`, `produce.jsonl`, each perhaps with
-`.gz`), reading and writing. A fact stays the plain dict that its JSON line is: the format is
-open, a version's log says more or less, and what is absent means something. What the judge asks
-of facts again and again (transactions, producer results) is typed here. Facts are never changed
-in place; whoever wants another recording makes one. This module must not know what is compared.
+`.gz`), reading and writing. A fact stays the plain dict of its JSON line: the format is open, each
+version logs different fields, and an absent field has a meaning. Facts that the judge reads often
+(transactions, producer results) are typed here. Facts are never changed in place: a different
+recording is a new one. This module must not know what is compared.
 """
 
 import gzip
@@ -47,7 +47,7 @@ _NEEDED_OF_PRODUCE: _Fields = {"topic": str, "partitions": list, "rate": object,
 
 
 class BadRecording(Exception):
-    """A folder that is no recording: which file, which line (0: the file itself), and why."""
+    """A folder that is not a recording: which file, which line (0: the file itself), and why."""
 
     def __init__(self, file: Path, line: int, why: str) -> None:
         super().__init__(file, line, why)
@@ -58,9 +58,8 @@ class BadRecording(Exception):
 
 
 class ProduceResult(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What became of one record: `ok`, or the client library's name of the error.
-
-    A field that is not listed here is not kept: nothing else of a result is compared.
+    """The result of one record: `ok`, or the client library's name for the error. Other fields are
+    not compared and are dropped.
     """
 
     t: int
@@ -100,7 +99,7 @@ class Transaction(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True)
 class Recording:
-    """What one cluster did under one script; `name` is how whoever read it calls it."""
+    """What one cluster did under one script; the reader chooses the `name`."""
 
     settings: Fact
     events: list[Fact]
@@ -130,7 +129,7 @@ class Recording:
         return (fact for fact in self.events if fact["kind"] in kinds)
 
     def fields(self, kind: str) -> frozenset[str]:
-        """Every field that some fact of this kind has: what that version's log says at all."""
+        """Every field that some fact of this kind has: the fields that this version logs."""
         return frozenset(key for fact in self.of(kind) for key in fact)
 
 
@@ -192,7 +191,7 @@ def _lines(file: Path, decode: Callable[[bytes], T]) -> list[T]:
 
 
 def _fact(line: bytes) -> Fact:
-    """What the judge could not use is refused here, where the line is known."""
+    """Reject facts that the judge cannot use, here, where the line number is known."""
     fact = _FACT.decode(line)
     if not isinstance(fact, dict) or not isinstance(fact.get("kind"), str):
         raise msgspec.ValidationError("not an object with a kind")
@@ -203,7 +202,7 @@ def _fact(line: bytes) -> Fact:
     if fact.get("do") == "produce":
         needed = needed | _NEEDED_OF_PRODUCE
     if bad := [k for k, of in needed.items() if k not in fact or not isinstance(fact[k], of)]:
-        what = f"{kind}: {', '.join(bad)}: missing, or not what it should be"
+        what = f"{kind}: {', '.join(bad)}: missing, or of the wrong type"
         raise msgspec.ValidationError(what)
     if kind.startswith("zookeeper"):
         operations = fact.get("ops", [fact])
@@ -221,7 +220,7 @@ def _complaint_about_operation(op: object, *, applied: bool) -> str | None:
         return "an operation lacks op"
     path, data = op.get("path") or "", op.get("data") or ""
     if not (isinstance(path, str) and isinstance(data, str)):
-        return f"{op['op']}: path or data is no text"
+        return f"{op['op']}: path or data is not a string"
     if not applied or op["op"] not in ("create", "setData"):
         return None
     if op["op"] == "setData" and type(op.get("version")) is not int:

@@ -1,4 +1,4 @@
-"""Several real runs of one script, and blind runs of ours: are ours as near as they are?
+"""Compares several real runs of one script with blind emulated runs of it.
 
 Each real run's actions are played equally often, under seeds of their own. Owns these plays; the
 distance and its test are in `distance`. This module must not know what makes runs differ.

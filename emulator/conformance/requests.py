@@ -1,4 +1,4 @@
-"""Point 6: the ZooKeeper requests of each broker, told apart by the thread that sent them.
+"""The criterion "ZooKeeper requests": the requests of each broker, by the thread that sent them.
 
 Owns which paths are compared, which Kafka thread a request gives away, and that requests of one
 kind in a row are one pipelined batch without an order of its own. It must not know what other

@@ -44,8 +44,8 @@ _NOTIFICATION = msgspec.json.Decoder(NotificationZnode)
 @lru_cache(maxsize=4096)
 def partition_of_state(path: str) -> str | None:
     """`topic-partition` where the path is that of a partition's state."""
-    found = _STATE_PATH.match(path)
-    return f"{found[1]}-{found[2]}" if found else None
+    match = _STATE_PATH.match(path)
+    return f"{match[1]}-{match[2]}" if match else None
 
 
 def decode_state(data: str) -> StateZnode:

@@ -127,8 +127,8 @@ class Broker:
         try:
             zk_client = self._zk_client = await self._connect()
             await self._load(zk_client)
-            # Registered before the controller starts: whoever is elected at once finds itself among
-            # the live brokers.
+            # Registered before the controller starts: a controller elected at once sees itself
+            # among the live brokers.
             if not self._registers_last:
                 await self._step("list_ids")
                 await zk_client.get_all_broker_and_epochs()
@@ -294,8 +294,8 @@ class Broker:
         goes wrong in one step does not keep the next from being done (CoreUtils.swallow)."""
         await self.context.kernel.checkpoint("shutdown.start")
         if self.replica_manager is not None:
-            # Before the controller is told: it will make this broker a follower, which must not
-            # fetch its way back into the ISR (spec §4.3).
+            # Before the request to the controller: it will make this broker a follower, which must
+            # not fetch its way back into the ISR (spec §4.3).
             self.replica_manager.is_shutting_down = True
         if self.context.config.controlled_shutdown_enable:
             assert self._zk_client is not None

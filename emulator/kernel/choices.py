@@ -1,9 +1,9 @@
-"""A kernel that asks what is to happen next, wherever more than one thing can.
+"""A kernel that asks a strategy wherever more than one thing can happen next.
 
-Owns what can happen next: what is ready, and what falls due within a window behind the oldest that
-waits (a message may take that much longer, a thread may be scheduled that much later). Time never
-goes back, nothing runs before it is due, and nothing is put off for longer than the window. What
-comes to one receiver by one way keeps its order. Without a strategy it is the plain kernel, and a
+Owns the options: what is ready, and what falls due within a window after the oldest ready item (a
+message may take that much longer, a thread may be scheduled that much later). Time never goes back,
+nothing runs before it is due, and nothing is deferred for longer than the window. Messages to one
+receiver over one connection keep their order. Without a strategy this is the plain kernel, and a
 strategy that always takes the first option changes nothing. It must not know who chooses, or why.
 """
 
@@ -19,7 +19,7 @@ from emulator.trace.sink import Sink
 
 WINDOW_US = 20_000
 LOOK_AGAIN = -1
-"""What a strategy says that has done something itself: what can happen next is another now."""
+"""A strategy's answer after it has acted itself: the options must be computed again."""
 
 
 class Strategy(Protocol):
@@ -27,11 +27,11 @@ class Strategy(Protocol):
 
     @property
     def over(self) -> bool:
-        """It has no say any more: the plain kernel goes on."""
+        """The strategy has ended: the plain kernel goes on."""
         ...
 
     def choose(self, options: Sequence[Runnable]) -> int:
-        """Which of these is next: the first is what the plain kernel would take."""
+        """The index of the next option; the plain kernel would take the first."""
         ...
 
 
@@ -85,7 +85,8 @@ class ChoosingKernel(Kernel):
             self._run(0)
             return True
         options = self._options(min(since_us + self.window_us, until_us))
-        # No choice is not asked for: a schedule lists only what could have gone otherwise.
+        # A single option is no choice: a schedule lists only points that could have gone
+        # differently.
         chosen = 0 if len(options) == 1 else strategy.choose([item for _, item in options])
         if chosen != LOOK_AGAIN:
             self._take(options[chosen][0])
@@ -152,8 +153,9 @@ class ChoosingKernel(Kernel):
 
 
 def ordered_queue_of(item: Runnable) -> Hashable:
-    """What keeps its order among itself: a thread, or what is called back on behalf of one object
-    (a connection, a session) on one lane; of what was put off the whole lane."""
+    """The queue that keeps this item's order: a thread; or the callbacks of one object (a
+    connection, a session) on one lane; for a deferred item, the whole lane.
+    """
     if not isinstance(item, Callback):
         return id(item)
     owner = owner_of(item)
@@ -161,7 +163,7 @@ def ordered_queue_of(item: Runnable) -> Hashable:
 
 
 def owner_of(item: Callback) -> object | None:
-    """Whose method a call-back calls; None where that cannot be seen."""
+    """The object whose method a callback calls; None where that is unknown."""
     call: object = item._fn
     # What is put on a lane is often a method with its arguments bound.
     while isinstance(call, partial):

@@ -1,8 +1,8 @@
-"""Places at which a world may hold something: a thread, a message, a watch event.
+"""Holds: a world stops a thread, a message or a watch event at a place.
 
-A *hold* is ordered for a place; the first that comes there stands until it is released, what comes
-behind it on its own way (its thread, its connection) waits, everything else goes on. Free while
-nothing was ordered. Knows no Kafka: who passes a place asks for it by its words.
+A *hold* is requested for a place. The first to arrive there is held until the release. What follows
+it on the same thread or connection waits; everything else goes on. Without a request, a place costs
+nothing. This module knows no Kafka.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ __all__ = ["At", "Hold", "HoldPoint", "Holds", "Place"]
 
 
 class Hold:
-    """One order. `reached`: something stands here, or stood; `lane`: whose call-backs they are that
-    stand behind it."""
+    """One requested hold. `reached`: something is or was held here. `lane`: the lane whose
+    callbacks wait behind it.
+    """
 
     __slots__ = ("_behind", "_kernel", "_tasks", "lane", "place", "reached", "released")
 
@@ -40,9 +41,10 @@ class Hold:
             await SUSPEND
 
     def behind(self, call: Callable[[], object]) -> None:
-        """What is not a thread: `call` is made after the release, in the order of these
-        calls, and with the cause that it has now. The first is what stands itself: when it is
-        called nothing waits here any more."""
+        """Hold something that is not a thread: `call` runs after the release, in order of arrival,
+        with its present cause. The first call is what is held itself: when it runs, nothing waits
+        here any more.
+        """
         action = self.lane.callback(call, self._kernel.cause)
         if self.released:
             self._kernel.make_ready(action)
@@ -50,7 +52,7 @@ class Hold:
             self._behind.append(action)
 
     def release(self) -> None:
-        """Let go of what stands; a process that stands still itself has it when it runs again."""
+        """Release what is held; a paused process gets it when it resumes."""
         self.released = True
         standing: list[Runnable] = [*self._tasks, *self._behind]
         # Tasks before call-backs: a thread that was held is before what queued behind it.
@@ -61,21 +63,20 @@ class Hold:
 
 
 class Holds:
-    """All orders of one world."""
+    """All holds of one world."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._ordered: list[Hold] = []
 
     def order(self, place: Place) -> Hold:
-        """Hold the next that comes to this place."""
+        """Hold the next arrival at this place."""
         hold = Hold(self._kernel, place)
         self._ordered.append(hold)
         return hold
 
     def release(self, place: Place) -> int:
-        """Let go of all that was ordered for this place, whether it was reached or not; how many
-        orders that were."""
+        """Release all holds requested for this place, reached or not, and return their number."""
         holds = [hold for hold in self._ordered if hold.place == place]
         for hold in holds:
             self._ordered.remove(hold)
@@ -85,12 +86,12 @@ class Holds:
     def caught(
         self, process: str, at: At, of: str, which: tuple[str, ...] = ("",), *, peer: str = ""
     ) -> Hold | None:
-        """The order that what comes here now has to obey: it stands from here on."""
+        """The hold for an arrival at this place; from here on it counts as reached."""
         current = self._kernel.current
         thread = current.thread if current is not None else ""
         for hold in self._ordered:
             place = hold.place
-            # An order holds one thing: whatever reaches the place after it goes on.
+            # A request holds one thing: later arrivals pass.
             is_here = not hold.reached and place.at == at and place.process == process
             if is_here and place.fits(of, which, peer, thread):
                 hold.reached = True
@@ -98,7 +99,7 @@ class Holds:
                 cause = kernel.cause
                 name = next(n for n in which if n.startswith(place.which))
                 kernel.emit(events.Parked, place.broker, place.at, of, name, place.peer)
-                # A fact beside the story: what goes on later has the cause that it has now.
+                # Emitted without becoming a cause: what resumes later keeps its present cause.
                 kernel.cause = cause
                 return hold
         return None
@@ -114,8 +115,9 @@ class HoldPoint:
         self._hold: HeldHere | None = None
 
     def stops(self, of: str, pass_on: Callable[[], None]) -> bool:
-        """Whether this message waits here; `pass_on` is called when its turn has come. It is on its
-        way: what becomes of who sent it does not matter any more."""
+        """Whether this message waits here; if so, `pass_on` is called when its turn comes. The
+        message has left its sender, so the sender's later fate does not matter.
+        """
         # TCP keeps order: what was sent behind a held message waits too, whatever it is.
         if self._hold is not None:
             self._hold.behind(pass_on)

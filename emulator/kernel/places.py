@@ -1,6 +1,5 @@
-"""Where a world may hold something: the words for a place.
-
-Plain values, below the scheduler: `holds` acts on them.
+"""Places where a world may hold something, as plain values below the scheduler; `holds` acts on
+them.
 """
 
 from __future__ import annotations
@@ -16,9 +15,10 @@ thread, at an event. `checkpoint`: a thread at a place that the core names."""
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where: at which kind of place of which process, and what is to stand there; an empty word is
-    any. `which` is how the thing's own name begins: a path, a controller's event, a request.
-    `broker` is what the trace calls the process."""
+    """A place: its kind, its process, and what to hold there; an empty string matches any. `which`
+    is a prefix of the thing's own name: a path, a controller event, a request. `broker` is the
+    process's name in the trace.
+    """
 
     process: str
     broker: int
@@ -35,7 +35,7 @@ class Place(msgspec.Struct, frozen=True):
         return f"at {what} of {self.process}"
 
     def fits(self, of: str, which: tuple[str, ...], peer: str, thread: str) -> bool:
-        """Whether what comes here is what this is about."""
+        """Whether this place applies to what arrives."""
         return (
             self.of in ("", of)
             and self.peer in ("", peer)

@@ -85,7 +85,7 @@ class Chance:
         self._streams: dict[tuple[str, str], Stream] = {}
 
     def next_segment(self) -> None:
-        """An action came: every stream starts again, with this segment's seed."""
+        """Called at each action: every stream starts again, with this segment's seed."""
         self.draws += len(self._streams)
         self.segment += 1
         self._streams.clear()

@@ -26,7 +26,7 @@ from emulator.trace.event import Event
 from emulator.trace.sink import Sink
 
 Body = Coroutine[object, None, object]
-"""What a thread does: it is sent nothing, and nobody reads what it returns."""
+"""A thread's coroutine: nothing is sent into it, and its result is ignored."""
 
 # Later than any time of a run; it fits 64 bits.
 NEVER = 1 << 62
@@ -81,7 +81,7 @@ class Callback(msgspec.Struct, eq=False):
 
 
 class _Suspend:
-    """The one awaitable: gives the thread up until somebody makes the task ready."""
+    """The only awaitable: suspends the thread until something makes the task ready."""
 
     __slots__ = ()
 
@@ -120,7 +120,9 @@ class WakeUpDelays(Protocol):
     """How long, in microseconds, threads take until they run; drawn by the world."""
 
     def window(self, process: str, waiting: int) -> int:
-        """How long a resumed process is sluggish for which so many things wait. Asked first."""
+        """How long a resumed process is sluggish, given the number of things that wait. Drawn
+        first.
+        """
         ...
 
     def thread(self, process: str, thread: str) -> int:
@@ -132,7 +134,7 @@ class WakeUpDelays(Protocol):
         ...
 
     def unpark(self, process: str, thread: str) -> int:
-        """When the lock is free for which it has waited."""
+        """After the lock that it waited for has become free."""
         ...
 
 
@@ -153,7 +155,7 @@ class NoDelays:
 
 
 class HeldHere(Protocol):
-    """A hold that was reached: `lane` is whose call-backs stand behind it."""
+    """A hold that was reached: the callbacks of `lane` wait behind it."""
 
     lane: Lane
 
@@ -163,7 +165,9 @@ class HeldHere(Protocol):
 
 
 class HoldOrders(Protocol):
-    """What `emulator.kernel.holds.Holds` is to the kernel and to who passes a place."""
+    """The interface of `emulator.kernel.holds.Holds` for the kernel and for code that passes a
+    place.
+    """
 
     def order(self, place: Place) -> object: ...
 
@@ -175,7 +179,7 @@ class HoldOrders(Protocol):
 
 
 class TaskFailed(Exception):
-    """A task ended with an exception that nobody caught: a fault of ours, which stops the run."""
+    """A task ended with an uncaught exception: an internal error, which stops the run."""
 
     def __init__(self, task: str, error: BaseException) -> None:
         super().__init__(f"{task}: {type(error).__name__}: {error}")
@@ -183,7 +187,7 @@ class TaskFailed(Exception):
 
 
 class Process:
-    """What can be paused, resumed and crashed as one."""
+    """A unit that is paused, resumed and crashed as a whole."""
 
     __slots__ = (
         "_awake",
@@ -221,7 +225,7 @@ class Process:
             return
         kernel = self.kernel
         self.state, self.running = "running", True
-        # Each resume draws anew when each thread gets on.
+        # Each resume draws new wake-up delays for the threads.
         self._awake.clear()
         # What falls due in this very instant queues behind what was held.
         self.ordered_until = max(self.ordered_until, kernel.now)
@@ -238,7 +242,7 @@ class Process:
             return
         self.state, self.running = "dead", False
         self._held.clear()
-        # Kept alive: a coroutine that is collected would be closed, and run its `finally`.
+        # Kept referenced: garbage collection would close the coroutine and run its `finally`.
         self.kernel.graveyard.extend(self.live_tasks)
         self.live_tasks.clear()
         if self.on_death is not None:
@@ -270,7 +274,7 @@ class Process:
 
 
 class Runnable(Protocol):
-    """Something that the kernel can run: a task's next stretch or one call-back of a lane."""
+    """Something that the kernel can run: a task's next step or one callback of a lane."""
 
     cause: int
     process: Process
@@ -279,11 +283,11 @@ class Runnable(Protocol):
     def run(self) -> None: ...
 
     def not_before(self, at_us: int) -> int:
-        """When it runs that would at `at_us`; after what was there before it."""
+        """When it would run if due at `at_us`: after everything queued before it."""
         ...
 
     def is_behind(self) -> bool:
-        """Whether something that was there before it has been put off, and it has not."""
+        """Whether something queued before it has been deferred while it has not."""
         ...
 
     def is_cancelled(self) -> bool:
@@ -307,7 +311,7 @@ class Task:
     def __init__(self, process: Process, thread: str, body: Body) -> None:
         self.process, self.thread, self.coro = process, thread, body
         self._kernel = process.kernel
-        # A thread goes on with the cause of whoever started it.
+        # A thread inherits the cause of the thread that started it.
         self.cause = process.kernel.cause
         self.finished = False
         self.waiting_for = "start"
@@ -376,7 +380,7 @@ class Lane:
         return self._kernel.now
 
     def callback(self, fn: Callable[[], object] | None, cause: int) -> Callback:
-        """A call-back that somebody else will schedule."""
+        """A callback that the caller will schedule."""
         return Callback(self, fn, cause, self.process, self.thread)
 
     def post(self, callback: Callable[[], object]) -> None:
@@ -544,7 +548,7 @@ class Kernel:
             heappop(heap)
             if due > self.now:
                 self.now = due
-            # What time brings has no cause before it; tasks and actions carry their own.
+            # A timer has no cause; tasks and actions carry their own.
             self.cause = -1
             now, process = self.now, item.process
             if process.ordered_until >= now and item.is_behind():
@@ -613,9 +617,9 @@ class Kernel:
                 process.hold(item)
 
     def close(self) -> None:
-        """Let go of every task. What their `finally` clauses still do has no effect any more; a
-        lock that a waiting task has given up cannot be released by it, which is all that the
-        assertions would say."""
+        """Close every task. Their `finally` clauses have no effect any more; a waiting task cannot
+        release a lock that it has already given up, so those assertions are ignored.
+        """
         self.sink.close()
         tasks = [t for process in self.processes.values() for t in process.live_tasks]
         for task in [*tasks, *self.graveyard]:

@@ -1,9 +1,8 @@
-"""What a thread can block on: Promise, Queue, RwLock, Monitor, Latch, Semaphore.
+"""Blocking primitives of threads: Promise, Queue, RwLock, Monitor, Latch, Semaphore.
 
-Named after what Kafka's threads block on. A waiter is resumed with the cause of whoever let it go
-on where a value was handed over (promise, queue, latch), and with its own where it only waited for
-its turn (locks): waiting for a lock is no consequence of what its owner did. Nothing here knows
-time or Kafka.
+Named after what Kafka's threads block on. A waiter that receives a value (promise, queue, latch)
+resumes with the cause of the thread that gave it. A waiter for a lock resumes with its own: waiting
+is no consequence of what the owner did. Nothing here knows time or Kafka.
 """
 
 from __future__ import annotations
@@ -81,9 +80,9 @@ class RwLock:
     inside.
 
     As in Java's non-fair lock a reader that arrives while a writer is first in the queue waits
-    behind it; but a lock that is free belongs to whoever comes first, and who has waited for it
-    must wake up before (AbstractQueuedSynchronizer's barging). `readable` says whether a read
-    section that does not block can begin now: nobody writes, no writer waits first.
+    behind it; but a free lock goes to the first thread to try, and a waiter must wake up before it
+    can (AbstractQueuedSynchronizer's barging). `readable` says whether a read section that does not
+    block can begin now: nobody writes, no writer waits first.
     """
 
     __slots__ = (
@@ -151,8 +150,8 @@ class RwLock:
         task.waiting_for = self.name
         self._queue.append((task, exclusive))
         self._see_if_readable()
-        # Whoever grants the lock makes the task its owner before it wakes: nobody can barge in
-        # between the grant and the next line.
+        # The grant makes the task the owner before it wakes: no other thread can barge in between
+        # the grant and the next line.
         while not (self._writer is task if exclusive else task in self._readers):
             await SUSPEND
 
@@ -177,7 +176,7 @@ class RwLock:
                 self._unpark()
 
     def _unpark(self) -> None:
-        """Wake the first in the queue; until it runs, whoever comes may take the lock."""
+        """Wake the first in the queue; until it runs, any thread may take the lock."""
         # One wake-up at a time: a second release meanwhile finds the first in the queue on its way.
         if self._unparking:
             return
@@ -340,7 +339,7 @@ class Condition:
         self._monitor.leave()
         await signalled.wait()
         timer.cancel()
-        # By now others may have had the monitor: whoever waits has to look at everything again.
+        # Others may have held the monitor since: a waiter has to check its condition again.
         await self._monitor.enter()
 
     def signal_all(self) -> None:
@@ -368,7 +367,7 @@ class Promise(msgspec.Struct, Generic[T], eq=False):
             return
         self._value = value
         self.cause = self._kernel.cause
-        # Whoever waited goes on because of this value, whatever led it to the wait.
+        # The waiter resumes because of this value, no matter what led it to wait.
         for task in self._waiters:
             task.cause = self.cause
             self._kernel.make_ready(task)

@@ -1,4 +1,4 @@
-"""An invariant that did not hold, as every command reports it."""
+"""A broken invariant, as every command reports it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from emulator.trace.values import TopicPartition
 
 
 class Broken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One broken invariant. `hazard`: the failure of Kafka's that explains it (empty: none is
-    known, so the fault is ours). `facts`: the numbers (seq) of the two events that contradict each
-    other, the earlier first (-1: there is none). `chain`: the events that led to the later one."""
+    """One broken invariant. `hazard`: the known failure of Kafka that explains it (empty: none, so
+    the emulator is wrong). `facts`: the numbers (seq) of the two events that contradict each other,
+    the earlier first (-1: there is none). `chain`: the events that led to the later one.
+    """
 
     invariant: str
     text: str

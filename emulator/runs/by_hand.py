@@ -1,9 +1,9 @@
-"""A cluster played by hand, in virtual time: do something to it, let time go on, take it back.
+"""A cluster driven by hand in virtual time: apply an action, advance time, undo.
 
-The cluster, topics and workload are a scenario's; what it would do to them is left to whoever
-plays. Nothing that was done can be undone in a world: the world is made anew and all but the last
-is played again, which the seed makes the same. Owns the list of what was done and when. It must not
-know how any of it is typed, shown or saved.
+The cluster, topics and workload come from a scenario; its faults are left out, because the user
+applies them. A world cannot undo anything: undo builds a new world and replays all steps but the
+last, which the seed makes identical. Owns the list of steps with their times. It must not know how
+a step is typed, shown or saved.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ OnTime = Callable[[int], None]
 
 
 class ManualStep(msgspec.Struct, frozen=True):
-    """What one line did: actions at `at_us`, or time that went on until then."""
+    """One step: actions at `at_us`, or time that advanced until then."""
 
     at_us: int
     actions: tuple[Action, ...] = ()
 
 
 class ActionFailed(Exception):
-    """What was asked for cannot be done in this state of the cluster; nothing has changed."""
+    """The action is impossible in this state of the cluster; nothing has changed."""
 
 
 class ManualRun:
-    """One run, and what was done to it so far. Times are microseconds since the cluster was up."""
+    """One run and its steps so far. Times are microseconds since the cluster was up."""
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
         steps = tuple(step for step in scenario.steps if not step.fault)
@@ -88,7 +88,7 @@ class ManualRun:
         self._act(ManualStep(self.now_us, actions))
 
     def let(self, us: int, on_time: OnTime | None = None) -> None:
-        """Let time go on; `on_time` hears now and then how far it is."""
+        """Advance time; `on_time` reports progress now and then."""
         self._act(ManualStep(self.now_us + us), on_time)
 
     def step(
@@ -111,7 +111,7 @@ class ManualRun:
         return happened
 
     def undo(self) -> ManualStep | None:
-        """Take the last act back; None: there is none."""
+        """Undo the last step; None: there is none."""
         if not self.acts:
             return None
         act = self.acts.pop()
@@ -149,12 +149,12 @@ class ManualRun:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """What was done by hand, as a scenario has it."""
+        """The steps so far, in a scenario's form."""
         return tuple(Step(act.at_us, one, fault=True) for act in self.acts for one in act.actions)
 
     @property
     def standing(self) -> list[Action]:
-        """What was done and would be undone by something that was not done since, in order."""
+        """Actions that are still in effect, in order."""
         standing: list[Action] = []
         for step in self.steps:
             standing = [one for one in standing if one.healed() != step.action]

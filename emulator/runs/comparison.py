@@ -56,7 +56,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure(played: Played, state: TraceState) -> Measured:
-    """One run that is over, from what its state says of it."""
+    """Measure one finished run from its state."""
     summary, propagation, load = played.summary, state.propagation, state.zookeeper_load
     return Measured(
         seed=summary.seed,
@@ -104,7 +104,7 @@ def _counts(state: TraceState) -> dict[str, int]:
 
 
 class Traffic(msgspec.Struct, frozen=True):
-    """What ISR changes made somebody send to ZooKeeper, and per ISR change."""
+    """ZooKeeper requests caused by ISR changes, in total and per ISR change."""
 
     writes: int
     reads: int

@@ -1,7 +1,6 @@
-"""A run's first and last row in a data set: what was run, and what came of it.
-
-Owns how a scenario, a seed and a summary become these rows, for whoever writes runs into a data set
-(`isr run`, `isr fuzz`, `isr sweep`). It must not know files or Parquet.
+"""A run's first and last row in a data set: its inputs and its result. Owns how a scenario, a seed
+and a summary become these rows, for the commands that write data sets (`isr run`, `isr fuzz`, `isr
+sweep`). It must not know files or Parquet.
 """
 
 from __future__ import annotations
@@ -18,11 +17,13 @@ from emulator.scenario.version import switch_words
 from emulator.trace.rows import BrokenRow, Figure, RunBegan, RunEnded, Setting
 
 FAILED = "failed"
-"""The verdict of a run that ended with an exception: a fault of ours, not of the cluster."""
+"""The verdict of a run that ended with an exception: an internal error, not a failure of the
+cluster.
+"""
 
 
 def propagation_of(scenario: Scenario) -> str:
-    """Which way ISR changes take in this cluster: `zk` or `rpc`."""
+    """How ISR changes reach the controller in this cluster: `zk` or `rpc`."""
     return scenario.running().propagation
 
 

@@ -1,9 +1,9 @@
-"""Work done in forked children: their results come through pipes, and none of them is left.
+"""Work done in forked children: results come through pipes, and no child is left behind.
 
 A fork copies what cannot be copied otherwise (a run's coroutines) and costs milliseconds. A child
-may have children of its own: whoever ends a child ends all below it, each reaped by its parent.
-Ctrl-C is for the first parent alone; a child whose parent is gone fails at its next message. This
-module must not know what the work is.
+may have children of its own: ending a child ends all below it, each reaped by its parent. Ctrl-C is
+for the first parent alone; a child whose parent is gone fails at its next message. This module must
+not know what the work is.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def in_children(items: Iterable[A], work: Callable[[A], B], jobs: int) -> Iterat
 
 
 def in_order(items: Iterable[A], work: Callable[[A], B], jobs: int) -> Iterator[B]:
-    """The same in the order of the items, whoever was quicker."""
+    """The same, in the order of the items."""
     early: dict[int, B] = {}
     following = 0
     for index, result in in_children(items, work, jobs):

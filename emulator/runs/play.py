@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 SIMULATED = "simulated"
 OF_PROCESSES = ("processes", "containers", "compose")
-"""Targets whose brokers are processes of their own."""
+"""Targets that run each broker as a process of its own."""
 UP_AFTER_FIRST_REGISTRATION_US = 3_000_000
 BRING_UP_LIMIT_US = 120_000_000
 BRING_UP_WALL_US = 10_000_000
@@ -71,7 +71,7 @@ class PlayOptions(msgspec.Struct, kw_only=True):
 
 
 class Outcome(msgspec.Struct):
-    """What is known when the play is over."""
+    """The result of a play."""
 
     virtual_us: int
     wall_ms: int
@@ -119,7 +119,7 @@ class Run:
 
     @property
     def _is_recorded(self) -> bool:
-        """Whether a real cluster was put through this: registrations have their moments."""
+        """Whether the scenario comes from a recording: registrations have fixed times."""
         return any(boot.registered_us is not None for boot in self.scenario.boots)
 
     def _boot_by_registration(self, boots: Sequence[Boot]) -> None:
@@ -186,12 +186,12 @@ class Run:
         self.run_to(step.at_us)
 
     def apply(self, action: Action) -> None:
-        """Do something to the cluster now; from here on everything is drawn anew."""
+        """Apply an action to the cluster now; this begins a new segment of chance."""
         self.world.chance.next_segment()
         self.cluster.apply(action)
 
     def run_to(self, at_us: int) -> None:
-        """Let time go on to a moment since `up`."""
+        """Advance time to a moment since `up`."""
         self.kernel.run(self.up_us + at_us)
 
     def run_through(self, at_us: int) -> None:
@@ -255,7 +255,7 @@ def play(scenario: Scenario, options: PlayOptions, sink: Sink) -> Outcome:
     began_s = time.monotonic()
     with ExitStack() as open_:
         if options.zookeeper != SIMULATED and options.data_dir is None:
-            # Only where no folder is given: whoever is killed leaves a temporary one behind.
+            # Only without a folder: a killed process leaves a temporary one behind.
             scratch = open_.enter_context(TemporaryDirectory())
             options = msgspec.structs.replace(options, data_dir=Path(scratch) / "zookeeper")
         world = make_world(scenario, options, sink)

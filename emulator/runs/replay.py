@@ -1,8 +1,6 @@
-"""The same run again: what a run directory says of how it was made, and whether it comes out again.
-
-Only what was played in virtual time repeats literally: there the seed decides everything that may
-be chosen. Owns reading a run directory back as something to play. It must not know how two
-traces are told apart on a screen.
+"""Replay: read how a run was made from its directory, play it again, and compare. Only a run in
+virtual time repeats exactly: there the seed decides every choice. Owns turning a run directory back
+into a play. It must not know how the difference of two traces is shown.
 """
 
 from __future__ import annotations
@@ -22,11 +20,11 @@ from emulator.scenario.version import VersionOptions, as_switches
 from emulator.trace.difference import Compared, compare_traces
 
 PLATFORM = ("platform",)
-"""What a run does not depend on."""
+"""Options that do not influence a run."""
 
 
 class RunManifest(msgspec.Struct, frozen=True):
-    """Of `run.json`, what a repetition needs."""
+    """The fields of `run.json` that a replay needs."""
 
     scenario: str
     seed: int
@@ -40,8 +38,7 @@ class RunManifest(msgspec.Struct, frozen=True):
 
 
 class ReplayResult(NamedTuple):
-    """A run that was played again. `cut_short`: the first one was broken off, so that its trace is
-    only a beginning."""
+    """A replayed run. `cut_short`: the first run was interrupted; its trace is only a beginning."""
 
     compared: Compared
     directory: Path
@@ -67,11 +64,11 @@ def scenario_of(directory: Path, about: RunManifest) -> LoadedScenario:
 
 
 def request_of(directory: Path, about: RunManifest, base: Path) -> Request:
-    """What to play to have this run again, below `base`. Raises UserError."""
+    """The play that repeats this run, below `base`. Raises UserError."""
     if about.zookeeper != SIMULATED:
         raise UserError(
-            f"{directory}: was played live (ZooKeeper {about.zookeeper}): only a run in virtual "
-            "time repeats literally"
+            f"{directory}: was played live (ZooKeeper {about.zookeeper});"
+            " only a run in virtual time repeats exactly"
         )
     return Request(
         scenario=scenario_of(directory, about),
@@ -84,7 +81,7 @@ def request_of(directory: Path, about: RunManifest, base: Path) -> Request:
 
 
 def other_versions(about: RunManifest) -> dict[str, tuple[str, str]]:
-    """What the run was made with that is another now: name to (then, now)."""
+    """The versions that have changed since the run was made: name to (then, now)."""
     now = versions()
     names = sorted({*about.versions, *now} - {*PLATFORM})
     both = {name: (about.versions.get(name, "none"), now.get(name, "none")) for name in names}

@@ -1,4 +1,4 @@
-"""A run is a directory: what was asked for, what happened, what came of it.
+"""A run directory: the inputs of a run, its trace, and its summary.
 
 Owns `runs/<scenario>/<time>-<seed>/` and the names in it: `scenario.yaml` as read, `run.json`
 (seed, options, versions, the command that repeats it), `trace.ndjson`, `summary.json`,
@@ -68,7 +68,7 @@ class RunDirectory:
         return self.path / "zookeeper"
 
     def describe(self, text: str, about: Mapping[str, object]) -> None:
-        """Write down what is going to be run."""
+        """Write the inputs of the run."""
         self._write(SCENARIO, text.encode())
         self._write(RUN, pretty({**about, "versions": versions()}))
 
@@ -117,7 +117,7 @@ class RunDirectory:
         self._write(SUMMARY, pretty(summary))
 
     def keep_traceback(self, text: str) -> Path | None:
-        """Where a fault of ours can be read up; None if it cannot be kept."""
+        """The file with an internal error's traceback; None if it cannot be written."""
         try:
             self._write(TRACEBACK, text.encode())
         except RunDirectoryError:
@@ -134,9 +134,7 @@ class RunDirectory:
 
     def _failed(self, error: OSError) -> RunDirectoryError:
         self.failure = self.failure or error
-        return RunDirectoryError(
-            f"{self.path}: {error.strerror}; what was recorded before is kept there"
-        )
+        return RunDirectoryError(f"{self.path}: {error.strerror}; the trace up to then is kept")
 
 
 def make_directory(base: Path, name: str, seed: int, now: datetime) -> Path:
@@ -176,7 +174,7 @@ def pretty(value: Mapping[str, object]) -> bytes:
 
 
 def versions() -> dict[str, str]:
-    """What this run was made with; `code` stands for every line of this project's."""
+    """The versions behind this run; `code` is a digest of this project's source."""
     made_with = {"python": platform.python_version(), "platform": platform.platform()}
     made_with["code"] = _digest_of_the_code()
     for package in _PACKAGES:
@@ -209,7 +207,7 @@ def find_run(text: str, base: Path = RUNS) -> Path:
     if runs:
         return max(runs, key=_age)
     if path.is_dir():
-        raise UserError(f"{text}: no run directory: it has no {TRACE}")
+        raise UserError(f"{text}: not a run directory: it has no {TRACE}")
     link = next((place for place in (path, base / text) if place.is_symlink()), None)
     if link is not None and not link.exists():
         newest = max((trace.parent for trace in base.glob(f"*/*/{TRACE}")), key=_age, default=None)
@@ -227,8 +225,8 @@ def _age(run: Path) -> tuple[str, int]:
 
 
 def _known(wrong: str, base: Path) -> str:
-    """What could have been meant."""
+    """Suggestions: the runs that exist."""
     names = sorted({trace.parent.parent.name for trace in base.glob(f"*/*/{TRACE}")})
     if not names:
-        return f"{base}/ has none: isr run SCENARIO makes one"
+        return f"{base}/ has no runs: isr run SCENARIO makes one"
     return instead_of(wrong, [*[LATEST] * (base / LATEST).exists(), *names])

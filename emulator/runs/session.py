@@ -1,10 +1,10 @@
-"""One judged play: a world, its trace, and everybody who listens to it.
+"""One judged play: a world, its trace, and the listeners of the trace.
 
-Every command that plays anything goes through here. `RunListeners` is the trace with those who
-judge it; `WrittenRun` also keeps it in a run directory; `Session` is a world with listeners, which
-a test, a search or a user at a prompt drives step by step. `play_run` and `play_in_memory` play a
-scenario from boot to end. The order matters: the directory exists before the first event, whoever
-judges hears an event before it is written, and the summary is written last.
+Every command that plays anything goes through here. `RunListeners` is the trace with its judges;
+`WrittenRun` also keeps it in a run directory; `Session` is a world with listeners, which a test, a
+search or a user at a prompt drives step by step. `play_run` and `play_in_memory` play a scenario
+from boot to end. The order matters: the directory exists before the first event, the judges hear
+each event before it is written, and the summary is written last.
 """
 
 from __future__ import annotations
@@ -83,8 +83,9 @@ class Played(msgspec.Struct, frozen=True):
 
 
 class RunListeners:
-    """A run's trace and those who judge it. With `liveness` the invariants also say what must have
-    come about by the end; a summary never has those."""
+    """A run's trace and its judges. With `liveness`, the invariants also judge what must have
+    happened by the end; a summary never contains those.
+    """
 
     def __init__(
         self, scenario: Scenario, *, hearing: Listening = "everything", liveness: bool = False
@@ -109,12 +110,12 @@ class RunListeners:
         return self.sink.events
 
     def broken(self, *, at_end: bool = False) -> tuple[Broken, ...]:
-        """Invariants that did not hold so far; `at_end`: also what has not come about."""
+        """Invariants broken so far; `at_end`: also what has not happened by the end."""
         violations = self.monitor.at_end() if at_end else self.monitor.violations
         return tuple(explain(violation, self.events) for violation in violations)
 
     def played(self, request: Request, outcome: Outcome, directory: Path | None = None) -> Played:
-        """Judge the run, which is over."""
+        """Judge the finished run."""
         scenario = request.scenario
         tolerated_us = scenario.kernel_late_ms * 1000 * request.time_scale
         is_live = request.zookeeper != SIMULATED
@@ -155,7 +156,7 @@ class WrittenRun(RunListeners):
         self._dataset: DatasetWriter | None = None
 
     def begin(self) -> None:
-        """Write down what is going to happen, and listen."""
+        """Write the inputs of the run, and start to listen."""
         request, scenario = self.request, self.request.scenario
         self.directory.describe(scenario.text, _manifest(request))
         self.directory.open_trace(header_of(scenario, request.seed, request.zookeeper))
@@ -171,7 +172,7 @@ class WrittenRun(RunListeners):
         self.directory.close()
 
     def on_progress(self, now_us: int) -> None:
-        """Write what happened until now: whoever kills this process finds it."""
+        """Write all events so far, so that they survive if this process is killed."""
         now_s = time.monotonic()
         if now_s - self._progress_s < PROGRESS_EVERY_S:
             return
@@ -199,11 +200,11 @@ class WrittenRun(RunListeners):
 
 
 class PlayFailed(Exception):
-    """A play ended with an exception (its cause); `kept` has the traceback."""
+    """A play ended with an exception (its cause); `traceback_file` has the traceback."""
 
-    def __init__(self, kept: Path | None) -> None:
+    def __init__(self, traceback_file: Path | None) -> None:
         super().__init__("the play failed")
-        self.kept = kept
+        self.traceback_file = traceback_file
 
 
 Attach = Callable[[RunListeners], object]
@@ -255,7 +256,7 @@ def play_in_memory(
 
 
 def play_without_listeners(scenario: Scenario, options: PlayOptions) -> list[AnyEvent]:
-    """All that happens in a play to which nobody listens. Raises as `play_in_memory` does."""
+    """All events of a play without listeners. Raises as `play_in_memory` does."""
     sink = Sink()
     if playing.play(scenario, options, sink).interrupted:
         raise KeyboardInterrupt

@@ -2,8 +2,8 @@
 
 Owns the order, the processes (in virtual time each play has its own; live plays come one after the
 other, since they would make each other late), and which plays are kept: each side's first has a run
-directory, so that it can be looked at. Whoever keeps plays elsewhere gets every one. It must not
-know what is measured.
+directory, so that it can be looked at. A caller that keeps plays elsewhere gets every one. It must
+not know what is measured.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def play_sides(plays: Plays, on_play: OnPlay) -> Iterator[PlayOfSide]:
         for side, place in todo:
             yield _play(plays, side, place, on_play)
         return
-    # A child's progress is nobody's: the parent counts plays that are over.
+    # A child's progress is not shown: the parent counts finished plays.
     for _, played in in_children(
         todo, lambda one: _play(plays, *one, lambda _side, _now_us: None), plays.jobs
     ):

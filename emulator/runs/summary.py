@@ -27,7 +27,7 @@ _CONTROLLER = "kafka.controller:type=KafkaController,name="
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """Smallest, middle and greatest of some times in milliseconds; all None when there are none."""
+    """Minimum, median and maximum of some times in milliseconds; all None when there are none."""
 
     min: float | None = None
     p50: float | None = None
@@ -46,7 +46,7 @@ class Quantiles(msgspec.Struct, frozen=True):
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """An expectation with its answer (null: unknown) and what was seen."""
+    """An expectation, whether it was met (null: unknown), and the observed value."""
 
     text: str
     held: bool | None
@@ -54,7 +54,7 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a run beside its trace."""
+    """Facts about a run that are not in its trace."""
 
     scenario: str
     seed: int
@@ -136,7 +136,7 @@ def summarize(
         settings=run.settings,
         verdict=VERDICTS[_verdict(run, findings)],
         interrupted=run.interrupted,
-        # What was still to come in a run that was broken off, nobody knows.
+        # What an interrupted run would still have shown is unknown.
         expectations=[
             Judged(expectation.text, None if run.interrupted else finding.held, finding.seen)
             for expectation, finding in findings
@@ -183,8 +183,9 @@ def summarize(
 
 
 def _verdict(run: RunFacts, findings: list[tuple[Expectation, Finding]]) -> bool | None:
-    """A broken invariant is a fact, and a fault of ours unless it is a hazard of this version by
-    name; otherwise a run that was broken off, or whose kernel was late, proves nothing."""
+    """A broken invariant is a fact, and an error of the emulator unless it is a known hazard of
+    this version. Otherwise a run that was interrupted, or whose kernel was late, proves nothing.
+    """
     if any(not one.hazard for one in run.violations):
         return False
     if run.interrupted or run.kernel_was_late:
@@ -255,8 +256,9 @@ def _ms(us: int) -> float:
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """The progress line's figures, the same that the summary will have. Of brokers that are
-    processes nothing is told before the end: then the time is all that is known."""
+    """The figures of the progress line, with the same meaning as in the summary. Brokers in their
+    own processes report nothing before the end: then only the time is known.
+    """
 
     at_us: int
     under_replicated: int

@@ -110,8 +110,8 @@ def test_the_model_of_asynchronous_isr_updates(isr: Isr) -> None:
         (("explore", "still.yaml", "--sometimes", "BadVersio"), "BadVersion seen"),
         (("explore", "async-isr", "--profile", "2.6"), "has no AlterIsr"),
         (("replay", "none.yaml"), "none.yaml"),
-        (("replay", "still.yaml"), "is no schedule"),
-        (("shrink", "still.yaml"), "is no schedule"),
+        (("replay", "still.yaml"), "not a schedule"),
+        (("shrink", "still.yaml"), "not a schedule"),
     ],
 )
 def test_a_mistake_is_one_line(isr: Isr, arguments: tuple[str, ...], said: str) -> None:

@@ -78,7 +78,7 @@ def test_a_report_tells_of_a_pause_and_of_a_shutdown(isr: Isr, tmp_path: Path) -
         (("import", "EMPTY"), "no state-change.log*, controller.log* or server.log*"),
         (("import", "EMPTY/nowhere"), "no such folder"),
         (("import", __file__), "is a file: give the folder that holds each broker's logs"),
-        (("report", "EMPTY"), "no run directory"),
+        (("report", "EMPTY"), "not a run directory"),
         (("record", "shrink-and-expand"), "--kafka VERSION or --kafka-home DIR"),
         (("record", "shrink-and-expand", "--kafka", "4.1.0"), "4.0 has no ZooKeeper"),
         (("record", "shrink-and-expand", "--kafka-home", "EMPTY"), "no unpacked release"),

@@ -273,7 +273,7 @@ def test_a_full_disk_is_one_line_and_70(isr: Isr, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(run_directory, "TRACE", "/dev/full")
     code, line = isr.fails("run", "tried.yaml", "--quiet")
     assert code == 70
-    assert "No space left on device; what was recorded before is kept there" in line
+    assert "No space left on device; the trace up to then is kept" in line
 
 
 # -- ended from outside ----------------------------------------------------------------------------

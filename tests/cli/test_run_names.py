@@ -63,7 +63,7 @@ def test_a_scenario_means_its_newest_run_and_latest_the_newest_of_all(capsys: An
     [
         ("tired", "there is no run tired; did you mean tried?"),
         ("tried/nothing", "there is no run tried/nothing"),
-        ("empty", "empty: no run directory: it has no trace.ndjson"),
+        ("empty", "empty: not a run directory: it has no trace.ndjson"),
     ],
 )
 @pytest.mark.parametrize("command", COMMANDS)

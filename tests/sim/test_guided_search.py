@@ -57,7 +57,7 @@ def match() -> GuidedMatch:
 
 
 def test_it_finds_runs_that_are_a_match_and_none_that_is_not_needed() -> None:
-    assert match().found
+    assert match().is_match
     assert match().verdict.matched
     reference = Reference(recorded())
     runs = [replay(script_of(recorded()), run)[0] for run in match().choices.runs]
@@ -103,7 +103,7 @@ def test_its_choices_replay_alone_in_a_process_that_never_saw_the_recording(
 @pytest.mark.slow
 @pytest.mark.parametrize("alteration", ALTERED, ids=lambda kind: kind.name)
 def test_the_same_search_finds_nothing_where_one_fact_is_altered(alteration: Alteration) -> None:
-    assert searched(alteration.altered(recorded(), 1)).found == ()
+    assert searched(alteration.altered(recorded(), 1)).agreeing == ()
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_the_same_search_finds_nothing_where_one_fact_is_altered(alteration: Alt
 def test_nor_where_a_fact_is_altered_that_each_run_may_lack(alteration: Alteration) -> None:
     """Its runs agree in points 1, 3 and 4 as before, and none of them is equal there."""
     result = searched(alteration.altered(recorded(), 1))
-    assert result.found
+    assert result.agreeing
     assert not result.matched
 
 

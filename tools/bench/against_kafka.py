@@ -153,13 +153,13 @@ def fail_over(events: Sequence[AnyEvent], partitions: int) -> Phases:
     gone = next(it.t for it in after if isinstance(it, e.ZkTransaction) and it.op == "closeSession")
     elected = _times(after, e.ControllerElected)[0]
     states = [it.t for it in after if isinstance(it, e.ZkTransaction) and _states(it)]
-    told = _times(after, e.MetadataCacheUpdated)
+    updates = _times(after, e.MetadataCacheUpdated)
     legs = {
         "killed to session ended": _ms(killed, gone),
         "session ended to elected": _ms(gone, elected),
         "elected to first state": _ms(elected, states[0]),
         "first to last state": _ms(states[0], states[-1]),
-        "last state to last metadata": _ms(states[-1], told[-1]),
+        "last state to last metadata": _ms(states[-1], updates[-1]),
     }
     winner = next(it.broker for it in after if isinstance(it, e.ControllerElected))
     mine = [it for it in after if it.broker == winner]
@@ -190,13 +190,13 @@ _NUMBER = re.compile(r"/\d+(?=/|$)|\d{10}")
 
 def _requests(events: Sequence[AnyEvent]) -> Counter[str]:
     """By kind: operation and path, numbers masked; of a multi what it does, not how often."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for event in events:
         if not isinstance(event, e.ZkRequest):
             continue
         ops = [f"{op.op} {_masked(op.path)}" for op in event.ops] or [_masked(event.path)]
-        found[f"{event.op} {', '.join(dict.fromkeys(ops))}"] += 1
-    return found
+        counts[f"{event.op} {', '.join(dict.fromkeys(ops))}"] += 1
+    return counts
 
 
 def _masked(path: str | None) -> str:
@@ -211,25 +211,25 @@ def _ms(first_us: int, last_us: int) -> float:
 
 
 def _compared(phase: str, real: Phases, ours: Phases) -> Iterator[Figure]:
-    there, here = real[phase], ours[phase]
-    differs = {kind: (there.requests[kind], here.requests[kind])
-               for kind in there.requests | here.requests
-               if there.requests[kind] != here.requests[kind]}  # fmt: skip
+    theirs, here = real[phase], ours[phase]
+    differs = {kind: (theirs.requests[kind], here.requests[kind])
+               for kind in theirs.requests | here.requests
+               if theirs.requests[kind] != here.requests[kind]}  # fmt: skip
     shown = "; ".join(f"{kind}: {a:,} and {b:,}" for kind, (a, b) in sorted(differs.items()))
     yield Figure(
         what=f"{phase}: kinds of ZooKeeper requests of which there are not equally many",
         value=float(len(differs)),
         unit="kinds",
         scope=f"{here.requests.total():,} requests of {len(here.requests)} kinds; Kafka {KAFKA}"
-        f" {there.requests.total():,} of {len(there.requests)}{': ' if shown else ''}{shown}",
+        f" {theirs.requests.total():,} of {len(theirs.requests)}{': ' if shown else ''}{shown}",
         most=0.0,
     )
-    for leg, ms in there.legs.items():
+    for segment, ms in theirs.legs.items():
         yield Figure(
-            what=f"{phase}: {leg}",
-            value=here.legs[leg],
+            what=f"{phase}: {segment}",
+            value=here.legs[segment],
             unit="ms",
             scope=f"ours live, 3 brokers; Kafka {KAFKA} on the same machine just before",
-            against="real Kafka",
+            reference="real Kafka",
             of=ms,
         )

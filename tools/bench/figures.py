@@ -24,7 +24,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     value: float
     unit: str
     scope: str
-    against: str = ""
+    reference: str = msgspec.field(name="against", default="")
     of: float | None = None
     least: float | None = None
     most: float | None = None
@@ -62,7 +62,7 @@ def show(figures: Iterable[Figure]) -> None:
         else:
             ratio = f"{one.ratio:,.0f}" if one.ratio >= 100 else f"{one.ratio:.2g}"
             ratio += "" if one.least is None else f" (≥ {one.least:g})"
-        scope = one.scope + (f"; against {one.against}: {_short(one.of)}" if one.of else "")
+        scope = one.scope + (f"; against {one.reference}: {_short(one.of)}" if one.of else "")
         shown = Text(ratio, "" if one.ok else "bold red")
         table.add_row(one.what, f"{_short(one.value)} {one.unit}", shown, scope)
     Console(width=130, highlight=False).print(table)

@@ -30,7 +30,7 @@ def hazard_figures(most: int | None = None) -> list[Figure]:
             unit="s",
             scope=f"processor time of isr hazards {slowest}, both plays and the lane table; of all "
             f"{len(times)} the middle one takes {middle:.1f} s",
-            against="what issue 15 asks for",
+            reference="what issue 15 asks for",
             of=MOST_S,
             most=MOST_S,
         )

@@ -58,7 +58,7 @@ def many_in_flight(in_flight: int, updates: int = UPDATES, turns: int = TURNS) -
     text = MANY_IN_FLIGHT.format(in_flight=in_flight, partitions=replicas(in_flight))
     with live_cluster(text) as cluster:
         cluster.apply_due(1)
-        cluster.until(lambda: _led(cluster, in_flight))
+        cluster.until(lambda: _leads_all(cluster, in_flight))
         Pause(2).apply(cluster.world.cluster)  # nobody fetches: what is measured is alone
         each = updates // in_flight
         rates = [
@@ -75,20 +75,20 @@ def many_in_flight(in_flight: int, updates: int = UPDATES, turns: int = TURNS) -
         value=ours,
         unit="/s",
         scope=scope,
-        against="kazoo set_async",
+        reference="kazoo set_async",
         of=raw,
         least=LEAST,
     )
 
 
-def _led(cluster: LiveCluster, partitions: int) -> bool:
-    return len(cluster.led_by(1)) == partitions
+def _leads_all(cluster: LiveCluster, partitions: int) -> bool:
+    return len(cluster.partitions_led(1)) == partitions
 
 
 def _rate_of_updates(cluster: LiveCluster, updates: int) -> float:
     """Each partition in a thread of its own, one ISR after the other: its follower was never seen,
     or has just fetched from the end of the log."""
-    partitions = cluster.led_by(1)
+    partitions = cluster.partitions_led(1)
     left = len(partitions)
     context = nodes_of(cluster.world.cluster)[1].context
 
@@ -151,7 +151,7 @@ def shrink_pass(partitions: int = PARTITIONS, turns: int = TURNS) -> Figure:
     text = ONE_AFTER_THE_OTHER.format(partitions=replicas(partitions))
     with live_cluster(text) as cluster:
         cluster.apply_due(1)
-        cluster.until(lambda: _led(cluster, partitions))
+        cluster.until(lambda: _leads_all(cluster, partitions))
         rates = [
             (_one_pass(cluster, partitions), _rate_of_set(cluster, partitions))
             for _ in range(turns)
@@ -162,7 +162,7 @@ def shrink_pass(partitions: int = PARTITIONS, turns: int = TURNS) -> Figure:
         value=ours,
         unit="/s",
         scope=f"1 leader, {partitions} partitions lose a follower, one isr-expiration thread",
-        against="kazoo set",
+        reference="kazoo set",
         of=raw,
         least=LEAST,
     )

@@ -126,13 +126,13 @@ def changes(brokers: int, partitions: int, pauses: int) -> dict[str, object]:
 
     changed = timed(large, pause_one_after_the_other)
     seen = large.events[before:]
-    told = [e for e in seen if isinstance(e, MetadataCacheUpdated)]
+    updates = [e for e in seen if isinstance(e, MetadataCacheUpdated)]
     return {
         "created": created,
         "changed": changed,
         "isr_changes": sum(isinstance(e, IsrUpdated) for e in seen),
-        "told": len(told),
-        "named": sum(len(e.states) for e in told),
+        "told": len(updates),
+        "named": sum(len(e.states) for e in updates),
     }
 
 
@@ -159,7 +159,7 @@ def change_figures(
             f"still for {PAUSED_US / 1e6:g} s one after the other, 1 record to each partition that "
             f"they follow), {changed.events:,} events, nobody listens; {seen['told']} "
             f"metadata_cache_updated name {seen['named']:,} partitions",
-            against="seconds of processor time",
+            reference="seconds of processor time",
             of=changed.real_s,
             least=LEAST_FASTER,
         ),
@@ -197,7 +197,7 @@ def growth_figures(brokers: int = BROKERS, sizes: Sequence[int] = GROWTH) -> lis
                 value=idle.virtual_s,
                 unit="s",
                 scope=f"{scope}, nothing is written; {brokers * (brokers - 1)} fetchers go on",
-                against="seconds of processor time",
+                reference="seconds of processor time",
                 of=idle.real_s,
             ),
             Figure(
@@ -212,8 +212,8 @@ def growth_figures(brokers: int = BROKERS, sizes: Sequence[int] = GROWTH) -> lis
 
 def _in_a_process(what: str, *arguments: int) -> dict[str, Any]:
     command = [sys.executable, "-m", "tools.bench.large_cluster", what, *map(str, arguments)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True)
-    seen: dict[str, Any] = json.loads(told.stdout)
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    seen: dict[str, Any] = json.loads(process.stdout)
     return seen
 
 

@@ -50,7 +50,7 @@ class LiveCluster:
             self.run.segment += 1
             self.world.cluster.apply(step.action)
 
-    def led_by(self, broker: int) -> list[Partition]:
+    def partitions_led(self, broker: int) -> list[Partition]:
         manager = nodes_of(self.world.cluster)[broker].replica_manager
         assert manager is not None
         return [one for one in manager.partitions.values() if one.is_leader]

@@ -105,7 +105,7 @@ def play(brokers: int = BROKERS) -> Seen:
 def _change(cluster: LiveCluster, brokers: int) -> float:
     """The topic, the cuts, one record each; until each leader has changed its ISR."""
     cluster.apply_due(1)
-    cluster.until(lambda: all(cluster.led_by(b) for b in range(1, brokers + 1)))
+    cluster.until(lambda: all(cluster.partitions_led(b) for b in range(1, brokers + 1)))
     began = time.monotonic()
     cluster.apply_due(brokers + 1)
     cluster.until(lambda: cluster.count[IsrUpdated] >= brokers)

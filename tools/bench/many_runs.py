@@ -77,7 +77,7 @@ def _data(events: int) -> Iterator[tuple[Path, str]]:
 
 def growth_figures(sizes: Sequence[int] = GROWTH) -> list[Figure]:
     """Seconds per million events, each size held against the one before."""
-    found: list[Figure] = []
+    figures: list[Figure] = []
     for events in sizes:
         with _data(events) as (base, scope):
             dataset = open_dataset(base)
@@ -86,21 +86,21 @@ def growth_figures(sizes: Sequence[int] = GROWTH) -> list[Figure]:
                 analyse(spark, dataset)
             spark.stop()
         millions = events / 1e6
-        before = found[-1].value if found else None
-        found += [
+        before = figures[-1].value if figures else None
+        figures += [
             Figure(what="all tables", value=took() / millions, unit="s per million", scope=scope),
             Figure(
                 what="all tables, processor time",
                 value=used() / millions,
                 unit="s per million",
                 scope=f"{scope}; Spark's start not counted",
-                against="the size before",
+                reference="the size before",
                 of=before,
                 most=None if before is None else NOT_LINEAR * before,
             ),
         ]
         print(f"{events:,}: {took():.1f} s, processors {used():.1f} s", file=sys.stderr, flush=True)
-    return found
+    return figures
 
 
 def skew_figures(small_runs: int = SMALL_RUNS) -> list[Figure]:
@@ -114,10 +114,10 @@ def skew_figures(small_runs: int = SMALL_RUNS) -> list[Figure]:
         analyse(spark, open_dataset(base))
         ran = stages(spark)
         spark.stop()
-    whole_s = sum(sum(stage.cpu_s) for stage in ran)
-    heavy = [stage for stage in ran if sum(stage.cpu_s) > HEAVY * whole_s]
-    share, worst = max((max(stage.cpu_s) / sum(stage.cpu_s), stage) for stage in heavy)
-    last_s = sum(max(stage.cpu_s) for stage in ran)
+    whole_s = sum(sum(one.cpu_s) for one in ran)
+    heavy = [one for one in ran if sum(one.cpu_s) > HEAVY * whole_s]
+    share, worst = max((max(one.cpu_s) / sum(one.cpu_s), one) for one in heavy)
+    last_s = sum(max(one.cpu_s) for one in ran)
     scope = f"{events:,} events in {small_runs:,} runs of {SMALL_EVENTS:,} and one of all the rest"
     return [
         Figure(
@@ -133,7 +133,7 @@ def skew_figures(small_runs: int = SMALL_RUNS) -> list[Figure]:
             value=last_s,
             unit="s",
             scope=f"{scope}; {len(ran)} stages",
-            against="processor time of all tasks, s",
+            reference="processor time of all tasks, s",
             of=whole_s,
             most=0.5 * whole_s,
         ),
@@ -190,26 +190,34 @@ def _report(base: Path, scope: str, turns: int) -> list[Figure]:
     """As a user has it: a process of its own, from its start to its end."""
     command = [sys.executable, "-c", PROGRAM, "analyze", str(base), "--spark-master", "local[2]"]
     archive = jvm_archive.place(Path(find_java()))
-    kept_ = "with" if archive.exists() else "without"
-    said = f"{scope}; `isr analyze` in a process of its own, {kept_} an archive of classes"
+    has_archive = "with" if archive.exists() else "without"
+    scope_of_process = (
+        f"{scope}; `isr analyze` in a process of its own, {has_archive} an archive of classes"
+    )
     took_s, used_s = min(processor.run(command) for _ in range(turns))
     return [
-        Figure(what="report", value=took_s, unit="s", scope=f"{said}, best of {turns}", most=15),
+        Figure(
+            what="report",
+            value=took_s,
+            unit="s",
+            scope=f"{scope_of_process}, best of {turns}",
+            most=15,
+        ),
         Figure(what="report, processor time", value=used_s, unit="s", scope="the same, with Java"),
     ]
 
 
 def _each(base: Path, scope: str, turns: int) -> Iterator[Figure]:
     """Each table from the kept rows, in turns with a bare scan of the files with one groupBy."""
-    found = open_dataset(base)
-    spark = _started(found.rows)
+    dataset = open_dataset(base)
+    spark = _started(dataset.rows)
 
     def plain() -> DataFrame:
         """A new one each time: of one that has run before, Spark keeps what it shuffled."""
-        return tables.events(spark, found).groupBy("kind").count()
+        return tables.events(spark, dataset).groupBy("kind").count()
 
     plain().toArrow()
-    with cached_rows(spark, found) as all_rows:
+    with cached_rows(spark, dataset) as all_rows:
         event_counts(all_rows), rare_rows(all_rows), history(all_rows)
         for name, one in aggregations().items():
             with nullcontext() if one.of_many else many_queries(spark):
@@ -220,7 +228,7 @@ def _each(base: Path, scope: str, turns: int) -> Iterator[Figure]:
                 value=median(table for _, table in both),
                 unit="s",
                 scope=f"{scope}; median of {turns} turns",
-                against="a Parquet scan with one groupBy, s",
+                reference="a Parquet scan with one groupBy, s",
                 of=bare,
                 most=2 * bare,
             )
@@ -258,7 +266,7 @@ def _sweep(folder: Path, runs: int) -> Figure:
         value=runs / took(),
         unit="runs/s",
         scope=f"{runs} runs of shrink-and-expand, traces kept, executors started",
-        against="twice one process",
+        reference="twice one process",
         of=2 * single,
         least=0.7,
     )

@@ -56,9 +56,9 @@ def cluster_figures(schedules: int = CLUSTER_WAYS) -> list[Figure]:
             check=False,
         )
         took_s = children_s() - began
-    told = json.loads(run.stdout)
-    assert told["schedules"] == schedules
-    assert told["steps"] == STEPS * schedules
+    report = json.loads(run.stdout)
+    assert report["schedules"] == schedules
+    assert report["steps"] == STEPS * schedules
     return [
         Figure(
             what=f"whole clusters: random schedules of {STEPS} steps",
@@ -66,8 +66,8 @@ def cluster_figures(schedules: int = CLUSTER_WAYS) -> list[Figure]:
             unit="/s",
             scope=f"3 brokers, 1 partition, all invariants listen, one warm start for all; "
             f"processor time of isr explore --then 0s, {schedules:,} schedules; "
-            f"{told['per_second']:.0f} per second of the clock, --jobs 1",
-            against="what issue 15 asks for",
+            f"{report['per_second']:.0f} per second of the clock, --jobs 1",
+            reference="what issue 15 asks for",
             of=CLUSTER_LEAST_PER_S,
             least=1,
         )
@@ -106,14 +106,14 @@ def _random(schedules: int) -> Figure:
     explorer, stream = Explorer(_steps()), Stream(1)
     began = time.process_time()
     for _ in range(schedules):
-        assert explorer.random_way(stream, STEPS) is None
+        assert explorer.random_path(stream, STEPS) is None
     rate = schedules / (time.process_time() - began)
     return Figure(
         what=f"AsyncIsr: random schedules of {STEPS} steps",
         value=rate,
         unit="/s",
         scope=f"{_scope()}, one core",
-        against="what issue 15 asks for",
+        reference="what issue 15 asks for",
         of=LEAST_PER_S,
         least=1,
     )

@@ -114,7 +114,7 @@ def _events(load: Load, played: Played, heap: float, listening: str, least: floa
         value=played.events / played.real_s,
         unit="/s",
         scope=_scope(load, played),
-        against="call-backs per second of a bare heap",
+        reference="call-backs per second of a bare heap",
         of=heap,
         least=least,
     )
@@ -126,7 +126,7 @@ def _faster(load: Load, played: Played, least: float | None) -> Figure:
         value=played.virtual_s,
         unit="s",
         scope=f"{_scope(load, played)}, all invariants listen",
-        against="seconds of processor time",
+        reference="seconds of processor time",
         of=played.real_s,
         least=least,
     )

@@ -59,8 +59,8 @@ def rooms() -> list[Room]:
 
 
 def _room_of(module: str) -> str:
-    top, *rest = module.split(".")
-    return rest[0] if top == "emulator" and rest else top
+    top, *rooms = module.split(".")
+    return rooms[0] if top == "emulator" and rooms else top
 
 
 def _place(room: str) -> Path:

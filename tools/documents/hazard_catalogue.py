@@ -28,38 +28,40 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make hazards", description=__doc__)
     parser.add_argument("names", nargs="*", help="these alone; all if none is named")
     parser.add_argument("--live", action="store_true", help="on a real server too, where it can")
-    parser.add_argument("--shortest", action="store_true", help="search for shorter schedules anew")
-    given = parser.parse_args()
-    chosen = [find(name) for name in given.names] or list(catalogue().values())
-    found = {name: one for name, one in seen().items() if name in catalogue()}
+    parser.add_argument(
+        "--shortest", action="store_true", help="search for shorter schedules again"
+    )
+    arguments = parser.parse_args()
+    chosen = [find(name) for name in arguments.names] or list(catalogue().values())
+    records = {name: one for name, one in seen().items() if name in catalogue()}
     began = time.monotonic()
     for place, entry in enumerate(chosen, 1):
-        found[entry.name] = one = _try(entry, found.get(entry.name), given)
-        keep(dict(sorted(found.items())))
+        records[entry.name] = one = _try(entry, records.get(entry.name), arguments)
+        keep(dict(sorted(records.items())))
         word = "as it should be" if one.as_wanted else "NOT AS IT SHOULD BE"
         took = time.monotonic() - began
         print(f"{place:3} of {len(chosen)}  {took:6.1f} s  {entry.name:24} {word}", flush=True)
     PAGE.write_text(document(), encoding="utf-8")
-    return 0 if all(found[entry.name].as_wanted for entry in chosen) else 1
+    return 0 if all(records[entry.name].as_wanted for entry in chosen) else 1
 
 
-def _try(entry: Entry, before: Seen | None, given: argparse.Namespace) -> Seen:
+def _try(entry: Entry, before: Seen | None, arguments: argparse.Namespace) -> Seen:
     """Both sides, and each entry left out. The search for a shorter schedule takes longest: what
     it found stays, until it is asked for or the schedule has other entries."""
     broken, cured = play_side_in_memory(entry), play_side_in_memory(entry, cured=True)
-    said, entries = broken.said or ["nothing"], len(Schedule(entry).places)
-    searched = before is not None and before.entries == entries and not given.shortest
+    messages, entries = broken.said or ["nothing"], len(Schedule(entry).places)
+    searched = before is not None and before.entries == entries and not arguments.shortest
     return Seen(
         reproduced=broken.as_wanted,
         cured=cured.as_wanted,
-        said=said[0],
+        said=messages[0],
         steps=len(actions_of(entry.scenario())),
         entries=entries,
         needless=len(needless(entry)),
         shortest=before.shortest if before and searched else shortest(entry),
         wall_ms=broken.wall_ms + cured.wall_ms,
         commit=_commit(),
-        live=_live(entry) if given.live and entry.live else before.live if before else None,
+        live=_live(entry) if arguments.live and entry.live else before.live if before else None,
     )
 
 

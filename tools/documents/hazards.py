@@ -46,7 +46,7 @@ def _row(entry: Entry, one: Seen | None) -> str:
     cells = [
         f"`isr hazards {entry.name}`",
         entry.versions + fixed,
-        "not tried" if one is None else _said(one),
+        "not tried" if one is None else _message(one),
         *(("", "", "") if one is None else _lengths(one)),
         f"`{' '.join(entry.cure.words)}`" + ("" if one is None or one.cured else " does NOT hold"),
         _live(entry, one),
@@ -61,7 +61,7 @@ def _lengths(one: Seen) -> tuple[str, str, str]:
     return f"{one.steps}", f"{one.entries}{needless}", one.shortest.words
 
 
-def _said(one: Seen) -> str:
+def _message(one: Seen) -> str:
     return one.said if one.reproduced else f"NOT reproduced: {one.said}"
 
 

@@ -72,12 +72,12 @@ def document() -> str:
 
 def by_name() -> dict[str, list[str]]:
     """Predicates of the list, and the invariants whose sentences name them."""
-    found: dict[str, list[str]] = {name: [] for name in PREDICATES}
+    invariants_of: dict[str, list[str]] = {name: [] for name in PREDICATES}
     for invariant, kind in invariants().items():
         for listed in re.findall(r"\(([SL]\d[^)]*)\)", kind.__doc__ or ""):
             for name in listed.split(", "):
-                found[name].append(invariant)
-    return found
+                invariants_of[name].append(invariant)
+    return invariants_of
 
 
 def _names() -> Iterator[str]:

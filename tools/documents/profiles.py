@@ -51,8 +51,8 @@ def _versions() -> Iterator[str]:
 def _about(profile: Profile) -> str:
     """What the profile's file says at its head."""
     name = f"emulator.kafka.profiles.kafka_{profile.name.replace('.', '_')}"
-    said = inspect.getdoc(sys.modules[name]) or ""
-    return " ".join(said.split())
+    text = inspect.getdoc(sys.modules[name]) or ""
+    return " ".join(text.split())
 
 
 def _first(profile: Profile) -> Iterator[str]:
@@ -65,16 +65,16 @@ def _first(profile: Profile) -> Iterator[str]:
 
 
 def _changes(before: Profile, now: Profile) -> Iterator[str]:
-    found = [one for one in differences(before, now) if one.kind != "guard"]
+    changed = [one for one in differences(before, now) if one.kind != "guard"]
     new = [guard for guard in guards().values() if guard in now.guards - before.guards]
     gone = [guard for guard in guards().values() if guard in before.guards - now.guards]
     if new:
         yield f"New guards: {', '.join(f'`{guard.name}`' for guard in new)}.\n"
     if gone:
         yield f"What it brings lacks: {', '.join(f'`{guard.name}`' for guard in gone)}.\n"
-    if found:
+    if changed:
         yield f"| | {before.name} | {now.name} |\n|---|---|---|"
-        yield from map(_row, found)
+        yield from map(_row, changed)
         yield ""
 
 

@@ -53,9 +53,9 @@ def _parameters() -> str:
         c.body for c in ast.parse(inspect.getsource(Parameters)).body if isinstance(c, ast.ClassDef)
     )
     rows = []
-    for field, said in pairwise(body):
-        if isinstance(field, ast.AnnAssign) and isinstance(said, ast.Expr):
-            text = " ".join(ast.literal_eval(said.value).split())
+    for field, description in pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(description, ast.Expr):
+            text = " ".join(ast.literal_eval(description.value).split())
             hint = ast.unparse(field.annotation).replace(" | None", "").replace("|", "or")
             rows.append(f"| `{ast.unparse(field.target)}` | {hint} | {text} |")
     return "\n".join([_PARAMETERS, *rows, ""])
@@ -82,10 +82,10 @@ def _title(text: str) -> str:
 
 
 def _entry(kind: type[Event]) -> str:
-    said = " ".join(inspect.cleandoc(kind.__doc__ or "").split())
+    text = " ".join(inspect.cleandoc(kind.__doc__ or "").split())
     hints = {k: v for k, v in inspect.get_annotations(kind).items() if k not in _COMMON}
     fields = ", ".join(f"`{name}`: {hint}" for name, hint in hints.items())
-    return f"- **`{kind.__struct_config__.tag}`**: {said}" + (f"  \n  {fields}" if fields else "")
+    return f"- **`{kind.__struct_config__.tag}`**: {text}" + (f"  \n  {fields}" if fields else "")
 
 
 _COMMON = frozenset(Event.__struct_fields__)

@@ -153,7 +153,7 @@ def recording_result(
     kafka: str, recording: str, run: str, blind: Verdict, guided: GuidedMatch | None
 ) -> RecordingResult:
     """From the verdicts of random seeds and, where there was one, of a search."""
-    by_search = guided is not None and guided.found and guided.verdict.matched
+    by_search = guided is not None and guided.is_match and guided.verdict.matched
     verdict = verdict_of(blind, guided)
     return RecordingResult(
         kafka=kafka,
@@ -165,19 +165,19 @@ def recording_result(
         by_search=by_search,
         candidates=guided.progress.total if guided else None,
         search_s=round(guided.progress.seconds) if guided else None,
-        runs=len(guided.choices.runs) if guided and guided.found else None,
+        runs=len(guided.choices.runs) if guided and guided.is_match else None,
         difference="" if blind.matched or by_search else difference_of(verdict),
     )
 
 
 def verdict_of(blind: Verdict, guided: GuidedMatch | None) -> Verdict:
     """The verdict that stands: the search's, where it found a match."""
-    return guided.verdict if guided is not None and guided.found else blind
+    return guided.verdict if guided is not None and guided.is_match else blind
 
 
 def difference_of(verdict: Verdict) -> str:
     """What keeps a recording from being matched, in a few words."""
-    missed = [CRITERIA[criterion] for criterion, fine in verdict.points.items() if not fine]
+    missed = [CRITERIA[criterion] for criterion, is_equal in verdict.points.items() if not is_equal]
     outside = [timing.what for timing in verdict.timings if not timing.inside]
     parts = [f"no run equal in {', '.join(missed)}"] if missed else []
     if first := verdict.first_difference:

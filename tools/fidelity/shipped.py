@@ -159,14 +159,14 @@ def judge(run: Path, name: str, options: argparse.Namespace) -> tuple[Reference,
 def distance(judged: tuple[Path, Reference, Verdict]) -> tuple[int, int]:
     """How far a recording is from being matched: points, and delays."""
     verdict = judged[2]
-    missed = sum(not fine for fine in verdict.points.values())
+    missed = sum(not is_equal for is_equal in verdict.points.values())
     return missed, sum(not timing.inside for timing in verdict.timings)
 
 
 def recordings(out: Path, name: str) -> list[Path]:
     """Oldest first."""
-    found = (out / name).glob("*/recording.jsonl")
-    return sorted(file.parent for file in found if not file.parent.is_symlink())
+    files = (out / name).glob("*/recording.jsonl")
+    return sorted(file.parent for file in files if not file.parent.is_symlink())
 
 
 def newest(out: Path, name: str) -> Path | None:

@@ -44,11 +44,11 @@ def output_of(command: str, directory: Path) -> str:
     """What `isr ...` prints, run in this process in that directory."""
     words = shlex.split(command)
     assert words[0] == "isr", f"{command}: no command of ours"
-    said, complaint = StringIO(), StringIO()
-    with chdir(directory), redirect_stdout(said), redirect_stderr(complaint):
+    printed, errors = StringIO(), StringIO()
+    with chdir(directory), redirect_stdout(printed), redirect_stderr(errors):
         code = cli.execute(words[1:])
-    assert code in (0, 1), f"{command}: exit code {code}: {complaint.getvalue()}"
-    lines = [line.rstrip() for line in said.getvalue().splitlines()]
+    assert code in (0, 1), f"{command}: exit code {code}: {errors.getvalue()}"
+    lines = [line.rstrip() for line in printed.getvalue().splitlines()]
     return "".join(f"{line}\n" for line in lines if not _ELSEWHERE.match(line))
 
 

@@ -2,7 +2,7 @@
 
 The words of the page are written by hand; each table stands between two comments that name it, and
 is made here: from `isr compare --json` as a user types it, and from recordings of both versions
-beside emulated runs of their scripts. What is not asked for stays as it is.
+beside emulated runs of their scripts. What is not arguments for stays as it is.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def main() -> int:
     parser.add_argument("recordings", type=Path, help="folder with kafka-<version>/<recording>/")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", nargs="*", default=[], help="tables by name")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     for name in [f"simulated {one}" for one in COMPARED] + [f"live {one}" for one in LIVE]:
-        if not asked.only or name in asked.only:
-            write(name, comparison(compared(name, asked.jobs)))
+        if not arguments.only or name in arguments.only:
+            write(name, comparison(compared(name, arguments.jobs)))
     for name in RECORDED:
-        if not asked.only or f"recorded {name}" in asked.only:
-            both = [side for version in VERSIONS for side in beside(asked, version, name)]
+        if not arguments.only or f"recorded {name}" in arguments.only:
+            both = [side for version in VERSIONS for side in beside(arguments, version, name)]
             write(f"recorded {name}", storm(both) if name == "shrink-storm" else delays(both))
     return 0
 
@@ -63,18 +63,18 @@ def compared(name: str, jobs: int) -> dict[str, Any]:
     command = [*ISR, *words, "--jobs", str(jobs)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode in PLAYED, ran.stderr
-    found: dict[str, Any] = json.loads(ran.stdout)
-    return found
+    report: dict[str, Any] = json.loads(ran.stdout)
+    return report
 
 
-def beside(asked: argparse.Namespace, version: str, name: str) -> list[Both]:
+def beside(arguments: argparse.Namespace, version: str, name: str) -> list[Both]:
     """The real one, and emulated runs of its script."""
-    real = read_recording(asked.recordings / f"kafka-{version}" / name)
+    real = read_recording(arguments.recordings / f"kafka-{version}" / name)
     recorded, emulated = Delays(), Delays()
     recorded.add(real)
     seeds = range(1, RECORDED[name] + 1)
     script = player.script_of(real)
-    for _, one in player.blind_plays(script, seeds, lambda _, run: measured(run), asked.jobs):
+    for _, one in player.blind_plays(script, seeds, lambda _, run: measured(run), arguments.jobs):
         emulated.take(one)
     return [
         Both(f"Kafka {version}, recorded", recorded, 1),
@@ -83,9 +83,9 @@ def beside(asked: argparse.Namespace, version: str, name: str) -> list[Both]:
 
 
 def measured(run: Any) -> Delays:
-    found = Delays()
-    found.add(run)
-    return found
+    delays = Delays()
+    delays.add(run)
+    return delays
 
 
 if __name__ == "__main__":

@@ -91,12 +91,12 @@ def in_first_pause(recording: Recording, change: Change) -> bool:
 
 def writes(recording: Recording) -> dict[tuple[str, int], int]:
     """When each version of each state was written."""
-    found = {}
+    written = {}
     for one in recording.transactions:
         partition = partition_of_state(one.path)
         if partition and one.op == "setData":
-            found[partition, one.version_after] = one.t
-    return found
+            written[partition, one.version_after] = one.t
+    return written
 
 
 class Shown:
@@ -123,14 +123,14 @@ class Shown:
 
     def since(self, began: int, change: Change) -> list[int]:
         """From then until each broker that ran had this version, or a later one."""
-        found = []
+        delays = []
         for (partition, broker), facts in self._updates.items():
             if partition != change.partition:
                 continue
             at = next((f["t"] for f in facts if f["zk_version"] >= change.version), None)
             if at is not None and not self._stood_still(broker, began, at):
-                found.append(at - began)
-        return found
+                delays.append(at - began)
+        return delays
 
     def _stood_still(self, broker: int, begin: int, end: int) -> bool:
         return any(who == broker and a < end and begin < b for who, a, b in self._still)

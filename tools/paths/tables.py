@@ -28,21 +28,21 @@ def with_table(page: str, name: str, table: str) -> str:
     """The page with another table between `<!-- begin NAME -->` and `<!-- end NAME -->`."""
     begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
     assert page.count(begin) == page.count(end) == 1, f"{name}: no such table in the page"
-    head, _, rest = page.partition(begin)
-    return f"{head}{begin}{table}{end}{rest.partition(end)[2]}"
+    head, _, tail = page.partition(begin)
+    return f"{head}{begin}{table}{end}{tail.partition(end)[2]}"
 
 
 # -- isr compare -----------------------------------------------------------------------------------
 
 
-def comparison(found: dict[str, Any]) -> str:
+def comparison(report: dict[str, Any]) -> str:
     """One comparison: times as p50 / p95 / p99 / max in milliseconds, counts of one play."""
-    names, sides = list(found["paths"]), list(found["paths"].values())
-    lines = [f"`{found['repeat']}`", "", f"| ms | {' | '.join(names)} |", "|---|---:|---:|"]
+    names, sides = list(report["paths"]), list(report["paths"].values())
+    lines = [f"`{report['repeat']}`", "", f"| ms | {' | '.join(names)} |", "|---|---:|---:|"]
     lines += [_row(words, [_times(side[key]) for side in sides]) for key, words in TIMES]
     lines += [_row(words, cells) for words, cells in _figures(sides)]
     late = max(side["kernel_late_ms_max"] for side in sides)
-    if found["zookeeper"] != "simulated":
+    if report["zookeeper"] != "simulated":
         lines += ["", f"The kernel was late by {number(late)} ms at worst."]
     return "\n".join(lines) + "\n"
 
@@ -86,9 +86,9 @@ def delays(lines: Sequence[Both]) -> str:
     heads = "decision → state write", "→ effective", "→ metadata of a broker", "never shown"
     rows = [_head(heads)]
     for line in lines:
-        found = line.delays
-        times = [_spread(found.written), _spread(found.effective), _spread(found.metadata)]
-        never = f"{_each(found.never_shown, line.runs)} of {_each(found.changes, line.runs)}"
+        delays = line.delays
+        times = [_spread(delays.written), _spread(delays.effective), _spread(delays.metadata)]
+        never = f"{_each(delays.never_shown, line.runs)} of {_each(delays.changes, line.runs)}"
         rows.append(_row(line.name, [*times, never]))
     return "\n".join(rows) + "\n"
 
@@ -97,8 +97,8 @@ def storm(lines: Sequence[Both]) -> str:
     """From the first decision of the pass until the last partition was there."""
     rows = [_head(("last state written", "last in force", "last in metadata"))]
     for line in lines:
-        found = line.delays
-        times = found.storm_written, found.storm_effective, found.storm_shown
+        delays = line.delays
+        times = delays.storm_written, delays.storm_effective, delays.storm_shown
         rows.append(_row(line.name, [_range(one) for one in times]))
     return "\n".join(rows) + "\n"
 

@@ -123,12 +123,12 @@ def guided_lines(result: GuidedMatch) -> Iterator[str]:
     """What a search found or not, its draws, every choice."""
     progress, choices = result.progress, result.choices
     of = "" if len(choices.runs) == 1 else f" by {len(choices.runs)} runs"
-    how = f"a match{of}" if result.found else "no match"
+    how = f"a match{of}" if result.is_match else "no match"
     yield (
         f"{choices.recording}: {how} after {progress.seconds:.1f} s, {progress.searches} searches,"
         f" {progress.total} draws ({progress.draws_per_second:.0f} per second)"
     )
-    if result.found:
+    if result.is_match:
         yield (
             f"  its delays are judged with {RERUNS} reruns with other latencies,"
             f" of which {result.reruns_agreeing} agree"

@@ -112,7 +112,7 @@ def performing(play: Callable[[], T]) -> T:
         assert cause is not None
         if errors.explains_itself(cause):
             raise cause from None
-        raise errors.Fault(cause, failed.kept) from cause
+        raise errors.Fault(cause, failed.traceback_file) from cause
 
 
 def check_playable(

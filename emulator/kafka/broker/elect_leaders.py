@@ -45,7 +45,7 @@ class DelayedElectLeader(DelayedOperation):
         return False if self._unseen() else await self.force_complete()
 
     async def on_complete(self) -> None:
-        # Elected all the same; only this broker has not been told in time.
+        # They are elected all the same; only this broker has not heard of it in time.
         late = dict.fromkeys(self._unseen(), Errors.REQUEST_TIMED_OUT)
         done = dict.fromkeys(self._results.leaders, Errors.NONE)
         self._respond(self._results.errors | done | late)

@@ -26,8 +26,9 @@ def fetcher_id(partition: TopicPartition, num_fetchers: int) -> int:
 
 
 class InitialFetchState(NamedTuple):
-    """With what a partition is added to a fetcher: from whom, in which epoch, from the local high
-    watermark; or up to 0.10.2, when that was truncated to, from the log end."""
+    """Where a fetcher starts with a partition: leader, leader epoch and offset. The offset is the
+    local high watermark; up to 0.10.2, which truncated to it first, the log end.
+    """
 
     leader: LiveBroker
     current_leader_epoch: int
@@ -79,7 +80,7 @@ class PartitionStates(dict[TopicPartition, PartitionFetchState]):
 
     def remove(self, partition: TopicPartition) -> None:
         self.pop(partition, None)
-        # The session has to be told to forget it.
+        # The next request has to remove it from the session.
         self.has_other_changes = True
 
     def group_by_topic(self) -> None:

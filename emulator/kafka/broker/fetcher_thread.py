@@ -329,8 +329,8 @@ class ReplicaFetcherThread:
             return response.offset
 
         try:
-            # partitionMapLock is held during these requests, as in Kafka: whoever adds partitions
-            # to this thread waits for them.
+            # partitionMapLock is held during these requests, as in Kafka: a thread that adds
+            # partitions here waits for them.
             offset = await self._out_of_range.next_offset(hosted, list_offset)
         except (Disconnected, ZooKeeperError):
             self._delay_partition(partition, Errors.OFFSET_OUT_OF_RANGE.name)

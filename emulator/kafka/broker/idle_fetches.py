@@ -1,10 +1,10 @@
-"""What a leader need not look at again, because nothing has changed since it last looked.
+"""Shortcuts for idle partitions: a leader skips work whose result cannot have changed.
 
 Kafka reads every partition with every fetch of every follower, and looks at every ISR in each run
-of isr-expiration; of an idle partition neither learns anything but the time. This file owns both
-short cuts. A follower's fetch that would change nothing but its times is *idle*: it is not read,
-its session keeps the time, and the follower gets that time when the partition wakes. Whoever is
-about to change a partition wakes it first. The trace is the same without
+of isr-expiration; for an idle partition, neither changes anything but times. This file owns both
+shortcuts. A follower's fetch that would change nothing but its times is *idle*: it is not read, its
+session keeps the time, and the follower gets that time when the partition wakes. Every change of a
+partition wakes it first. The trace is the same without
 (tests/sim/test_idle_fetches_change_nothing.py).
 """
 

@@ -83,7 +83,7 @@ IsrState = CommittedIsr | PendingIsr
 
 
 def counted_isr(state: IsrState, guards: Container[Guard]) -> tuple[int, ...]:
-    """Whom the high watermark and acks=all wait for."""
+    """The replicas that the high watermark and acks=all wait for."""
     return state.maximal_isr if MAXIMAL_ISR in guards else state.isr
 
 

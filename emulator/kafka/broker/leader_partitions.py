@@ -31,12 +31,12 @@ class LeaderPartitions:
 
     def has(self, partition: TopicPartition) -> bool:
         """Whether it is looked at: the list says so, or there is none."""
-        # Listed and led can differ: a LeaderAndIsr that is broken off has made leaders, and adds
-        # none.
+        # The list can lag behind the leaders: a LeaderAndIsr that fails midway has made leaders,
+        # but lists none.
         return not self._listed or partition in self._partitions
 
     async def add(self, partitions: Iterable[TopicPartition]) -> None:
-        """When a whole LeaderAndIsr has made them led: not before, and not if it was broken off."""
+        """Called after a complete LeaderAndIsr: not before, and not if it failed midway."""
         async with self.lock:
             if self._listed:
                 self._partitions.update(dict.fromkeys(partitions))

@@ -1,7 +1,7 @@
 """What a broker does when a write to a log directory fails.
 
-Owns the thread that hears of it, and the order: partitions go offline, then the directory is
-forgotten, which halts the broker if it was the last one, then the controller is told. Sources:
+Owns the handler thread and the order of its steps. Partitions go offline; the directory is dropped,
+which halts the broker if it was the last one; the controller is notified. Sources:
 server/ReplicaManager.scala@2.6.3 LogDirFailureHandler, handleLogDirFailure,
 log/LogManager.scala@2.6.3 handleLogDirFailure; spec §1.8.
 """

@@ -42,7 +42,7 @@ class LogDirectory:
         """The process ends in an orderly way; what is open is let go."""
 
     def checkpoint(self, marks: dict[TopicPartition, int]) -> None:
-        """Write replication-offset-checkpoint anew."""
+        """Rewrite replication-offset-checkpoint."""
         self.checkpointed_high_watermarks = marks
 
 

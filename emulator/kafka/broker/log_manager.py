@@ -117,8 +117,9 @@ class LogManager:
         await self._context.kernel.sleep(self._disk.ms_per_append * 1000)
 
     def checkpoint_high_watermarks(self) -> None:
-        """replication-offset-checkpoint, one file per directory, written anew: what a crash will
-        find. Partitions that are not hosted yet are not in it."""
+        """replication-offset-checkpoint, one file per directory, rewritten whole: a restart after a
+        crash reads it. Partitions that are not hosted yet are not in it.
+        """
         for directory in self.live_directories:
             marks = {
                 p: log.high_watermark for p, (log, at) in self._open.items() if at is directory

@@ -78,8 +78,9 @@ class Partition:
         self.idle_fetches.wake()
 
     def writing(self) -> WriteSection:
-        """`async with` the write lock. Idle fetches wake before the wait for it: whoever has the
-        lock may see them."""
+        """`async with` the write lock. Idle fetches wake before the wait for it, because the
+        current owner of the lock may look at them.
+        """
         # After replicaStateChangeLock, before the monitor of isrChangeSet: the order everywhere.
         self.idle_fetches.wake()
         self._delayed.about_to_change(self.partition)
@@ -135,7 +136,7 @@ class Partition:
             )
             if CONTROLLERS_SHRINKS_COUNT in context.guards and len(state.isr) < isr_size_before:
                 context.emit(events.ControllerShrinkCounted, self.partition, state.isr)
-            # The ISR may be this broker alone: nobody's fetch would raise it then.
+            # If the ISR is this broker alone, no fetch would raise it.
             hw_incremented = self.maybe_increment_leader_hw(context.now_ms())
         # Outside the lock: completing an operation takes the locks of other partitions.
         if hw_incremented:
@@ -216,7 +217,7 @@ class Partition:
     async def delete(self) -> None:
         """The topic goes: nothing of the partition is left (delete)."""
         async with self.writing():
-            # Whoever waits for the lock with this object in hand finds no leader and no log.
+            # A thread that waits for the lock with this object in hand sees no leader and no log.
             self.remotes.clear()
             self.replicas, self.isr_state, self.log = (), CommittedIsr(()), None
             self.leader_replica_id = self.leader_epoch_start_offset = None
@@ -306,8 +307,8 @@ class Partition:
         if log is None:
             return False
         max_lag_ms = self._context.config.replica_lag_time_max_ms
-        # The maximal ISR: whom a proposal adds counts at once, whom it removes counts until it is
-        # committed. So no answer can make a commit undone (KIP-497).
+        # The maximal ISR: a replica that a proposal adds counts at once, one that it removes counts
+        # until the change is committed. So no response can undo a commit (KIP-497).
         allowed = high_watermark_allowed(
             log.log_end_offset,
             self.remotes.values(),
@@ -316,7 +317,7 @@ class Partition:
             max_lag_ms,
             self._rules,
         )
-        # A leader's high watermark never moves back, whoever joins.
+        # A leader's high watermark never moves back, not even when a replica joins the ISR.
         if allowed <= log.high_watermark:
             return False
         self.idle_fetches.wake()

@@ -42,7 +42,7 @@ class DelayedOperation:
         """Complete unless somebody else did; True when it was this call (forceComplete)."""
         if self.completed:
             return False
-        # Before the wait below: whoever else tries meanwhile must find it done.
+        # Before the wait below: any other thread that tries meanwhile must see that it is done.
         self.completed = True
         if self._timer is not None:
             self._timer.cancel()

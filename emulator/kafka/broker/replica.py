@@ -183,7 +183,7 @@ def high_watermark_allowed(
     # -1: a lag is never below 0, so nobody outside the ISR is waited for (up to 0.10.1).
     wait_ms = max_lag_ms if rules.hw_waits_for_caught_up else -1
     for replica in remotes:
-        # With the same limit as the shrink, but `<=`: whoever is just not out of sync still counts.
+        # The same limit as the shrink, but `<=`: a replica exactly at the limit still counts.
         if replica.log_end_offset < lowest and (
             now_ms - replica.last_caught_up_time_ms <= wait_ms or replica.broker in isr
         ):

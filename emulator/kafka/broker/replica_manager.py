@@ -94,7 +94,7 @@ class ReplicaManager:
         self._unread: dict[TopicPartition, None] = {}
         self.controller_epoch = 0
         self.fetchers: ReplicaFetcherManager
-        """Set by whoever builds the broker: fetchers in their turn look partitions up here."""
+        """Set when the broker is built: fetchers in turn look up partitions here."""
         self._produce_purgatory = Purgatory(context, "Produce")
         self._fetch_purgatory = Purgatory(context, "Fetch")
         self._checkpointing = False
@@ -355,8 +355,9 @@ class ReplicaManager:
         await self._leader_partitions.add(p.partition for p, _ in states)
 
     def _fails_alone(self, partition: TopicPartition, what: str, failed: ZooKeeperError) -> None:
-        """Settings of a new log could not be read: from 2.7 on that partition keeps its epoch, and
-        the answer says no error (KAFKA-9769); before, the whole request is broken off."""
+        """The settings of a new log could not be read. From 2.7 on that partition keeps its epoch
+        and the response has no error (KAFKA-9769); before, the whole request fails.
+        """
         if PARTITIONS_FAIL_ALONE not in self._context.guards:
             raise failed
         self._unread[partition] = None
@@ -404,7 +405,7 @@ class ReplicaManager:
         for hosted in changed:
             await self.check_and_complete_all(hosted.partition)
         if self.is_shutting_down:
-            # It was told to follow because it leaves: fetching would bring it back into the ISR.
+            # It became a follower because it shuts down: fetching would bring it back into the ISR.
             return
         await self.fetchers.add_fetcher_for_partitions(
             {
@@ -474,8 +475,8 @@ class ReplicaManager:
             for stop in request.partitions:
                 hosted = self.partitions.get(stop.partition)
                 # Deletion, requests without an epoch and a greater epoch are obeyed (KIP-570); an
-                # equal epoch from 3.4.1 on only. So in 2.6.0 to 3.4.0 a broker that is told to stop
-                # by controlled shutdown goes on fetching (spec §4.4, §6.11).
+                # equal epoch from 3.4.1 on only. So in 2.6.0 to 3.4.0 a broker that receives a
+                # StopReplica from controlled shutdown goes on fetching (spec §4.4, §6.11).
                 error = Errors.NONE
                 if stop.partition in self.offline:
                     error = Errors.KAFKA_STORAGE_ERROR

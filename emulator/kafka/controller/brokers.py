@@ -112,8 +112,8 @@ class Brokers:
             cached.update({b: live[b] for b in new})
             await self._on_startup(new)
         if bounced:
-            # Dead for a moment: what was told to the process before is void, and a partition that
-            # it led needs an election, so that its leader epoch rises.
+            # Treated as dead for a moment: requests to the previous process are void, and each
+            # partition that it led needs an election, so that its leader epoch rises.
             for broker in bounced:
                 cached.pop(broker)
             await self._on_failure(bounced)
@@ -129,7 +129,7 @@ class Brokers:
         for broker in brokers:
             self._context.replicas_on_offline_dirs.pop(broker, None)
         # The others hear of the new ones, without partitions; the new ones hear everything. Before
-        # any LeaderAndIsr: who is told to follow has to know the leader's address (H28).
+        # any LeaderAndIsr: a new follower has to know the leader's address (H28).
         existing = [b for b in self._context.live_or_shutting_down if b not in brokers]
         await self._machinery.send_update_metadata(existing, ())
         await self._machinery.send_update_metadata(brokers, tuple(self._context.leadership))
@@ -162,7 +162,7 @@ class Brokers:
         remaining = [r for r in replicas if r.partition.topic not in context.topics_to_be_deleted]
         await self._replicas.handle_state_changes(remaining, ReplicaState.OFFLINE)
         await self._deletions.fail([r for r in replicas if r not in remaining])
-        # An election tells everybody who lives; without one nothing has said so yet.
+        # An election sends metadata to every live broker; without one, nothing has been sent yet.
         hosts_nothing = not remaining and EVERY_DEATH_IS_TOLD in self._machinery.host.guards
         if not leaderless or hosts_nothing:
             await self._machinery.send_update_metadata(context.live_or_shutting_down, ())

@@ -51,7 +51,7 @@ class RequestSendThread:
         self._task: Task = host.spawn(name, self._run())
 
     async def put(self, item: QueueItem) -> None:
-        """Whoever puts waits until there is room, with the locks that it has."""
+        """The caller blocks until there is room, and keeps its locks meanwhile."""
         while len(self.queue) >= self._room_for:
             await self._room.wait()
         self.queue.put(item)

@@ -46,12 +46,12 @@ async def shut_down(
     hosted = [
         p for p in context.partitions_on_broker(broker) if p in context.leadership and may_move(p)
     ]
-    led = [p for p in hosted if leads(p)]
+    leading = [p for p in hosted if leads(p)]
     followed = [p for p in hosted if not leads(p)]
     await partitions.handle_state_changes(
-        led, PartitionState.ONLINE, partitions.controlled_shutdown_strategy
+        leading, PartitionState.ONLINE, partitions.controlled_shutdown_strategy
     )
-    if led:
+    if leading:
         await machinery.host.kernel.checkpoint("leaders_moved")
 
     def stop(batch: ControllerBrokerRequestBatch) -> None:

@@ -406,8 +406,9 @@ class KafkaController:
         await self._on_controller_resignation()
 
     async def before_initializing_session(self) -> None:
-        """The session has expired: whoever waits in the queue is told, and no event runs between
-        the old session and the new one (spec §2.10)."""
+        """The session has expired: queued events are cancelled and their callers notified. No event
+        runs between the old session and the new one (spec §2.10).
+        """
         resigned: Promise[None] = Promise(self._host.kernel)
 
         async def expire() -> None:

@@ -1,8 +1,7 @@
-"""Elections that nobody's failure calls for: by request, by the command znode, and the automatic
-rebalance.
+"""Elections without a failure: by request, by the command znode, and by the automatic rebalance.
 
-Owns which partitions qualify and what is said of the others; the election itself is the partition
-state machine's. Source: controller/KafkaController.scala@2.6.3 onReplicaElection,
+Owns which partitions qualify and the errors of the others; the partition state machine holds the
+election. Source: controller/KafkaController.scala@2.6.3 onReplicaElection,
 processReplicaLeaderElection, fetchPendingPreferredReplicaElections,
 checkAndTriggerAutoLeaderRebalance; spec §6.12.
 """

@@ -60,7 +60,9 @@ class ControllerEventManager:
             await empty.wait()
 
     async def close(self) -> None:
-        """Whoever waits is told, and the thread ends when it has finished the present event."""
+        """Queued events are cancelled and their callers notified; the thread ends after the current
+        event.
+        """
         if self._task is None:
             return
         for dropped in self.clear_and_put(ControllerEvent(SHUTDOWN, take_turn)):

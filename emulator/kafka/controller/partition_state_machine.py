@@ -229,7 +229,7 @@ class PartitionStateMachine:
         online = self._context.is_replica_online
         assignment = self._context.replicas(partition)
         # leaderForOffline keeps the ISR members that are online, also those that have left the
-        # assignment: these can neither lead nor be told.
+        # assignment: these can neither lead nor receive requests.
         live = [b for b in dict.fromkeys((*assignment, *state.isr)) if online(b, partition)]
         elected = leader_selection.offline(
             assignment, state.isr, live, unclean_allowed=unclean_allowed
@@ -273,10 +273,10 @@ class PartitionStateMachine:
             Election(p, None, StateChangeFailed(f"{p} has no state")) for p in read.missing
         ]
         if strategy == self.offline_strategy:
-            await self._collect_unclean_election_state(read.found)
+            await self._collect_unclean_election_state(read.states)
         writes: dict[TopicPartition, LeaderAndIsr] = {}
         recipients: dict[TopicPartition, tuple[int, ...]] = {}
-        for partition, before in read.found.items():
+        for partition, before in read.states.items():
             elected, recipients[partition] = strategy(partition, before)
             if elected is None:
                 nobody = StateChangeFailed(f"no electable replica for {partition}")

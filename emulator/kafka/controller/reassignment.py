@@ -260,8 +260,9 @@ class Reassignments:
     async def _bump_leader_epoch(
         self, partition: TopicPartition, assignment: ReplicaAssignment
     ) -> None:
-        """Until it is written, whoever else writes; then all replicas are told
-        (updateLeaderEpochAndSendRequest)."""
+        """Retry until it is written, despite other writers; then send it to all replicas
+        (updateLeaderEpochAndSendRequest).
+        """
         epoch = self._context.epoch
         bumped: LeaderIsrAndControllerEpoch | None = None
         while bumped is None:

@@ -133,8 +133,8 @@ class ReplicaStateMachine:
                 await self._zk_client.get_topic_partition_states([partition])
             state = context.leadership.get(partition)
             if target is _S.NEW:
-                # A new replica of a partition that has a leader is told at once; one of a new
-                # partition waits until that comes online.
+                # A new replica gets LeaderAndIsr at once if the partition has a leader; in a new
+                # partition it waits until that comes online.
                 if state is not None:
                     if state.leader_and_isr.leader == broker:
                         continue
@@ -209,7 +209,7 @@ class ReplicaStateMachine:
         self, broker: int, partitions: Sequence[TopicPartition]
     ) -> tuple[dict[TopicPartition, LeaderIsrAndControllerEpoch], list[TopicPartition]]:
         """Read, decide, write."""
-        states = (await read_states(self._zk_client, partitions, self._context.epoch)).found
+        states = (await read_states(self._zk_client, partitions, self._context.epoch)).states
         writes = {
             p: isr_without(s, broker, keep_last=self._keeps_last)
             for p, s in states.items()

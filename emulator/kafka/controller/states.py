@@ -19,7 +19,7 @@ from zk.errors import Code, ZooKeeperError
 class StatesRead(NamedTuple):
     """`missing` have no znode, or an unreadable one."""
 
-    found: dict[TopicPartition, LeaderAndIsr]
+    states: dict[TopicPartition, LeaderAndIsr]
     missing: list[TopicPartition]
     failed: dict[TopicPartition, Exception]
 
@@ -49,5 +49,5 @@ async def read_states(
                 f"{partition} was written by a controller of epoch {state.controller_epoch}"
             )
         else:
-            read.found[partition] = state.leader_and_isr
+            read.states[partition] = state.leader_and_isr
     return read

@@ -84,14 +84,14 @@ class Topics:
         # restorePartitionReplicaAssignment: the topic's znode as it was before somebody added
         # partitions while it is being deleted: those whose znodes exist, as the cache has them.
         existing = await zk_client.get_children(paths.topic_partitions(topic))
-        kept = {
+        remaining = {
             p.partition: context.assignment(p) for p in assignments if str(p.partition) in existing
         }
-        await zk_client.set_topic_assignment(topic, kept, context.epoch_zk_version)
+        await zk_client.set_topic_assignment(topic, remaining, context.epoch_zk_version)
 
     async def _on_new_partition_creation(self, partitions: Sequence[TopicPartition]) -> None:
-        # A new replica is told nothing while its partition has no leader: the partition's way to
-        # Online, which creates the state znode, is what sends LeaderAndIsr to all of them.
+        # A new replica receives nothing while its partition has no leader: the partition's
+        # transition to Online, which creates the state znode, sends LeaderAndIsr to all of them.
         replicas = self._context.replicas_for_partitions(partitions)
         await self._partitions.handle_state_changes(partitions, PartitionState.NEW)
         await self._replicas.handle_state_changes(replicas, ReplicaState.NEW)
@@ -112,7 +112,7 @@ class Topics:
                 await self._zk_client.delete_topic_deletion(topic, version)
         elif known:
             moving = {p.topic for p in self._context.being_reassigned}
-            # Before it is queued, which has no effect: only those that were queued before are kept
-            # back (2.6.3, read from its bytecode).
+            # Before it is queued, which has no effect: only topics queued earlier are held back
+            # (2.6.3, read from its bytecode).
             self._deletions.mark_ineligible([t for t in known if t in moving])
             await self._deletions.enqueue(known)

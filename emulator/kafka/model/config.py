@@ -13,14 +13,14 @@ from typing import get_type_hints
 import msgspec
 
 WITHOUT_EFFECT = frozenset({"log.segment.bytes", "log.index.size.max.bytes"})
-"""How a log lies on the disk: there are no segments and indices here (docs/limits.md)."""
+"""Settings of files on disk: there are no segments and indices here (docs/limits.md)."""
 
 DERIVED = frozenset({"zookeeper.connection.timeout.ms"})
-"""What has another setting's value where nothing is said."""
+"""Settings whose default is another setting's value."""
 
 
 class BadSetting(ValueError):
-    """A setting that does not exist, or whose value it cannot have."""
+    """An unknown setting, or a value that is not allowed."""
 
 
 class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,7 +141,7 @@ def _parse(key: str, text: str) -> int | bool | str:
     try:
         return int(lowered)
     except ValueError:
-        raise BadSetting(f"{key}: {text!r} is no whole number") from None
+        raise BadSetting(f"{key}: {text!r} is not a whole number") from None
 
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"

@@ -1,7 +1,7 @@
 """Which names topics may have.
 
-A name is part of paths, in ZooKeeper and on disks: who is told of a topic by a stranger asks here
-before anything else. Source: clients/…/common/internals/Topic.java@2.6.3 validate.
+A name becomes part of paths, in ZooKeeper and on disk: a name from a client is checked here before
+anything else. Source: clients/…/common/internals/Topic.java@2.6.3 validate.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def illegal_name_reason(topic: str) -> str:
-    """In Kafka's words; empty: it may have this name."""
+    """Kafka's error message; empty if the name is legal."""
     if not topic:
         return "Topic name is illegal, it can't be empty"
     if topic in (".", ".."):

@@ -42,8 +42,9 @@ class ServerConnection(Protocol):
         ...
 
     def hang_up(self) -> None:
-        """Close it in the place of an answer: whoever waits for none learns that something is
-        wrong."""
+        """Close it instead of responding: a client that expects no response learns that something
+        is wrong.
+        """
         ...
 
     @property

@@ -1,4 +1,5 @@
-"""The published model of asynchronous ISR updates, in plain Python: what ours is counted beside.
+"""The published model of asynchronous ISR updates, in plain Python: the reference for our state
+counts.
 
 After AsyncIsr.tla by J. Gustafson (hachikuji/kafka-specification), action for action under its
 names; its own constraint, missing there, is ours: at most so many versions and offsets. It knows

@@ -1,10 +1,10 @@
-"""Every state that one partition's asynchronous ISR updates can come to, or random ways through
+"""Every state that one partition's asynchronous ISR updates can reach, or random paths through
 them.
 
 Owns the order of the search (breadth first: the first counterexample is a shortest one), numbers
-for what is met again and again, and the way back to a state. A state is the leader's half, the
-controller's, and what was sent, each set of messages as bits of one number. What nobody obeys any
-more is forgotten: that changes nothing that can still happen. Knows no rule.
+for recurring values, and the path back to a state. A state is the leader's half, the controller's
+half, and the messages sent, each set as bits of one number. Messages that can have no effect any
+more are dropped, which changes no reachable state. Knows no rule.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ State = tuple[int, int, int, int, int]
 """Numbers of the leader's half and of the controller's; bits of the requests, of the answers and of
 the LeaderAndIsr that were sent."""
 Step = tuple[str, int, int]
-"""Its words, the number of the half after it, and the bit of what it sends."""
+"""Its description, the number of the half after it, and the bit of the message that it sends."""
 TELL_EVERY = 5_000
 
 
@@ -50,7 +50,7 @@ class Seen(NamedTuple):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What an exhaustive search came to. `counterexample`: the steps to a first state that breaks
+    """The result of an exhaustive search. `counterexample`: the steps to a first state that breaks
     ValidHighWatermark."""
 
     states: int
@@ -139,7 +139,7 @@ class Explorer:
         return step.words, self._caches.of(step.cached), sent
 
     def _forget(self, state: State) -> State:
-        """Without the messages that nobody obeys any more."""
+        """Without the messages that can have no effect any more."""
         leader, cached, requests, answers, updates = state
         steps, live = self.steps, self._live
         half, cache = self._leaders.values[leader], self._caches.values[cached]
@@ -209,19 +209,19 @@ class Explorer:
                 depth_of[after] = depth_of[state] + 1
                 before[after] = state, words
                 if not self.is_valid(after):
-                    way = list[str]()
+                    path = list[str]()
                     while after in before:
                         after, words = before[after]
-                        way.append(words)
-                    return Result(len(depth_of), transitions, len(way), False, tuple(way[::-1]))
+                        path.append(words)
+                    return Result(len(depth_of), transitions, len(path), False, tuple(path[::-1]))
                 queue.append(after)
                 if on_progress is not None and not len(depth_of) % TELL_EVERY:
                     on_progress(len(depth_of))
         return Result(len(depth_of), transitions, max(depth_of.values()), True)
 
-    def random_way(self, stream: Stream, steps: int) -> tuple[str, ...] | None:
-        """`steps` steps at random; the way, if it broke ValidHighWatermark, else None."""
-        state, way = self.first, list[str]()
+    def random_path(self, stream: Stream, steps: int) -> tuple[str, ...] | None:
+        """`steps` steps at random; the path, if it broke ValidHighWatermark, else None."""
+        state, path = self.first, list[str]()
         for _ in range(steps):
             if state not in self._known:
                 self._known[state] = list(self.successors(state))
@@ -229,9 +229,9 @@ class Explorer:
             if not options:
                 return None
             words, state = options[stream.below(len(options))]
-            way.append(words)
+            path.append(words)
             if not self.is_valid(state):
-                return tuple(way)
+                return tuple(path)
         return None
 
 

@@ -1,11 +1,11 @@
-"""What can happen next to one partition whose leader asks the controller for its ISR.
+"""The possible next steps of one partition whose leader sends AlterIsr to the controller.
 
 Owns the scope (who, how many versions and records), what is in flight, and the words of a step; the
 rules are the product's own plain functions, the ones that brokers and the controller run. As in the
-published model nothing that was sent is ever lost or used up: a message may come late, twice, or
-never. How long ago a follower was caught up is not kept, but chosen anew with each step: whatever
-holds here holds for any timing. One half's moves depend on that half alone, so each is asked of the
-rules once. Knows no search.
+published model, a sent message is never lost or used up: it may arrive late, twice, or never. The
+time since a follower was last caught up is not stored but chosen freely at each step, so results
+hold for any timing. One half's moves depend on that half alone, so each is asked of the rules once.
+Knows no search.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Leader(NamedTuple):
 
 
 class Request(NamedTuple):
-    """AlterIsr on its way, and what the leader will take its answer for."""
+    """An AlterIsr request in flight, and the proposal that its response will refer to."""
 
     desired: LeaderAndIsr
     proposed: PendingIsr
@@ -112,7 +112,7 @@ class Steps:
 
     @cached_property
     def first(self) -> tuple[Leader, LeaderAndIsr]:
-        """Everybody in sync, nothing written."""
+        """All replicas in sync, nothing written."""
         isr = self.scope.brokers
         leader = Leader(CommittedIsr(isr), 0, 0, 0, 0, 0, (0,) * len(self._followers))
         return leader, LeaderAndIsr(LEADER, 0, isr, 0)
@@ -166,7 +166,7 @@ class Steps:
 
     def answered(self, leader: Leader, answer: Answer) -> Iterator[Move]:
         """The controller's answer comes."""
-        taken = take_answer(
+        outcome = take_answer(
             leader.isr_state,
             answer.proposed,
             leader.leader_epoch,
@@ -174,11 +174,11 @@ class Steps:
             answer.answer,
             self.guards,
         )
-        after = leader._replace(isr_state=taken.state, zk_version=taken.zk_version)
+        after = leader._replace(isr_state=outcome.state, zk_version=outcome.zk_version)
         if after == leader:
             return
         words = f"the leader takes the answer {_shown(answer.answer)}"
-        if isinstance(taken.state, CommittedIsr) and HW_AFTER_ALTER_ISR in self.guards:
+        if isinstance(outcome.state, CommittedIsr) and HW_AFTER_ALTER_ISR in self.guards:
             yield from self._with_hw(words, after)
         else:
             yield Move(words, after)
@@ -196,8 +196,9 @@ class Steps:
         yield from self._with_hw(f"the leader takes LeaderAndIsr {_shown(update)}", after)
 
     def _with_hw(self, words: str, leader: Leader) -> Iterator[Move]:
-        """Then the high watermark goes as far as it may, whoever outside the ISR counts as caught
-        up."""
+        """Then the high watermark advances as far as allowed, for each set of caught-up replicas
+        outside the ISR.
+        """
         isr = counted_isr(leader.isr_state, self.guards)
         reached: dict[int, Move] = {}
         for caught_up in _subsets(tuple(b for b in self._followers if b not in isr)):
@@ -224,7 +225,7 @@ class Steps:
     # -- the controller ----------------------------------------------------------------------------
 
     def removals(self, cached: LeaderAndIsr) -> Iterator[Decision]:
-        """It takes a follower out of the ISR, and tells the leader."""
+        """It removes a follower from the ISR, and sends LeaderAndIsr to the leader."""
         if cached.zk_version >= self.scope.versions:
             return
         for broker in self._followers:
@@ -250,7 +251,7 @@ class Steps:
     # -- what nobody obeys any more ----------------------------------------------------------------
 
     def is_dead_answer(self, leader: Leader, message: Answer) -> bool:
-        """The leader would do nothing about it, now or ever: versions and epochs only grow."""
+        """The leader will ignore it, now and later: versions and epochs only grow."""
         answer, proposed = message.answer, message.proposed
         if isinstance(answer, LeaderAndIsr):
             older_epoch = answer.leader_epoch < leader.leader_epoch
@@ -258,12 +259,12 @@ class Steps:
         return take_answer(proposed, proposed, 0, 0, answer, self.guards).state == proposed
 
     def is_dead_request(self, cached: LeaderAndIsr, request: Request) -> bool:
-        """The controller would fence it, now and ever."""
+        """The controller will reject it, now and later."""
         return request.desired.leader_epoch < cached.leader_epoch
 
 
 def valid_high_watermark(leader: Leader, cached: LeaderAndIsr, scope: Scope) -> bool:
-    """ValidHighWatermark: whoever the controller might elect has all that is committed."""
+    """ValidHighWatermark: every replica that may be elected has all committed records."""
     return all(
         offset >= leader.high_watermark
         for broker, offset in zip(scope.brokers[1:], leader.offsets, strict=True)
@@ -272,7 +273,7 @@ def valid_high_watermark(leader: Leader, cached: LeaderAndIsr, scope: Scope) -> 
 
 
 def _written(desired: LeaderAndIsr, version: int) -> LeaderAndIsr | None:
-    """What ZooKeeper has after the conditional write, where it had `version`; None: BadVersion."""
+    """The state in ZooKeeper after a conditional write on `version`; None: BadVersion."""
     tree = Tree()
     tree.create_session(1, 1000)
     tree.apply(Create(_STATE, b""), 1, 0)

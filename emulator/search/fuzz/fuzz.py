@@ -1,7 +1,5 @@
-"""Seed after seed, in several processes: until so many were tried, or the time is over.
-
-Owns the order (results come in the order of the seeds, whoever was quicker) and what is counted.
-Prints nothing.
+"""Tries one seed after the other, in several processes, up to a number of seeds or a time limit.
+Owns the order (results come in the order of the seeds) and the counts. Prints nothing.
 """
 
 from __future__ import annotations

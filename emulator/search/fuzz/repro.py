@@ -50,7 +50,7 @@ def keep(
         assert directory is not None
         return directory
     except PlayFailed as failed:
-        return (failed.kept or base).parent
+        return (failed.traceback_file or base).parent
 
 
 def repeated(seed: int, chosen: VersionOptions) -> str:

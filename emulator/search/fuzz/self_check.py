@@ -1,9 +1,9 @@
-"""What has to be noticed before `isr fuzz` may say that nothing is wrong.
+"""The self-check of `isr fuzz`: known failures that its checkers must notice.
 
-A canary is a hazard of the catalogue whose own file says that it is one: played without its cure,
-through the same code that plays, judges and explains a random world, it has to end as a failure of
-ours, with every invariant that it breaks. One that is not noticed says that the checkers are blind,
-and that a clean result means nothing. Knows no hazard by name.
+A hazard of the catalogue takes part if its own file says so. It is played without its cure, through
+the same code that plays, judges and explains a random world, and has to fail with every invariant
+that it breaks. If one goes unnoticed, the checkers are blind and a clean result means nothing.
+Knows no hazard by name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from emulator.search.fuzz.trial import try_world
 
 
 class SelfCheck(msgspec.Struct, frozen=True):
-    """One that was played: the invariants that had to break, and those that nobody noticed."""
+    """One hazard after its play: the invariants that had to break, and those not noticed."""
 
     name: str
     breaks: tuple[str, ...]
@@ -23,7 +23,7 @@ class SelfCheck(msgspec.Struct, frozen=True):
 
 
 def self_checks() -> tuple[Entry, ...]:
-    """The hazards whose files say that they are one."""
+    """The hazards whose files mark them for the self-check."""
     return tuple(entry for entry in catalogue().values() if entry.canary)
 
 

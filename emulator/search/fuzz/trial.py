@@ -29,7 +29,7 @@ from emulator.worlds.gc_tuning import rare_collections
 
 EVENTS_MAX = 1_000_000
 CPU_S_MAX = 120
-"""On the processor: a machine that is busy with something else makes no run endless."""
+"""CPU time: a run must not count as endless because the machine is busy."""
 SLICE_US = 1_000_000
 ENDLESS = "a run without end"
 EXCEPTION = "an exception"
@@ -40,7 +40,7 @@ class Endless(Exception):
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """What came of one seed; times in microseconds of the world, `wall_ms` on the wall clock.
+    """The result of one seed; times in microseconds of the world, `wall_ms` on the wall clock.
     `failures`: broken invariants, and last of all ENDLESS or EXCEPTION in the place of one."""
 
     seed: int
@@ -52,7 +52,7 @@ class Trial(msgspec.Struct, frozen=True):
 
     @property
     def ours(self) -> tuple[Broken, ...]:
-        """Failures that no hazard of Kafka's explains."""
+        """Failures that no known hazard of Kafka explains."""
         return tuple(failure for failure in self.failures if not failure.hazard)
 
 
@@ -102,7 +102,7 @@ def try_world(
     except Exception as error:  # noqa: BLE001
         failed = (_failed(error),)
     events = session.events if session else []
-    # Of a run that failed nobody knows what would have come about.
+    # After a failure, what would have happened by the end is unknown.
     broken = session.listeners.broken(at_end=not failed) if session else ()
     trial = Trial(
         seed,

@@ -162,13 +162,13 @@ def parameters_of(action: Action) -> dict[str, object]:
 
 
 def restarts(brokers: Iterable[int], safety_ms: int) -> Iterator[Entry]:
-    """Whoever ended is started, some times."""
+    """Start brokers that have ended, several times."""
     for after_ms in RESTARTS_MS:
         for broker in brokers:
             yield started(safety_ms + after_ms, broker)
 
 
 def started(at_ms: int, broker: int) -> Entry:
-    """A broker that runs is left alone."""
+    """A running broker is left alone."""
     start = Start(broker, if_down=True)
     return {"at": _time(at_ms), start.name: parameters_of(start)}

@@ -1,12 +1,13 @@
-"""Which seeds to try next for one group, and whom to blame: the policy of a guided search.
+"""The policy of a guided search: which seeds to try next for one group, and which broker or earlier
+group to blame.
 
-A *candidate* is the choices of one group of segments. Now and then everything is drawn anew;
-otherwise the best candidate so far is kept but for the party whose partition disagrees (sometimes
-for the one that the action was about, or any), and of that party mostly for some streams only: a
-race that was won once should not be lost again while the next one is tried. What a candidate
-decides may show only groups later: the best candidate is the one after which the run came furthest,
-and a group that was tried in vain sends the search back to an earlier one. This module plays
-nothing; all that it knows of a contradiction is a score, what it was, and a party.
+A *candidate* is the choices of one group of segments. Now and then all seeds are drawn again.
+Otherwise the best candidate so far is kept, and only the streams of one party are redrawn, mostly a
+part of them: the broker whose partition disagrees, sometimes the action's target, or any. That way
+a race that was won once is not lost again while the next one is tried. A candidate's effect may
+show only groups later: the best candidate is the one after which the run came furthest, and a group
+without progress sends the search back to an earlier one. This module plays nothing; it knows a
+contradiction only by its score, its description and its party.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PATIENCE = 40
 HASTE = 6
 """After so many already, where all of them go wrong in one way; after three times as many, where
 most do, or the group went better after other groups before."""
-ANEW_ONE_IN = 4
+REDRAW_ONE_IN = 4
 NOWHERE: Score = (-1, 0)
 
 
@@ -43,8 +44,8 @@ class GroupHistory:
         patience: int = PATIENCE,
     ) -> None:
         """`fixed` holds in every candidate. After other groups than now, `saved` was the best
-        candidate, and `record` is how far it came. `suspects`: whom the group's actions are
-        about."""
+        candidate, and `record` is how far it came. `suspects`: the targets of the group's actions.
+        """
         self._segments, self._fixed, self._saved = segments, fixed, saved
         self._record, self._suspects, self._patience = record, suspects, patience
         self.draws = 0
@@ -75,17 +76,17 @@ class GroupHistory:
         self.draws += 1
         if self.draws == 1 and self._saved is not None:
             return {**self._saved, **self._fixed}
-        if self.best is None or stream.below(ANEW_ONE_IN) == 0:
-            return {**self._anew(stream), **self._fixed}
+        if self.best is None or stream.below(REDRAW_ONE_IN) == 0:
+            return {**self._draw_all(stream), **self._fixed}
         parties = sorted({party_of(actor) for _, actor, _ in self._streams})
         if not parties:
-            return {**self.best, **self._anew(stream), **self._fixed}
+            return {**self.best, **self._draw_all(stream), **self._fixed}
         party = self._blamed(parties, stream)
         keys = [key for key in self._streams if party_of(key[1]) == party]
         redrawn = {key: stream.bits() for key in _some(keys, stream)}
         return {**self.best, **redrawn, **self._fixed}
 
-    def _anew(self, stream: Stream) -> Candidate:
+    def _draw_all(self, stream: Stream) -> Candidate:
         return {(segment, "", ""): stream.bits() for segment in self._segments}
 
     def _blamed(self, parties: list[str], stream: Stream) -> str:
@@ -130,14 +131,14 @@ def _some(streams: Sequence[Choice], stream: Stream) -> Sequence[Choice]:
 
 def party_of(actor: str) -> str:
     """The broker or client that a stream belongs to, whichever of its threads or connections."""
-    kind, _, rest = actor.partition("-")
-    number = rest.partition("/")[0].partition("-")[0]
+    kind, _, suffix = actor.partition("-")
+    number = suffix.partition("/")[0].partition("-")[0]
     return f"{'broker' if kind == 'controller' else kind}-{number}"
 
 
 def back_from(group: int, stream: Stream, vain: int) -> int:
-    """Which earlier group to blame: the last one first; the more often this one was left in vain,
-    the further back the cause may lie (how fast a broker is, or the phase of a task, is drawn in
-    its boot)."""
+    """Which earlier group to blame: the last one first; the more often this one failed, the further
+    back the cause may lie (a broker's speed and the phases of its tasks are drawn at its boot).
+    """
     reach = min(group, 1 << min(vain // 2, 16))
     return group - 1 - stream.below(reach) if group else 0

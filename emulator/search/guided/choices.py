@@ -1,8 +1,8 @@
-"""The choices of a guided match, as a file from which anybody plays the same runs again.
+"""The choices of a guided match, as a file that repeats its runs.
 
 It holds what is given (settings and actions of the recording), the seeds that were chosen, and the
-version of the declared latencies that they choose from; of what the real cluster did it holds
-nothing. Owns also the reruns by which a match's delays are judged: the same choices but for the
+version of the declared latencies that they choose from; it holds nothing of the real cluster's
+behaviour. Owns also the reruns by which a match's delays are judged: the same choices but for the
 latencies, each of whose streams is given another seed. This module must not know how choices are
 found.
 """
@@ -36,8 +36,9 @@ how long a client waits before it connects again, work at a broker, and what goe
 process is resumed."""
 
 _OUTCOMES = ("returned", "controller")
-"""Fields of actions that tell what came of them. How many records a producer `sent` is none: it was
-told to send so many, and one that hung sends no more."""
+"""Fields of actions that are outcomes. The number of records a producer `sent` is an input: it had
+to send that many, and one that hung sends no more.
+"""
 
 
 class BadChoices(Exception):
@@ -80,13 +81,15 @@ def chosen_run(seed: int, chosen: Mapping[Choice, int]) -> ChosenRun:
 
 
 def choices_of(real: Recording, runs: Iterable[ChosenRun], draws: dict[str, int]) -> Choices:
-    bare = given(real)
+    bare = inputs_of(real)
     actions = tuple(bare.events)
     return Choices(real.name, latency.VERSION, tuple(runs), draws, bare.settings, actions)
 
 
-def given(real: Recording) -> Recording:
-    """Of a recording, what may reach the core: settings, and actions without what came of them."""
+def inputs_of(real: Recording) -> Recording:
+    """The part of a recording that may reach the core: settings, and actions without their
+    outcomes.
+    """
     actions = [
         {key: value for key, value in fact.items() if key not in _OUTCOMES}
         for fact in real.of("stimulus")

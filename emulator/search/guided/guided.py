@@ -25,19 +25,20 @@ from emulator.search.guided.choices import (
     with_other_latencies,
 )
 from emulator.search.guided.restarts import Budget, OnProgress, Progress, Restarts
-from emulator.search.guided.search import Found, SearchResult, goal_of
+from emulator.search.guided.search import AgreeingRun, SearchResult, goal_of
 
 T = TypeVar("T")
 Look = Callable[[object, Recording], T]
-"""What is made of each run where it is played; it is given the run's name."""
+"""Turns each run into a result, in the process that played it; gets the run's name."""
 
 
 @dataclass(frozen=True)
 class GuidedMatch:
-    """What came of a guided search. Without a match `choices` are those of the runs that agree, or
-    of the furthest one."""
+    """The result of a guided search. Without a match, `choices` are those of the agreeing runs, or
+    of the furthest one.
+    """
 
-    found: bool
+    is_match: bool
     choices: Choices
     verdict: Verdict
     progress: Progress
@@ -56,12 +57,12 @@ def guided(
     def examine(_: object, run: Recording) -> Examined:
         return reference.examine(run)
 
-    def spans_delays(found: Sequence[Found]) -> bool:
-        choices = choices_of(reference.real, map(_run_of, found), {})
+    def spans_delays(agreeing: Sequence[AgreeingRun]) -> bool:
+        choices = choices_of(reference.real, map(_run_of, agreeing), {})
         return judge_choices(reference, script, choices, examine, budget.jobs)[0].matched
 
     result = Restarts(goal, budget, on_progress, spans_delays).run()
-    best = result.found or (result.nearest,)
+    best = result.agreeing or (result.nearest,)
     runs = [_run_of(one) if one else ChosenRun(1, ()) for one in best]
     draws = {}
     for group, number in sorted(result.progress.draws.items()):
@@ -99,10 +100,10 @@ def judge_choices(
 
 
 def names_of(choices: Choices) -> list[str]:
-    """What the runs of a match are called."""
+    """The names of a match's runs."""
     many = len(choices.runs) > 1
     return [f"match-{n}" if many else "match" for n, _ in enumerate(choices.runs, 1)]
 
 
-def _run_of(one: Found | SearchResult) -> ChosenRun:
+def _run_of(one: AgreeingRun | SearchResult) -> ChosenRun:
     return chosen_run(one.seed, one.choices)

@@ -1,4 +1,4 @@
-"""One run under search: played group by group, held against the recording as it goes.
+"""One run under search: played group by group, and compared with the recording as it goes.
 
 A *segment* lies between two actions; a *group* is one of them, or several where actions follow each
 other at once. Owns the moments at which a run that is still going is judged: 250 ms after the
@@ -41,9 +41,9 @@ class SegmentGroup:
     moments: tuple[int, ...]
     """When it is judged, in milliseconds since `up`; the last one is its end."""
     about: tuple[int, ...] = ()
-    """The brokers that its actions are about."""
+    """The target brokers of its actions."""
     ends_for: tuple[int, ...] = ()
-    """Those that something is done to next."""
+    """The target brokers of the next group's actions."""
 
     @property
     def parties(self) -> tuple[str, ...]:
@@ -110,20 +110,20 @@ class GuidedRun:
     ) -> None:
         self.script, self.groups, self.seed = script, groups, seed
         self.choices: dict[Choice, int] = {}
-        self.taken = 0
-        """How many groups were played."""
+        self.played = 0
+        """The number of groups played so far."""
         self._exported = 0
         self._needed: list[events.ActionApplied] = []
         self._partial = RunningJudgement(real)
 
     @property
     def over(self) -> bool:
-        return self.taken == len(self.groups)
+        return self.played == len(self.groups)
 
     @property
     def group(self) -> SegmentGroup:
         """The next one."""
-        return self.groups[self.taken]
+        return self.groups[self.played]
 
     def go_on(self, candidate: Mapping[Choice, int]) -> Contradiction | None:
         """Play the next group under these choices, up to its first contradiction."""
@@ -134,18 +134,18 @@ class GuidedRun:
             self._judge(group.moments[-1], group.ends_for)
         except _Contradicted as contradicted:
             return contradicted.contradiction
-        self.taken += 1
+        self.played += 1
         return None
 
     def want(self, part: Part | None) -> None:
-        """From now on this part must be right too."""
-        self._partial.wanted = part
+        """From now on this part must match too."""
+        self._partial.target = part
 
     def group_of(self, part: Part) -> int:
-        """Of a run that is over: in which group a part that is not equal first was not."""
+        """For a finished run: the group in which a part that differs first differed."""
         ms = self._partial.wrong_since_ms(part)
         return next(
-            (n for n, group in enumerate(self.groups) if ms < group.moments[-1]), self.taken - 1
+            (n for n, group in enumerate(self.groups) if ms < group.moments[-1]), self.played - 1
         )
 
     def streams(self) -> list[Choice]:

@@ -1,4 +1,4 @@
-"""A run that is still going, judged: what is wrong first, and how much is right.
+"""Judges a run in progress: its first error, and how much is right.
 
 In what the cluster agreed on (state history, controllers, control requests) a run must be right
 at every moment. Each other part need be right in one run of several: a `RunningJudgement` can look
@@ -37,7 +37,7 @@ _SCORED = (1, 5)
 
 @dataclass(frozen=True)
 class Contradiction:
-    """What is wrong first, and how much was right by then."""
+    """The first error, and how much was right by then."""
 
     wrong: Disagreement
     score: int
@@ -54,12 +54,12 @@ class RealSide:
 
 
 class RunningJudgement:
-    """A run on its way beside the real recording."""
+    """A run in progress, compared with the real recording."""
 
     def __init__(self, real: RealSide) -> None:
         self.real = real
-        self.wanted: Part | None = None
-        """The part that must be right besides."""
+        self.target: Part | None = None
+        """A further part that must match."""
         self._prefix = PrefixJudgement(real.course)
         self._acknowledged = Acknowledged()
         self._stop_watch = StopWatch()
@@ -74,8 +74,8 @@ class RunningJudgement:
     def contradiction(self, until_ms: int, stopping: Collection[int] = ()) -> Contradiction | None:
         """By then; these brokers are about to be stopped."""
         wrong = self._prefix.disagreement(until_ms, HARD, stopping)
-        if wrong is None and self.wanted is not None:
-            wrong = self._in_part(*self.wanted, until_ms)
+        if wrong is None and self.target is not None:
+            wrong = self._in_part(*self.target, until_ms)
         return Contradiction(wrong, self.score(until_ms)) if wrong else None
 
     def wrong_state(self) -> Contradiction | None:
@@ -106,7 +106,7 @@ class RunningJudgement:
         return total
 
     def wrong_since_ms(self, part: Part) -> int:
-        """Of a run that is over: when a part that is not equal first was not."""
+        """For a finished run: when a part that differs first differed."""
         point, key = part
         if point in SOFT and (wrong := self._prefix.in_lane(point, key, NEVER_MS)):
             return wrong.at_ms

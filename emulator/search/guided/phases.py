@@ -3,9 +3,9 @@
 `isr-expiration` runs every half lag and `isr-change-propagation` every 2.5 s from one moment of a
 boot on, so a shrink or a notification that stands alone gives that moment away, modulo the period;
 the end of a session does so for ZooKeeper's ticks. Owns the fit, and the choice of seeds whose
-draws from the declared ranges come near it: a search would have to guess them anew again and
-again, for they show many segments later. A choice stays what every choice is, a seed; what lies
-outside the declared range cannot be chosen.
+draws from the declared ranges come near it: a search would have to guess them again and again,
+because they show only many segments later. As always, a choice is a seed; a value outside the
+declared range cannot be chosen.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def boots_of(real: Recording) -> list[Phase]:
 
 
 def _first(real: Recording, do: str) -> dict[int, int]:
-    """When each broker's first process was at this."""
+    """When each broker's first process reached this step."""
     actions = reversed(list(real.of("stimulus")))
     return {fact["broker"]: fact["t"] for fact in actions if fact["do"] == do}
 
@@ -86,13 +86,13 @@ def _alone(real: Recording, broker: int, times: Iterable[int]) -> list[int]:
 
 
 def _begin(registered_ms: int, boot_us: int, period_ms: int, seen: list[int]) -> int | None:
-    """The latest beginning that most of what was seen allows: runs are late, never early."""
+    """The latest start that agrees with most observations: runs are late, never early."""
     high, low = (-us // 1000 for us in _range_us(_TO_REGISTRATION, boot_us))
     since = [(t - registered_ms - low) % period_ms + low for t in seen]
-    possible = [ms for ms in since if ms <= high + 2 * _LATE_MS]
-    if not possible:
+    candidates = [ms for ms in since if ms <= high + 2 * _LATE_MS]
+    if not candidates:
         return None
-    return max(possible, key=lambda ms: (sum(ms <= o <= ms + _LATE_MS for o in possible), -ms))
+    return max(candidates, key=lambda ms: (sum(ms <= o <= ms + _LATE_MS for o in candidates), -ms))
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _ticked(real: Recording, tick_ms: int) -> int | None:
         for op in real.transactions
         if op.op == "closeSession"
         and op.t >= 0
-        # A broker that was told to stop shortly before closed the session itself.
+        # A broker that was stopped shortly before closed the session itself.
         and not any(t <= op.t < t + _STOPS_WITHIN_MS for t in stopped)
     ]
     if not registered or not expired:

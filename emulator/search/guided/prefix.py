@@ -1,4 +1,4 @@
-"""Does a run that is still going contradict the recording, and since when?
+"""Whether a run in progress contradicts the recording, and since when.
 
 Owns the judgement of prefixes for a guided search: both sides are read up to one moment, and the
 earliest contradiction ends a candidate. What only one side has in the last 250 ms may still come on

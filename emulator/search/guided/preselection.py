@@ -22,19 +22,20 @@ AT_ONCE = 10
 DelaysApart = Callable[[Examined], Iterable[str]]
 
 
-def are_enough(preselected: Mapping[int, Examined], wanted: int, delays_apart: DelaysApart) -> bool:
-    """There are as many plays as are wanted, and one of them would do alone."""
-    return len(preselected) >= wanted and any(
+def are_enough(preselected: Mapping[int, Examined], count: int, delays_apart: DelaysApart) -> bool:
+    """There are enough plays, and one of them would match alone."""
+    return len(preselected) >= count and any(
         not run.lacking and not any(True for _ in delays_apart(run)) for run in preselected.values()
     )
 
 
 def nearest_first(
-    preselected: Mapping[int, Examined], wanted: int, delays_apart: DelaysApart = lambda run: ()
+    preselected: Mapping[int, Examined], count: int, delays_apart: DelaysApart = lambda run: ()
 ) -> list[int]:
-    """`wanted` seeds: the nearest one, then each time the one that has most of what all before it
-    differ in (a recording is matched by several runs together). `delays_apart` tells in which
-    delays a run alone does not do."""
+    """`count` seeds: the nearest one, then each time the one that has most of what all before it
+    differ in (a recording is matched by several runs together). `delays_apart` names the delays
+    that keep a run from matching alone.
+    """
     left = {
         seed: run.lacking | {(DELAYS, name) for name in delays_apart(run)}
         for seed, run in preselected.items()
@@ -42,7 +43,7 @@ def nearest_first(
     order = sorted(left, key=lambda seed: (preselected[seed].distance, len(left[seed]), seed))
     chosen: list[int] = []
     missed: frozenset[Part] | None = None
-    while order and len(chosen) < wanted:
+    while order and len(chosen) < count:
         lacking = missed
         best = min(
             order,

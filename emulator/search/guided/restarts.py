@@ -1,9 +1,8 @@
-"""Several guided searches side by side and one after the other, until what they found is a match,
-or time is up.
+"""Several guided searches, parallel and in sequence, until their runs form a match or time is up.
 
-Each finds a run that agrees in points 1, 3 and 4; a match is a set of such runs in which each other
-part is equal in one. A search is told what is missing when it starts, and goes on for it from a run
-that it has found.
+Each finds a run that agrees in state history, controllers and control requests; a match is a set of
+such runs in which each other part is equal in one. A search receives the missing parts at its
+start, and searches for them from an agreeing run of its own.
 
 How long a search takes varies tenfold with its seed, so each gets a number of draws and then gives
 way to the next: mostly few, now and then more (Luby's sequence, which is never much worse than
@@ -27,7 +26,7 @@ from emulator.conformance.criteria import DELAYS, Part
 from emulator.runs.forks import Pool
 from emulator.search.guided.candidates import NOWHERE
 from emulator.search.guided.guided_run import SegmentGroup
-from emulator.search.guided.search import Found, Goal, Search, SearchResult
+from emulator.search.guided.search import AgreeingRun, Goal, Search, SearchResult
 from emulator.worlds.gc_tuning import rare_collections
 
 DRAWS_PER_SEARCH = 120
@@ -79,11 +78,12 @@ OnProgress: TypeAlias = Callable[[Progress], object]
 
 @dataclass(frozen=True)
 class Result:
-    """What came of it: runs that are a match or a part of one, and how far the furthest search came
-    that found none (None: nowhere)."""
+    """The result: runs that form a match or part of one, and how far the furthest unsuccessful
+    search came (None: nowhere).
+    """
 
     matched: bool
-    found: tuple[Found, ...]
+    agreeing: tuple[AgreeingRun, ...]
     nearest: SearchResult | None
     progress: Progress
 
@@ -110,19 +110,19 @@ def missing_in(verdict: Verdict) -> list[Part]:
     return [*parts, *((DELAYS, timing.what) for timing in verdict.timings if not timing.inside)]
 
 
-def needed(reference: Reference, found: Sequence[Found]) -> list[Found]:
-    """Without those runs but for which the others lack no more; first to go is who differs most."""
-    runs = list(found)
+def needed(reference: Reference, agreeing: Sequence[AgreeingRun]) -> list[AgreeingRun]:
+    """Leave out redundant runs, those that differ most first."""
+    runs = list(agreeing)
     lacking = len(missing_in(_verdict(reference, runs))) if runs else 0
-    for run in sorted(found, key=lambda one: len(one.examined.lacking), reverse=True):
+    for run in sorted(agreeing, key=lambda one: len(one.examined.lacking), reverse=True):
         others = [one for one in runs if one is not run]
         if others and len(missing_in(_verdict(reference, others))) == lacking:
             runs = others
     return runs
 
 
-def _verdict(reference: Reference, found: Sequence[Found]) -> Verdict:
-    return conclude(reference, [run.examined for run in found])
+def _verdict(reference: Reference, agreeing: Sequence[AgreeingRun]) -> Verdict:
+    return conclude(reference, [run.examined for run in agreeing])
 
 
 class Restarts:
@@ -133,13 +133,13 @@ class Restarts:
         goal: Goal,
         budget: Budget,
         on_progress: OnProgress,
-        spans_delays: Callable[[Sequence[Found]], bool] = lambda _: False,
+        spans_delays: Callable[[Sequence[AgreeingRun]], bool] = lambda _: False,
     ) -> None:
         """`spans_delays`: asked of runs that lack nothing but delays, which reruns may have."""
         self._goal, self._budget, self._on_progress = goal, budget, on_progress
         self._spans_delays = spans_delays
         self._pool = Pool[SearchResult](budget.jobs)
-        self._found: list[Found] = []
+        self._agreeing: list[AgreeingRun] = []
         self._missing: list[Part] = []
         self._nearest: SearchResult | None = None
         self._progress_s = 0.0
@@ -157,8 +157,8 @@ class Restarts:
             self._pool.close()
             os.close(self._draws)
             os.close(self._writes)
-        found = tuple(needed(self._goal.reference, self._found))
-        return Result(matched, found, self._nearest, self.progress)
+        agreeing = tuple(needed(self._goal.reference, self._agreeing))
+        return Result(matched, agreeing, self._nearest, self.progress)
 
     def _search_until_matched(self) -> bool:
         """False: the time or the number of searches is spent."""
@@ -178,17 +178,17 @@ class Restarts:
         return False
 
     def _completes_match(self, ended: SearchResult) -> bool:
-        """What was found so far, this included, is a match."""
-        if not ended.found:
+        """Whether the agreeing runs so far, these included, form a match."""
+        if not ended.agreeing:
             if ended.score > (self._nearest.score if self._nearest else NOWHERE):
                 self._nearest = ended
             return False
-        self._found += ended.found
-        verdict = _verdict(self._goal.reference, self._found)
+        self._agreeing += ended.agreeing
+        verdict = _verdict(self._goal.reference, self._agreeing)
         self._missing = missing_in(verdict)
-        self.progress.agreeing, self.progress.missing = len(self._found), len(self._missing)
+        self.progress.agreeing, self.progress.missing = len(self._agreeing), len(self._missing)
         if {point for point, _ in self._missing} == {DELAYS}:
-            return self._spans_delays(needed(self._goal.reference, self._found))
+            return self._spans_delays(needed(self._goal.reference, self._agreeing))
         return verdict.matched
 
     def _search(self, number: int) -> SearchResult:
@@ -198,7 +198,7 @@ class Restarts:
             os.write(self._writes, _DRAW.pack(group, through))
 
         limit = self._budget.draws_per_search * luby(number)
-        missing = self._missing if self._found else None
+        missing = self._missing if self._agreeing else None
         with rare_collections():
             return Search(self._goal, number, limit, on_draw, missing).run()
 

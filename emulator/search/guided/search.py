@@ -1,5 +1,5 @@
 """One guided search: seeds for each group under which a run agrees with the recording in what the
-cluster agreed on (points 1, 3 and 4), and perhaps in one part more.
+cluster agreed on (state history, controllers, control requests), and perhaps in one more part.
 
 A run that has come to the end of a group is a process; each candidate of the next group is played
 in a fork of it, and goes on from there by forking again: a chain of processes, one per group. A
@@ -42,7 +42,7 @@ GROUPS_AT_LENGTH = 6
 """A long search may spend all its draws on so many groups."""
 
 OnCandidate: TypeAlias = Callable[[int, bool], object]
-"""Told of each candidate: its group, and whether it got through."""
+"""Called with each candidate: its group, and whether it got through."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ def goal_of(script: Script, reference: Reference) -> Goal:
 
 
 @dataclass(frozen=True)
-class Found:
-    """A run that agrees in points 1, 3 and 4, by its choices."""
+class AgreeingRun:
+    """A run that agrees in state history, controllers and control requests, by its choices."""
 
     seed: int
     choices: dict[Choice, int]
@@ -72,9 +72,9 @@ class Found:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The search is over: what it found, and how far it came, and under which choices."""
+    """The result of a search: its agreeing runs, and the furthest score with its choices."""
 
-    found: tuple[Found, ...]
+    agreeing: tuple[AgreeingRun, ...]
     seed: int
     score: Score
     choices: dict[Choice, int]
@@ -118,9 +118,9 @@ class Memory:
     """By group, how often it was left since runs last came further from there."""
     furthest: tuple[Score, dict[Choice, int]] = (NOWHERE, {})
     """How far a run came at all, and under which choices."""
-    found: list[Found] = field(default_factory=list)
-    wanted: Part | None = None
-    """What a run must have besides what all must."""
+    agreeing: list[AgreeingRun] = field(default_factory=list)
+    target: Part | None = None
+    """A further part that the next run must match."""
 
     def came(self, score: Score, choices: dict[Choice, int]) -> None:
         if score > self.furthest[0]:
@@ -137,7 +137,7 @@ class Search:
     limit: int
     on_draw: OnCandidate
     missing: Collection[Part] | None = None
-    """The parts that no run had yet that was found before (None: there was no run)."""
+    """The parts that no earlier agreeing run has (None: no earlier run)."""
     memory: Memory = field(default_factory=Memory)
 
     def run(self) -> SearchResult:
@@ -146,16 +146,16 @@ class Search:
         missing = sorted(self.missing or ())
         # Where delays are all that is missing, every second search wants one from the start.
         if missing and missing[-1][0] == DELAYS and not self.seed % 2:
-            self.memory.wanted = missing[self._stream().below(len(missing))]
+            self.memory.target = missing[self._stream().below(len(missing))]
         self._explore(guided_run)
         score, choices = self.memory.furthest
-        return SearchResult(tuple(self.memory.found), self.seed, score, choices)
+        return SearchResult(tuple(self.memory.agreeing), self.seed, score, choices)
 
     def _explore(self, guided_run: GuidedRun) -> _Back:
         """From a run at the end of a group: find candidates for the rest."""
         if guided_run.over:
             return self._judge_whole(guided_run)
-        memory, group, number, party = self.memory, guided_run.group, guided_run.taken, ""
+        memory, group, number, party = self.memory, guided_run.group, guided_run.played, ""
         is_fitted = not number and self.seed % FREE_EVERY
         tried = GroupHistory(
             group.segments,
@@ -190,7 +190,7 @@ class Search:
         return self._back(self._blamed(number), tried.best_score, party)
 
     def _blamed(self, number: int) -> int:
-        """Which group to go back to; that this one was left in vain is noted."""
+        """Which group to go back to; counts the failure of this one."""
         vain = self.memory.vain.get(number, 0)
         self.memory.vain[number] = vain + 1
         stream = self._stream()
@@ -208,8 +208,8 @@ class Search:
 
     def _draw(self, guided_run: GuidedRun, candidate: Candidate) -> _Outcome:
         """In a child: play one group, and all that follows."""
-        number = guided_run.taken
-        guided_run.want(self.memory.wanted)
+        number = guided_run.played
+        guided_run.want(self.memory.target)
         contradiction = guided_run.go_on(candidate)
         self.on_draw(number, contradiction is None)
         if contradiction is not None:
@@ -228,19 +228,19 @@ class Search:
 
     def _judge_whole(self, guided_run: GuidedRun) -> _Back:
         """The end: the whole run is judged once more, in everything."""
-        number, examined = guided_run.taken, self.goal.reference.examine(guided_run.whole())
+        number, examined = guided_run.played, self.goal.reference.examine(guided_run.whole())
         score = (number, 0)
         if not examined.agrees:
             self.memory.came(score, guided_run.choices)
             return self._back(self._blamed(number), score, "")
-        self.memory.found.append(Found(self.seed, guided_run.choices, examined))
-        missing = still_missing(self.missing, self.memory.found)
+        self.memory.agreeing.append(AgreeingRun(self.seed, guided_run.choices, examined))
+        missing = still_missing(self.missing, self.memory.agreeing)
         if not missing:
             return self._back(-1, score, "")
-        self.memory.wanted = missing[self._stream().below(len(missing))]
+        self.memory.target = missing[self._stream().below(len(missing))]
         # What shows in a group was decided there, in the group before, or when its brokers were
         # last stopped.
-        shown, stream = guided_run.group_of(self.memory.wanted), self._stream()
+        shown, stream = guided_run.group_of(self.memory.target), self._stream()
         stopped = self._stopped_or_none(shown, stream)
         to = max(0, shown - stream.below(2)) if stopped is None else stopped
         return self._back(to, score, "")
@@ -249,15 +249,16 @@ class Search:
         return _Back(to, score, party, self.memory)
 
 
-def still_missing(before: Collection[Part] | None, found: Sequence[Found]) -> list[Part]:
-    """What no run is equal in: none that was found before (None: there was none), none of these."""
-    missing = found[0].examined.lacking if before is None else frozenset(before)
-    return sorted(missing.intersection(*(run.examined.lacking for run in found)))
+def still_missing(before: Collection[Part] | None, agreeing: Sequence[AgreeingRun]) -> list[Part]:
+    """The parts that match in no earlier run (None: no earlier run) and in none of these."""
+    missing = agreeing[0].examined.lacking if before is None else frozenset(before)
+    return sorted(missing.intersection(*(run.examined.lacking for run in agreeing)))
 
 
 def stopped_after(groups: Sequence[SegmentGroup], number: int) -> int | None:
-    """The group at whose end something was last done to a broker that this group's actions are
-    about: what it had then decides what it does first when it goes on."""
+    """The group after which an action last hit one of this group's target brokers: the broker's
+    state then decides what it does first when it resumes.
+    """
     if number >= len(groups):
         return None
     about = set(groups[number].about)
@@ -268,10 +269,10 @@ def stopped_after(groups: Sequence[SegmentGroup], number: int) -> int | None:
 
 
 def broker_named(wrong: Disagreement) -> int:
-    """Who leads or did what the two sides disagree about."""
+    """The broker that leads the partition, or caused the entry, in a disagreement."""
     for entry in (wrong.real, wrong.run):
-        if said := getattr(entry, "said", None):
-            broker = int(json.loads(said).get("leader", 0))
+        if text := getattr(entry, "said", None):
+            broker = int(json.loads(text).get("leader", 0))
         else:
             broker = getattr(entry, "leader", 0) or getattr(entry, "by", 0)
         if broker:

@@ -1,7 +1,6 @@
-"""What a search should have seen at least once: races that were really run, read from the trace.
-
-A search that finds nothing says something only about what it has exercised. Owns the list, each
-with a sentence; knows no world and no search.
+"""Races that a search should exercise at least once, read from the trace. A search without findings
+says something only about the races that it exercised. Owns the list, each with a sentence; knows no
+world and no search.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The state of a whole cluster as a search tells it from others: a digest.
+"""A digest of the whole cluster's state, by which a search recognizes states.
 
 Owns what counts: what ZooKeeper has, what every broker holds (roles, ISR, logs, what it knows of
 followers, metadata, the controller's cache), where every thread stands (its chain of awaits), what

@@ -1,4 +1,4 @@
-"""A schedule as a file: what was chosen in a run wherever more than one thing could happen next.
+"""A schedule as a file: the choices of a run wherever more than one thing could happen next.
 
 Owns the format (YAML; JSON is YAML) and what is said of a file that is none. It holds all that a
 run depends on: the scenario as it was read, version and guards, the seed, from when to when it was
@@ -140,7 +140,9 @@ def written(schedule: Schedule) -> str:
     # Last what came of it, and the scenario, which is long.
     keys = ("violation", "events", "trace", "scenario")
     last = {key: plain.pop(key) for key in keys if key in plain}
-    lines = ["# What was chosen wherever more than one thing could happen next: isr replay FILE"]
+    lines = [
+        "# The choices wherever more than one thing could happen next. To play: isr replay FILE"
+    ]
     lines += [_block(key, value) for key, value in plain.items()]
     for key, entries in (("faults", schedule.faults), ("choices", schedule.choices)):
         lines.append(f"{key}:" if entries else f"{key}: []")
@@ -156,9 +158,9 @@ def read_schedule(file: Path) -> Schedule:
     try:
         document: object = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise UserError(f"{file}: is not YAML: {' '.join(str(error).split())}") from None
+        raise UserError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(document, dict) or "schedule" not in document:
-        raise UserError(f"{file}: is no schedule: it has no key schedule (isr explore writes them)")
+        raise UserError(f"{file}: not a schedule: no key `schedule` (isr explore writes one)")
     if isinstance(document.get("guards"), dict):
         guards = document["guards"].items()
         document["guards"] = {name: _YAML_SWITCH.get(on, on) for name, on in guards}

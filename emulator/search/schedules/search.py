@@ -69,17 +69,17 @@ class ExploreTally:
 
 
 def search(
-    warm: WarmCluster, options: SearchOptions, tally: ExploreTally
+    warm: WarmCluster, options: SearchOptions, progress: ExploreTally
 ) -> Iterator[ScheduleResult]:
-    """Each schedule that was tried, as it comes; the tally has it already."""
+    """Each schedule that was tried, as it comes; `progress` counts it already."""
     is_exhaustive = options.how == "exhaustive"
-    results = everything(warm, options, tally) if is_exhaustive else _drawn(warm, options)
+    results = everything(warm, options, progress) if is_exhaustive else _drawn(warm, options)
     for played in results:
-        tally.take(played)
+        progress.take(played)
         yield played
         if played.broken and not options.keep_going:
             return
-        if options.seconds is not None and tally.seconds > options.seconds:
+        if options.seconds is not None and progress.seconds > options.seconds:
             return
 
 
@@ -114,7 +114,7 @@ NOTHING_CHOSEN = Candidate()
 def everything(
     warm: WarmCluster,
     options: SearchOptions,
-    tally: ExploreTally,
+    progress: ExploreTally,
     first: Candidate = NOTHING_CHOSEN,
     worth: IsWorthTrying | None = None,
 ) -> Iterator[ScheduleResult]:
@@ -124,7 +124,7 @@ def everything(
     met: dict[tuple[str, int], int] = {}
     level: list[Node] = [(first, 0)]
     left = options.schedules
-    tally.complete = False
+    progress.complete = False
 
     def play(warm: WarmCluster, node: Node) -> ScheduleResult:
         return warm.play_written(node[0], then_us=options.then_us, states=True)
@@ -142,7 +142,7 @@ def everything(
             if left <= 0 and (following or len(batch) < BATCH):
                 return
         level = following
-    tally.complete = True
+    progress.complete = True
 
 
 def _one_longer(

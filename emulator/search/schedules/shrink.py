@@ -1,4 +1,4 @@
-"""A failing schedule made minimal: faults first, then choices, then load.
+"""Reduces a failing schedule to a minimal one: faults first, then choices, then load.
 
 Owns what is left out in which order, and what counts as failing in the same way (the same
 invariant).
@@ -43,7 +43,7 @@ class Shrinking:
         played = self._play(schedule, exactly=True)
         broken = broken_of(schedule, played)
         if broken is None:
-            raise UserError("the schedule does not fail: there is nothing to make smaller")
+            raise UserError("the schedule does not fail, so it cannot be reduced")
         self._invariant = broken.invariant
         self.schedule = with_outcome(schedule, played)
         broken_us = played.broken_us[played.broken.index(broken)]

@@ -1,4 +1,4 @@
-"""Who chooses what happens next: a schedule, chance, priorities.
+"""Strategies that choose the next step: a written schedule, chance, priorities.
 
 A strategy is asked at each point where more than one thing can happen, and may do one of the faults
 that it has first. What is passed over is late from then on: it comes behind all that was not, until
@@ -23,7 +23,7 @@ OnStep = Callable[[Sequence[Runnable]], None]
 
 
 class DefaultOrder:
-    """Nothing is chosen: what would be next is next, for `depth` steps."""
+    """Choose nothing: keep the default order for `depth` steps."""
 
     def __init__(self, depth: int, injections: Sequence[Injection] = ()) -> None:
         self.depth, self.step = depth, 0
@@ -33,7 +33,7 @@ class DefaultOrder:
         self.injected: list[Injection] = []
         self.offered: list[int] = []
         self.do: Callable[[Injection], None] | None = None
-        """Does a fault; set by who has a cluster."""
+        """Injects a fault; set by the owner of the cluster."""
         self.on_step: OnStep | None = None
         self._left = sorted(injections, key=lambda injection: injection.step)
         self._late: list[Runnable] = []
@@ -55,18 +55,18 @@ class DefaultOrder:
         order = self._in_order(options)
         if self.on_step is not None:
             self.on_step(order)
-        taken = self.pick(order)
-        if taken:
-            passed, what = order[:taken], label_of(order[taken])
+        passed_over = self.pick(order)
+        if passed_over:
+            passed, what = order[:passed_over], label_of(order[passed_over])
             over = [label_of(one) for one in passed if one not in self._late]
-            self.choices.append(Choice(self.step, taken, len(order), what, "; ".join(over)))
+            self.choices.append(Choice(self.step, passed_over, len(order), what, "; ".join(over)))
             self._late = [*(one for one in self._late if one not in passed), *passed]
         if self._late:
-            self._late = [one for one in self._late if one is not order[taken]]
+            self._late = [one for one in self._late if one is not order[passed_over]]
             self.needed = self.step + 1
         self.offered.append(len(order))
         self.step += 1
-        return options.index(order[taken])
+        return options.index(order[passed_over])
 
     @property
     def late(self) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ class DefaultOrder:
 
 class WrittenOrder(DefaultOrder):
     """What a schedule says. `exactly`: it is an error where the run is not as it was; otherwise the
-    option of the same words is taken, if there is one."""
+    option of the same words is passed_over, if there is one."""
 
     def __init__(self, depth: int, candidate: Candidate, *, exactly: bool) -> None:
         super().__init__(depth, candidate.faults)

@@ -89,7 +89,7 @@ SET_STATE = {"t": 1, "kind": "zookeeper", "broker": 1, "op": "setData", "path": 
         ({"t": 1.5, "kind": "expand"}, "t is not a whole number"),
         ({"kind": "stimulus", "do": "up"}, "t is not a whole number"),
         (SHRINK, "shrink: from_isr: missing"),
-        (SHRINK | {"from_isr": 7}, "shrink: from_isr: missing, or not what it should be"),
+        (SHRINK | {"from_isr": 7}, "shrink: from_isr: missing, or of the wrong type"),
         ({"t": 1, "kind": "stimulus", "do": "produce", "topic": "o"}, "partitions, rate, acks"),
         ({"t": 1, "kind": "zookeeper", "op": "multi", "ops": [{}]}, "an operation lacks op"),
         ({"t": 1, "kind": "zookeeper", "op": "multi", "ops": 3}, "ops is not a list"),

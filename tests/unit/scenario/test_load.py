@@ -244,7 +244,7 @@ def test_a_setting_of_the_command_line_wins_everywhere() -> None:
         (
             "replica.lag.time.max.ms: 2000",
             "replica.lag.time.max.ms: soon",
-            "tried.yaml:6: cluster.config.replica.lag.time.max.ms: 'soon' is no whole number",
+            "tried.yaml:6: cluster.config.replica.lag.time.max.ms: 'soon' is not a whole number",
         ),
         ("replica.lag.time.max.ms: 2000", "replica.lag.time.max.ms: 100", "must not be above"),
         ("{2: {num.io", "{5: {num.io", "there is no broker 5"),
@@ -283,7 +283,7 @@ def test_a_mistake_is_pointed_at(old: str, new: str, said: str) -> None:
     [
         ("replica.lag.time.max.ms", "write KEY=VALUE"),
         ("replica.lag.time.max=5", "did you mean replica.lag.time.max.ms?"),
-        ("num.io.threads=many", "--set num.io.threads=many: num.io.threads: 'many' is no whole"),
+        ("num.io.threads=many", "--set num.io.threads=many: num.io.threads: 'many' is not a whole"),
         ("num.io.threads=0", "must be at least 1"),
     ],
 )

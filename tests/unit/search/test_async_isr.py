@@ -135,7 +135,7 @@ def test_the_product_lets_two_leave_at_once_which_the_published_model_does_not()
 def test_random_ways_find_it_with_the_guard_off_and_never_with_it() -> None:
     def broken(guards: Mapping[str, bool]) -> int:
         explorer, stream = Explorer(steps_of(scope=Scope(), guards=guards)), Stream(1)
-        return sum(explorer.random_way(stream, 20) is not None for _ in range(300))
+        return sum(explorer.random_path(stream, 20) is not None for _ in range(300))
 
     assert broken(MAXIMAL_OFF) > 0
     assert broken({}) == 0

@@ -94,8 +94,8 @@ def test_it_reads_as_people_write() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("run: 5s\n", "is no schedule: it has no key schedule"),
-        ("[", "is not YAML"),
+        ("run: 5s\n", "not a schedule: no key `schedule`"),
+        ("[", "not valid YAML"),
         ("schedule: 1\nname: x\nscenario: {}\n", "missing required field `seed`"),
         ("schedule: 9\nname: x\nseed: 1\nscenario: {}\n", "format 9, this is 2"),
         ("schedule: 1\nname: x\nseed: 1\nscenario: {}\nchoice: []\n", "unknown field `choice`"),

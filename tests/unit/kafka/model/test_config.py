@@ -38,9 +38,9 @@ def test_the_connection_time_out_is_the_sessions_unless_it_is_set() -> None:
     [
         ({"replica.lag.time.max": "1"}, "unknown setting replica.lag.time.max"),
         ({"num_io_threads": "1"}, "unknown setting num_io_threads"),
-        ({"num.io.threads": "many"}, "num.io.threads: 'many' is no whole number"),
-        ({"num.io.threads": "1.5"}, "num.io.threads: '1.5' is no whole number"),
-        ({"num.io.threads": ""}, "num.io.threads: '' is no whole number"),
+        ({"num.io.threads": "many"}, "num.io.threads: 'many' is not a whole number"),
+        ({"num.io.threads": "1.5"}, "num.io.threads: '1.5' is not a whole number"),
+        ({"num.io.threads": ""}, "num.io.threads: '' is not a whole number"),
         ({"delete.topic.enable": "1"}, "delete.topic.enable: '1' is neither true nor false"),
         ({"num.io.threads": "0"}, "num.io.threads must be at least 1"),
         ({"num.network.threads": "-1"}, "num.network.threads must be at least 1"),

@@ -60,7 +60,7 @@ def test_reality_itself_is_right_at_every_moment(
 ) -> None:
     partial = RunningJudgement(real_side(folder))
     wanted = parts_of(folder)
-    partial.wanted = wanted[nth % len(wanted)]
+    partial.target = wanted[nth % len(wanted)]
     since_ms = -1_000_000
     for until_ms in sorted(cuts):
         partial.grow(piece(recorded(folder), since_ms, until_ms))
@@ -79,7 +79,7 @@ def test_a_delay_that_is_wanted_must_be_near_the_recorded_one_and_others_need_no
     partial.grow(replace(real, events=late(real.events, "update_metadata", TOLERANCE_MS + 51)))
     wanted = next(part for part in parts_of(PLAYED[0]) if "to metadata of broker" in part[1])
     assert partial.contradiction(5000) is None
-    partial.wanted = wanted
+    partial.target = wanted
     contradiction = partial.contradiction(5000)
     assert contradiction is not None
     assert (contradiction.wrong.point, contradiction.wrong.key) == wanted
@@ -92,7 +92,7 @@ def test_a_race_that_is_lost_is_a_contradiction_only_where_it_is_wanted(wanted: 
     partial = RunningJudgement(real_side(PLAYED[0]))
     partial.grow(replace(real, events=[e for e in real.events if e is not lost]))
     part = (5, f"broker {lost['broker']} {lost['topic']}-{lost['partition']}")
-    partial.wanted = part if wanted else None
+    partial.target = part if wanted else None
     contradiction = partial.contradiction(lost["t"] + GRACE_MS + 1)
     assert (contradiction is not None) == wanted
     assert abs(partial.wrong_since_ms(part) - lost["t"]) <= 1
@@ -113,7 +113,7 @@ def test_a_stall_more_or_less_is_wrong_since_the_first_that_only_one_side_has(
     ends_ms: tuple[int, ...], since_ms: int
 ) -> None:
     partial = RunningJudgement(RealSide(stalling(4000, 9000)))
-    partial.wanted = part = (PRODUCED, f"o-0 acks=1{STALLS}")
+    partial.target = part = (PRODUCED, f"o-0 acks=1{STALLS}")
     partial.grow(stalling(*ends_ms))
     assert partial.contradiction(since_ms - 600) is None or since_ms == 4000
     assert partial.wrong_since_ms(part) == since_ms

@@ -12,7 +12,7 @@ from emulator.conformance.compare import Difference, Examined, Reference, conclu
 from emulator.conformance.criteria import DELAYS
 from emulator.conformance.recording import read_recording
 from emulator.search.guided.restarts import luby, missing_in, needed
-from emulator.search.guided.search import Found
+from emulator.search.guided.search import AgreeingRun
 
 FLAPPING = Path(__file__).parents[3] / "recordings/kafka-2.6.3/flapping"
 PARTS = [(5, "a"), (5, "b"), (6, "c"), (7, "d")]
@@ -23,17 +23,17 @@ def reference() -> Reference:
     return Reference(read_recording(FLAPPING))
 
 
-def found(*parts: tuple[int, str], late_ms: int = 0) -> Found:
+def found(*parts: tuple[int, str], late_ms: int = 0) -> AgreeingRun:
     """A run that agrees but is not equal in these parts."""
     differences = {
         point: tuple(Difference(of, key, 0, (), (), ()) for of, key in parts if of == point)
         for point in range(1, 8)
     }
     delays = {what: ms + late_ms for what, ms in reference().delays.items()}
-    return Found(1, {}, Examined("seed 1", differences, delays))
+    return AgreeingRun(1, {}, Examined("seed 1", differences, delays))
 
 
-def missing(runs: list[Found]) -> set[tuple[int, str]]:
+def missing(runs: list[AgreeingRun]) -> set[tuple[int, str]]:
     return set(missing_in(conclude(reference(), [run.examined for run in runs])))
 
 

@@ -7,7 +7,7 @@ import pytest
 from emulator.conformance.compare import Difference, Examined
 from emulator.conformance.criteria import Part
 from emulator.search.guided.guided_run import SegmentGroup
-from emulator.search.guided.search import Found, still_missing, stopped_after
+from emulator.search.guided.search import AgreeingRun, still_missing, stopped_after
 
 
 def group(number: int, *about: int) -> SegmentGroup:
@@ -31,9 +31,9 @@ def test_at_the_end_there_is_no_action() -> None:
     assert stopped_after(GROUPS, len(GROUPS)) is None
 
 
-def lacking(*parts: Part) -> Found:
+def lacking(*parts: Part) -> AgreeingRun:
     differences = {5: tuple(Difference(*part, 0, (), (), ()) for part in parts)}
-    return Found(1, {}, Examined("seed 1", differences, {}))
+    return AgreeingRun(1, {}, Examined("seed 1", differences, {}))
 
 
 A, B, C = (5, "a"), (5, "b"), (5, "c")
@@ -50,6 +50,6 @@ A, B, C = (5, "a"), (5, "b"), (5, "c")
     ],
 )
 def test_what_is_still_missing_is_what_no_run_has_of_this_search_or_before(
-    before: list[Part] | None, found: list[Found], missing: list[Part]
+    before: list[Part] | None, found: list[AgreeingRun], missing: list[Part]
 ) -> None:
     assert still_missing(before, found) == missing
