@@ -20,7 +20,7 @@ class AnotherController(Violation, frozen=True):
 
 
 class AControllerIsThere(Invariant):
-    """The broker that /controller names is controller, and knows it (L5)."""
+    """The broker that /controller names is the controller, and acts as such (L5)."""
 
     liveness = True
 

@@ -28,8 +28,8 @@ class ExpelledWithEverything(Violation, frozen=True):
 
 
 class AMemberThatHasEverythingStays(Invariant):
-    """A leader does not take a follower out of the ISR that has every record, nor one whose fetches
-    come and that lacks only what was appended within the last 400 ms (L9)."""
+    """A leader keeps a follower in the ISR that has every record, or that keeps fetching and
+    lacks only records appended within the last 400 ms (L9)."""
 
     def begin(self) -> None:
         """By leader: nobody fetches from one that was deposed and does not know it yet."""

@@ -17,8 +17,8 @@ class LateHighWatermark(Violation, frozen=True):
 
 
 class AcksFollowTheIsr(Invariant):
-    """When a leader has taken over a shrink, its high watermark is within a second what all that
-    are left have, and what waited for acks=all goes on (L8)."""
+    """Within one second after a leader has applied a shrink, its high watermark is what all
+    remaining members have, and requests waiting for acks=all are completed (L8)."""
 
     def begin(self) -> None:
         self._hw: dict[tuple[TopicPartition, int], int] = {}

@@ -21,7 +21,8 @@ class UnknownBrokers(Violation, frozen=True):
 
 
 class BrokersAreRegistered(Invariant):
-    """Every broker that started is registered in ZooKeeper, and known to every other (L6)."""
+    """Every broker that started is registered in ZooKeeper and known to every other broker
+    (L6)."""
 
     liveness = True
 

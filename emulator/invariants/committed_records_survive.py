@@ -24,8 +24,8 @@ class CommittedRecordsLacking(Violation, frozen=True):
 
 
 class CommittedRecordsSurvive(Invariant):
-    """What was committed is in the log of every later leader and of whoever joins the ISR, unless
-    an unclean election gave it up (S1, S3)."""
+    """A committed record is in the log of every later leader and of every replica that joins the
+    ISR, unless an unclean election discarded it (S1, S3)."""
 
     def begin(self) -> None:
         self.state.partitions.listen(self._written)

@@ -21,7 +21,7 @@ class ControllerDiffers(Violation, frozen=True):
 
 
 class ControllerKnowsStates(Invariant):
-    """What the controller knows of a partition is what ZooKeeper has (L2, L3)."""
+    """The controller's state of each partition is ZooKeeper's (L2, L3)."""
 
     liveness = True
 

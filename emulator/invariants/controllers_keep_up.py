@@ -16,8 +16,8 @@ class EventsWait(Violation, frozen=True):
 
 
 class ControllersKeepUp(Invariant):
-    """The controller-event-thread of every registered broker has worked on all that was put on its
-    queue (L10)."""
+    """The controller-event-thread of every registered broker has processed its whole queue
+    (L10)."""
 
     liveness = True
 

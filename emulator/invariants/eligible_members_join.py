@@ -18,8 +18,8 @@ class RestartedMember(Violation, frozen=True):
 
 
 class EligibleMembersJoin(Invariant):
-    """When ZooKeeper takes a member into an ISR, that broker is registered and has not been started
-    anew since the leader decided to take it in (S8)."""
+    """When a replica's ISR membership is written to ZooKeeper, its broker is registered and has
+    not restarted since the leader decided to add it (S8)."""
 
     def begin(self) -> None:
         self._decided: dict[tuple[object, int], int] = {}

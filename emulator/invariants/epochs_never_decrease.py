@@ -39,8 +39,8 @@ class OldEpochObeyed(Violation, frozen=True):
 
 
 class EpochsNeverDecrease(Invariant):
-    """Leader and controller epochs never decrease in a state znode, nor /controller_epoch, and each
-    LeaderAndIsr that a broker obeys raises its leader epoch (S9, S12)."""
+    """The leader and controller epochs of a state znode never decrease, nor does
+    /controller_epoch; each LeaderAndIsr that a broker obeys raises its leader epoch (S9, S12)."""
 
     def begin(self) -> None:
         self.state.partitions.listen(self._written)

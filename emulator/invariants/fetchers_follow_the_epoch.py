@@ -19,8 +19,8 @@ class FetchesFromAnother(Violation, frozen=True):
 
 
 class FetchersFollowTheEpoch(Invariant):
-    """Once a broker has taken a leader epoch, it fetches a partition from the leader of that epoch
-    alone, and one that it leads from nobody (S14)."""
+    """Once a broker has adopted a leader epoch, it fetches the partition only from the leader of
+    that epoch; if it leads the partition itself, from no broker (S14)."""
 
     def begin(self) -> None:
         self._strays: dict[tuple[TopicPartition, int], tuple[int, int]] = {}

@@ -16,8 +16,8 @@ class DoesNotFetch(Violation, frozen=True):
 
 
 class FollowersFetch(Invariant):
-    """Every broker that follows a leader of its leader epoch has fetched from it since it was told
-    to (S14)."""
+    """Every broker that follows a leader has fetched from it since it received the LeaderAndIsr
+    of that leader epoch (S14)."""
 
     liveness = True
 

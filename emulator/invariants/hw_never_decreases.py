@@ -22,7 +22,7 @@ class HwDecreases(Violation, frozen=True):
 
 
 class HwNeverDecreases(Invariant):
-    """Within one leader's term the high watermark only rises, and never passes the log's end."""
+    """Within one leader's term the high watermark only rises, and never passes the log end."""
 
     def begin(self) -> None:
         self._last: dict[tuple[TopicPartition, int], tuple[int, int]] = {}

@@ -23,8 +23,8 @@ class HwBeyondMember(Violation, frozen=True):
 
 
 class HwWithinIsr(Invariant):
-    """A leader's high watermark never passes the log end of a member of its ISR, nor, while it is
-    the leader of record, of one of ZooKeeper's (S3, S4)."""
+    """A leader's high watermark never passes the log end of a member of its own ISR, nor, while
+    it is the leader in ZooKeeper, of a member of the ISR there (S3, S4)."""
 
     def on_hw_advanced(self, event: e.HwAdvanced) -> None:
         if event.role != "leader" or not self.state.logs.writer:

@@ -21,8 +21,8 @@ class AnotherState(Violation, frozen=True):
 
 
 class IsrUpdatesAreWritten(Invariant):
-    """When a leader takes over an ISR change, ZooKeeper has this ISR, this leader and this epoch at
-    this version (S4)."""
+    """When a leader applies an ISR change, ZooKeeper has this ISR, this leader and this leader
+    epoch at this version (S4)."""
 
     def on_isr_updated(self, event: e.IsrUpdated) -> None:
         for state in reversed(self.state.partitions.of(event.partition).states):

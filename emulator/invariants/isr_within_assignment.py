@@ -29,7 +29,7 @@ class UnassignedMembers(Violation, frozen=True):
 
 
 class IsrWithinAssignment(Invariant):
-    """Whoever is in the ISR is an assigned replica (S7)."""
+    """Every ISR member is an assigned replica (S7)."""
 
     def begin(self) -> None:
         self._assigned: dict[TopicPartition, tuple[tuple[int, ...], int]] = {}

@@ -20,8 +20,8 @@ class EndsAsLeader(Violation, frozen=True):
 
 
 class LeadersAreTold(Invariant):
-    """A broker that ends in an orderly way, and shows another as leader in a later epoch, does not
-    believe any more that it leads itself (S5)."""
+    """A broker that shuts down in an orderly way, and shows another leader of a later epoch in
+    its metadata, no longer believes that it leads (S5)."""
 
     def begin(self) -> None:
         self._resigned: set[int] = set()

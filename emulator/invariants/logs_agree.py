@@ -20,8 +20,8 @@ class LogsDiffer(Violation, frozen=True):
 
 
 class LogsAgree(Invariant):
-    """The last record below a follower's high watermark is the one that a leader had below its own
-    at this offset (S2)."""
+    """The last record below a follower's high watermark is the one that a leader had at the same
+    offset below its own (S2)."""
 
     def on_hw_advanced(self, event: e.HwAdvanced) -> None:
         if event.role == "leader":

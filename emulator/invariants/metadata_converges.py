@@ -27,7 +27,7 @@ class ShowsAnother(Violation, frozen=True):
 
 
 class MetadataConverges(Invariant):
-    """What every broker tells clients of a partition is what ZooKeeper has (L3)."""
+    """The metadata of each partition at every broker is ZooKeeper's state (L3)."""
 
     liveness = True
 

@@ -22,7 +22,8 @@ class MovesBack(Violation, frozen=True):
 
 
 class MetadataNeverMovesBack(Invariant):
-    """What a broker tells clients of a partition is never older than what it told before (S9)."""
+    """The metadata of a partition that a broker returns to clients is never older than what it
+    returned before (S9)."""
 
     def begin(self) -> None:
         self._shown: dict[int, dict[TopicPartition, tuple[int, int, int]]] = {}

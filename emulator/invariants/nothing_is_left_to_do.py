@@ -27,8 +27,7 @@ class StillReassigned(Violation, frozen=True):
 
 
 class NothingIsLeftToDo(Invariant):
-    """No notification waits for the controller, no topic to be deleted, no reassignment, no
-    election (L4, L12)."""
+    """No notification, topic deletion, reassignment or election is pending (L4, L12)."""
 
     liveness = True
 

@@ -27,8 +27,8 @@ class DeletedUnread(Violation, frozen=True):
 
 
 class NotificationsAreRead(Invariant):
-    """A notification is deleted when the controller has read the states that it names, not before
-    (L4); a controller that was just elected deletes them unread, and reads everything."""
+    """A notification is deleted only after the controller has read the states that it names (L4).
+    A newly elected controller deletes notifications unread, because it reads every state."""
 
     def begin(self) -> None:
         self._pending: dict[str, tuple[tuple[TopicPartition, ...], int]] = {}

@@ -29,8 +29,8 @@ class OlderObeyed(Violation, frozen=True):
 
 
 class OneControllerPerEpoch(Invariant):
-    """A controller epoch has one controller: nobody else is obeyed with it; and a broker that has
-    obeyed one obeys no older one (S11)."""
+    """A controller epoch has one controller: brokers obey no other broker with that epoch. A
+    broker that has obeyed a controller obeys no older one (S11)."""
 
     def begin(self) -> None:
         self._elected: dict[int, tuple[int, int]] = {}

@@ -21,7 +21,7 @@ class TwoLeaders(Violation, frozen=True):
 
 
 class OneLeaderPerEpoch(Invariant):
-    """A leader epoch has one leader: nobody else leads or appends in it (S5)."""
+    """A leader epoch has one leader: no other broker leads or appends in it (S5)."""
 
     def begin(self) -> None:
         self._leaders: dict[TopicPartition, dict[int, tuple[int, int]]] = {}

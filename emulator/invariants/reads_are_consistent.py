@@ -23,8 +23,8 @@ class AnotherRecord(Violation, frozen=True):
 
 
 class ReadsAreConsistent(Invariant):
-    """Below its high watermark a leader shows the records that leaders before it showed there,
-    unless an unclean election gave them up (S13)."""
+    """Below its high watermark a leader serves the same records that earlier leaders served,
+    unless an unclean election discarded them (S13)."""
 
     def begin(self) -> None:
         self._shown: dict[TopicPartition, tuple[int, int, int]] = {}

@@ -34,7 +34,7 @@ class MissingReplicas(Violation, frozen=True):
 
 
 class ReplicasReturnToIsr(Invariant):
-    """Every partition has a leader who knows its state in ZooKeeper, and all replicas are in the
+    """Every partition has a leader that knows its state in ZooKeeper, and all replicas are in the
     ISR (L1, L2, L7, L9)."""
 
     liveness = True

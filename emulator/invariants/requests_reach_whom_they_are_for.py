@@ -14,8 +14,8 @@ class ObeysForPredecessor(Violation, frozen=True):
 
 
 class RequestsReachWhomTheyAreFor(Invariant):
-    """A broker obeys no LeaderAndIsr and no StopReplica that the controller wrote before this
-    process of the broker began (S12)."""
+    """A broker obeys no LeaderAndIsr and no StopReplica that the controller sent to an earlier
+    process of this broker (S12)."""
 
     def begin(self) -> None:
         self._written: dict[int, int] = {}

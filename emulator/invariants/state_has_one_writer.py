@@ -29,8 +29,8 @@ class ChangesAnothersIsr(Violation, frozen=True):
 
 
 class StateHasOneWriter(Invariant):
-    """A partition's leader and epoch are written by the broker that last raised
-    /controller_epoch, its ISR alone by its leader, or by that controller for it (S10)."""
+    """The leader and epoch of a partition are written only by the broker that last raised
+    /controller_epoch; the ISR is written by the leader, or by that controller for it (S10)."""
 
     def begin(self) -> None:
         self._controller, self._seq = 0, -1

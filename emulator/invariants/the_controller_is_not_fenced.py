@@ -21,8 +21,8 @@ class GreaterEpochObeyed(Violation, frozen=True):
 
 
 class TheControllerIsNotFenced(Invariant):
-    """Who owns /controller has the greatest controller epoch that any broker obeys: otherwise it
-    would be refused, and somebody else be heard (S11)."""
+    """The owner of /controller has the greatest controller epoch that any broker obeys; with a
+    lower one, brokers would refuse its requests (S11)."""
 
     def begin(self) -> None:
         self._elected: dict[int, tuple[int, int]] = {}

@@ -16,8 +16,8 @@ class UnannouncedDeath(Violation, frozen=True):
 
 
 class TheDeadAreKnown(Invariant):
-    """A controller that has seen a broker die tells everybody who lives then, within five seconds
-    and before it sees the broker again (L3)."""
+    """A controller that has seen a broker die informs every live broker within five seconds, and
+    before it sees the broker again (L3)."""
 
     def begin(self) -> None:
         self._gone: dict[int, tuple[int, int, int, frozenset[int]]] = {}

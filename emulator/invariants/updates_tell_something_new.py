@@ -20,8 +20,8 @@ class NothingNew(Violation, frozen=True):
 
 
 class UpdatesTellSomethingNew(Invariant):
-    """When a controller has deleted notifications, which wakes it up again, it does not tell a
-    broker of a dozen partitions or more what that broker knows of all of them (L11)."""
+    """After a controller has deleted notifications (which wakes it up again) it does not send a
+    broker metadata of twelve or more partitions that the broker already has (L11)."""
 
     def begin(self) -> None:
         self._live: dict[int, tuple[int, tuple[int, ...]]] = {}

@@ -114,7 +114,7 @@ def refused(scenario: LoadedScenario, target: str) -> str:
 def table() -> dict[str, list[str]]:
     """The page's: for each form what is in the cells under the targets."""
     page = (ROOT / "docs" / "scenarios.md").read_text()
-    section = page.partition("### What a target can be given\n")[2].partition("\n## ")[0]
+    section = page.partition("### What each target supports\n")[2].partition("\n## ")[0]
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
     heads, _, *cells = [[cell.strip() for cell in row] for row in rows]
     assert heads[1:] == list(TARGETS)

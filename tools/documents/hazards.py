@@ -1,4 +1,4 @@
-"""`docs/hazards.md`, made from the catalogue and from what was seen when it was last played.
+"""`docs/hazards.md`, made from the catalogue and from the results of its last plays.
 
     python -m tools.documents.hazards > docs/hazards.md
 
@@ -15,24 +15,27 @@ from emulator.hazards.state import Seen, seen
 HEAD = """\
 # Hazards
 
-What the ZooKeeper-era design gets wrong, reproduced on demand (`emulator/hazards/catalogue`, one
-file each). `isr hazards NAME` plays one twice: as it was, until an invariant breaks, and with its
-cure, where nothing may break; `--live` does so on a real ZooKeeper server, with real sessions. A
-file is a scenario with a section `hazard`; `isr run FILE`, `isr play FILE` and `isr show` take it
-as any other. *Steps* are the actions of its schedule; *entries* the lines of its workload and
-faults, each with what undoes it; left out, each of them alone, it does not happen. *Shortest*:
-those of the shortest schedule that shows it, searched breadth first among all that have fewer of
-the written entries (…: not all were tried). `make hazards` plays all of them and writes this page
-(`ARGS=--shortest`: searches again, where nothing is new, too); `make hazards ARGS=--live` plays
-those that a real server can show there too: each side until it is as it should be, three times at
-most (how many plays it took is told where it was more than one of each). The three most famous are
-told in full in [hazards-told.md](hazards-told.md).
+Failures of Kafka's ZooKeeper-era design, reproduced on demand (`emulator/hazards/catalogue`, one
+file each). `isr hazards NAME` plays one twice: without its cure, until an invariant breaks, and
+with its cure, where nothing may break. `--live` does so on a real ZooKeeper server, with real
+sessions. A file is a scenario with a section `hazard`; `isr run FILE`, `isr play FILE` and
+`isr show` accept it like any other.
 
-| hazard | versions | what was seen | steps | entries | shortest | cure | live | plays | commit |
+*Steps* are the actions of the schedule. *Entries* are the lines of its workload and faults, each
+with its healing; the hazard disappears if any one of them is removed. *Shortest* is the number of
+entries in the shortest schedule that shows the hazard, searched breadth first among the subsets of
+the written entries (…: not all were tried).
+
+`make hazards` plays all hazards and writes this page; `ARGS=--shortest` also repeats the searches.
+`make hazards ARGS=--live` also plays the hazards that a real server can show, each side up to three
+times until it is as expected. The number of plays is shown if it took more than one per side. The
+three most famous hazards have a page of their own: [hazards-told.md](hazards-told.md).
+
+| hazard | versions | result | steps | entries | shortest | cure | live | plays | commit |
 |---|---|---|--:|--:|--:|---|---|--:|---|
 """
 
-STORIES = "\n## Their stories\n"
+STORIES = "\n## What happens\n"
 
 
 def document() -> str:
@@ -46,7 +49,7 @@ def _row(entry: Entry, one: Seen | None) -> str:
     cells = [
         f"`isr hazards {entry.name}`",
         entry.versions + fixed,
-        "not tried" if one is None else _message(one),
+        "not played" if one is None else _result(one),
         *(("", "", "") if one is None else _lengths(one)),
         f"`{' '.join(entry.cure.words)}`" + ("" if one is None or one.cured else " does NOT hold"),
         _live(entry, one),
@@ -61,7 +64,7 @@ def _lengths(one: Seen) -> tuple[str, str, str]:
     return f"{one.steps}", f"{one.entries}{needless}", one.shortest.words
 
 
-def _message(one: Seen) -> str:
+def _result(one: Seen) -> str:
     return one.said if one.reproduced else f"NOT reproduced: {one.said}"
 
 

@@ -20,47 +20,46 @@ HEAD = """\
 # Invariants
 
 Predicates that must hold in every run (`emulator/invariants/`, one file each). S1 to S14 and L1
-to L12 are the names of the project's list of hazards. They read the trace event by event, in
-virtual time and live, and are on by default in `isr run`: what they say is in `summary.json`
-(`violations`), at the end of `isr run`, and in its exit code (1). A violation names the
-invariant, the two events that contradict each other, and the chain of causes that led to the
-later one; it is said once per partition and broker. `isr check RUN` holds them against a stored
-trace, also of a run that was killed (with `--converged` the liveness too, where the run is whole).
+to L12 are their numbers in the project's list of hazards. Invariants read the trace event by event,
+in virtual time and live, and are on by default in `isr run`. Their violations are in `summary.json`
+(`violations`), at the end of `isr run`, and in its exit code (1). A violation names the invariant,
+the two events that contradict each other, and the chain of causes that led to the later one. It is
+reported once per partition and broker. `isr check RUN` checks the invariants against a stored
+trace, even if the run was killed; with `--converged` it also checks liveness, for a complete run.
 """
 
 NAMES = """\
-## By the names of the list
+## By number in the list
 
-Some of the list's predicates are two facts, and have two files; some files hold two of its
-predicates. The list asks of S5 also that no acks=all succeeds at a deposed leader once its
-successor has appended: it may, where the follower's fetch had come before (the record is in the
-successor's log); that no such record is lost is S1. Of L8 is asked what hangs in Kafka: acks=all
-that waits for who has left the ISR. L11 counts what is sent again without anything new, not
-ZooKeeper's writes. `T` is what a healed cluster of `isr fuzz` gets: 180 s.
+Some predicates of the list are split into two files; some files cover two predicates. The list also
+requires of S5 that no acks=all succeeds at a deposed leader once its successor has appended. That
+can happen if the follower's fetch came first: the record is then in the successor's log, and S1
+covers its loss. L8 covers the requests that hang in Kafka: acks=all waiting for a replica that has
+left the ISR. L11 counts metadata that is sent again without any news, not ZooKeeper writes. `T` is
+the time that a healed cluster of `isr fuzz` has to converge: 180 s.
 """
 
 LIVENESS = """\
 ## Liveness
 
-What must have come about when a cluster has been healed and left alone. Asked at the end of a
+What a cluster must reach once every fault is healed and no new one comes. Checked at the end of a
 run, by `isr fuzz`, and where a scenario expects `the cluster converges`.
 """
 
 HAZARDS = """\
 ## What Kafka 2.6 itself gets wrong
 
-A violation whose trace shows one of these patterns (`emulator/hazards/`, one file each) is
-reported under its name; everything else is a fault of ours.
+A violation whose trace shows one of these patterns (`emulator/invariants/known/`, one file each) is
+reported under the pattern's name. Any other violation is a bug in the emulator.
 """
 
 WORLDS = """\
 ## Random worlds
 
 `isr fuzz` draws, from each seed, two to five brokers with short time-outs, one to three topics,
-producers and consumers, and up to twelve of these actions (the number: how often, beside the
-others). Each says in its own file how it is drawn. First come the canaries, hazards of the
-catalogue whose files say so: what plays, judges and explains random worlds has to notice them, or
-`isr fuzz` fails.
+producers and consumers, and up to twelve of these actions (the number is the action's weight). The
+file of an action says how its parameters are drawn. `isr fuzz` first checks itself: it plays the
+hazards of the catalogue that are marked for this, and fails if it does not notice one of them.
 """
 
 
@@ -71,13 +70,13 @@ def document() -> str:
 
 
 def by_name() -> dict[str, list[str]]:
-    """Predicates of the list, and the invariants whose sentences name them."""
-    invariants_of: dict[str, list[str]] = {name: [] for name in PREDICATES}
+    """The list's predicates, and the invariants whose sentences name them."""
+    by_number: dict[str, list[str]] = {name: [] for name in PREDICATES}
     for invariant, kind in invariants().items():
-        for listed in re.findall(r"\(([SL]\d[^)]*)\)", kind.__doc__ or ""):
-            for name in listed.split(", "):
-                invariants_of[name].append(invariant)
-    return invariants_of
+        for numbers in re.findall(r"\(([SL]\d[^)]*)\)", kind.__doc__ or ""):
+            for name in numbers.split(", "):
+                by_number[name].append(invariant)
+    return by_number
 
 
 def _names() -> Iterator[str]:

@@ -16,8 +16,8 @@ class EmptyIsr(Hazard):
 
     name = "empty ISR"
     about = (
-        "Unclean elections are allowed and the last member of an ISR dies: the controller writes "
-        "an empty ISR, and nobody can tell any more who had all records."
+        "Unclean elections are allowed and the last ISR member dies: the controller writes an "
+        "empty ISR, which no longer shows which replica had every record."
     )
     breaks = ("leader in isr",)
 

@@ -19,8 +19,8 @@ class Kafka12315(Hazard):
 
     name = "KAFKA-12315"
     about = (
-        "A controller is fenced while it moves replicas or partitions, and elected again later: "
-        "what was left in the batch makes every such transition fail until its process ends."
+        "A controller is fenced while it moves replicas or partitions, and elected again later. "
+        "Requests left in its batch make every such transition fail until its process ends."
     )
     breaks = ("metadata converges", "nothing is left to do", "replicas return to isr")
 

@@ -17,8 +17,8 @@ class HighWatermarkStays(Hazard):
 
     name = "KAFKA-13091"
     about = (
-        "A leader learns that its shrink is committed, and acks=all goes on waiting for who has"
-        " left until the next append or fetch."
+        "A leader learns that its shrink is committed, but acks=all still waits for the removed "
+        "replica until the next append or fetch."
     )
     breaks = ("acks follow the isr",)
 

@@ -21,8 +21,8 @@ class WaitsForItself(Hazard):
 
     name = "KAFKA-1387"
     about = (
-        "A session ends while a broker's start waits for its old registration to go. The listener "
-        "registers it in the new session, and the start waits for that node for ever."
+        "A session ends while a broker's start waits for its old registration to disappear. The "
+        "listener registers it in the new session, and the start waits for that node for ever."
     )
     breaks = ("brokers are registered", "metadata converges", "replicas return to isr")
 

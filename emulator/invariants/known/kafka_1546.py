@@ -17,8 +17,8 @@ class ExpelledByMessages(Hazard):
 
     name = "KAFKA-1546"
     about = (
-        "A burst longer than replica.lag.max.messages comes between two fetches: followers that had"
-        " everything a moment ago leave the ISR."
+        "A burst longer than replica.lag.max.messages arrives between two fetches: followers that "
+        "had every record a moment ago leave the ISR."
     )
     breaks = ("a member that has everything stays",)
 

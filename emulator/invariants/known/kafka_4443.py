@@ -19,8 +19,9 @@ class UnknownLeader(Hazard):
 
     name = "KAFKA-4443"
     about = (
-        "A controller fails over while a broker has no metadata yet. What it is to follow comes"
-        " before the list of who lives: it does nothing, says no error, and is not told again."
+        "A controller fails over while a broker has no metadata yet. LeaderAndIsr arrives before "
+        "the list of live brokers: the broker ignores it, reports no error, and the request is "
+        "not repeated."
     )
     breaks = ("replicas return to isr",)
 

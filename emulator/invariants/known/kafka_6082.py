@@ -19,8 +19,8 @@ class UnfencedController(Hazard):
 
     name = "KAFKA-6082"
     about = (
-        "A controller whose session has expired goes on with what it was at; its writes are "
-        "accepted wherever the version of the state is still the one that it knows."
+        "A controller whose session has expired continues its work. Its writes are accepted "
+        "wherever the version of the state is still the one that it knows."
     )
     breaks = (
         "state has one writer",

@@ -18,8 +18,8 @@ class EpochOfAnother(Hazard):
 
     name = "KAFKA-6082-epochs"
     about = (
-        "A controller loses /controller between creating it and raising the epoch. It raises the "
-        "epoch of the one that was elected meanwhile: whom brokers obey is not whom they know."
+        "A controller loses /controller between creating it and raising the epoch. It raises its "
+        "successor's epoch: brokers obey a controller that /controller does not name."
     )
     breaks = (
         "a controller is there",

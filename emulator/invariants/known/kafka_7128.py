@@ -16,7 +16,7 @@ class JoinsTooEarly(Hazard):
 
     name = "KAFKA-7128"
     about = (
-        "A new leader does not know yet how much its predecessor had committed; a follower that "
+        "A new leader does not know yet how much its predecessor had committed. A follower that "
         "has reached the old high watermark joins the ISR without the rest, and may be elected."
     )
     breaks = ("committed records survive", "hw within isr", "logs agree", "reads are consistent")

@@ -15,8 +15,8 @@ class ExpelledAtTheLogEnd(Hazard):
 
     name = "KAFKA-7152"
     about = (
-        "A follower of an idle topic stands still for longer than replica.lag.time.max.ms; it has "
-        "every record, and is taken out of the ISR."
+        "A follower of an idle topic is paused for longer than replica.lag.time.max.ms. It has "
+        "every record, yet it is removed from the ISR."
     )
     breaks = ("a member that has everything stays",)
 

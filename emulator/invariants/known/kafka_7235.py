@@ -15,8 +15,8 @@ class RequestOfAFormerLife(Hazard):
 
     name = "KAFKA-7235"
     about = (
-        "A control request that was written to a broker before it was started anew is obeyed by "
-        "the new process: nothing in it says for whom it is."
+        "A control request sent to a broker before it restarted is obeyed by the new process: "
+        "nothing in the request identifies the process."
     )
     breaks = ("requests reach whom they are for",)
 

@@ -17,8 +17,8 @@ class FatalOutOfRange(Hazard):
 
     name = "KAFKA-7414"
     about = (
-        "A leader comes back with a shorter log than its follower has, and unclean elections are"
-        " forbidden: the follower's broker ends itself, and again whenever it is started."
+        "A leader returns with a shorter log than its follower, and unclean elections are "
+        "forbidden: the follower's broker halts, and halts again after each start."
     )
     breaks = ("brokers are registered", "metadata converges", "replicas return to isr")
 

@@ -16,8 +16,8 @@ class LeadershipMovesUnannounced(Hazard):
 
     name = "KAFKA-7482"
     about = (
-        "A controlled shutdown moves leaderships away, and tells whoever lives; the broker that"
-        " shuts down learns it from its metadata alone, and leads on until it ends."
+        "A controlled shutdown moves leaderships and informs only live brokers. The broker that "
+        "shuts down learns it from its metadata alone, and leads until it ends."
     )
     breaks = ("leaders are told",)
 

@@ -17,8 +17,8 @@ class ForgottenEpoch(Hazard):
 
     name = "KAFKA-9212"
     about = (
-        "A reassignment raises the leader epoch in ZooKeeper and not in the controller's context: "
-        "until the state is read for another reason, metadata has the version before."
+        "A reassignment raises the leader epoch in ZooKeeper but not in the controller's context. "
+        "Metadata has the old version until the state is read for another reason."
     )
     breaks = ("controller knows states", "metadata converges")
 

@@ -17,8 +17,8 @@ class Kafka9672(Hazard):
 
     name = "KAFKA-9672"
     about = (
-        "A reassignment tells the leader its new replicas before the old ones have left the ISR: "
-        "until they have, the high watermark does not wait for them."
+        "A reassignment sends the leader its new replicas before the old ones have left the ISR. "
+        "Until they have, the high watermark does not wait for them."
     )
     breaks = ("hw within isr",)
 

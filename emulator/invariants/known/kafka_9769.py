@@ -18,8 +18,8 @@ class Kafka9769(Hazard):
 
     name = "KAFKA-9769"
     about = (
-        "A session that expires while a broker obeys a LeaderAndIsr leaves partitions that have "
-        "taken the leader epoch and never fetch: sent again, the request is ignored."
+        "A session that expires while a broker applies a LeaderAndIsr leaves partitions with the "
+        "new leader epoch and no fetcher. When the request is sent again it is ignored."
     )
     breaks = ("followers fetch", "replicas return to isr")
 

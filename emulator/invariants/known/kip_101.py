@@ -20,8 +20,9 @@ class TruncatedToHighWatermark(Hazard):
 
     name = "KIP-101"
     about = (
-        "A follower learns the high watermark one fetch late. Told of a new leader it truncates to "
-        "its own, below what is committed, and is elected before it has fetched that again."
+        "A follower learns the high watermark one fetch late. Under a new leader it truncates to "
+        "its own high watermark, below what is committed, and is elected before it has fetched "
+        "again."
     )
     breaks = ("committed records survive", "hw within isr", "logs agree", "reads are consistent")
 

@@ -19,8 +19,9 @@ class DivergedInOneRound(Hazard):
 
     name = "KIP-279"
     about = (
-        "After two fail-overs in a row the leader does not know the follower's last epoch; the "
-        "follower truncates to the end of another one, and keeps records that the leader never had."
+        "After two fail-overs in a row the leader does not know the follower's last epoch. The "
+        "follower truncates to the end of another epoch and keeps records that the leader never "
+        "had."
     )
     breaks = ("committed records survive", "logs agree", "reads are consistent")
 

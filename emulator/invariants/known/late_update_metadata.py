@@ -16,8 +16,8 @@ class LateUpdateMetadata(Hazard):
 
     name = "late UpdateMetadata"
     about = (
-        "A copy of an UpdateMetadata that the controller gave up arrives after later requests, and "
-        "takes the broker's metadata back: nothing in it says that it is old."
+        "A copy of an UpdateMetadata that the controller gave up arrives after later requests. "
+        "The broker's metadata goes back: nothing in the request says that it is old."
     )
     breaks = ("metadata never moves back",)
 

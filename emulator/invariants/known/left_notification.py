@@ -20,8 +20,8 @@ class LeftNotification(Hazard):
 
     name = "left notification"
     about = (
-        "A leader notifies while there is no controller. Who is elected reads all states, and "
-        "leaves the notification until the next one comes."
+        "A leader creates a notification while there is no controller. The new controller reads "
+        "every state, but leaves the notification until the next one comes."
     )
     breaks = ("nothing is left to do",)
 

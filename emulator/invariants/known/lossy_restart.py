@@ -21,8 +21,8 @@ class LossyRestart(Hazard):
 
     name = "lossy restart"
     about = (
-        "A machine crashes and loses records; the broker is still in the ISR, or joins it on the "
-        "word of its former life. Once it leads, what it has lost was never there (KIP-903, "
+        "A machine crashes and loses records. Its broker is still in the ISR, or joins it on the "
+        "evidence of its old process. Once it leads, the lost records are gone (KIP-903, "
         "KIP-966)."
     )
     breaks = ("committed records survive", "hw within isr", "logs agree", "reads are consistent")

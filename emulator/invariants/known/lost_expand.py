@@ -21,9 +21,9 @@ class LostExpand(Hazard):
 
     name = "lost expand"
     about = (
-        "A leader adds a member to the ISR, and loses the answer and its session. ZooKeeper has "
-        "the new ISR, the leader's high watermark waits for the old one: what it shows and "
-        "acknowledges then, the member that is elected need not have."
+        "A leader adds an ISR member and loses both the response and its session. ZooKeeper has "
+        "the new ISR, but the leader's high watermark waits for the old one. Records that it then "
+        "serves and acknowledges may be missing at the elected member."
     )
     breaks = (
         "committed records survive",

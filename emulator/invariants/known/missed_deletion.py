@@ -20,8 +20,9 @@ class MissedDeletion(Hazard):
 
     name = "missed deletion"
     about = (
-        "A topic is deleted while a broker has lost its session. When it registers again it is "
-        "told what there is; what is no more stays in its metadata until its process ends."
+        "A topic is deleted while a broker has lost its session. When the broker registers again "
+        "it receives the existing topics; the deleted one stays in its metadata until its process "
+        "ends."
     )
     breaks = ("metadata converges",)
 

@@ -23,8 +23,8 @@ class StuckElectionCommand(Hazard):
 
     name = "stuck election command"
     about = (
-        "A preferred election through the znode that names a partition which never had a live "
-        "replica: looking up its leader throws. The command stays, and every fail-over fails."
+        "A preferred election through the znode names a partition that never had a live replica: "
+        "looking up its leader throws. The command stays, and every fail-over fails."
     )
     breaks = (
         "a controller is there",

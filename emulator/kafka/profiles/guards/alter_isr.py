@@ -14,8 +14,8 @@ MAXIMAL_ISR = Guard(
     kafka="KIP-497",
     since=_FIRST,
     does="The high watermark and acks=all wait for the maximal ISR while a change is pending."
-    " Without it: for the committed one, and a replica that the controller takes in meanwhile may"
-    " lack what was acknowledged.",
+    " Without it: for the committed ISR; a replica that the controller adds meanwhile may"
+    " lack acknowledged records.",
     citation="spec §7.1; Partition.scala@2.7.2 maybeIncrementLeaderHW",
     unneeded_before=_FIRST,
 )
@@ -24,8 +24,8 @@ EQUAL_VERSION_IS_SUCCESS = Guard(
     name="equal-version-is-success",
     kafka="KAFKA-12751",
     since="2.7.2",
-    does="An answer with the version that the leader has means that it is so already. Without it:"
-    " the answer is ignored, and the proposal stays pending for ever.",
+    does="A response with the version that the leader already has means that the change is in"
+    " place. Without it: the response is ignored, and the proposal stays pending for ever.",
     citation="spec §7.5, hazards B29; Partition.scala@2.7.2 handleAlterIsrResponse",
     unneeded_before=_FIRST,
 )
@@ -34,8 +34,8 @@ EVENT_DRIVEN_ALTER_ISR = Guard(
     name="event-driven-alter-isr",
     kafka="KIP-497",
     since="2.8",
-    does="A proposal is sent when it is made, the next ones when the answer is there. Without it: a"
-    " task looks every 50 ms.",
+    does="A proposal is sent when it is made, and the next ones when the response arrives."
+    " Without it: a task checks every 50 ms.",
     citation="spec §7.2; AlterIsrManager.scala@2.8.2 maybePropagateIsrChanges",
     unneeded_before=_FIRST,
 )
@@ -44,10 +44,10 @@ CONTROLLER_ASKED_FOR_VERSIONS = Guard(
     name="controller-asked-for-versions",
     kafka="KIP-590",
     since="2.8",
-    does="Whoever connects to the controller asks what it can do, and a request that an older one"
-    " does not know is answered here, for the manager to propose again 50 ms later. Without it: the"
-    " request is sent, the older broker closes the connection, and the controller is looked for"
-    " anew, without end.",
+    does="A broker that connects to the controller asks for its API versions. A request that"
+    " an older controller does not know is answered locally, and the manager proposes"
+    " again 50 ms later. Without it: the request is sent, the older broker closes the"
+    " connection, and the search for the controller restarts endlessly.",
     citation="spec §7.2; BrokerToControllerChannelManager.scala@2.8.2 handleResponse",
     unneeded_before=_FIRST,
 )
@@ -56,8 +56,8 @@ ONE_ISR_STATE_MACHINE = Guard(
     name="one-isr-state-machine",
     kafka="KIP-497",
     since="2.8",
-    does="The ZooKeeper path, too, goes through the pending state; a write that fails leaves it"
-    " pending until the next LeaderAndIsr. Without it: the leader tries again with each trigger.",
+    does="The ZooKeeper path also uses the pending state; a failed write leaves it pending"
+    " until the next LeaderAndIsr. Without it: the leader tries again with each trigger.",
     citation="spec §7.6; ZkIsrManager.scala@2.8.2 submit",
 )
 
@@ -65,9 +65,9 @@ KEEP_IN_FLIGHT = Guard(
     name="keep-in-flight",
     kafka="KAFKA-12686",
     since="3.0",
-    does="LeaderAndIsr leaves a proposal that is in flight in the map, and a refused one takes the"
-    " leader back to the committed ISR. Without it: the next proposal takes its place there, and"
-    " the answer to the first removes it unsent.",
+    does="LeaderAndIsr keeps a proposal that is in flight in the map, and a refused one takes"
+    " the leader back to the committed ISR. Without it: the next proposal takes its place"
+    " there, and the response to the first removes it unsent.",
     citation="spec §7.1, hazards B29; AlterIsrManager.scala@2.8.2 clearPending",
     unneeded_before=_FIRST,
 )
@@ -76,8 +76,8 @@ HW_AFTER_ALTER_ISR = Guard(
     name="hw-after-alter-isr",
     kafka="KAFKA-13091",
     since="3.1",
-    does="The high watermark is looked at again when a change is committed. Without it: acks=all"
-    " requests that waited for who has left wait for the next append or fetch.",
+    does="The high watermark is checked again when a change is committed. Without it: acks=all"
+    " requests that waited for a removed replica wait for the next append or fetch.",
     citation="spec §7.5, H18; Partition.scala@3.1.0 handleAlterIsrUpdate",
     unneeded_before=_FIRST,
 )
@@ -86,8 +86,8 @@ CLEAR_BEFORE_CALLBACK = Guard(
     name="clear-before-callback",
     kafka="KAFKA-14010",
     since="3.2.1",
-    does="An answered proposal leaves the map before the leader hears of it, so that it can be"
-    " proposed again. Without it: that is refused, and the partition stays pending.",
+    does="An answered proposal leaves the map before the leader's callback runs, so that it"
+    " can be proposed again. Without it: that is refused, and the partition stays pending.",
     citation="spec §7.5, H19; AlterPartitionManager.scala@3.2.3 handleAlterPartitionResponse",
     unneeded_before=_FIRST,
 )
@@ -96,8 +96,8 @@ BACK_IF_NOT_ATTEMPTED = Guard(
     name="back-if-not-attempted",
     kafka="KAFKA-14140",
     since="3.3",
-    does="INELIGIBLE_REPLICA and OPERATION_NOT_ATTEMPTED bring the leader back to the committed"
-    " ISR, and INVALID_REQUEST is final. Without it: the leader proposes the same again.",
+    does="INELIGIBLE_REPLICA and OPERATION_NOT_ATTEMPTED return the leader to the committed"
+    " ISR, and INVALID_REQUEST is final. Without it: the leader repeats its proposal.",
     citation="spec §7.5; Partition.scala@3.3.2 handleAlterPartitionError",
     unneeded_before=_FIRST,
 )
@@ -106,8 +106,8 @@ ELIGIBLE_MEMBERS = Guard(
     name="eligible-members",
     kafka="KIP-841",
     since="3.3",
-    does="The controller takes only brokers into an ISR that live and do not shut down. Without it:"
-    " a dead one stays in it for the lag time.",
+    does="The controller adds a broker to an ISR only if it is live and not shutting down."
+    " Without it: a dead broker stays in the ISR for the lag time.",
     citation="spec §7.4, H15, H21; KafkaController.scala@3.3.2 tryProcessAlterPartition",
     unneeded_before=_FIRST,
 )
@@ -116,9 +116,9 @@ AHEAD_OF_THE_CONTROLLER = Guard(
     name="ahead-of-the-controller",
     kafka="KAFKA-14154",
     since="3.3",
-    does="A controller that is asked with a greater epoch or version than it knows says that it is"
-    " none, and an older version is refused at once. Without it: it answers from a cache that has"
-    " been overtaken.",
+    does="A controller that receives a greater epoch or version than it knows answers"
+    " NOT_CONTROLLER, and an older version is refused at once. Without it: it answers from"
+    " an outdated cache.",
     citation="spec §7.4, hazards B30; KafkaController.scala@3.3.2 tryProcessAlterPartition",
     unneeded_before=_FIRST,
 )
@@ -127,9 +127,10 @@ MEMBER_EPOCHS = Guard(
     name="member-epochs",
     kafka="KIP-903",
     since="3.5",
-    does="A leader names with each member the broker epoch that its fetches came with, and the"
-    " controller takes in nobody who has been replaced since. Without it: a replica that came back"
-    " without its records joins on the word of its former life. No version with ZooKeeper has it.",
+    does="A leader names each member with the broker epoch of its fetches, and the controller"
+    " rejects a broker that has restarted since. Without it: a replica that returns"
+    " without its records joins on the evidence of its old process. No version with"
+    " ZooKeeper has it.",
     citation="hazards B22; KIP-903, AlterPartition v3 NewIsrWithEpochs",
 )
 
@@ -137,8 +138,9 @@ DONE_BEFORE_OUTDATED = Guard(
     name="done-before-outdated",
     kafka="KAFKA-14144",
     since="3.3",
-    does="A controller looks first whether what is proposed is so already, then at the version."
-    " Without it: a proposal that is sent again since its answer was lost is refused for good.",
+    does="A controller checks first whether the proposed state is already in place, then the"
+    " version. Without it: a proposal that is repeated because its response was lost is"
+    " refused for good.",
     citation="hazards B30; KafkaController.scala@3.3.0 tryProcessAlterPartition",
     unneeded_before="3.3",
 )
@@ -147,9 +149,9 @@ GREATER_EPOCH_IS_A_SUCCESSORS = Guard(
     name="greater-epoch-is-a-successors",
     kafka="KAFKA-14154",
     since="3.3",
-    does="A controller that is asked with a greater leader epoch than it knows says that it is"
-    " none. Without it (trunk, 2022): FENCED_LEADER_EPOCH, for which the leader waits for a"
-    " LeaderAndIsr that will not come.",
+    does="A controller that receives a greater leader epoch than it knows answers"
+    " NOT_CONTROLLER. Without it (trunk, 2022): FENCED_LEADER_EPOCH, after which the"
+    " leader waits for a LeaderAndIsr that will not come.",
     citation="hazards B30; KafkaController.scala@3.3.0 tryProcessAlterPartition",
     unneeded_before="3.3",
 )

@@ -9,9 +9,10 @@ OWN_EPHEMERAL_CHECKED = Guard(
     name="own-ephemeral-checked",
     kafka="KAFKA-1387",
     since="0.9",
-    does="A registration that exists already is taken for one's own if its session is one's own,"
-    " and its parents are made sure of. Without it: what says the same is waited for until its"
-    " session is over, since it was written in an earlier one (KAFKA-992); no parents are made.",
+    does="A broker recognises an existing registration as its own by its session, and creates"
+    " missing parents. Without it: a node with the same content is taken for one of an"
+    " earlier session and waited for until that session expires (KAFKA-992); parents are"
+    " not created.",
     citation="spec §2.8, §2.12; ZKCheckedEphemeral in ZkUtils.scala@0.9.0.1,"
     " createEphemeralPathExpectConflictHandleZKBug@0.8.2.2",
 )
@@ -20,8 +21,8 @@ UPDATE_METADATA_FIRST = Guard(
     name="update-metadata-first",
     kafka="KAFKA-4443",
     since="0.10.2",
-    does="At fail-over UpdateMetadata precedes LeaderAndIsr. Without it:"
-    " a follower hears of a leader that is not in its metadata cache, and does nothing (H28).",
+    does="At fail-over UpdateMetadata precedes LeaderAndIsr. Without it: a follower receives a"
+    " leader that is not in its metadata cache, and does nothing (H28).",
     citation="spec §6.2, H28; KafkaController.scala@0.10.2.2 onControllerFailover",
 )
 
@@ -29,8 +30,8 @@ BROKERS_READ_AGAIN = Guard(
     name="brokers-read-again",
     kafka="KAFKA-5502",
     since="0.11",
-    does="A change of brokers is worked on with the list that is there by then. Without it: with"
-    " the list that came with the event.",
+    does="A change of brokers is processed with the list at that moment. Without it: with the"
+    " list that came with the event.",
     citation="spec §2.12, §9; KafkaController.scala@0.11.0.2 BrokerChange",
 )
 
@@ -38,9 +39,9 @@ NOTIFICATIONS_READ_AGAIN = Guard(
     name="notifications-read-again",
     kafka="KAFKA-5879",
     since="1.1",
-    does="Notifications of ISR changes are listed when their event is worked on, and purged at"
-    " fail-over. Without it: the list that came with the event is used (H11), and left-over ones"
-    " stay until the next event (H10).",
+    does="Notifications of ISR changes are listed when their event is processed, and purged at"
+    " fail-over. Without it: the list that came with the event is used (H11), and"
+    " left-over notifications stay until the next event (H10).",
     citation="spec §6.6, H10, H11; KafkaController.scala@1.1.1 processIsrChangeNotification",
 )
 
@@ -48,8 +49,8 @@ LAST_ISR_MEMBER_STAYS = Guard(
     name="last-isr-member-stays",
     kafka="KAFKA-5642",
     since="1.1",
-    does="The last member of an ISR is kept when its broker goes. Without it: only where unclean"
-    " elections are forbidden; else the ISR becomes empty.",
+    does="The last ISR member is kept when its broker dies. Without it: it is kept only where"
+    " unclean elections are forbidden; otherwise the ISR becomes empty.",
     citation="spec §6.8; ReplicaStateMachine.scala@1.1.1 removeReplicasFromIsr",
 )
 
@@ -57,9 +58,9 @@ FENCED_CONTROLLER_WRITES = Guard(
     name="fenced-controller-writes",
     kafka="KAFKA-6082",
     since="2.1",
-    does="Every write of a controller checks the version of /controller_epoch, and /controller is"
-    " given up only if it is one's own. Without it: a controller that was replaced goes on to write"
-    " (H6), and may delete its successor's node (H7).",
+    does="Every write of a controller checks the version of /controller_epoch, and a"
+    " controller deletes /controller only if it owns it. Without it: a replaced controller"
+    " continues to write (H6), and may delete its successor's node (H7).",
     citation="spec §2.6, H6, H7; KafkaZkClient.scala@2.1.1 wrapRequestWithControllerEpochCheck",
 )
 
@@ -67,10 +68,11 @@ ATOMIC_ELECTION = Guard(
     name="atomic-election",
     kafka="KAFKA-6082",
     since="2.1",
-    does="/controller and its epoch are written in one multi. Without it: in three steps, between"
-    " which another may be elected with a lower epoch (H8). The first controller then believes"
-    " version 1 of /controller_epoch and it is 0: with `fenced-controller-writes`, which came with"
-    " it, nothing of that controller's is written.",
+    does="/controller and its epoch are written in one multi. Without it: in three steps,"
+    " between which another broker may be elected with a lower epoch (H8). The first"
+    " controller then expects version 1 of /controller_epoch, which is 0: with"
+    " `fenced-controller-writes`, which came with it, all of that controller's writes"
+    " fail.",
     citation="spec §2.7, H8; KafkaZkClient.scala@2.1.1"
     " registerControllerAndIncrementControllerEpoch",
 )
@@ -80,7 +82,8 @@ BROKER_EPOCHS = Guard(
     kafka="KAFKA-7235",
     since="2.2",
     does="The czxid of a registration is the broker's epoch: the controller sees a bounce, and"
-    " requests name the incarnation they are for. Without it: a quick restart goes unseen (H13).",
+    " requests name the process that they are for. Without it: a quick restart goes"
+    " unnoticed (H13).",
     citation="spec §2.8, §6.4, H13; KafkaController.scala@2.2.2 processBrokerChange",
 )
 
@@ -88,8 +91,9 @@ STALE_REGISTRATION_REPLACED = Guard(
     name="stale-registration-replaced",
     kafka="KAFKA-7165",
     since="2.2",
-    does="A registration that an expired session of the same process has left is deleted and made"
-    " again. Without it: registering under the new session fails (ZOOKEEPER-2985).",
+    does="A broker deletes and recreates a registration that an expired session of the same"
+    " process has left. Without it: registering under the new session fails"
+    " (ZOOKEEPER-2985).",
     citation="spec §2.8; KafkaZkClient.scala@2.2.2 CheckedEphemeral",
 )
 
@@ -97,8 +101,8 @@ OFFLINE_REPLICAS_AT_FAILOVER = Guard(
     name="offline-replicas-at-failover",
     kafka="KAFKA-3143",
     since="2.3",
-    does="A new controller takes the replicas of brokers that are gone out of the ISR. Without it:"
-    " they stay there until their leader shrinks.",
+    does="A new controller removes the replicas of dead brokers from the ISR. Without it: they"
+    " stay there until their leader shrinks the ISR.",
     citation="spec §6.2; ReplicaStateMachine.scala@2.3.1 startup",
 )
 
@@ -106,7 +110,7 @@ PREFERRED_ONLY_IF_ELECTABLE = Guard(
     name="preferred-only-if-electable",
     kafka="KAFKA-9866",
     since="2.6",
-    does="The automatic rebalance asks for preferred leaders only where they are live and in the"
+    does="The automatic rebalance elects preferred leaders only where they are live and in the"
     " ISR. Without it: it tries, and fails, each time.",
     citation="spec §6.12; KafkaController.scala@2.6.3 checkAndTriggerAutoLeaderRebalance",
 )
@@ -115,8 +119,8 @@ STOP_REPLICA_EPOCH = Guard(
     name="stop-replica-epoch",
     kafka="KIP-570",
     since="2.6",
-    does="StopReplica carries the leader epoch, and a broker refuses one that is not newer than"
-    " its own. Without it: every StopReplica is obeyed, also a late one.",
+    does="StopReplica carries the leader epoch, and a broker refuses one that is not newer"
+    " than its own. Without it: a broker obeys every StopReplica, however late.",
     citation="spec §4.4, §6.9; ReplicaManager.scala@2.6.3 stopReplicas",
 )
 
@@ -124,8 +128,9 @@ ONLY_THE_ACTIVE_LISTENS = Guard(
     name="only-the-active-listens",
     kafka="KAFKA-4447",
     since="0.10.2",
-    does="A controller that has resigned does nothing about a notification of which it hears late."
-    " Without it: it tells nobody and deletes the notification, so that nobody else can.",
+    does="A resigned controller ignores a notification that reaches it late. Without it: it"
+    " informs no broker and deletes the notification, so that its successor cannot read"
+    " it.",
     citation="hazards B7; ControllerZkListener in KafkaController.scala@0.10.2.2",
 )
 
@@ -133,7 +138,7 @@ EMPTY_MEANS_NONE = Guard(
     name="empty-means-none",
     kafka="KAFKA-2722",
     since="0.9",
-    does="Where no notification is left nothing is sent. Without it: the event that follows the"
+    does="An empty list of notifications sends nothing. Without it: the event that follows the"
     " deletion of every notification sends all partitions to all brokers.",
     citation="hazards B16; IsrChangeNotificationListener in KafkaController.scala@0.9.0.1",
 )
@@ -142,9 +147,9 @@ SMALL_UPDATE_METADATA = Guard(
     name="small-update-metadata",
     kafka="KAFKA-7537",
     since="2.2",
-    does="An UpdateMetadata about brokers alone names no partition. Without it: where none is named"
-    " it carries every partition as the controller has it, to everybody, with each broker that"
-    " comes or goes.",
+    does="An UpdateMetadata about brokers alone names no partition. Without it: it carries"
+    " every partition in the controller's context, to every broker, whenever a broker"
+    " joins or leaves.",
     citation="spec §6.2, §6.9; ControllerBrokerRequestBatch@2.1.1"
     " addUpdateMetadataRequestForBrokers",
 )
@@ -153,8 +158,8 @@ SHUTTING_DOWN_ARE_TOLD = Guard(
     name="shutting-down-are-told",
     kafka="KAFKA-7482",
     since="2.1",
-    does="LeaderAndIsr goes to brokers that shut down, too. Without it: who shuts down does not"
-    " hear that others lead now, and goes on as leader until it ends.",
+    does="LeaderAndIsr is also sent to brokers that are shutting down. Without it: such a"
+    " broker does not learn of the new leaders, and continues as leader until it ends.",
     citation="hazards B21; ControllerBrokerRequestBatch@2.1.1 sendRequestsToBrokers",
     unneeded_before="1.1",
 )
@@ -163,8 +168,9 @@ BUMPED_EPOCH_REMEMBERED = Guard(
     name="bumped-epoch-remembered",
     kafka="KAFKA-9212",
     since="2.4",
-    does="The leader epoch that a reassignment raises goes into the controller's context. Without"
-    " it: the next UpdateMetadata carries the epoch before, and clients are fenced by the leader.",
+    does="The leader epoch that a reassignment raises is stored in the controller's context."
+    " Without it: the next UpdateMetadata carries the old epoch, and clients are fenced by"
+    " the leader.",
     citation="hazards B17; KafkaController.scala@2.4.0 updateLeaderEpochAndSendRequest",
 )
 
@@ -172,8 +178,8 @@ EVERY_DEATH_IS_TOLD = Guard(
     name="every-death-is-told",
     kafka="KAFKA-13225",
     since="3.1",
-    does="The death of a broker that hosts nothing is told although some partition has no leader."
-    " Without it: it is not, and metadata go on to list the broker.",
+    does="The death of a broker without replicas is announced even if some partition has no"
+    " leader. Without it: it is not, and metadata still lists the broker.",
     citation="hazards B17; KafkaController.scala@3.1.0 onReplicasBecomeOffline",
 )
 
@@ -181,9 +187,9 @@ CALLBACKS_OUTSIDE_THE_LOCK = Guard(
     name="callbacks-outside-the-lock",
     kafka="KAFKA-6879",
     since="1.1.1",
-    does="What is to be done before a new session begins is done before the client's lock is taken."
-    " Without it: the controller's thread needs the lock for its next request, and who has the lock"
-    " waits for that thread.",
+    does="The callbacks before a new session run before the client's lock is taken. Without"
+    " it: the controller's thread needs the lock for its next request, and the thread that"
+    " holds the lock waits for the controller's.",
     citation="hazards B9; ZooKeeperClient.scala@1.1.1 reinitialize",
     unneeded_before="1.1",
 )
@@ -192,8 +198,8 @@ ADDED_REPLICAS_ARE_NEW = Guard(
     name="added-replicas-are-new",
     kafka="KIP-455",
     since="2.7",
-    does="The first LeaderAndIsr of a reassignment tells the brokers that are added that the"
-    " replica is new. Without it: the second does, which they ignore.",
+    does="The first LeaderAndIsr of a reassignment marks the added replicas as new. Without"
+    " it: the second one does, and the brokers ignore it.",
     citation="spec §6.13, recordings of 2.6.3 and 2.7.2 (isr record), no ticket found;"
     " KafkaController.scala@2.7.2 updateLeaderEpochAndSendRequest",
 )
@@ -202,9 +208,9 @@ ONLY_A_DEAD_SESSION_IS_REPLACED = Guard(
     name="only-a-dead-session-is-replaced",
     kafka="KAFKA-13461",
     since="3.0.1",
-    does="After a failed authentication a new session is begun only if the old one is over. Without"
-    " it: the controller resigns, finds /controller with its own id and stops; nobody is"
-    " controller.",
+    does="After a failed authentication a new session begins only if the old one is over."
+    " Without it: the controller resigns, finds /controller with its own id and stops; no"
+    " broker is controller.",
     citation="hazards B8; ZooKeeperClient.scala@3.0.1 scheduleReinitialize",
     unneeded_before="2.8",
 )
@@ -213,9 +219,9 @@ EPOCH_ONLY_FROM_ELECTION = Guard(
     name="epoch-only-from-election",
     kafka="KAFKA-1096",
     since="0.8.2",
-    does="A controller has the epoch that it was elected with. Without it: every broker watches"
-    " /controller_epoch, and one that has not noticed that another was elected takes that one's"
-    " epoch for its own.",
+    does="A controller keeps the epoch of its election. Without it: every broker watches"
+    " /controller_epoch, and a controller that has not noticed its replacement adopts its"
+    " successor's epoch.",
     citation="hazards B6; ControllerEpochListener in KafkaController.scala@0.8.1.1 (bytecode)",
 )
 
@@ -223,8 +229,9 @@ REPLACED_RESIGNS = Guard(
     name="replaced-resigns",
     kafka="KAFKA-1096",
     since="0.9",
-    does="A controller resigns when it reads another's id in /controller. Without it: only when it"
-    " reads that the node is gone; if it looks too late it stays active beside its successor.",
+    does="A controller resigns when it reads another id in /controller. Without it: only when"
+    " it reads that the node is gone; if it looks too late it stays active beside its"
+    " successor.",
     citation="hazards B6, no ticket found; LeaderChangeListener in"
     " ZookeeperLeaderElector.scala@0.8.2.2 and @0.9.0.1 (bytecode)",
 )
@@ -233,8 +240,9 @@ UNBOUNDED_SEND_QUEUES = Guard(
     name="unbounded-send-queues",
     kafka="KAFKA-1305",
     since="0.8.2",
-    does="The queue of requests to a broker takes as many as there are. Without it: ten; who puts"
-    " the next one waits for room, with the lock that is needed to learn that the broker is dead.",
+    does="The queue of requests to a broker is unbounded. Without it: it holds ten. The thread"
+    " that adds the next one waits for room while it holds the lock needed to process the"
+    " broker's death.",
     citation="hazards B, small ones; ControllerChannelManager.scala@0.8.1.1 sendRequest",
 )
 
@@ -242,8 +250,8 @@ MOVES_FORGOTTEN_AT_RESIGNATION = Guard(
     name="moves-forgotten-at-resignation",
     kafka="KAFKA-5310",
     since="0.11",
-    does="A controller that resigns forgets which partitions were to move. Without it: when it is"
-    " elected again it begins those moves anew, although they were cancelled meanwhile.",
+    does="A controller that resigns clears its list of reassignments. Without it: when it is"
+    " elected again it restarts them, even those that were cancelled meanwhile.",
     citation="hazards B, small ones; KafkaController.scala@0.10.2.2 onControllerResignation,"
     " initializePartitionReassignment",
 )
@@ -252,9 +260,10 @@ NOTIFIED_MOVES_COMPLETE = Guard(
     name="notified-moves-complete",
     kafka="KAFKA-10521",
     since="2.7",
-    does="A notification of ISR changes lets the controller look whether a move is complete."
-    " Without it: where it expects AlterIsr, and so watches no state, a leader that still writes"
-    " ISRs itself (an older inter.broker.protocol.version) lets a move wait for ever.",
+    does="A notification of ISR changes makes the controller check whether a reassignment is"
+    " complete. Without it: a controller that expects AlterIsr watches no partition state."
+    " A leader that still writes ISRs itself (an older inter.broker.protocol.version) then"
+    " leaves a reassignment pending for ever.",
     citation="hazards B, small ones; KafkaController.scala@2.7.2 processIsrChangeNotification"
     " (bytecode)",
     unneeded_before="2.7",

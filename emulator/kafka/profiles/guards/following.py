@@ -11,8 +11,8 @@ TRUNCATION_BY_EPOCH = Guard(
     name="truncation-by-epoch",
     kafka="KIP-101",
     since="0.11",
-    does="A follower truncates to where the leader's log left the follower's last epoch. Without"
-    " it: to its high watermark, which may lie below what is committed (H17).",
+    does="A follower truncates to where its last epoch ends in the leader's log. Without it:"
+    " to its high watermark, which may lie below what is committed (H17).",
     citation="spec §5.4, H17; ReplicaFetcherThread.scala@0.11.0.2 maybeTruncate",
 )
 
@@ -20,9 +20,9 @@ TRUNCATION_IN_ROUNDS = Guard(
     name="truncation-in-rounds",
     kafka="KIP-279",
     since="2.0",
-    does="The leader answers with the epoch that it knows, and the follower asks again until both"
-    " know it. Without it: one round, to the end offset of the answer; after two fail-overs in a"
-    " row the logs may differ.",
+    does="The leader answers with the epoch that it knows, and the follower asks again until"
+    " both know it. Without it: one round, to the end offset of the response; after two"
+    " fail-overs in a row the logs may differ.",
     citation="spec §5.4; AbstractFetcherThread.scala@2.0.1 getOffsetTruncationState",
 )
 
@@ -30,8 +30,8 @@ TRUNCATION_AFTER_MISSED_EPOCHS = Guard(
     name="truncation-after-missed-epochs",
     kafka="KAFKA-7164",
     since="2.0.1",
-    does="A follower that hears of a later epoch of the same leader truncates again. Without it: it"
-    " goes on, although another may have led meanwhile (H24).",
+    does="A follower that learns of a later epoch of the same leader truncates again. Without"
+    " it: it continues, although another broker may have led meanwhile (H24).",
     citation="spec §3.9, H24; Partition.scala@2.0.1 makeFollower",
 )
 
@@ -39,8 +39,8 @@ EPOCH_START_RECORDED = Guard(
     name="epoch-start-recorded",
     kafka="KAFKA-7415",
     since="2.0.1",
-    does="A new leader notes at once where its epoch begins. Without it: only with its first"
-    " record; until then it does not know where epochs before its own ended.",
+    does="A new leader records the start of its epoch at once. Without it: only with its first"
+    " record; until then it does not know where earlier epochs ended.",
     citation="spec §3.8; Partition.scala@2.0.1 makeLeader",
 )
 
@@ -48,8 +48,9 @@ LOG_IN_RANGE_KEPT = Guard(
     name="log-in-range-kept",
     kafka="KAFKA-2477",
     since="0.9",
-    does="A follower whose fetch is out of range keeps what the leader has too. Without it: unless"
-    " the leader's log is shorter it drops everything, and starts where the leader's log begins.",
+    does="A follower whose fetch is out of range keeps the records that the leader has too."
+    " Without it: unless the leader's log is shorter, it drops its whole log and restarts"
+    " at the leader's log start.",
     citation="spec §5.5; ReplicaFetcherThread.scala@0.8.2.2 handleOffsetOutOfRange",
 )
 
@@ -57,8 +58,8 @@ OUT_OF_RANGE_NOT_FATAL = Guard(
     name="out-of-range-not-fatal",
     kafka="KAFKA-7414",
     since="2.0.1",
-    does="A follower truncates to the end of a leader's log that is shorter than its own. Without"
-    " it: where unclean elections are forbidden it ends its broker.",
+    does="A follower truncates to the end of a leader's log that is shorter than its own."
+    " Without it: where unclean elections are forbidden it halts its broker.",
     citation="spec §5.5; ReplicaFetcherThread.scala@1.0.2 handleOffsetOutOfRange",
 )
 
@@ -66,9 +67,9 @@ FAILED_PARTITIONS_LEAVE = Guard(
     name="failed-partitions-leave",
     kafka="KIP-461",
     since="2.3",
-    does="A partition that a fetcher cannot write leaves it until the next LeaderAndIsr. Without"
-    " it: the fetcher tries it again after every back-off, or ends where what it fetched does not"
-    " follow its log's end.",
+    does="A partition that a fetcher cannot write leaves it until the next LeaderAndIsr."
+    " Without it: the fetcher tries again after every back-off, or ends where the fetched"
+    " records do not start at its log end.",
     citation="spec §5.5; AbstractFetcherThread.scala@2.3.1 markPartitionFailed",
 )
 
@@ -87,9 +88,9 @@ HW_ANSWERS_NO_FETCH = Guard(
     kafka="KAFKA-9952",
     since="2.6",
     unneeded_before="2.4",
-    does="A follower's fetch that found nothing waits for records. Without it: it is answered as"
-    " soon as the high watermark has passed what the follower was sent before, and the next one"
-    " again, with nothing new.",
+    does="A follower's fetch that found nothing waits for records. Without it: it is answered"
+    " as soon as the high watermark passes the last one sent to the follower, and so is"
+    " the next one, with nothing new.",
     citation="spec §3.5; DelayedFetch.scala@2.4.1 tryComplete, Replica.scala@2.4.1"
     " lastSentHighWatermark",
 )
@@ -98,8 +99,9 @@ FETCH_FENCING = Guard(
     name="fetch-fencing",
     kafka="KIP-320",
     since="2.1",
-    does="Fetches and questions for epochs carry the leader epoch, and a leader refuses another"
-    " than its own. Without it: one of an old epoch is served, and counts as caught up (H15).",
+    does="Fetches and OffsetsForLeaderEpoch requests carry the leader epoch, and a leader"
+    " refuses any other epoch. Without it: a fetch of an old epoch is served, and counts"
+    " as caught up (H15).",
     citation="spec §5.3, §11.4, H15; ReplicaFetcherThread.scala@2.1.1 buildFetch",
 )
 
@@ -107,9 +109,9 @@ REPLICA_MADE_WITHOUT_LEADER = Guard(
     name="replica-made-without-leader",
     kafka="KAFKA-1647",
     since="0.8.2",
-    does="Who is told to follow a leader that it does not know makes the replica all the same."
-    " Without it: the next checkpoint is written without that replica's high watermark, and after a"
-    " hard kill it is 0.",
+    does="A broker that is to follow an unknown leader creates the replica all the same."
+    " Without it: the next checkpoint is written without that replica's high watermark,"
+    " and after a hard kill it is 0.",
     citation="hazards B, small ones; ReplicaManager.scala@0.8.2.2 makeFollowers",
 )
 
@@ -117,9 +119,9 @@ FETCHES_COMPLETED_OUTSIDE_THE_LOCK = Guard(
     name="fetches-completed-outside-the-lock",
     kafka="KAFKA-7697",
     since="2.1.1",
-    does="An append looks at parked fetches when it has given leaderIsrUpdateLock back. Without it:"
-    " it looks while it holds the lock, and takes that of each partition that is fetched with its"
-    " own; two appends, and who waits to write, wait for each other for ever.",
+    does="An append checks parked fetches after releasing leaderIsrUpdateLock. Without it: it"
+    " checks them under the lock, and takes the lock of each partition fetched together"
+    " with its own. Two appends and a waiting writer then deadlock.",
     citation="hazards B, small ones; Partition.scala@2.1.1 appendRecordsToLeader",
     unneeded_before="2.1",
 )

@@ -21,8 +21,9 @@ ISR_CHANGE_NOTIFICATIONS = Guard(
     name="isr-change-notifications",
     kafka="KAFKA-1367",
     since="0.9",
-    does="Leaders tell the controller which ISRs they have changed. Without it: the controller and"
-    " all metadata keep the old ISR until the controller reads the state for a reason of its own.",
+    does="Leaders notify the controller of their ISR changes. Without it: the controller and"
+    " all metadata keep the old ISR until the controller reads the state for another"
+    " reason.",
     citation="spec §4.2, H12; ReplicaManager.scala@0.9.0.1 maybePropagateIsrChanges",
 )
 
@@ -30,8 +31,9 @@ ACKS_ARE_ALL_OR_ONE = Guard(
     name="acks-are-all-or-one",
     kafka="KAFKA-1697",
     since="0.9",
-    does="A producer that asks for acks other than 0, 1 or all is refused. Without it: it is told"
-    " ok when so many members of the ISR have its records, which are then not committed yet.",
+    does="A produce request with acks other than 0, 1 or all is refused. Without it: it"
+    " succeeds when that many ISR members have its records, which are then not committed"
+    " yet.",
     citation="spec §3.6; Partition.scala@0.8.2.2 checkEnoughReplicasReachOffset",
 )
 
@@ -39,9 +41,9 @@ CAUGHT_UP_BY_LAST_FETCH = Guard(
     name="caught-up-by-last-fetch",
     kafka="KAFKA-4485",
     since="0.10.2",
-    does="A follower that reaches the log end which the leader had at its previous fetch counts as"
-    " caught up then. Without it: only a fetch at the very end of the log counts, and a follower"
-    " that always trails a little is expelled.",
+    does="A follower that reaches the leader's log end at its previous fetch counts as caught"
+    " up at that time. Without it: only a fetch at the very end of the log counts, and a"
+    " follower that always trails slightly is expelled.",
     citation="spec §3.2; Replica.scala@0.10.2.2 updateLogReadResult",
 )
 
@@ -76,7 +78,7 @@ JOIN_PAST_EPOCH_START = Guard(
     name="join-past-epoch-start",
     kafka="KAFKA-7128",
     since="2.0.1",
-    does="A follower joins the ISR only from where the leader's epoch began. Without it: its"
+    does="A follower joins the ISR only past the start of the leader's epoch. Without it:"
     " reaching the high watermark is enough, which may be behind what is committed.",
     citation="spec §3.4, H16; Partition.scala@2.0.1 maybeExpandIsr",
 )
@@ -85,8 +87,8 @@ STAY_AT_LOG_END = Guard(
     name="stay-at-log-end",
     kafka="KAFKA-7152",
     since="2.1",
-    does="A follower that has all of the leader's records never leaves the ISR, however long ago"
-    " it fetched. Without it: a paused follower of an idle topic is expelled.",
+    does="A follower that has all of the leader's records never leaves the ISR, no matter how"
+    " long ago it fetched. Without it: a paused follower of an idle topic is expelled.",
     citation="spec §3.3; Partition.scala@2.1.1 getOutOfSyncReplicas",
 )
 
@@ -103,8 +105,8 @@ ISR_CHECK_UNDER_READ_LOCK = Guard(
     name="isr-check-under-read-lock",
     kafka="KAFKA-7538",
     since="2.5",
-    does="Whether the ISR changes is looked up under the read lock first. Without it: every fetch"
-    " of a follower outside the ISR and every shrink pass takes the write lock.",
+    does="Whether the ISR must change is checked under the read lock first. Without it: every"
+    " fetch of a follower outside the ISR and every shrink pass takes the write lock.",
     citation="spec §3.3, §3.7; Partition.scala@2.5.1 maybeShrinkIsr",
 )
 
@@ -112,8 +114,9 @@ OWN_WRITE_RECOGNISED = Guard(
     name="own-write-recognised",
     kafka="KAFKA-1382",
     since="0.8.2",
-    does="A leader whose ISR write is refused reads back what is there, and knows its own words."
-    " Without it: after a lost answer it expects for ever the version before its own last write.",
+    does="A leader whose ISR write is refused reads the state back and recognises its own"
+    " write. Without it: after a lost response it always expects the version before its"
+    " own last write.",
     citation="spec §2.3, hazards B2; ReplicationUtils.scala@0.8.2.2 checkLeaderAndIsrZkData",
 )
 
@@ -121,9 +124,9 @@ PARTITIONS_FAIL_ALONE = Guard(
     name="partitions-fail-alone",
     kafka="KAFKA-9769",
     since="2.7",
-    does="Where a new log's settings cannot be read from ZooKeeper, that one alone is not made."
-    " Without it: the whole LeaderAndIsr is broken off, and partitions before it have the epoch and"
-    " no fetcher.",
+    does="If the settings of a new log cannot be read from ZooKeeper, only that log is not"
+    " created. Without it: the whole LeaderAndIsr is aborted, and partitions before it"
+    " have the epoch and no fetcher.",
     citation="hazards B4; ReplicaManager.scala@2.7.2 makeFollowers",
 )
 
@@ -131,8 +134,8 @@ ONLY_THE_ASSIGNED_JOIN = Guard(
     name="only-the-assigned-join",
     kafka="KAFKA-1097",
     since="0.8.1",
-    does="A leader forgets replicas that are assigned no more. Without it: a late fetch brings"
-    " one back into the ISR.",
+    does="A leader drops replicas that are no longer assigned. Without it: a late fetch"
+    " returns one to the ISR.",
     citation="hazards B24; Partition.scala@0.8.1 updateLeaderHWAndMaybeExpandIsr",
 )
 
@@ -140,9 +143,9 @@ SHRINKS_OUTSIDE_THE_LOCK = Guard(
     name="shrinks-outside-the-lock",
     kafka="KAFKA-947",
     since="0.8",
-    does="isr-expiration notes which partitions are led under leaderPartitionsLock, and looks at"
-    " them without it. Without it: the lock is held while ZooKeeper is written, and who is told of"
-    " other roles waits for it, with all that comes from the controller behind.",
+    does="isr-expiration lists the led partitions under leaderPartitionsLock, and checks them"
+    " after releasing it. Without it: the lock is held while ZooKeeper is written; a"
+    " change of roles waits for it, and later control requests wait behind that.",
     citation="hazards B, small ones; ReplicaManager.scala@0.8.1.1 maybeShrinkIsr",
 )
 
@@ -150,9 +153,9 @@ ROLES_KEPT_ONCE = Guard(
     name="roles-kept-once",
     kafka="KAFKA-1483",
     since="0.8.2",
-    does="Whether this broker leads a partition is asked of the partition. Without it:"
-    " isr-expiration asks a list beside it, to which a LeaderAndIsr that is broken off adds"
-    " nothing: the broker leads, and takes nobody out of the ISR.",
+    does="Only the partition itself records whether this broker leads it. Without it:"
+    " isr-expiration uses a separate list, which an aborted LeaderAndIsr does not update:"
+    " the broker leads, and never shrinks the ISR.",
     citation="hazards B, small ones; ReplicaManager.scala@0.8.1.1 makeLeaders, leaderPartitions",
 )
 
@@ -160,8 +163,8 @@ CONTROLLERS_SHRINKS_COUNT = Guard(
     name="controllers-shrinks-count",
     kafka="KAFKA-2309",
     since="4.0",
-    does="A leader counts in IsrShrinksPerSec also what the controller took out of the ISR. Without"
-    " it: what brokers' deaths do to ISRs is not in the metric. No version has it (PR 185 was"
+    does="A leader also counts the controller's shrinks in IsrShrinksPerSec. Without it:"
+    " shrinks after brokers' deaths are not in the metric. No version has it (PR 185 was"
     " closed).",
     citation="hazards B, small ones; KAFKA-2309",
 )
