@@ -38,7 +38,7 @@ class LoggedServer(Server, Protocol):
     def fetch_log(self, folder: Path) -> Path: ...
 
 
-def strike(server: Server | None, action: str) -> None:
+def act_on(server: Server | None, action: str) -> None:
     """`pause`, `resume`, `stop` (SIGKILL) or `launch` it, where that changes anything: what is not
     there cannot be paused, and what is cannot be launched."""
     assert server is not None, "this needs a server of our own: Capabilities say so"
@@ -55,14 +55,14 @@ class Ensemble:
         self._hands = ThreadPoolExecutor(1, "zookeeper-servers")
         self._orders: list[Future[None]] = []
 
-    def strike(self, name: str, action: str) -> None:
+    def act_on(self, name: str, action: str) -> None:
         """Those that are meant; what goes wrong is raised at one of the next orders."""
         _, _, number = name.partition("-")
         meant = [self.servers[int(number) - 1]] if number else self.servers
 
         def order() -> None:
             for server in meant:
-                strike(server, action)
+                act_on(server, action)
 
         for done in [one for one in self._orders if one.done()]:
             self._orders.remove(done)

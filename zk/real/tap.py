@@ -85,18 +85,18 @@ class _Reader:
         if self._blind:
             self._tap.blind_bytes += len(data)
             return
-        kept = -len(stream)  # of these bytes, those before the message at hand
+        passed = -len(stream)  # of these bytes, those before the message at hand
         stream += data
         try:
             for message in jute.take_frames(stream, _FRAME_MAX):
                 take(message)
-                kept += 4 + len(message)
+                passed += 4 + len(message)
         except jute.Malformed:
             # Not ZooKeeper's words, or ours are too few: the client must not suffer from that.
             self._blind = True
             self._tap.blind_bytes += len(stream)
         except Break:
-            raise Break(max(0, kept)) from None
+            raise Break(max(0, passed)) from None
 
     def _request(self, message: bytes) -> None:
         request: Request | str
@@ -137,13 +137,13 @@ class _Reader:
                 for exchange in self._pending:
                     exchange.session = connected.session_id
                 self._tap.sessions[connected.session_id] = connected
-            self._tell(0, Code.OK if alive else Code.SESSION_EXPIRED)
+            self._report_reply(0, Code.OK if alive else Code.SESSION_EXPIRED)
             return
         header = jute.decode_reply_header(message)
         if header.xid not in (jute.XID_NOTIFICATION, jute.XID_PING):
-            self._tell(header.xid, jute.code_of(header.error), message)
+            self._report_reply(header.xid, jute.code_of(header.error), message)
 
-    def _tell(self, xid: int, code: Code, message: bytes = b"") -> None:
+    def _report_reply(self, xid: int, code: Code, message: bytes = b"") -> None:
         if not self._pending or self._pending[0].xid != xid:
             raise jute.Malformed(f"an answer to {xid}, which was not asked")
         exchange, tap = self._pending.popleft(), self._tap

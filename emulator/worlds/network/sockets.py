@@ -39,7 +39,7 @@ class FramedSocket:
 
     def start(self) -> None:
         """Any thread: from now on frames are told."""
-        self._sockets.do(lambda: self._sockets.watch(self._socket, self.move, self._wanted()))
+        self._sockets.do(lambda: self._sockets.watch(self._socket, self.move, self._interest()))
 
     def write(self, data: bytes) -> None:
         """Any thread."""
@@ -65,7 +65,7 @@ class FramedSocket:
         (SocketServer.scala@2.6.3 processCompletedSends)."""
         return self._muted or (self._one_at_a_time and bool(self._out))
 
-    def _wanted(self) -> int:
+    def _interest(self) -> int:
         read = 0 if self._busy() else selectors.EVENT_READ
         return read | (selectors.EVENT_WRITE if self._out else 0)
 
@@ -89,7 +89,7 @@ class FramedSocket:
 
     def _look(self) -> None:
         if not self._over:
-            self._sockets.watch(self._socket, self.move, self._wanted())
+            self._sockets.watch(self._socket, self.move, self._interest())
 
     def _write(self, data: bytes) -> None:
         if self._over:

@@ -30,13 +30,13 @@ class WireRequest(NamedTuple):
     xid: int = 0
 
 
-def passed(asked: Iterable[Exchange]) -> dict[str, list[WireRequest]]:
+def requests_by_client(exchanges: Iterable[Exchange]) -> dict[str, list[WireRequest]]:
     """By client, in order."""
     sink = Sink()
     kernel = Kernel(sink)
     observer = TracingObserver(kernel, lambda _: "")
     requests: dict[str, list[WireRequest]] = defaultdict(list)
-    for one in asked:
+    for one in exchanges:
         kernel.now = max(kernel.now, one.at_us)
         kernel.cause = -1
         observer.on_request(one.at_us, one.client, one.request)

@@ -23,7 +23,7 @@ from emulator.scenario.actions import admin
 from emulator.scenario.actions.base import Action
 from emulator.scenario.actions.clients import Produce, Send
 from emulator.trace import values
-from emulator.worlds.clients.blocking_client import ask
+from emulator.worlds.clients.blocking_client import send_request
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -155,7 +155,7 @@ class Administrator:
         except KafkaException:
             return ()
 
-    def ask(self, request: Action) -> str:
+    def do(self, request: Action) -> str:
         """`NONE`, or the error's name."""
         client = self._client
         try:
@@ -218,7 +218,7 @@ class Administrator:
         replicas = None if request.replicas is None else tuple(request.replicas)
         reassignment = AlterPartitionReassignmentsRequest(((partition, replicas),))
         server = str(controller.host), int(controller.port)
-        response = ask(server, reassignment, ADMIN_TIMEOUT_S)
+        response = send_request(server, reassignment, ADMIN_TIMEOUT_S)
         assert isinstance(response, AdminResponse)
         return response.error.name
 
