@@ -148,8 +148,8 @@ class LiveWorld:
         return self
 
     def _wait_until_ready(self) -> None:
-        """A server of ours that has ended meanwhile (a full disk) has more to say than that nobody
-        answers."""
+        """Where our own server has ended meanwhile (a full disk), report why, not only that it
+        does not answer."""
         try:
             wait_until_ready(self._address)
         except NotReady:
@@ -162,7 +162,7 @@ class LiveWorld:
         require_session_timeout(self._address, scaled_ms)
 
     def _look_after_the_server(self) -> None:
-        """One that has ended although nobody stopped it (a full disk) ends the run."""
+        """A server that has ended although no action stopped it (a full disk) ends the run."""
         if self.server is not None:
             self.server.require_alive()
             lane = self.kernel.world.lane("world")
@@ -223,7 +223,7 @@ class LiveWorld:
         return session
 
     def _client_of(self, session_id: int) -> str:
-        """Whose session it is: the wire knows its number before anyone is told."""
+        """The session's client. The wire knows the session id before the client's listener does."""
         if session_id not in self._sessions:
             opened, self._opened = self._opened, []
             for session, client in opened:
@@ -237,7 +237,7 @@ class LiveWorld:
         return 1_600_000_000_000 + self.kernel.now // 1000
 
     def pause_process(self, process: Process) -> None:
-        """One that has ended cannot stand still."""
+        """Pause the process and its sessions; nothing where it has ended."""
         process.pause()
         if process.state == "paused":
             self._service.gate(process.name).pause()
@@ -304,8 +304,8 @@ class _Inbox:
 
 
 class _CausalService:
-    """A service whose sessions read the server's log before they tell their owner anything: what
-    led to it is on the trace first, and is its cause."""
+    """A service whose sessions read the server's log before each call-back, so that the cause of a
+    call-back is on the trace before it."""
 
     def __init__(self, world: LiveWorld, client: str) -> None:
         self._world, self._client = world, client

@@ -15,7 +15,7 @@ from zk.wire import Direction, Timer, When, labelled
 
 
 class ModelledServer(Capabilities):
-    """What the model can be told."""
+    """Actions that the model supports."""
 
     subject = "the modelled ZooKeeper"
 

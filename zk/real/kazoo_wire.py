@@ -2,7 +2,7 @@
 
 Kazoo is not Kafka's client (read in kazoo 2.11). On any disconnect it fires and forgets every
 watch and never sends SetWatches; after expiry it opens a new session by itself, and what was queued
-goes out under it; its thread pings on behalf of a process that is supposed to stand still; and it
+goes out under it; its thread pings on behalf of a process that should be paused; and it
 makes four selectors and as many system calls per request. So we keep its client, its retry and its
 handshake, and replace the loop inside one connection (`_connect_attempt`), with the rules and times
 of the Java client (ClientCnxn.java@3.5.9), and the handler, whose waiting is done at a `Gate`.
@@ -53,7 +53,7 @@ from zk.real.server import Address, SessionTimeoutClamped
 from zk.wire import Lane, Listener, OnReply
 
 _log = logging.getLogger("zk.real.kazoo_wire")
-_log.addHandler(logging.NullHandler())  # a dropped connection is told to the owner, not to stderr
+_log.addHandler(logging.NullHandler())  # a dropped connection goes to the owner, not to stderr
 
 T = TypeVar("T")
 
@@ -151,7 +151,7 @@ class _Client(KazooClient):  # type: ignore[misc]
     """Kazoo's client as the holder of one session's id, password and last zxid."""
 
     def _session_callback(self, state: object) -> None:
-        """Kazoo would fire and forget the watches here, and start anew after expiry."""
+        """Kazoo would fire and forget the watches here, and open a new session after expiry."""
         self._state = state
 
 
@@ -440,7 +440,9 @@ class KazooSession:
             return
         self.queue.append(entry)
         self._soon(self._connection.send_or_wake)
-        if entry.generation != self.generation:  # it ended beside us: whoever pops it answers it
+        if (
+            entry.generation != self.generation
+        ):  # the session ended meanwhile: drain the queue again
             self._drain(self.queue, Code.SESSION_EXPIRED)
 
     def close(self) -> None:
@@ -562,7 +564,7 @@ class KazooSession:
         self._deliver(entry.on_reply, reply)
 
     def _deliver(self, deliver: Callable[[T], None], what: T) -> None:
-        """On the owner's thread, where `abandon` is called as well: after it nothing is told."""
+        """On the owner's thread, which also calls `abandon`: after that nothing is delivered."""
         if not self.abandoned:
             deliver(what)
 

@@ -1,7 +1,7 @@
-"""What Kafka keeps in ZooKeeper, followed: a copy of its znodes that watches keep up to date.
+"""A copy of Kafka's znodes that watches keep up to date.
 
 Owns which znodes are read and watched, and the copy; it only ever reads. It speaks `zk.wire`, so it
-follows a real server and the model alike. After an expiry it begins anew in another session; while
+follows a real server and the model alike. After an expiry it starts over in a new session; while
 it is not connected the copy is what was last seen. Between a watch and the read that it leads to
 a znode may have changed twice: versions tell. Knows no emulator, and no Kafka beyond its paths.
 """

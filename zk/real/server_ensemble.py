@@ -1,8 +1,8 @@
-"""ZooKeeper servers that are struck together, or one of them: an ensemble, or just one.
+"""Actions on ZooKeeper servers: on one, or on all servers of an ensemble.
 
-Owns which server is meant (`zookeeper`: all; `zookeeper-2`: the second), and one thread on which
-they are told what to do, in order: a container engine takes tenths of a second for each. Knows the
-manners of a `Server`, not what it runs in.
+Owns which server is meant (`zookeeper`: all; `zookeeper-2`: the second), and one thread that acts
+on them in order: a container engine takes tenths of a second for each. Knows the interface of a
+`Server`, not what it runs in.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def act_on(server: Server | None, action: str) -> None:
 
 
 class Ensemble:
-    """Servers in our hands; those that stand still, or were killed, are told apart here."""
+    """The servers that this run has started, and the thread that acts on them."""
 
     def __init__(self, servers: Sequence[LoggedServer]) -> None:
         self.servers = list(servers)

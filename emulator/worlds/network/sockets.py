@@ -1,10 +1,9 @@
 """Sockets of one process, on one thread: frames in, frames out, connections made and lost.
 
-Call-backs are made on this thread; who owns a line takes them to where it lives. A line of the
-broker's end delivers one frame and then waits until it is told to read on and has nothing more to
-send, as Kafka's processors mute a channel; what a stranger sends in the meantime, or does not read,
-stays in the operating system. A frame that is too long, or no frame, ends the line. Knows frames,
-no message.
+Call-backs are made on this thread; a socket's owner moves them to its own. The broker's end of a
+connection delivers one frame and reads the next only after `read_on`, with nothing left to send, as
+Kafka's processors mute a channel. Meanwhile unread bytes stay in the operating system. A frame that
+is too long or malformed ends the connection. Knows frames, no message.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class FramedSocket:
         self.peer = f"{host}:{port}"
 
     def start(self) -> None:
-        """Any thread: from now on frames are told."""
+        """Any thread: from now on frames are delivered."""
         self._sockets.do(lambda: self._sockets.watch(self._socket, self.move, self._interest()))
 
     def write(self, data: bytes) -> None:

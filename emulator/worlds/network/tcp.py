@@ -48,8 +48,8 @@ class TcpNetwork:
         log: Log,
         routes: Mapping[tuple[str, int], tuple[str, int]] | None = None,
     ) -> None:
-        """`log` is told why connections of strangers were closed; `routes` are proxies: who is
-        told to be at the first address is reached at the second."""
+        """`log` receives why connections of strangers were closed. `routes` are proxies, by the
+        advertised address that they stand for."""
         self.kernel, self.clock, self.profile = kernel, clock, profile
         self.links, self.log = links, log
         self.knows = spoken(profile)

@@ -18,7 +18,7 @@ from zk.real.server import HOST, Address
 from zk.real.tap import Exchange, Tap, Taps
 
 Ends = tuple[int, int]
-"""Who connects, and to whom."""
+"""The broker that connects, and the broker that it connects to."""
 
 
 class ProcessProxies:

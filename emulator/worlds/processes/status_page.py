@@ -167,7 +167,7 @@ class StatusPage:
                     self.wfile.write(body)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Who reads the page is nobody's news."""
+                """Do not log requests."""
 
         self._server = ThreadingHTTPServer(where, Handler)
         self._server.daemon_threads = True  # one that still answers does not hold the broker's end

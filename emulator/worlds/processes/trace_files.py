@@ -61,13 +61,13 @@ def logged(entries: Iterable[Entry], whose: dict[int, str], began_ms: float) -> 
     transactions: list[Logged] = []
     for entry in entries:
         transaction = entry.transaction
-        # Before the world began, and wherever the wall clock was put back, time stands still.
+        # Before time zero, and wherever the wall clock was set back, time does not move.
         kernel.now = max(kernel.now, int((entry.at_ms - began_ms) * 1000), 0)
         kernel.current, kernel.cause = lane.callback(None, -1), -1
         observer.on_transaction(kernel.now, transaction)
         event = sink.events[-1]
         assert isinstance(event, ZkTransaction)
-        # As whoever asked for it noted it; what failed does not say what it was.
+        # The name that the client's span has. A failed transaction does not say what it was.
         request_names: tuple[str, ...] = ()
         last = transaction.ops[-1] if transaction.ops else transaction
         if transaction.op in _SESSIONS:

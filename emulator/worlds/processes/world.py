@@ -1,9 +1,9 @@
-"""A scenario's cluster as processes: signals for faults, one trace at the end.
+"""A scenario's cluster as processes: signals for faults, and one trace at the end.
 
 The same scenario, clients and order of steps as in the other worlds (`play.Run`); each broker is
 `isr broker` at some `Deployment` (this machine, containers), with a proxy on every link.
-Owns the run's folder and what is told when all is over; what is done to brokers is
-`process_cluster`'s, the order of their events `merged_trace`'s.
+Owns the run's folder and the events emitted at its end. `host` acts on brokers, `trace_merge`
+orders their events.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def make_site(target: str, scenario: Scenario, data_dir: Path, folder: Path) -> 
 
 
 class ProcessWorld:
-    """One run. Use as a context manager; what happened is told when it is left."""
+    """One run. Use as a context manager; its events are emitted when it is left."""
 
     calibration = None
     """Processes take what this machine needs."""

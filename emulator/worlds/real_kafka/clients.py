@@ -46,8 +46,8 @@ _QUIET = {"log_level": 0}
 
 
 class Produced(msgspec.Struct, frozen=True):
-    """What became of one record: when it was handed over, when its driver was told, wall clock in
-    microseconds."""
+    """The result of one record: when it was handed over and when its driver received the result,
+    wall clock in microseconds."""
 
     client: str
     topic: str
@@ -64,8 +64,8 @@ def wall_us() -> int:
 
 
 class Driver:
-    """One producer's thread: rounds at a rate, until it is told to stop or has sent what it was
-    to; then it waits for what is still on its way."""
+    """One producer's thread: rounds at a rate, until it is stopped or has sent its records; then it
+    waits for those in flight."""
 
     def __init__(
         self,
