@@ -16,7 +16,7 @@ class KeepsItsDisk(OfItsOwn):
 
 
 class NoClients(Capabilities):
-    whom = "clients, which are no fault,"
+    subject = "clients, which are no fault,"
 
 
 _HARMLESS = ClusterCapabilities.of_one_kind(KeepsItsDisk(), OwnEnsemble(), NoClients())

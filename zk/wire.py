@@ -6,7 +6,7 @@ guarantees: a client sees a watch event before it can read the data that fired i
 knows brokers, controllers or traces.
 
 The scheduling that the model needs comes in through `Lane`: an ordered executor of one process,
-which stands still while the process does. The kernel's `Lane` satisfies it.
+which is paused with the process. The kernel's `Lane` satisfies it.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from emulator.scenario.units import show_us
 from zk.errors import Code
 from zk.ops import Create, GetChildren, GetData, Multi, Op, Request, SetData, Sync, name_of
 from zk.ops import Exists as ZkExists
-from zk.real.latency_stats import Tally, kind_of
+from zk.real.latency_stats import TapStatistics, kind_of
 from zk.real.server import HOST, parse_address, wait_until_ready
 from zk.real.tap import Tap, Taps
 
@@ -86,15 +86,15 @@ class _Counted:
     """The tap's observer: counts on the taps' thread, leaves the printing to another."""
 
     def __init__(self) -> None:
-        self.tally = Tally()
+        self.statistics = TapStatistics()
         self.answers: queue.Queue[Answer] = queue.Queue(WAITING_MAX)
         self.not_shown = 0
 
     def on_request(self, at_us: int, client: str, request: Request | str) -> None:
-        self.tally.on_request(client)
+        self.statistics.on_request(client)
 
     def on_reply(self, client: str, request: Request | str, code: Code, elapsed_us: int) -> None:
-        self.tally.on_reply(request, code, elapsed_us)
+        self.statistics.on_reply(request, code, elapsed_us)
         try:
             self.answers.put_nowait((client, request, code, elapsed_us))
         except queue.Full:
@@ -150,7 +150,7 @@ def _data(data: bytes | None) -> str:
 
 
 def _print_summary(counted: _Counted, tap: Tap, *, as_json: bool) -> None:
-    summary = counted.tally.summary()
+    summary = counted.statistics.summary()
     if as_json:
         more = {"pings": tap.pings, "not_shown": counted.not_shown, "blind_bytes": tap.blind_bytes}
         print_json({"summary": {**msgspec.to_builtins(summary), **more}})

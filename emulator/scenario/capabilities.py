@@ -25,13 +25,13 @@ class Unsupported(Exception):
 class Capabilities:
     """Of one part. Heirs name what it supports."""
 
-    whom = "this target"
+    subject = "this target"
 
     def supported(self, *_: object, **__: object) -> None:
         """It can be done, whatever its parameters."""
 
     def __getattr__(self, name: str) -> Any:
-        raise Unsupported(f"{self.whom} cannot be told to {name.replace('_', ' ')}")
+        raise Unsupported(f"{self.subject} cannot be told to {name.replace('_', ' ')}")
 
 
 class HostCapabilities(Capabilities):
@@ -110,7 +110,7 @@ class ClusterCapabilities:
 
 
 class _NoPlaces(Capabilities):
-    whom = "processes"
+    subject = "processes"
 
 
 _NO_PLACES = _NoPlaces()

@@ -1,7 +1,7 @@
-"""What a world takes of a machine that is not ours: whoever plays for comparison hands it in.
+"""The load of another machine, which a world imitates when its run is compared with a recording.
 
-A world without one keeps its own time: virtual time has a machine with nothing else to do, live
-time the machine that it runs on.
+A world without a calibration keeps its own time: virtual time has a machine with nothing else to
+do, live time the machine that it runs on.
 """
 
 from __future__ import annotations

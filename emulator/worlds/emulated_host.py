@@ -46,7 +46,7 @@ class EveryPlace(Capabilities):
 class InThisProcess(HostCapabilities):
     """Everything: process, disk and clock are ours."""
 
-    whom = "a broker in this process"
+    subject = "a broker in this process"
     links = EveryLink()
 
     pause = resume = kill = terminate = install = Capabilities.supported

@@ -2,8 +2,8 @@
 
 The table is versioned data, written down before any search: for each purpose quantiles in
 microseconds, warm and, for what cold code runs first, cold (stage by stage). Sources: the ranges
-in the recordings' README, and what several recordings show. Nothing here knows what is drawn for
-whom.
+in the recordings' README, and measurements in several recordings. Nothing here knows which actor a
+time is drawn for.
 """
 
 from __future__ import annotations
@@ -192,15 +192,15 @@ TABLE: dict[str, Purpose] = {
     "elect_leaders": Purpose(
         _quick(300), (2, ((0.0, 5 * _MS), (0.5, 17 * _MS), (0.9, 62 * _MS), (1.0, 170 * _MS)))
     ),
-    # From their write until anybody is told: in 45 recorded elections 3 to 62 ms, median 9, for a
+    # From their write until the first request: in 45 recorded elections 3 to 62 ms, median 9, for a
     # controller's first one, then 2 to 10, median 6.
     "leaders_elected": Purpose(
         ((0.0, 500), (0.5, 3500), (1.0, 7 * _MS)),
         (1, ((0.0, 1500), (0.5, 6 * _MS), (0.9, 18 * _MS), (1.0, 28 * _MS))),
         paced=True,
     ),
-    # A broker that announces its end, in nine recorded stops. From what is told of its leaderships
-    # until its replicas' turn comes: 6 to 100 ms, median 16 (five); by the root of the boot 4 to
+    # A broker that announces its end, in nine recorded stops. From the requests about its leaders
+    # until the turn of its replicas: 6 to 100 ms, median 16 (five); by the root of the boot 4 to
     # 68, median 12.
     "leaders_moved": Purpose(
         _quick(300),
@@ -277,8 +277,8 @@ TABLE: dict[str, Purpose] = {
     # An orderly stop, which runs code that never ran before: until the controller is asked, until
     # the client that asked is closed, until the sockets are; the reapers of three purgatories end
     # within 200 ms each, then those of four more; until the process is gone. Of nine recorded stops
-    # eight handled all that the controller had sent for them, up to 8 ms after they were told that
-    # they may go; one what came up to 76 ms after that, and no more. Its machine was 2.8 times as
+    # eight handled all that the controller had sent for them, up to 8 ms after its permission to
+    # stop; one what came up to 76 ms after that, and no more. Its machine was 2.8 times as
     # slow; whether the sockets' end goes with that no recording tells, so it does not here.
     "shutdown.start": Purpose(((0.0, 2 * _MS), (0.6, 20 * _MS), (1.0, 90 * _MS)), paced=True),
     "shutdown.announce": Purpose(((0.0, 2 * _MS), (0.6, 25 * _MS), (1.0, 150 * _MS)), paced=True),
@@ -453,7 +453,7 @@ class Latencies:
         self._speeds.pop(actor, None)
 
     def forget(self, actor: str) -> None:
-        """A process was started anew: its code is cold again."""
+        """A process was restarted: its code is cold again."""
         for key in [key for key in self._dials if key[1] == actor]:
             del self._dials[key]
         self._speeds.pop(actor, None)

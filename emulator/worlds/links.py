@@ -103,19 +103,19 @@ class BrokerLinks(ABC):
         return [*(other for other in self._brokers if other != broker), ZOOKEEPER]
 
     def _disturb(
-        self, broker: int, peer: int | str, ways: Ways, changes: Mapping[str, float]
+        self, broker: int, peer: int | str, directions: Ways, changes: Mapping[str, float]
     ) -> None:
-        for a, b in _directions(broker, peer, ways):
+        for a, b in _directions(broker, peer, directions):
             direction = self._direction(a, b)
             conditions = msgspec.structs.replace(direction.conditions, **changes)
             name = f"{_name(a)}>{_name(b)}"
             direction.behave(conditions, self._chance_of("link", name))
-        there, back = self._direction(broker, peer), self._direction(peer, broker)
+        forth, back = self._direction(broker, peer), self._direction(peer, broker)
         if isinstance(peer, str):
-            by_way = {Direction.TO_SERVER: there.drawn_us, Direction.TO_CLIENT: back.drawn_us}
-            self._zookeeper.disturb(broker, lambda way: by_way[way]())
+            drawn = {Direction.TO_SERVER: forth.drawn_us, Direction.TO_CLIENT: back.drawn_us}
+            self._zookeeper.disturb(broker, lambda direction: drawn[direction]())
         else:
-            self._disturbed(broker, peer, there, back)
+            self._disturbed(broker, peer, forth, back)
 
     def _direction(self, a: int | str, b: int | str) -> LinkDirection:
         return self._directions.setdefault((_name(a), _name(b)), LinkDirection())
@@ -135,12 +135,12 @@ class BrokerLinks(ABC):
     def _narrow(self, a: int, b: int, bytes_per_s: int) -> None: ...
 
     @abstractmethod
-    def _disturbed(self, a: int, b: int, there: LinkDirection, back: LinkDirection) -> None:
-        """What is drawn for each direction has changed."""
+    def _disturbed(self, a: int, b: int, forth: LinkDirection, back: LinkDirection) -> None:
+        """The conditions of a direction have changed."""
 
 
 class MemoryLinks(BrokerLinks):
-    """Between brokers on one kernel: messages ask the direction that they go."""
+    """Between brokers on one kernel: each message asks its direction for a delay."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class MemoryLinks(BrokerLinks):
         self._network.limit_bandwidth(_name(broker), bytes_per_s)
 
     def _direction(self, a: int | str, b: int | str) -> LinkDirection:
-        return self._network.way(_name(a), _name(b))
+        return self._network.direction(_name(a), _name(b))
 
     def _cut(self, a: int, b: int) -> None:
         self._network.cut(_name(a), _name(b))
@@ -176,7 +176,7 @@ class MemoryLinks(BrokerLinks):
     def _narrow(self, a: int, b: int, bytes_per_s: int) -> None:
         self._direction(a, b).narrow(bytes_per_s)
 
-    def _disturbed(self, a: int, b: int, there: LinkDirection, back: LinkDirection) -> None:
+    def _disturbed(self, a: int, b: int, forth: LinkDirection, back: LinkDirection) -> None:
         """Messages ask the direction itself."""
 
 
@@ -192,8 +192,8 @@ class ProxiedLinks(BrokerLinks):
         proxies: Mapping[tuple[int, int], Proxy],
         plug: Plug = lambda _broker, connected: False,
     ) -> None:
-        """`proxies`: by who connects to whom. `plug` takes a broker's network away or gives it
-        back; False: that cannot be done here, and its links are cut one by one."""
+        """`proxies`: by (client, server). `plug` takes a broker's network away or gives it back;
+        False: that cannot be done here, and its links are cut one by one."""
         super().__init__(brokers, zookeeper, chance_of)
         self._proxies, self._plug = proxies, plug
 
@@ -209,20 +209,19 @@ class ProxiedLinks(BrokerLinks):
         raise AssertionError("a proxy between brokers does not read requests: Capabilities say so")
 
     def limit_bandwidth(self, broker: int, bytes_per_s: int) -> None:
-        """What comes back on connections that it has opened: the records that it fetches."""
+        """Limit the replies on connections that the broker opened: the records that it fetches."""
         for (client, _), proxy in self._proxies.items():
             if client == broker:
                 proxy.throttle(bytes_per_s, Direction.TO_CLIENT)
 
     def _between(self, a: int, b: int) -> Iterable[tuple[Proxy, Direction, Direction]]:
-        """The proxies that carry bytes between the two; for each, which way is from `a` to `b`, and
-        which is back."""
+        """The proxies between the two; for each, its direction from `a` to `b`, and the other."""
         yield self._proxies[a, b], Direction.TO_SERVER, Direction.TO_CLIENT
         yield self._proxies[b, a], Direction.TO_CLIENT, Direction.TO_SERVER
 
     def _cut(self, a: int, b: int) -> None:
-        for proxy, there, _ in self._between(a, b):
-            proxy.cut(there)
+        for proxy, forth, _ in self._between(a, b):
+            proxy.cut(forth)
 
     def _heal(self, a: int, b: int) -> None:
         for proxy, _, _ in self._between(a, b):
@@ -233,14 +232,14 @@ class ProxiedLinks(BrokerLinks):
             proxy.delay(extra_us)
 
     def _narrow(self, a: int, b: int, bytes_per_s: int) -> None:
-        """Of each connection no more passes from `a` to `b`."""
-        for proxy, there, _ in self._between(a, b):
-            proxy.throttle(bytes_per_s, there)
+        """Limit each connection's bytes per second from `a` to `b`."""
+        for proxy, forth, _ in self._between(a, b):
+            proxy.throttle(bytes_per_s, forth)
 
-    def _disturbed(self, a: int, b: int, there: LinkDirection, back: LinkDirection) -> None:
-        for proxy, forth, home in self._between(a, b):
-            by_way = {forth: there.drawn_us, home: back.drawn_us}
-            proxy.disturb(lambda way, by_way=by_way: by_way[way]())  # type: ignore[misc]
+    def _disturbed(self, a: int, b: int, forth: LinkDirection, back: LinkDirection) -> None:
+        for proxy, from_a, from_b in self._between(a, b):
+            drawn = {from_a: forth.drawn_us, from_b: back.drawn_us}
+            proxy.disturb(lambda direction, drawn=drawn: drawn[direction]())  # type: ignore[misc]
 
 
 def _name(end: int | str) -> str:
@@ -248,6 +247,6 @@ def _name(end: int | str) -> str:
 
 
 def _directions(broker: int, peer: int | str, ways: Ways) -> list[tuple[Any, Any]]:
-    """From whom to whom."""
-    by_ways = {"to_peer": (broker, peer), "from_peer": (peer, broker)}
-    return list(by_ways.values()) if ways == "both" else [by_ways[ways]]
+    """The chosen directions as pairs (sender, receiver)."""
+    by_name = {"to_peer": (broker, peer), "from_peer": (peer, broker)}
+    return list(by_name.values()) if ways == "both" else [by_name[ways]]

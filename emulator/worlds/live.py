@@ -43,14 +43,14 @@ from zk.real.server import (
     wait_until_ready,
 )
 from zk.real.server_container import ContainerServer
-from zk.real.server_ensemble import strike
+from zk.real.server_ensemble import act_on
 from zk.real.session_wrapper import SessionAround
 from zk.real.tap import Tap, Taps
 from zk.wire import Lane, Listener, OnReply, Service, Session
 
 EMBEDDED, DOCKER = "embedded", "docker"
 SERVER_LOOK_US = 1_000_000
-_THERE = Errors.TOPIC_ALREADY_EXISTS.name
+_EXISTS = Errors.TOPIC_ALREADY_EXISTS.name
 
 
 class LiveWorld:
@@ -79,8 +79,8 @@ class LiveWorld:
         self._sessions: dict[int, str] = {}
         self._opened: list[tuple[Session, str]] = []
         whose = self._client_of
-        told = TracingObserver(self.kernel, whose)
-        self.causes = LiveCauses(self.kernel, told, whose, self._catch_up_with_the_wire)
+        observer = TracingObserver(self.kernel, whose)
+        self.causes = LiveCauses(self.kernel, observer, whose, self._catch_up_with_the_wire)
         times = ClientTimes().divided_by(time_scale)
         self._service = KazooService(self._address, times, self.kernel.soon)
         self._sessions_of: Service = self._service
@@ -105,7 +105,7 @@ class LiveWorld:
             self.network,
             TappedZooKeeper(
                 lambda broker: self._tap_of[f"broker-{broker}"],
-                lambda _, what: strike(self.server, what),
+                lambda _, what: act_on(self.server, what),
                 self._expire_session,
             ),
             server_capabilities(zookeeper),
@@ -148,8 +148,8 @@ class LiveWorld:
         return self
 
     def _wait_until_ready(self) -> None:
-        """A server of ours that has ended meanwhile (a full disk) has more to say than that nobody
-        answers."""
+        """Where our own server has ended meanwhile (a full disk), report why, not only that it
+        does not answer."""
         try:
             wait_until_ready(self._address)
         except NotReady:
@@ -158,11 +158,11 @@ class LiveWorld:
             raise
 
     def _check_session_timeout(self) -> None:
-        asked = int(self._setting("zookeeper.session.timeout.ms")) // self._time_scale
-        require_session_timeout(self._address, asked)
+        scaled_ms = int(self._setting("zookeeper.session.timeout.ms")) // self._time_scale
+        require_session_timeout(self._address, scaled_ms)
 
     def _look_after_the_server(self) -> None:
-        """One that has ended although nobody stopped it (a full disk) ends the run."""
+        """A server that has ended although no action stopped it (a full disk) ends the run."""
         if self.server is not None:
             self.server.require_alive()
             lane = self.kernel.world.lane("world")
@@ -179,7 +179,7 @@ class LiveWorld:
         elif self._coming_up and isinstance(event, ThreadFailed) and event.what == "startup":
             kind = NoRights if Code.NO_AUTH.name in event.error else ServerError
             raise kind(f"broker {event.broker} cannot start at {self._address}: {event.error}")
-        elif self.server is None and isinstance(event, ActionReturned) and event.result == _THERE:
+        elif self.server is None and isinstance(event, ActionReturned) and event.result == _EXISTS:
             raise ServerError(
                 f"a topic of this scenario is at {self._address} already: use another chroot, such "
                 f"as {self._address.hosts}/{self.scenario.name}-2, or remove what is there"
@@ -213,7 +213,7 @@ class LiveWorld:
             self._service.route(client, tap.address)
         self._service.gate(client).resume()
         self.causes.forget(client)
-        return _Logged(self, client)
+        return _CausalService(self, client)
 
     def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
         """A session through the broker's tap, with the scaled time-out."""
@@ -223,7 +223,7 @@ class LiveWorld:
         return session
 
     def _client_of(self, session_id: int) -> str:
-        """Whose session it is: the wire knows its number before anyone is told."""
+        """The session's client. The wire knows the session id before the client's listener does."""
         if session_id not in self._sessions:
             opened, self._opened = self._opened, []
             for session, client in opened:
@@ -237,7 +237,7 @@ class LiveWorld:
         return 1_600_000_000_000 + self.kernel.now // 1000
 
     def pause_process(self, process: Process) -> None:
-        """One that has ended cannot stand still."""
+        """Pause the process and its sessions; nothing where it has ended."""
         process.pause()
         if process.state == "paused":
             self._service.gate(process.name).pause()
@@ -297,27 +297,27 @@ class _Inbox:
         self._clock, self._observer = clock, observer
 
     def on_request(self, at_us: int, client: str, request: Request | str) -> None:
-        self._clock.put_aside(lambda: self._observer.on_request(at_us, client, request))
+        self._clock.put_without_waking(lambda: self._observer.on_request(at_us, client, request))
 
     def on_reply(self, client: str, request: Request | str, code: object, elapsed_us: int) -> None:
         """Replies are traced where they arrive, at the broker."""
 
 
-class _Logged:
-    """A service whose sessions read the server's log before they tell their owner anything: what
-    led to it is on the trace first, and is its cause."""
+class _CausalService:
+    """A service whose sessions read the server's log before each call-back, so that the cause of a
+    call-back is on the trace before it."""
 
     def __init__(self, world: LiveWorld, client: str) -> None:
         self._world, self._client = world, client
 
     def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
-        told = _LoggedListener(self._world, self._client, listener)
+        causal = _CausalListener(self._world, self._client, listener)
         self._world.causes.submitted(client, CONNECT)
-        told.session = self._world.open_session(client, timeout_ms, lane, told)
-        return _LoggedSession(self._world, self._client, told.session)
+        causal.session = self._world.open_session(client, timeout_ms, lane, causal)
+        return _CausalSession(self._world, self._client, causal.session)
 
 
-class _LoggedListener:
+class _CausalListener:
     def __init__(self, world: LiveWorld, client: str, listener: Listener) -> None:
         self._world, self._client, self._listener = world, client, listener
         self.session: Session | None = None
@@ -334,18 +334,18 @@ class _LoggedListener:
         self._listener.on_state(state)
 
 
-class _LoggedSession(SessionAround):
+class _CausalSession(SessionAround):
     def __init__(self, world: LiveWorld, client: str, session: Session) -> None:
         super().__init__(session)
         self._world, self._client = world, client
 
     def submit(self, request: Request, on_reply: OnReply) -> None:
         session_id = self._session.session_id
-        flight = self._world.causes.submitted(self._client, request)
+        in_flight = self._world.causes.submitted(self._client, request)
 
         def replied(reply: Reply) -> None:
             self._world.log.replied(session_id, request, reply)
-            self._world.causes.answered(self._client, flight, reply)
+            self._world.causes.answered(self._client, in_flight, reply)
             on_reply(reply)
 
         self._session.submit(request, replied)

@@ -1,9 +1,9 @@
-"""What led to what, between brokers and a real server: the causes of events that come from outside.
+"""The causes of events between brokers and a real ZooKeeper server.
 
-A request on the wire is caused by the thread that sent it, a transaction by its request, a reply or
-a watch by the transaction. The model knows this by itself; in the live world requests come from
-taps, transactions from a log, and each is matched here: by order within a client, by zxid for
-watches. Where nothing fits the cause is none. Owns this matching; must not know brokers.
+The thread that sent a request is its cause, the request is the transaction's, and the transaction
+is the reply's or the watch's. The model knows this by itself. In the live world requests come from
+taps and transactions from a log, and are matched here: by order within a client, by zxid for
+watches. Where nothing matches the cause is none. Owns this matching; must not know brokers.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _LOGGED = (str, *_WRITES)
 _READS = (Exists, GetData, GetChildren)
 _LOGGED_AS = {CONNECT: "createSession", CLOSE: "closeSession"}
 _REMEMBERED = 64
-"""Changes of one znode that are kept: a watch fires by the first one after it was set."""
+"""Changes of one znode that are remembered: the first one after a watch was set fires it."""
 
 
 class InFlightRequest(msgspec.Struct, eq=False):
-    """One request on its way: the events that it was sent by, passed with, and was applied in."""
+    """One request in flight: the numbers of the events that sent it, passed it and applied it."""
 
     request: Request | str
     sender: Runnable | None
@@ -65,7 +65,7 @@ class LiveCauses:
         client_of: Callable[[int], str],
         catch_up: Callable[[], None],
     ) -> None:
-        """`catch_up` has everything told here, before it returns, that has passed on the wire."""
+        """`catch_up` reports everything that has passed on the wire before it returns."""
         self._kernel, self._observer, self._client_of = kernel, observer, client_of
         self._catch_up = catch_up
         self._server = kernel.process("zookeeper").lane("SyncThread").callback(None, -1)
@@ -81,45 +81,45 @@ class LiveCauses:
 
     def submitted(self, client: str, request: Request | str) -> InFlightRequest:
         """A thread gives a request to its client."""
-        flight = InFlightRequest(request, self._kernel.current, self._kernel.cause)
-        self._to_pass[client].append(flight)
-        return flight
+        in_flight = InFlightRequest(request, self._kernel.current, self._kernel.cause)
+        self._to_pass[client].append(in_flight)
+        return in_flight
 
     def expiring(self, client: str) -> None:
-        """What is done now has the server end the client's session."""
+        """The server is about to end the client's session because of the current event."""
         cause = self._kernel.cause
         self._to_apply[client].append(InFlightRequest(CLOSE, None, cause, passed=cause))
 
     def forget(self, client: str) -> None:
-        """A new process of this name: what the old one did not get rid of will never pass."""
+        """A new process of this name: requests that the old one had not sent will never pass."""
         self._to_pass[client].clear()
 
     def on_request(self, at_us: int, client: str, request: Request | str) -> None:
         """A request passed on the wire: the client's next one that looks like it."""
         waiting = self._to_pass[client]
-        flight = _take(waiting, lambda one: not one.lost and one.request == request)
-        sender, sent = (flight.sender, flight.sent) if flight is not None else (None, -1)
-        tell = self._observer.on_request
+        in_flight = _pop_first(waiting, lambda one: not one.lost and one.request == request)
+        sender, sent = (in_flight.sender, in_flight.sent) if in_flight is not None else (None, -1)
+        emit = self._observer.on_request
         with self._as_of(at_us):
-            seq = self._told(sender, sent, lambda: tell(at_us, client, request))
-        if flight is not None:
-            flight.passed = seq
+            seq = self._emit_as(sender, sent, lambda: emit(at_us, client, request))
+        if in_flight is not None:
+            in_flight.passed = seq
             if isinstance(request, _LOGGED):
-                self._to_apply[client].append(flight)
+                self._to_apply[client].append(in_flight)
 
     def on_transaction(self, at_us: int, transaction: Transaction) -> None:
-        """The server logged a transaction: its session's next write that can be it, of those whose
-        answer was lost only where no other is on its way."""
+        """The server logged a transaction: match it with its session's next write that fits. One
+        whose answer was lost may not have been applied, so it matches only where no other does."""
         client = self._client_of(transaction.session_id)
-        flight = self._applied(client, transaction)
-        if flight is None and client:  # the server was faster than who reads along
+        in_flight = self._applied(client, transaction)
+        if in_flight is None and client:  # the server's log was faster than the tap's thread
             self._catch_up()
-            flight = self._applied(client, transaction)
-        cause = flight.passed if flight is not None else -1
-        tell = self._observer.on_transaction
-        seq = self._told(self._server, cause, lambda: tell(at_us, transaction))
-        if flight is not None:
-            flight.applied = seq
+            in_flight = self._applied(client, transaction)
+        cause = in_flight.passed if in_flight is not None else -1
+        emit = self._observer.on_transaction
+        seq = self._emit_as(self._server, cause, lambda: emit(at_us, transaction))
+        if in_flight is not None:
+            in_flight.applied = seq
         if transaction.op in _LOGGED_AS.values():
             self._sessions[transaction.session_id] = seq
         for change in changes_of(transaction):
@@ -127,12 +127,14 @@ class LiveCauses:
 
     def _applied(self, client: str, transaction: Transaction) -> InFlightRequest | None:
         waiting, fits = self._to_apply[client], partial(_fits, transaction)
-        return _take(waiting, lambda one: not one.lost and fits(one)) or _take(waiting, fits)
+        return _pop_first(waiting, lambda one: not one.lost and fits(one)) or _pop_first(
+            waiting, fits
+        )
 
     @contextmanager
     def _as_of(self, at_us: int) -> Iterator[None]:
-        """Emit with the time at which it passed: nothing was traced since, unless what is told here
-        waited for its turn."""
+        """Emit with the time at which the request passed, or with that of the last event where that
+        is later: the request may have waited in the inbox."""
         kernel = self._kernel
         now, before = kernel.now, kernel.sink.events
         kernel.now = min(now, max(at_us, before[-1].t if before else 0))
@@ -141,52 +143,53 @@ class LiveCauses:
         finally:
             kernel.now = now
 
-    def _told(self, by: Runnable | None, cause: int, tell: Callable[[], None]) -> int:
-        """Emit in another's name; the event's seq."""
+    def _emit_as(self, by: Runnable | None, cause: int, emit: Callable[[], None]) -> int:
+        """Emit as another thread, with this cause; returns the event's number."""
         kernel = self._kernel
         before = kernel.current, kernel.cause
         kernel.current, kernel.cause = by, cause
-        tell()
+        emit()
         seq = kernel.cause
         kernel.current, kernel.cause = before
         return seq
 
     # -- consequences -----------------------------------------------------------------------------
 
-    def answered(self, client: str, flight: InFlightRequest, reply: Reply) -> None:
-        """What the owner does next is because of this reply."""
-        flight.lost = reply.code in (Code.CONNECTION_LOSS, Code.SESSION_EXPIRED)
-        self._kernel.cause = max(flight.applied, flight.passed, flight.sent)
-        request = flight.request
+    def answered(self, client: str, in_flight: InFlightRequest, reply: Reply) -> None:
+        """This reply is the cause of the owner's next events."""
+        in_flight.lost = reply.code in (Code.CONNECTION_LOSS, Code.SESSION_EXPIRED)
+        self._kernel.cause = max(in_flight.applied, in_flight.passed, in_flight.sent)
+        request = in_flight.request
         if isinstance(request, _READS) and request.watch:
             self._armed[client, request.path, isinstance(request, GetChildren)] = reply.zxid
 
     def fired(self, client: str, event: WatchedEvent) -> None:
-        """What the owner does next is because of the first such change since the watch was set."""
+        """The first matching change since the watch was set is the cause of the owner's next
+        events."""
         of_children = event.type is EventType.NODE_CHILDREN_CHANGED
         since = self._armed.get((client, event.path, of_children), 0)
         known = self._changes.get((event.type, event.path), ())
         self._kernel.cause = next((seq for zxid, seq in known if zxid > since), -1)
 
     def session_changed(self, session_id: int) -> None:
-        """What the owner does next is because the session was made, or ended."""
+        """The session's start or end is the cause of the owner's next events."""
         self._kernel.cause = self._sessions.get(session_id, -1)
 
 
-def _take(
+def _pop_first(
     waiting: deque[InFlightRequest], fits: Callable[[InFlightRequest], bool]
 ) -> InFlightRequest | None:
-    """The first that fits; what was before it will not come any more."""
-    for place, flight in enumerate(waiting):
-        if fits(flight):
+    """The first that fits, removed with those before it: a client's requests pass in order."""
+    for place, in_flight in enumerate(waiting):
+        if fits(in_flight):
             for _ in range(place + 1):
                 waiting.popleft()
-            return flight
+            return in_flight
     return None
 
 
-def _fits(transaction: Transaction, flight: InFlightRequest) -> bool:
-    return _can_be(flight.request, transaction)
+def _fits(transaction: Transaction, in_flight: InFlightRequest) -> bool:
+    return _can_be(in_flight.request, transaction)
 
 
 def _can_be(request: Request | str, transaction: Transaction) -> bool:

@@ -54,7 +54,7 @@ class LiveClock:
         """The kernel's thread: do this once, when there is nothing else to be done."""
         self._before_waiting[action] = None
 
-    def put_aside(self, action: Callable[[], None]) -> None:
+    def put_without_waking(self, action: Callable[[], None]) -> None:
         """Any thread: the same, but it is worth no waking up: when the kernel's thread does so for
         something else, or looks around."""
         self._inbox.append(action)
@@ -81,10 +81,10 @@ class LiveClock:
         return now
 
     def inbox(self) -> list[Callable[[], None]]:
-        taken = []
+        actions = []
         while self._inbox:
-            taken.append(self._inbox.popleft())
-        return taken
+            actions.append(self._inbox.popleft())
+        return actions
 
 
 class LiveKernel(Kernel):

@@ -37,7 +37,7 @@ def broker_of(client: str) -> int:
 
 
 class Emits(Protocol):
-    """A kernel, or whoever else makes events."""
+    """A kernel, or another source of events."""
 
     def emit(self, event_type: Callable[..., Any], broker: int, *fields: Any) -> Any: ...
 

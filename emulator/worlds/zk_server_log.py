@@ -1,8 +1,8 @@
-"""What a real server applied, for the trace: from its own log, or where that cannot be read from
-the replies to writes.
+"""Transactions of a real server, for the trace: from its own log or, where that cannot be read,
+from the replies to writes.
 
-Both emit before the consequence is told: a broker's reply or watch comes after the transaction that
-caused it. Knows ZooKeeper's structs and the observer, no brokers.
+Both emit a transaction before its consequences: a broker's reply or watch comes after it. Knows
+ZooKeeper's structs and the observer, no brokers.
 """
 
 from __future__ import annotations
@@ -40,26 +40,28 @@ class ServerLog:
 
     def poll(self) -> None:
         """Put what was added on the trace."""
-        self._tell(self._tail.read())
+        self._emit_transactions(self._tail.read())
 
     def replied(self, session_id: int, request: Request, reply: Reply) -> None:
-        """A reply arrived: what it answers is in the log by now."""
+        """A reply arrived: the write that it answers is in the log by now."""
         if isinstance(request, _WRITES) and not 0 < reply.zxid <= self._read_up_to:
-            self._tell(self._tail.read_up_to(reply.zxid) if reply.zxid > 0 else self._tail.read())
+            self._emit_transactions(
+                self._tail.read_up_to(reply.zxid) if reply.zxid > 0 else self._tail.read()
+            )
 
     def close(self) -> None:
-        """Nothing is read any more."""
+        """Stop reading."""
         self._tail.close()
 
-    def _tell(self, entries: Iterable[Entry]) -> None:
+    def _emit_transactions(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             self._read_up_to = entry.transaction.zxid
             self._observer.on_transaction(self._kernel.now, entry.transaction)
 
 
 class ReplyLog:
-    """A server whose log cannot be read: transactions as the replies tell them. What no broker of
-    ours asked for (expiry, others' writes) is not in it."""
+    """A server whose log cannot be read: transactions as far as replies show them. Expiry and the
+    writes of other clients are missing."""
 
     def __init__(self, observer: Observer, kernel: Kernel) -> None:
         self._observer, self._kernel = observer, kernel

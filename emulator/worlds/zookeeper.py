@@ -15,9 +15,9 @@ from zk.wire import Direction, Timer, When, labelled
 
 
 class ModelledServer(Capabilities):
-    """What the model can be told."""
+    """Actions that the model supports."""
 
-    whom = "the modelled ZooKeeper"
+    subject = "the modelled ZooKeeper"
 
     expire_session = forget_session = end_session = drop_connection = Capabilities.supported
 
@@ -31,7 +31,7 @@ class ModelledServer(Capabilities):
 class OwnServer(Capabilities):
     """A real server that the run has started."""
 
-    whom = "a real ZooKeeper server"
+    subject = "a real ZooKeeper server"
 
     expire_session = drop_connection = Capabilities.supported
     pause = resume = stop = start = ModelledServer.pause
@@ -141,24 +141,24 @@ class TappedZooKeeper:
     def __init__(
         self,
         tap_of: Callable[[int], Tap],
-        strike_server: Callable[[str, str], None],
+        act_on_server: Callable[[str, str], None],
         expire: Callable[[int], None],
     ) -> None:
-        """`strike_server`: (server, what), see `zk.real.server_ensemble.strike`; `expire`: has the
+        """`strike_server`: (server, what), see `zk.real.server_ensemble.act_on`; `expire`: has the
         server end the session of a broker."""
-        self._tap_of, self._strike, self._expire = tap_of, strike_server, expire
+        self._tap_of, self._act_on_server, self._expire = tap_of, act_on_server, expire
 
     def pause(self, server: str) -> None:
-        self._strike(server, "pause")
+        self._act_on_server(server, "pause")
 
     def resume(self, server: str) -> None:
-        self._strike(server, "resume")
+        self._act_on_server(server, "resume")
 
     def stop(self, server: str) -> None:
-        self._strike(server, "stop")
+        self._act_on_server(server, "stop")
 
     def start(self, server: str) -> None:
-        self._strike(server, "launch")
+        self._act_on_server(server, "launch")
 
     def expire_session(self, broker: int) -> None:
         self._expire(broker)

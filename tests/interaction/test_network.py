@@ -325,7 +325,7 @@ def test_over_a_link_that_is_cut_one_way_no_connection_is_made() -> None:
 def disturbed(ends: TwoEnds, conditions: LinkConditions, seed: int = 1) -> None:
     """The way from the client to the broker behaves like this."""
     stream = Stream(seed)
-    ends.network.way("client", "broker").behave(conditions, lambda: stream)
+    ends.network.direction("client", "broker").behave(conditions, lambda: stream)
 
 
 def test_what_is_lost_comes_later_and_what_is_behind_it_waits() -> None:
@@ -369,9 +369,9 @@ def test_drawn_times_keep_to_their_bounds(low: int, more: int, most: int, seed: 
 
 def test_over_a_narrow_link_everything_takes_its_turn() -> None:
     with TwoEnds() as ends:
-        ends.network.way("broker", "client").narrow(10_000)
+        ends.network.direction("broker", "client").narrow(10_000)
         assert answered_at(ends, 1000 - 110, 2000 - 110) == [112, 312]
-        ends.network.way("broker", "client").narrow(0)
+        ends.network.direction("broker", "client").narrow(0)
 
 
 # -- connections that break ------------------------------------------------------------------------

@@ -24,7 +24,12 @@ from emulator.scenario.capabilities import Capabilities, ClusterCapabilities
 from emulator.trace import events
 from emulator.trace.sink import Sink
 from emulator.trace.values import PartitionState, TopicPartition
-from emulator.worlds.clients.blocking_client import Unreachable, ask, ask_controller, metadata
+from emulator.worlds.clients.blocking_client import (
+    Unreachable,
+    ask_controller,
+    metadata,
+    send_request,
+)
 from emulator.worlds.cluster import BrokerHost, Cluster
 from emulator.worlds.live_clock import LiveClock, LiveKernel
 from emulator.worlds.processes.host import OfItsOwn, ProcessHost
@@ -136,7 +141,7 @@ class MixedCluster:
         """Five records that every member of the ISR has when they are acknowledged."""
         data = filled(5, 500, 0)
         records = ProducePartition(TopicPartition(topic, 0), 5, len(data), data)
-        answer = ask(self.reached(leader), ProduceRequest(-1, 10_000, (records,)), 20)
+        answer = send_request(self.reached(leader), ProduceRequest(-1, 10_000, (records,)), 20)
         assert isinstance(answer, ProduceResponse)
         result = answer.partitions[0]
         assert (result.error.name, result.base_offset) == ("NONE", base_offset)

@@ -90,7 +90,7 @@ class Threads(Protocol):
         ...
 
     def at_watch(self, event: WatchedEvent, lane: Lane) -> PausedAtWatch | None:
-        """Whether the event thread, `lane`, stands still here."""
+        """Whether the event thread, `lane`, pauses here."""
         ...
 
 
@@ -308,12 +308,11 @@ class ZooKeeperClient:
         self.register_child_handler(handler)
 
     def listed(self, path: str) -> list[str] | None:
-        """The children that came with the event that is being told; None: whoever wants them reads
-        them."""
+        """The children that came with the current event; None: the caller has to read them."""
         return None
 
     def shown(self, path: str) -> bytes | None:
-        """The data that came with the event that is being told; None: as with `listed`."""
+        """The data that came with the current event; None: as with `listed`."""
         return None
 
     def unregister_child_handler(self, path: str) -> None:
@@ -383,7 +382,7 @@ class ZooKeeperClient:
 
     def fail_authentication(self) -> None:
         """The event AuthFailed, after a reconnection where SASL is optional: the session goes on
-        without it. 2.8 begins anew a second later, as after an expiry (KAFKA-7987)."""
+        without it. 2.8 opens a new session a second later, as after an expiry (KAFKA-7987)."""
         self._probe.session_state(SessionState.AUTH_FAILED, self._session.session_id)
         if self._reinitializes_alive:
             self._event_lane.call_later(RETRY_BACKOFF_MS * 1000, self._begin_anew)
@@ -431,7 +430,7 @@ class ZooKeeperClient:
         self._session.abandon()
 
     def report_malformed(self, error: MalformedZNode) -> None:
-        """A znode could not be decoded; whoever read it goes on as if it were not there."""
+        """A znode could not be decoded; its reader goes on as if it did not exist."""
         self._probe.malformed(error)
 
 

@@ -214,8 +214,8 @@ def decode_broker(path: str, data: bytes | None) -> BrokerInfo:
 def _end_point(path: str, text: str, protocols: Mapping[str, str]) -> EndPoint:
     """EndPoint.createEndPoint: `LISTENER://host:port`, the host may be empty or an IPv6 address
     in brackets."""
-    listener, scheme, rest = text.partition("://")
-    host, colon, port = rest.rpartition(":")
+    listener, scheme, address = text.partition("://")
+    host, colon, port = address.rpartition(":")
     if not listener or not scheme or not colon or not port.lstrip("-").isdecimal():
         raise MalformedZNode(path, "endpoints", f"no LISTENER://host:port: {text!r}")
     host = host.removeprefix("[").removesuffix("]")

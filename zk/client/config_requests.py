@@ -35,14 +35,14 @@ class ConfigRequests(ZkRequests):
             replies = await self.batch([GetData(path) for path in where])
         except ZooKeeperError as error:
             return dict.fromkeys(topics, error)
-        found: dict[str, dict[str, str] | ZooKeeperError] = {}
+        configs: dict[str, dict[str, str] | ZooKeeperError] = {}
         for topic, path, reply in zip(topics, where, replies, strict=True):
             if reply.code in (Code.OK, Code.NO_NODE):
                 data = reply.data if reply.code is Code.OK else None
-                found[topic] = self._decoded(codec_admin.decode_config, path, data) or {}
+                configs[topic] = self._decoded(codec_admin.decode_config, path, data) or {}
             else:
-                found[topic] = ZooKeeperError(reply.code, path)
-        return found
+                configs[topic] = ZooKeeperError(reply.code, path)
+        return configs
 
     async def set_or_create_entity_configs(
         self, entity_type: str, entity: str, config: Mapping[str, str]

@@ -123,9 +123,9 @@ class KafkaZkClient(ConfigRequests):
                 return stat
             if reply.code is not Code.NODE_EXISTS:
                 raise ZooKeeperError(reply.code, path)
-            found = await self._after_node_exists(path)
-            if found is not None:
-                return found
+            own = await self._after_node_exists(path)
+            if own is not None:
+                return own
 
     async def _after_node_exists(self, path: str) -> Stat | None:
         """The Stat when it is ours after all; None: create again."""
@@ -211,10 +211,10 @@ class KafkaZkClient(ConfigRequests):
             return INITIAL_CONTROLLER_EPOCH, 0
         if reply.code is not Code.NODE_EXISTS:
             raise ZooKeeperError(reply.code, paths.CONTROLLER_EPOCH)
-        found = await self.get_controller_epoch()
-        if found is None:
+        result = await self.get_controller_epoch()
+        if result is None:
             raise ZooKeeperError(Code.NO_NODE, paths.CONTROLLER_EPOCH)
-        return found
+        return result
 
     async def _check_controller_and_epoch(self, broker: int, new_epoch: int) -> tuple[int, int]:
         """Was it my own earlier attempt whose reply was lost?"""
@@ -223,10 +223,10 @@ class KafkaZkClient(ConfigRequests):
             raise ControllerMoved("the controller's node went away while electing")
         if current != broker:
             raise ControllerMoved(f"broker {current} was elected")
-        found = await self.get_controller_epoch()
-        if found is None or found[0] != new_epoch:
+        result = await self.get_controller_epoch()
+        if result is None or result[0] != new_epoch:
             raise ControllerMoved("the controller's node was mine, the epoch is another's")
-        return found
+        return result
 
     async def delete_controller(self, epoch_zk_version: int) -> None:
         """Fenced delete of `/controller`, to force an election."""
@@ -246,15 +246,15 @@ class KafkaZkClient(ConfigRequests):
     ) -> dict[int, tuple[BrokerInfo, int]]:
         """Of these; who is gone is left out."""
         replies = await self.batch([GetData(paths.broker_id(b)) for b in brokers])
-        found = {}
+        brokers_and_epochs = {}
         for broker, reply in zip(brokers, replies, strict=True):
             if reply.code is Code.OK and reply.stat is not None:
                 info = self._broker_info(broker, reply)
                 if info is not None:
-                    found[broker] = (info, reply.stat.czxid)
+                    brokers_and_epochs[broker] = (info, reply.stat.czxid)
             elif reply.code is not Code.NO_NODE:
                 raise ZooKeeperError(reply.code, paths.broker_id(broker))
-        return found
+        return brokers_and_epochs
 
     async def get_broker(self, broker: int) -> BrokerInfo | None:
         reply = await self.one(GetData(paths.broker_id(broker)))
@@ -275,16 +275,16 @@ class KafkaZkClient(ConfigRequests):
         """Each partition's replicas; a topic without a readable znode has none."""
         names = list(topics)
         replies = await self.batch([GetData(paths.topic(t)) for t in names])
-        found: dict[TopicPartition, ReplicaAssignment] = {}
+        assignments: dict[TopicPartition, ReplicaAssignment] = {}
         for name, reply in zip(names, replies, strict=True):
             if reply.code is Code.OK:
                 path, data = paths.topic(name), reply.data
                 assignment = self._decoded(codec.decode_topic, path, data)
                 for partition, replicas in (assignment or {}).items():
-                    found[TopicPartition(name, partition)] = replicas
+                    assignments[TopicPartition(name, partition)] = replicas
             elif reply.code is not Code.NO_NODE:
                 raise ZooKeeperError(reply.code, paths.topic(name))
-        return found
+        return assignments
 
     async def create_topic_assignment(
         self, topic: str, assignment: Mapping[int, ReplicaAssignment]
@@ -304,15 +304,15 @@ class KafkaZkClient(ConfigRequests):
     ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch]:
         """The states that exist and can be read."""
         replies = await self.get_topic_partition_states_raw(partitions)
-        found = {}
+        states = {}
         for partition, reply in zip(partitions, replies, strict=True):
             if reply.code is Code.OK:
                 state = self.decode_state(partition, reply)
                 if state is not None:
-                    found[partition] = state
+                    states[partition] = state
             elif reply.code is not Code.NO_NODE:
                 raise ZooKeeperError(reply.code, _state_path(partition))
-        return found
+        return states
 
     async def get_topic_partition_states_raw(
         self, partitions: Sequence[TopicPartition]
@@ -404,8 +404,8 @@ class KafkaZkClient(ConfigRequests):
             assert reply.stat is not None
             return Updated(reply.stat.version)
         if reply.code is Code.BAD_VERSION and self._era.recognises_own_writes:
-            found = await self.one(GetData(path))
-            version = checker(found) if found.code is Code.OK else None
+            current = await self.one(GetData(path))
+            version = checker(current) if current.code is Code.OK else None
             return Rejected("BADVERSION") if version is None else Updated(version)
         if reply.code in (Code.NO_NODE, Code.BAD_VERSION):
             return Rejected(reply.code.name.replace("_", ""))
@@ -418,11 +418,13 @@ class KafkaZkClient(ConfigRequests):
         (ReplicationUtils.updateLeaderAndIsr)."""
         data = codec.encode_state(state)
 
-        def checker(found: Reply) -> int | None:
-            assert found.stat is not None
-            # Both with the version that was found: all but that must be the same.
-            written = codec.decode_state(_state_path(partition), data, found.stat.version)
-            return found.stat.version if self.decode_state(partition, found) == written else None
+        def checker(current: Reply) -> int | None:
+            assert current.stat is not None
+            # Both decoded with the current version: only the version may differ.
+            written = codec.decode_state(_state_path(partition), data, current.stat.version)
+            return (
+                current.stat.version if self.decode_state(partition, current) == written else None
+            )
 
         version = state.leader_and_isr.zk_version
         return await self.conditional_update_path(_state_path(partition), data, version, checker)

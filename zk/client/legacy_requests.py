@@ -28,8 +28,8 @@ async def create_controller(zk: ZkRequests, broker: int, wall_ms: int, era: Clie
     if not era.compares_ephemerals:
         return await _create_ephemeral(zk, paths.CONTROLLER, data)
 
-    def is_mine(found: bytes | None) -> bool:
-        return codec.decode_controller(found).broker_id == broker
+    def is_mine(stored: bytes | None) -> bool:
+        return codec.decode_controller(stored).broker_id == broker
 
     return await _create_unlike_mine(zk, paths.CONTROLLER, data, is_mine)
 
@@ -66,8 +66,8 @@ async def register_broker(
             await zk.one(Create(parent, None))
     data = codec_admin.encode_broker(info)
 
-    def is_mine(found: bytes | None) -> bool:
-        return codec_admin.decode_broker(path, found).endpoints == info.endpoints
+    def is_mine(stored: bytes | None) -> bool:
+        return codec_admin.decode_broker(path, stored).endpoints == info.endpoints
 
     if era.compares_ephemerals:
         created = await _create_unlike_mine(zk, path, data, is_mine)
@@ -85,11 +85,11 @@ async def _create_ephemeral(zk: ZkRequests, path: str, data: bytes) -> bool:
             return True
         if reply.code is not Code.NODE_EXISTS:
             raise ZooKeeperError(reply.code, path)
-        found = await zk.one(GetData(path))
-        if found.code is Code.OK and found.stat is not None:
-            return found.stat.ephemeral_owner == zk.client.session_id
-        if found.code is not Code.NO_NODE:
-            raise ZooKeeperError(found.code, path)
+        existing = await zk.one(GetData(path))
+        if existing.code is Code.OK and existing.stat is not None:
+            return existing.stat.ephemeral_owner == zk.client.session_id
+        if existing.code is not Code.NO_NODE:
+            raise ZooKeeperError(existing.code, path)
 
 
 async def _create_unlike_mine(
@@ -104,10 +104,10 @@ async def _create_unlike_mine(
             return True
         if reply.code is not Code.NODE_EXISTS:
             raise ZooKeeperError(reply.code, path)
-        found = await _read_if_there(zk, path)
-        if found is not None and found.data == data:
+        existing = await _read_if_present(zk, path)
+        if existing is not None and existing.data == data:
             return True
-        again = await _read_if_there(zk, path)
+        again = await _read_if_present(zk, path)
         if again is None:
             continue
         if not is_mine(again.data):
@@ -115,9 +115,9 @@ async def _create_unlike_mine(
         await zk.client.sleep_session_timeout()
 
 
-async def _read_if_there(zk: ZkRequests, path: str) -> Reply | None:
-    found = await zk.one(GetData(path))
-    if found.code is Code.NO_NODE:
+async def _read_if_present(zk: ZkRequests, path: str) -> Reply | None:
+    existing = await zk.one(GetData(path))
+    if existing.code is Code.NO_NODE:
         return None
-    expect_ok(found, path)
-    return found
+    expect_ok(existing, path)
+    return existing

@@ -200,7 +200,7 @@ class Ensemble:
         if self._up:
             return
         self._up, self._loading = True, False
-        # Deadlines are not in the log: nobody's session ends because the server was away.
+        # Deadlines are not in the log: no session ends because the server was down.
         for session in self._sessions.values():
             self._tracker.touch(session)
             self._tracker.track(session)

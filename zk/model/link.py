@@ -1,9 +1,9 @@
-"""A client's way to the modelled service: bytes in order, and the gate that stops them.
+"""A client's connection to the modelled service: bytes in order, and the gate that stops them.
 
-One `Link` per client process, one `Pipe` per direction of a connection. A pipe never reorders: what
-is sent later never arrives earlier. While the link is cut bytes stop both ways and connections
-stay; what had already arrived at a receiver that stands still is not called back. Knows no
-sessions.
+One `Link` per client process, one `Pipe` per direction of a connection. A pipe never reorders:
+packets arrive in the order in which they were sent. While the link is cut bytes stop in both
+directions and connections stay. Packets that had arrived at a paused receiver are not taken back.
+Knows no sessions.
 """
 
 from __future__ import annotations
@@ -34,29 +34,33 @@ LATENCY_PURPOSES = {
 class Link:
     """The gate of one client: shared by all the connections that it makes one after the other."""
 
-    __slots__ = ("client", "cut_ways", "drawn_us", "extra_us", "latency", "network", "pipes")
+    __slots__ = ("client", "cut_directions", "drawn_us", "extra_us", "latency", "network", "pipes")
 
     def __init__(self, client: str, network: Lane, latency: Latency) -> None:
         self.client = client
         self.network = network
         self.latency = latency
-        self.cut_ways: tuple[Direction, ...] = ()
+        self.cut_directions: tuple[Direction, ...] = ()
         self.extra_us = 0
         self.drawn_us: Callable[[Direction], int] | None = None
         self.pipes: list[Gated] = []
 
-    def cut(self, *ways: Direction) -> None:
-        """Bytes stop both ways (or these ways too), those in flight as well."""
-        self.cut_ways += tuple(way for way in ways or Direction if way not in self.cut_ways)
+    def cut(self, *directions: Direction) -> None:
+        """Stop bytes in both directions (or in these too), those in flight as well."""
+        self.cut_directions += tuple(
+            direction
+            for direction in directions or Direction
+            if direction not in self.cut_directions
+        )
         for pipe in self.pipes:
-            if pipe.way in self.cut_ways:
+            if pipe.direction in self.cut_directions:
                 pipe.hold()
 
     def heal(self) -> None:
         """What was held passes, in order; of several connections the older one's bytes first."""
-        if not self.cut_ways:
+        if not self.cut_directions:
             return
-        self.cut_ways = ()
+        self.cut_directions = ()
         not_before_us: dict[str, int] = {}
         # Pipes in the order in which they were made. TCP gives no order between connections, but
         # what an older one had sent was on its way first.
@@ -72,7 +76,7 @@ class Gated(Protocol):
     def purpose(self) -> str: ...
 
     @property
-    def way(self) -> Direction: ...
+    def direction(self) -> Direction: ...
 
     def hold(self) -> None: ...
 
@@ -94,16 +98,16 @@ class Pipe(Generic[P]):
         "_on_packet",
         "_on_pass",
         "_packets",
+        "direction",
         "open",
         "purpose",
-        "way",
     )
 
     def __init__(
         self,
         link: Link,
         lane: Lane,
-        way: Direction,
+        direction: Direction,
         on_packet: Callable[[P], None],
         on_pass: Callable[[P], None] | None = None,
     ) -> None:
@@ -117,8 +121,8 @@ class Pipe(Generic[P]):
         self._in_flight: deque[P] = deque()
         self._last_due_us = 0
         self._arrive = self.arrive
-        self.way = way
-        self.purpose = "zk_request" if way is Direction.TO_SERVER else "zk_reply"
+        self.direction = direction
+        self.purpose = "zk_request" if direction is Direction.TO_SERVER else "zk_reply"
         self.open = True
         link.pipes.append(self)
 
@@ -127,9 +131,9 @@ class Pipe(Generic[P]):
         connection's first packet needs both ways: TCP's handshake does."""
         if not self.open:
             return
-        cut = self._link.cut_ways
+        cut = self._link.cut_directions
         # Behind what is held already nothing may pass, though its own way is open.
-        if cut and (self.way in cut or purpose == "zk_connect" or self._held):
+        if cut and (self.direction in cut or purpose == "zk_connect" or self._held):
             self._held.append((packet, purpose, process_us))
             return
         if self._on_pass is not None:
@@ -141,7 +145,7 @@ class Pipe(Generic[P]):
         now = self._now_us()
         due = now + link.latency(purpose, link.client) + link.extra_us + process_us
         if link.drawn_us is not None:
-            due += link.drawn_us(self.way)
+            due += link.drawn_us(self.direction)
         # TCP keeps the order: a packet that drew a shorter latency waits for the one before it.
         if due < self._last_due_us:
             due = self._last_due_us

@@ -1,8 +1,8 @@
 """One client session of the modelled service: behaves as Java's ClientCnxn 3.5.9 does.
 
 It pings, notices silence, drops and renews its connection, re-arms its watches, and learns that the
-session expired only from the server's answer. Runs on its owner's lane, so all of it stands still
-while the process does. Knows the server only as something that accepts connections.
+session expired only from the server's answer. Runs on its owner's lane, so it pauses with the
+process. Knows the server only as something that accepts connections.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SPIN_DELAY_US = 1_000_000
 """StaticHostProvider.next: the sleep before a server is tried again that was tried last."""
 
 CLEANUP_US = 100_000
-"""ClientCnxnSocketNIO.cleanup sleeps before what was sent or waits is told that it is lost."""
+"""ClientCnxnSocketNIO.cleanup sleeps before it fails the requests that were sent or queued."""
 
 EARLY_PING_US = 1_000_000
 MAX_SEND_PING_INTERVAL_US = 10_000_000

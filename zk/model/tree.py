@@ -162,7 +162,7 @@ class Tree:
     # -- what may be asked without a session
 
     def node(self, path: str) -> ZNode | None:
-        """The znode itself, for whoever inspects the tree; not to be changed."""
+        """The znode itself, for inspection; not to be changed."""
         return self._nodes.get(path or "/")
 
     def paths(self) -> list[str]:
@@ -434,7 +434,7 @@ class Tree:
             raise Failure(Code.SESSION_EXPIRED)
 
     def _named(self, path: str) -> ZNode:
-        """As `_existing`; an invalid path, which is never there, is told apart."""
+        """As `_existing`, but an invalid path has an error of its own."""
         node = self._nodes.get(path)
         if node is None:
             validate(path)

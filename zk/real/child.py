@@ -98,7 +98,7 @@ class Child:
 
     @property
     def has_ended(self) -> bool:
-        """It ended, by itself or because it was told to."""
+        """It has ended, by itself or by a signal."""
         if self._process.poll() is None:
             return False
         self._watchdog.dismiss()
@@ -109,7 +109,7 @@ class Child:
         self._process.send_signal(number)
 
     def kill(self) -> None:
-        """End it at once, whether it stands still or not, and wait until it is gone."""
+        """End it at once, paused or not, and wait until it is gone."""
         self._process.kill()
         self._watchdog.dismiss()  # before the wait: only then may the process id be another's
         self._process.wait()

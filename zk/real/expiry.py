@@ -2,10 +2,10 @@
 
 A real server takes no order for that. But a second connection that names the session's id and
 password takes the session over, at which the server closes the first, and may then close it: one
-closeSession in the server's log, ephemerals gone, watches fired. The session's client is told
-nothing; it finds its connection closed, connects again, and hears that the session has expired.
-Both packets are sent at once and nothing is waited for: a server that stands still reads them when
-it goes on. Owns these connections until it is closed; knows no kazoo.
+closeSession in the server's log, ephemerals gone, watches fired. The session's client is not
+notified: it finds its connection closed, reconnects, and learns that the session has expired.
+Both packets are sent at once without waiting: a paused server reads them when it resumes. Owns
+these connections until it is closed; knows no kazoo.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Expiries:
             except OSError as error:
                 _log.info("no session can be ended at %s:%d: %s", *server, error)
                 continue
-            # Both at once: a server that stands still reads them when it goes on, and we need not
-            # be waiting for the first answer by then.
+            # Both at once: a paused server reads them when it resumes, and we need not wait for the
+            # first answer until then.
             request = jute.ConnectRequest(0, timeout_ms, session_id, password)
             connection.sendall(jute.frame(jute.encode_connect(request)))
             connection.sendall(jute.frame(jute.encode_close(1)))

@@ -213,16 +213,16 @@ def frame(message: bytes) -> bytes:
 def take_frames(stream: bytearray, longest: int = 1 << 30) -> Iterator[bytes]:
     """Take the whole messages off the front of a stream, without their lengths; what has not come
     in whole stays. Raises Malformed for a length below 0 or above `longest`."""
-    at, there = 0, len(stream)
+    at, length = 0, len(stream)
     try:
-        while there - at >= 4:
-            (length,) = _INT.unpack_from(stream, at)
-            if not 0 <= length <= longest:
-                raise Malformed(f"a message of {length} bytes")
-            if there - at - 4 < length:
+        while length - at >= 4:
+            (frame_length,) = _INT.unpack_from(stream, at)
+            if not 0 <= frame_length <= longest:
+                raise Malformed(f"a message of {frame_length} bytes")
+            if length - at - 4 < frame_length:
                 return
-            at += 4 + length
-            yield bytes(stream[at - length : at])
+            at += 4 + frame_length
+            yield bytes(stream[at - frame_length : at])
     finally:
         del stream[:at]
 

@@ -2,7 +2,7 @@
 
 Kazoo is not Kafka's client (read in kazoo 2.11). On any disconnect it fires and forgets every
 watch and never sends SetWatches; after expiry it opens a new session by itself, and what was queued
-goes out under it; its thread pings on behalf of a process that is supposed to stand still; and it
+goes out under it; its thread pings on behalf of a process that should be paused; and it
 makes four selectors and as many system calls per request. So we keep its client, its retry and its
 handshake, and replace the loop inside one connection (`_connect_attempt`), with the rules and times
 of the Java client (ClientCnxn.java@3.5.9), and the handler, whose waiting is done at a `Gate`.
@@ -53,7 +53,7 @@ from zk.real.server import Address, SessionTimeoutClamped
 from zk.wire import Lane, Listener, OnReply
 
 _log = logging.getLogger("zk.real.kazoo_wire")
-_log.addHandler(logging.NullHandler())  # a dropped connection is told to the owner, not to stderr
+_log.addHandler(logging.NullHandler())  # a dropped connection goes to the owner, not to stderr
 
 T = TypeVar("T")
 
@@ -151,7 +151,7 @@ class _Client(KazooClient):  # type: ignore[misc]
     """Kazoo's client as the holder of one session's id, password and last zxid."""
 
     def _session_callback(self, state: object) -> None:
-        """Kazoo would fire and forget the watches here, and start anew after expiry."""
+        """Kazoo would fire and forget the watches here, and open a new session after expiry."""
         self._state = state
 
 
@@ -179,7 +179,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         self._xid = 0
         self._out = bytearray()
         self._in = bytearray()
-        self._heard = self._said = 0.0
+        self._last_received_s = self._last_sent_s = 0.0
         self._attempted = False
         self._read_timeout_s = 0.0
 
@@ -290,7 +290,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
     def _serve(self) -> None:
         """Until closeSession is answered; a connection that breaks raises."""
         session = self.session
-        self._heard = self._said = time.monotonic()
+        self._last_received_s = self._last_sent_s = time.monotonic()
         while session.over is None:
             self._encode_queue()
             self._ping_if_due()
@@ -299,7 +299,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
             # the encoding above and this line it left to us: so the queue is looked at once more.
             self._asleep = True
             ping = min(self._read_timeout_s / 2, session.times.ping_max_ms / 1000 + 0.001)
-            next_s = min(self._said + ping, self._heard + self._read_timeout_s)
+            next_s = min(self._last_sent_s + ping, self._last_received_s + self._read_timeout_s)
             patience_s = 0 if session.queue else next_s - time.monotonic()
             events = select.EPOLLIN | select.EPOLLOUT if self._out else select.EPOLLIN
             try:
@@ -312,14 +312,14 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
     def _ping_if_due(self) -> None:
         """ClientCnxn.SendThread.run@3.5.9: also raises when the server was silent for too long."""
         now, times = time.monotonic(), self.session.times
-        if now - self._heard >= self._read_timeout_s:
+        if now - self._last_received_s >= self._read_timeout_s:
             raise ConnectionDropped("nothing heard from the server")
-        idle = now - self._said
+        idle = now - self._last_sent_s
         slack = times.ping_slack_ms / 1000
         until_ping = self._read_timeout_s / 2 - idle - (slack if idle > slack else 0)
         if until_ping <= 0 or idle > times.ping_max_ms / 1000:
             self._out += _PING
-            self._said = now
+            self._last_sent_s = now
 
     def _encode_queue(self) -> None:
         session, queue, out = self.session, self.session.queue, self._out
@@ -339,7 +339,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
                 del self._out[: self._socket.send(self._out)]
             except BlockingIOError:
                 return
-            self._said = time.monotonic()
+            self._last_sent_s = time.monotonic()
 
     def _receive(self) -> None:
         assert self._socket is not None
@@ -349,7 +349,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
             return
         if not chunk:
             raise ConnectionDropped("the server closed the connection")
-        self._heard = time.monotonic()
+        self._last_received_s = time.monotonic()
         self._in += chunk
         for message in jute.take_frames(self._in):
             xid, zxid = _HEADER.unpack_from(message)
@@ -440,7 +440,9 @@ class KazooSession:
             return
         self.queue.append(entry)
         self._soon(self._connection.send_or_wake)
-        if entry.generation != self.generation:  # it ended beside us: whoever pops it answers it
+        if (
+            entry.generation != self.generation
+        ):  # the session ended meanwhile: drain the queue again
             self._drain(self.queue, Code.SESSION_EXPIRED)
 
     def close(self) -> None:
@@ -561,10 +563,10 @@ class KazooSession:
         self.answering = entry.xid
         self._deliver(entry.on_reply, reply)
 
-    def _deliver(self, tell: Callable[[T], None], what: T) -> None:
-        """On the owner's thread, where `abandon` is called as well: after it nothing is told."""
+    def _deliver(self, deliver: Callable[[T], None], what: T) -> None:
+        """On the owner's thread, which also calls `abandon`: after that nothing is delivered."""
         if not self.abandoned:
-            tell(what)
+            deliver(what)
 
 
 _FIRES = {

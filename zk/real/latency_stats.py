@@ -59,7 +59,7 @@ class Times:
         return times[bisect_left(ranks, -(-self.count * percent // 100))] if times else 0
 
 
-class Tally:
+class TapStatistics:
     """Counts what a tap tells."""
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""What Kafka keeps in ZooKeeper, followed: a copy of its znodes that watches keep up to date.
+"""A copy of Kafka's znodes that watches keep up to date.
 
 Owns which znodes are read and watched, and the copy; it only ever reads. It speaks `zk.wire`, so it
-follows a real server and the model alike. After an expiry it begins anew in another session; while
+follows a real server and the model alike. After an expiry it starts over in a new session; while
 it is not connected the copy is what was last seen. Between a watch and the read that it leads to
 a znode may have changed twice: versions tell. Knows no emulator, and no Kafka beyond its paths.
 """
@@ -64,7 +64,7 @@ class Mirror:
         self.nodes: dict[str, ZNode] = {}
         self.children: dict[str, tuple[str, ...]] = {}
         self.connected = False
-        self.asked = 0
+        self.requests_in_flight = 0
         """Requests whose answers have not come yet."""
         self._generation = 0
         self._session = self._open()
@@ -72,7 +72,7 @@ class Mirror:
     @property
     def complete(self) -> bool:
         """Everything was read once, and nothing is being read."""
-        return self.connected and not self.asked
+        return self.connected and not self.requests_in_flight
 
     def close(self) -> None:
         self._generation += 1
@@ -82,7 +82,7 @@ class Mirror:
 
     def _open(self) -> Session:
         self._generation += 1
-        self.asked = 0
+        self.requests_in_flight = 0
         listener = SessionListener(self, self._generation)
         return self._service.open_session("mirror", self._timeout_ms, self._lane, listener)
 
@@ -98,7 +98,7 @@ class Mirror:
         elif self.connected and not was:
             # What was asked when the connection broke has no answer, so nothing is sure: all is
             # read again.
-            self.asked = 0
+            self.requests_in_flight = 0
             for path in SINGLE:
                 self._read(path)
             for path in PARENTS:
@@ -109,18 +109,18 @@ class Mirror:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def _ask(self, request: Request, then: Callable[[Reply], None]) -> None:
+    def _submit(self, request: Request, then: Callable[[Reply], None]) -> None:
         generation = self._generation
 
         def answered(reply: Reply) -> None:
             if not self.is_current(generation):
                 return
-            self.asked = max(0, self.asked - 1)
+            self.requests_in_flight = max(0, self.requests_in_flight - 1)
             if reply.code not in (Code.CONNECTION_LOSS, Code.SESSION_EXPIRED):
                 then(reply)
             self._on_change()
 
-        self.asked += 1
+        self.requests_in_flight += 1
         self._session.submit(request, answered)
 
     def _read(self, path: str) -> None:
@@ -128,12 +128,12 @@ class Mirror:
             if reply.code is Code.NO_NODE:
                 self.nodes.pop(path, None)
                 self._wait_for(path, self._read)
-            elif reply.code is Code.OK and reply.stat is not None and self._is_wanted(path):
+            elif reply.code is Code.OK and reply.stat is not None and self._is_mirrored(path):
                 is_new = path not in self.nodes
                 self.nodes[path] = ZNode(reply.data or b"", reply.stat)
                 self._follow_partitions(path, is_new=is_new)
 
-        self._ask(GetData(path, watch=True), was_read)
+        self._submit(GetData(path, watch=True), was_read)
 
     def _list(self, path: str) -> None:
         def was_listed(reply: Reply) -> None:
@@ -149,17 +149,17 @@ class Mirror:
                 if PARENTS[path] and f"{path}/{name}" not in self.nodes:
                     self._read(f"{path}/{name}")
 
-        self._ask(GetChildren(path, watch=True), was_listed)
+        self._submit(GetChildren(path, watch=True), was_listed)
 
     def _wait_for(self, path: str, then: Callable[[str], None]) -> None:
         """Leave a watch where there is no znode: getData and getChildren leave none there."""
 
         def looked(reply: Reply) -> None:
             # It was made between the two questions; otherwise the watch waits for it now.
-            if reply.code is Code.OK and self._is_wanted(path):
+            if reply.code is Code.OK and self._is_mirrored(path):
                 then(path)
 
-        self._ask(Exists(path, watch=True), looked)
+        self._submit(Exists(path, watch=True), looked)
 
     def _follow_partitions(self, path: str, *, is_new: bool) -> None:
         """A topic's assignment says which partitions there are to be."""
@@ -175,7 +175,7 @@ class Mirror:
             if is_new or state not in self.nodes:
                 self._read(state)
 
-    def _is_wanted(self, path: str) -> bool:
+    def _is_mirrored(self, path: str) -> bool:
         """Whether it is still one of those that are followed: its topic may be gone."""
         of = paths.partition_of_state_path(path)
         if of is not None:
@@ -193,5 +193,5 @@ class Mirror:
         if event.type is EventType.NODE_DELETED:
             self.nodes.pop(path, None)
             self._on_change()
-        if self._is_wanted(path):
+        if self._is_mirrored(path):
             self._read(path)

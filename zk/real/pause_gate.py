@@ -1,6 +1,6 @@
 """The gate between one process's ZooKeeper clients and the network.
 
-Owns the two ways in which a live process's link stands still: paused and cut. Knows no kazoo, no
+Owns the two ways to stop a live process's link: paused and cut. Knows no kazoo, no
 sockets; what passes through is a `Client` whose thread waits here.
 """
 
@@ -30,7 +30,7 @@ class Gate:
     Paused is what SIGSTOP does: no client thread runs, sockets stay. Cut is what a dead link does:
     clients run and time out, no byte passes. Both are exact: when the call returns nothing passes
     any more. A client's thread owns the lock whenever it is not waiting; so what it calls meanwhile
-    (`Lane.post`) must not wait for anything that whoever turns the gate holds.
+    (`Lane.post`) must not wait for a lock that a caller of the gate holds.
     """
 
     def __init__(self) -> None:

@@ -29,11 +29,11 @@ _PATIENCE_S = 10.0
 
 
 class Break(Exception):
-    """The connection breaks here: of the bytes just read only the first `kept` pass."""
+    """The connection breaks here: of the bytes just read only the first `passed` pass on."""
 
-    def __init__(self, kept: int = 0) -> None:
-        super().__init__(kept)
-        self.kept = kept
+    def __init__(self, passed: int = 0) -> None:
+        super().__init__(passed)
+        self.passed = passed
 
 
 class Conversation(Protocol):
@@ -70,12 +70,12 @@ class _Flow:
 
     def __init__(
         self,
-        way: Direction,
+        direction: Direction,
         source: socket.socket,
         sink: socket.socket,
         read: Callable[[bytes], None],
     ) -> None:
-        self.way, self.source, self.sink, self._read = way, source, sink, read
+        self.direction, self.source, self.sink, self._read = direction, source, sink, read
         self._waiting: deque[tuple[int, bytes]] = deque()
         self._ready = bytearray()
         self._held = self._last_due_us = 0
@@ -117,8 +117,8 @@ class _Flow:
         except Break as here:
             self.breaks = True
             if self._waiting and self._waiting[-1][1] is data:
-                self._waiting[-1] = (self._last_due_us, data[: here.kept])
-                self._held -= len(data) - here.kept
+                self._waiting[-1] = (self._last_due_us, data[: here.passed])
+                self._held -= len(data) - here.passed
 
     def pass_on(self, now_us: int) -> None:
         """Send what is due; behind the last byte, its end. Raises OSError."""
@@ -153,7 +153,7 @@ class _Line:
         """What the selector shall wait for at this socket."""
         events = 0
         for flow in self.flows:
-            if flow.way in self.proxy.cut_ways:
+            if flow.direction in self.proxy.cut_directions:
                 continue
             if flow.source is end and flow.wants_to_read:
                 events |= selectors.EVENT_READ
@@ -168,7 +168,7 @@ class _Line:
 
     def next_due_us(self) -> int | None:
         """When the oldest of what is delayed may go on."""
-        flows = [flow for flow in self.flows if flow.way not in self.proxy.cut_ways]
+        flows = [flow for flow in self.flows if flow.direction not in self.proxy.cut_directions]
         return min((flow.due_us for flow in flows if flow.due_us is not None), default=None)
 
     def move(self, readable: socket.socket | None) -> bool:
@@ -177,27 +177,27 @@ class _Line:
         try:
             for flow in self.flows:
                 proxy = self.proxy
-                if flow.way in proxy.cut_ways:
+                if flow.direction in proxy.cut_directions:
                     continue
                 data = b""
                 if flow.source is readable:
-                    delay_us = proxy.delay_us + proxy.drawn_us(flow.way)
-                    data = flow.take_in(now_us, delay_us, proxy.bytes_per_s.get(flow.way, 0))
+                    delay_us = proxy.delay_us + proxy.drawn_us(flow.direction)
+                    data = flow.take_in(now_us, delay_us, proxy.bytes_per_s.get(flow.direction, 0))
                 if data and self.conversation.may_break:
                     flow.read(data)
                     data = b""
-                if flow.way in self.proxy.cut_ways:
+                if flow.direction in self.proxy.cut_directions:
                     continue  # it was handed over to a proxy that is cut
                 flow.pass_on(now_us)
                 if data:
-                    flow.read(data)  # behind it: whoever waits for these bytes has them by now
+                    flow.read(data)  # after passing them on: a reader that waits for them has them
         except OSError:
             return False
         return not all(flow.finished for flow in self.flows)
 
 
 class Proxy:
-    """One way from a client to its server; made by `Proxies.open`. The client connects to
+    """A proxy between a client and its server; made by `Proxies.open`. The client connects to
     `address`. With several servers each new connection goes to the next of them."""
 
     def __init__(
@@ -206,10 +206,10 @@ class Proxy:
         """Raises AddressInUse."""
         self._proxies, self.server = proxies, server
         self.now_us = proxies.now_us
-        self.cut_ways: frozenset[Direction] = frozenset()
+        self.cut_directions: frozenset[Direction] = frozenset()
         self.delay_us = 0
         self.bytes_per_s: dict[Direction, int] = {}
-        self.drawn_us: Callable[[Direction], int] = lambda way: 0
+        self.drawn_us: Callable[[Direction], int] = lambda direction: 0
         self.lines: list[_Line] = []
         self._turn = 0
         family = socket.AF_INET6 if ":" in listen[0] else socket.AF_INET
@@ -226,10 +226,12 @@ class Proxy:
         """Who reads along on a new connection."""
         return Unread()
 
-    def cut(self, *ways: Direction) -> None:
-        """Bytes stop both ways (or these ways too), those on their way as well; connections stay.
-        Exact: when it returns nothing passes any more."""
-        self._proxies.run(lambda: self._set_cut(self.cut_ways | frozenset(ways or Direction)))
+    def cut(self, *directions: Direction) -> None:
+        """Stop bytes in both directions (or in these too), those in flight as well; connections
+        stay. Exact: when it returns no byte passes any more."""
+        self._proxies.run(
+            lambda: self._set_cut(self.cut_directions | frozenset(directions or Direction))
+        )
 
     def heal(self) -> None:
         """What was held passes, in order; of several connections the older one's bytes first."""
@@ -243,9 +245,9 @@ class Proxy:
         """What is read from now on takes longer by what is drawn for it; on the proxies' thread."""
         self._proxies.run(partial(setattr, self, "drawn_us", drawn_us))
 
-    def throttle(self, bytes_per_s: int, *ways: Direction) -> None:
+    def throttle(self, bytes_per_s: int, *directions: Direction) -> None:
         """What is read from now on passes no faster than this; 0: no limit."""
-        limits = {**self.bytes_per_s, **dict.fromkeys(ways or Direction, bytes_per_s)}
+        limits = {**self.bytes_per_s, **dict.fromkeys(directions or Direction, bytes_per_s)}
         self._proxies.run(partial(setattr, self, "bytes_per_s", limits))
 
     def hang_up(self) -> None:
@@ -266,10 +268,10 @@ class Proxy:
     @property
     def lets_in(self) -> bool:
         """A new connection can be made: a handshake needs both ways."""
-        return not self.cut_ways
+        return not self.cut_directions
 
-    def _set_cut(self, ways: frozenset[Direction]) -> None:
-        self.cut_ways = ways
+    def _set_cut(self, directions: frozenset[Direction]) -> None:
+        self.cut_directions = directions
         self._proxies.look_after(self)
 
     def next_server(self) -> tuple[str, int]:

@@ -160,15 +160,15 @@ class Probe:
 
     def create(self, path: str) -> Code:
         """Create an empty persistent znode; the result code."""
-        return self._ask(Create(path, None)).code
+        return self._exchange(Create(path, None)).code
 
     def delete(self, path: str) -> None:
         """A znode and all below it."""
-        for child in self._ask(GetChildrenNames(path)).children:
+        for child in self._exchange(GetChildrenNames(path)).children:
             self.delete(f"{path}/{child}")
-        self._ask(Delete(path))
+        self._exchange(Delete(path))
 
-    def _ask(self, request: Request) -> Reply:
+    def _exchange(self, request: Request) -> Reply:
         self._xid += 1
         self._send(jute.encode_request(self._xid, request))
         return jute.decode_reply(request, self._receive())
@@ -297,17 +297,17 @@ def find_java() -> str:
         if version >= JAVA_MIN:
             return java
         seen.append(f"{java} is version {version or 'unknown'}")
-    there = "; ".join(seen) or "none in JAVA_HOME or PATH"
+    versions = "; ".join(seen) or "none in JAVA_HOME or PATH"
     raise JavaNotFound(
-        f"Java {JAVA_MIN} or newer is needed: {there}; install it, or let JAVA_HOME name it"
+        f"Java {JAVA_MIN} or newer is needed: {versions}; install it, or let JAVA_HOME name it"
     )
 
 
 @functools.cache
 def _java_version(java: str) -> int:
     try:
-        ask = [java, "-version"]
-        answer = subprocess.run(ask, capture_output=True, text=True, timeout=30, check=False)
+        command = [java, "-version"]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return 0
     # Java 8 called itself 1.8; and it says all this on stderr.

@@ -104,7 +104,7 @@ class StruckServer:
     _container: Any
 
     def pause(self) -> None:
-        """Its processes stand still: sockets stay, nothing is answered, no session expires."""
+        """Pause its processes: sockets stay, nothing is answered, no session expires."""
         freeze(self._container)
 
     def resume(self) -> None:

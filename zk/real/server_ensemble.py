@@ -1,8 +1,8 @@
-"""ZooKeeper servers that are struck together, or one of them: an ensemble, or just one.
+"""Actions on ZooKeeper servers: on one, or on all servers of an ensemble.
 
-Owns which server is meant (`zookeeper`: all; `zookeeper-2`: the second), and one thread on which
-they are told what to do, in order: a container engine takes tenths of a second for each. Knows the
-manners of a `Server`, not what it runs in.
+Owns which server is meant (`zookeeper`: all; `zookeeper-2`: the second), and one thread that acts
+on them in order: a container engine takes tenths of a second for each. Knows the interface of a
+`Server`, not what it runs in.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LoggedServer(Server, Protocol):
     def fetch_log(self, folder: Path) -> Path: ...
 
 
-def strike(server: Server | None, action: str) -> None:
+def act_on(server: Server | None, action: str) -> None:
     """`pause`, `resume`, `stop` (SIGKILL) or `launch` it, where that changes anything: what is not
     there cannot be paused, and what is cannot be launched."""
     assert server is not None, "this needs a server of our own: Capabilities say so"
@@ -48,21 +48,21 @@ def strike(server: Server | None, action: str) -> None:
 
 
 class Ensemble:
-    """Servers in our hands; those that stand still, or were killed, are told apart here."""
+    """The servers that this run has started, and the thread that acts on them."""
 
     def __init__(self, servers: Sequence[LoggedServer]) -> None:
         self.servers = list(servers)
         self._hands = ThreadPoolExecutor(1, "zookeeper-servers")
         self._orders: list[Future[None]] = []
 
-    def strike(self, name: str, action: str) -> None:
+    def act_on(self, name: str, action: str) -> None:
         """Those that are meant; what goes wrong is raised at one of the next orders."""
         _, _, number = name.partition("-")
         meant = [self.servers[int(number) - 1]] if number else self.servers
 
         def order() -> None:
             for server in meant:
-                strike(server, action)
+                act_on(server, action)
 
         for done in [one for one in self._orders if one.done()]:
             self._orders.remove(done)

@@ -1,7 +1,7 @@
 """A proxy on loopback between one client and its ZooKeeper server, which reads along.
 
-Owns what passes on the wire: requests are told as `zk.ops` structs when they pass, replies with
-their code and the time they took. Where the bytes are not ZooKeeper's the tap goes on blind and
+Owns what passes on the wire: it reports requests as `zk.ops` structs when they pass, and replies
+with their code and duration. Where the bytes are not ZooKeeper's the tap goes on blind and
 counts them; it can also break the connection at a request, before or after it was applied. What
 any proxy can do (cut, heal, delay, throttle) is `zk.real.proxy`'s. Knows no sessions and no kazoo.
 """
@@ -29,9 +29,9 @@ _FRAME_MAX = 1 << 26
 
 
 class TapObserver(Protocol):
-    """Who is told; called on the taps' thread, must not block. A string stands for what is no
-    request of the client's own: `connect`, `setWatches`, `closeSession`, `auth`. Pings and watch
-    events are not told."""
+    """Receives requests and replies on the taps' thread; must not block. A string stands for a
+    request that is not the application's: `connect`, `setWatches`, `closeSession`, `auth`. Pings
+    and watch events are not reported."""
 
     def on_request(self, at_us: int, client: str, request: Request | str) -> None:
         """A request passed; `at_us` is the time on the taps' clock."""
@@ -85,18 +85,18 @@ class _Reader:
         if self._blind:
             self._tap.blind_bytes += len(data)
             return
-        kept = -len(stream)  # of these bytes, those before the message at hand
+        passed = -len(stream)  # of these bytes, those before the message at hand
         stream += data
         try:
             for message in jute.take_frames(stream, _FRAME_MAX):
                 take(message)
-                kept += 4 + len(message)
+                passed += 4 + len(message)
         except jute.Malformed:
             # Not ZooKeeper's words, or ours are too few: the client must not suffer from that.
             self._blind = True
             self._tap.blind_bytes += len(stream)
         except Break:
-            raise Break(max(0, kept)) from None
+            raise Break(max(0, passed)) from None
 
     def _request(self, message: bytes) -> None:
         request: Request | str
@@ -137,13 +137,13 @@ class _Reader:
                 for exchange in self._pending:
                     exchange.session = connected.session_id
                 self._tap.sessions[connected.session_id] = connected
-            self._tell(0, Code.OK if alive else Code.SESSION_EXPIRED)
+            self._report_reply(0, Code.OK if alive else Code.SESSION_EXPIRED)
             return
         header = jute.decode_reply_header(message)
         if header.xid not in (jute.XID_NOTIFICATION, jute.XID_PING):
-            self._tell(header.xid, jute.code_of(header.error), message)
+            self._report_reply(header.xid, jute.code_of(header.error), message)
 
-    def _tell(self, xid: int, code: Code, message: bytes = b"") -> None:
+    def _report_reply(self, xid: int, code: Code, message: bytes = b"") -> None:
         if not self._pending or self._pending[0].xid != xid:
             raise jute.Malformed(f"an answer to {xid}, which was not asked")
         exchange, tap = self._pending.popleft(), self._tap
@@ -157,7 +157,7 @@ class _Reader:
 
 class Tap(Proxy):
     """One client's proxy; made by `Taps.open`. The client connects to `address`. Where `client` is
-    empty anybody may come, and is told by the address it came from."""
+    empty any client may connect, and is named by its address."""
 
     def __init__(
         self, taps: Taps, client: str, server: Address, listen: tuple[str, int] = (HOST, 0)
@@ -215,7 +215,7 @@ class Taps(Proxies):
         super().__init__(now_us, pace)
 
     def open(self, client: str, server: Address, listen: tuple[str, int] = (HOST, 0)) -> Tap:
-        """A tap for the process named `client`; paths are told inside the address's chroot. Raises
+        """A tap for the process named `client`; paths are relative to the address's chroot. Raises
         AddressInUse."""
         return self.add(Tap(self, client, server, listen))
 

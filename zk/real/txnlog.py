@@ -116,10 +116,10 @@ class LogTail:
             self._names = names
             files = sorted(self._folder.glob("log.*"), key=_first_zxid)
             self._behind = files[files.index(self._path) + 1 if self._path in files else 0 :]
-        yield from self._rest()
+        yield from self._read_appended()
         while self._behind:
             self._path, self._at = self._behind.pop(0), _FILE_HEADER
-            yield from self._rest()
+            yield from self._read_appended()
 
     def close(self) -> None:
         """Let go of the file; nothing is read after this."""
@@ -127,7 +127,7 @@ class LogTail:
             self._log.close()
         self._log, self._path = b"", None
 
-    def _rest(self) -> Iterator[Entry]:
+    def _read_appended(self) -> Iterator[Entry]:
         """Of the file that is being read, as long as it is now."""
         if self._path is not None:
             path = self._path

@@ -45,8 +45,8 @@ def hash_set_order(names: Iterable[str], capacity: int = 16) -> list[str]:
 def hash_set_clone_order(names: Iterable[str]) -> list[str]:
     """How a clone of that HashSet lists them: `HashSet.clone` sizes its table for the elements."""
     listed = hash_set_order(names)
-    wanted = int(len(listed) / 0.75 + 1)
+    least = int(len(listed) / 0.75 + 1)
     capacity = 1
-    while capacity < wanted:
+    while capacity < least:
         capacity *= 2
     return hash_set_order(listed, capacity)

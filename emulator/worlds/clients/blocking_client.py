@@ -1,7 +1,7 @@
-"""A client of brokers as processes for a command that asks one thing: a socket, and the answer.
+"""A blocking client of brokers as processes, for commands that send one request.
 
-Blocks. Finds the controller as Kafka's admin client does, by Metadata; asks again while there is
-none. Knows Kafka's protocol through `protocol.wire`, no kernel.
+Finds the controller as Kafka's admin client does, by Metadata, and retries while there is none.
+Knows Kafka's protocol through `worlds.wire`; needs no kernel.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from emulator.kafka.model.errors import Errors
 from emulator.kafka.profiles.base import profiles
 from emulator.kafka.protocol.messages import (
     AdminResponse,
-    LiveBroker,
     MetadataRequest,
     MetadataResponse,
     Request,
@@ -26,36 +25,35 @@ from emulator.worlds.wire.errors import Malformed
 from emulator.worlds.wire.frames import api_of, length_of, request_frame, response_from
 
 SPOKEN = "2.6"
-"""The Kafka whose clients this is one of."""
+"""The version of Kafka whose client this is."""
 
 AGAIN_S = 0.1
 
 
 class Unreachable(Exception):
-    """Nobody answered; the message says where and why."""
+    """No broker answered; the message says where and why."""
 
 
-def ask(
+def send_request(
     server: tuple[str, int], request: Request, timeout_s: float, kafka: str = SPOKEN
 ) -> Response:
-    """One question, one answer, as a client of that Kafka asks. Unreachable."""
+    """Send one request, in the versions of that Kafka's clients. Raises Unreachable."""
     version = spoken(profiles()[kafka])[api_of(request).name][1]
     try:
         with closing(Connection(server, timeout_s)) as connection:
-            return connection.ask(request, version)
+            return connection.send(request, version)
     except (OSError, Malformed) as error:
         raise Unreachable(f"{server[0]}:{server[1]}: {error}") from None
 
 
 class Connection:
-    """One socket to a broker, on which one request after the other is answered. OSError,
-    Malformed."""
+    """One socket to a broker, with one request at a time. Raises OSError, Malformed."""
 
     def __init__(self, server: tuple[str, int], timeout_s: float) -> None:
         self._socket = socket.create_connection(server, timeout_s)
         self._requests = 0
 
-    def ask(self, request: Request, version: int) -> Response:
+    def send(self, request: Request, version: int) -> Response:
         self._requests += 1
         self._socket.sendall(request_frame(request, version, self._requests, "isr"))
         payload = self._receive(length_of(self._receive(4)))
@@ -80,36 +78,32 @@ class Connection:
 def metadata(
     servers: Iterable[tuple[str, int]], timeout_s: float, kafka: str = SPOKEN
 ) -> MetadataResponse:
-    """Of the first that answers. Unreachable."""
+    """Metadata from the first broker that answers. Raises Unreachable."""
     problem = Unreachable("no broker is named")
     for server in servers:
         try:
-            answer = ask(server, MetadataRequest(), timeout_s, kafka)
+            response = send_request(server, MetadataRequest(), timeout_s, kafka)
         except Unreachable as error:
             problem = error
             continue
-        assert isinstance(answer, MetadataResponse)
-        return answer
+        assert isinstance(response, MetadataResponse)
+        return response
     raise problem
 
 
 def ask_controller(
     servers: list[tuple[str, int]], request: Request, timeout_s: float
 ) -> AdminResponse:
-    """Wherever it is, until it answers or time is up. Unreachable."""
+    """Find the controller and send it the request; retry until it answers or time is up. Raises
+    Unreachable."""
     until = time.monotonic() + timeout_s
     while True:
-        known = metadata(servers, timeout_s)
-        controller = next((b for b in known.brokers if b.broker == known.controller_id), None)
-        answer = AdminResponse(Errors.NOT_CONTROLLER) if controller is None else None
-        answer = answer or _told(controller, request, timeout_s)
-        if answer.error is not Errors.NOT_CONTROLLER or time.monotonic() > until:
-            return answer
+        cluster = metadata(servers, timeout_s)
+        controller = next((b for b in cluster.brokers if b.broker == cluster.controller_id), None)
+        response: Response = AdminResponse(Errors.NOT_CONTROLLER)
+        if controller is not None:
+            response = send_request((controller.host, controller.port), request, timeout_s)
+        assert isinstance(response, AdminResponse)
+        if response.error is not Errors.NOT_CONTROLLER or time.monotonic() > until:
+            return response
         time.sleep(AGAIN_S)
-
-
-def _told(controller: LiveBroker | None, request: Request, timeout_s: float) -> AdminResponse:
-    assert controller is not None
-    answer = ask((controller.host, controller.port), request, timeout_s)
-    assert isinstance(answer, AdminResponse)
-    return answer

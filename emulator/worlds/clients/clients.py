@@ -61,7 +61,7 @@ class ClientNetwork(Protocol):
 
 
 class Bootstrap:
-    """What a client knows of the cluster: where to ask first."""
+    """What a client knows of the cluster at first: which brokers to ask."""
 
     def __init__(
         self, kernel: Kernel, network: ClientNetwork, brokers: Iterable[LiveBroker]
@@ -79,10 +79,10 @@ class ClusterView:
         self.leaders: dict[TopicPartition, LiveBroker] = {}
         self._epochs: dict[TopicPartition, int] = {}
         self._topics_since_us: dict[str, int] = {}
-        self._taken: MetadataResponse | None = None
+        self._last_response: MetadataResponse | None = None
         self.controller: LiveBroker | None = None
-        self.settled = self._is_good = False
-        """What was told last was not old, and all partitions in it had leaders."""
+        self.is_current = self._is_good = False
+        """The last metadata was not out of date, and every partition in it had a leader."""
         self._connections: dict[tuple[str, int], ClientConnection] = {}
         self._next = 0
         self._failures = 0
@@ -101,12 +101,12 @@ class ClusterView:
             self._connections[key] = connection
         return connection
 
-    async def ask(self, use: str, to: LiveBroker, request: Request, timeout_ms: int) -> object:
+    async def request(self, use: str, to: LiveBroker, request: Request, timeout_ms: int) -> object:
         """Send to one broker and wait; Disconnected when that fails."""
         return await (await self.connection(use, to)).send(request, timeout_ms)
 
     def _least_idle(self) -> LiveBroker:
-        """The broker that was last sent something, in whole seconds, as librdkafka prefers it
+        """The broker that was sent a request most recently, in whole seconds, as librdkafka prefers
         (rd_kafka_broker_weight_usable): usually the leader. After a failure the next one."""
         brokers = self._bootstrap.brokers
         if not self._failures:
@@ -121,72 +121,73 @@ class ClusterView:
         """Ask a broker for metadata; False when it did not answer."""
         broker = self._least_idle()
         try:
-            answer = await self.ask(
+            response = await self.request(
                 "metadata", broker, MetadataRequest(topics), METADATA_TIMEOUT_MS
             )
         except Disconnected:
             self._failures += 1
             return False
         self._failures = 0
-        self.told(topics, answer)
+        self.take_metadata(topics, response)
         return True
 
-    def told(self, asked: tuple[str, ...], answer: object) -> None:
-        """A broker has answered, whatever the connection."""
-        assert isinstance(answer, MetadataResponse)
-        where = {b.broker: b for b in answer.brokers}
-        self.controller = where.get(answer.controller_id)
-        self._look_for_topics(asked, answer)
-        if self._takes(answer):
-            self._is_good = self._take(answer, where)
-        self.settled = self._is_good
+    def take_metadata(self, topics: tuple[str, ...], response: object) -> None:
+        """A broker has answered a query for `topics` (none: all), on any connection."""
+        assert isinstance(response, MetadataResponse)
+        brokers = {b.broker: b for b in response.brokers}
+        self.controller = brokers.get(response.controller_id)
+        self._forget_deleted_topics(topics, response)
+        last, self._last_response = self._last_response, response
+        # A broker whose metadata was not updated answers with the very same partitions.
+        if (
+            last is None
+            or response.partitions is not last.partitions
+            or response.brokers != last.brokers
+        ):
+            self._is_good = self._update_leaders(response, brokers)
+        self.is_current = self._is_good
 
-    def _look_for_topics(self, asked: tuple[str, ...], answer: MetadataResponse) -> None:
-        """The partitions of a topic that is not there any more are forgotten, their leader epochs
-        with them, so that a topic of this name may begin anew; not at once, since who says so may
-        not have heard of it (rd_kafka_topic_set_notexists)."""
+    def _forget_deleted_topics(self, topics: tuple[str, ...], response: MetadataResponse) -> None:
+        """Forget the leader epochs of topics that no longer exist: a new topic of that name starts
+        at 0. Not at once: the broker that answered may not know a new topic yet
+        (rd_kafka_topic_set_notexists)."""
         now, since_us = self._kernel.now, self._topics_since_us
-        told = {state.partition.topic for state in answer.partitions}
-        for topic in told:
+        present = {state.partition.topic for state in response.partitions}
+        for topic in present:
             since_us.setdefault(topic, now)
-        for topic in [t for t in since_us if t not in told and (not asked or t in asked)]:
+        absent = [t for t in since_us if t not in present and (not topics or t in topics)]
+        for topic in absent:
             if since_us[topic] + TOPIC_PROPAGATION_US <= now:
                 del since_us[topic]
                 self._epochs = {p: e for p, e in self._epochs.items() if p.topic != topic}
 
-    def _takes(self, answer: MetadataResponse) -> bool:
-        """Whether it says anything new: a broker that was not updated tells the very same."""
-        taken, self._taken = self._taken, answer
-        return (
-            taken is None
-            or answer.partitions is not taken.partitions
-            or answer.brokers != taken.brokers
-        )
-
-    def _take(self, answer: MetadataResponse, where: Mapping[int, LiveBroker]) -> bool:
-        """What is older than what is known of a partition is ignored: a broker that was cut off
-        tells of a leader that was (rd_kafka_toppar_leader_update, since librdkafka 2.1). An unknown
-        epoch is believed, and what was known is forgotten: a broker that is not upgraded yet may
-        lead (its issue 4796, since 2.8)."""
-        reliable, is_good = answer.version >= RELIABLE_EPOCHS, True
-        for state in answer.partitions:
+    def _update_leaders(
+        self, response: MetadataResponse, brokers: Mapping[int, LiveBroker]
+    ) -> bool:
+        """Whether every partition has a leader that is not out of date. A leader epoch below the
+        known one is ignored: a broker that was cut off names a former leader
+        (rd_kafka_toppar_leader_update, since librdkafka 2.1). An unknown epoch is believed, and the
+        known one forgotten: a broker that is not upgraded yet may lead (librdkafka issue 4796,
+        since 2.8)."""
+        reliable, is_good = response.version >= RELIABLE_EPOCHS, True
+        for state in response.partitions:
             partition = state.partition
             epoch = state.leader_epoch if reliable else UNKNOWN_EPOCH
             if UNKNOWN_EPOCH < epoch < self._epochs.get(partition, UNKNOWN_EPOCH):
                 is_good = False
                 continue
             self._epochs[partition] = epoch
-            if state.leader in where:
-                self.leaders[partition] = where[state.leader]
+            if state.leader in brokers:
+                self.leaders[partition] = brokers[state.leader]
             else:
                 self.leaders.pop(partition, None)
                 is_good = False
         return is_good
 
     def forget(self, partition: TopicPartition) -> None:
-        """Its leader is another by now, or gone."""
+        """The partition's leader has changed, or is gone."""
         self.leaders.pop(partition, None)
-        self._taken = None
+        self._last_response = None
 
 
 class Consumer:
@@ -214,16 +215,16 @@ class Consumer:
                 await self._kernel.sleep(RECONNECT_BACKOFF_MS * 1000)
 
     async def _fetch(self, leader: LiveBroker) -> bool:
-        wanted = FetchPartition(self.partition, -1, self._offset, -1, 1 << 20)
-        request = FetchRequest(-1, 500, 1, 50 << 20, 0, -1, (wanted,))
+        partition = FetchPartition(self.partition, -1, self._offset, -1, 1 << 20)
+        request = FetchRequest(-1, 500, 1, 50 << 20, 0, -1, (partition,))
         try:
-            answer = await self._view.ask("fetch", leader, request, CONNECT_TIMEOUT_MS)
+            response = await self._view.request("fetch", leader, request, CONNECT_TIMEOUT_MS)
         except Disconnected:
             return False
-        assert isinstance(answer, FetchResponse)
-        if answer.error is not Errors.NONE or not answer.partitions:
+        assert isinstance(response, FetchResponse)
+        if response.error is not Errors.NONE or not response.partitions:
             return False
-        fetched = answer.partitions[0]
+        fetched = response.partitions[0]
         if fetched.error is not Errors.NONE:
             return False
         if fetched.batches:
@@ -241,14 +242,14 @@ class Consumer:
 
 
 class Administrator:
-    """Sends admin requests, to the controller or to the broker that they are about."""
+    """Sends admin requests to the controller, or to the broker that they concern."""
 
     def __init__(self, bootstrap: Bootstrap, process: Process) -> None:
         self._bootstrap, self._kernel, self._process = bootstrap, bootstrap.kernel, process
         self._view = ClusterView(bootstrap, process)
 
     def ask_controller(self, request: Request, done: Callable[[str], object]) -> None:
-        """Send to the controller, wherever it is."""
+        """Find the controller by Metadata, and send it the request."""
         self._process.spawn("admin", self._to_controller(request, done))
 
     def alter_configs(
@@ -266,7 +267,7 @@ class Administrator:
             while self._view.controller is None:
                 if not await self._view.refresh() or self._view.controller is None:
                     await self._kernel.sleep(RECONNECT_BACKOFF_MS * 1000)
-            result = await self._ask(self._view.controller, request)
+            result = await self._send(self._view.controller, request)
             if result not in (Errors.NOT_CONTROLLER.name, "_TRANSPORT"):
                 done(result)
                 return
@@ -275,18 +276,19 @@ class Administrator:
     async def _to_broker(
         self, to: LiveBroker, request: Request, done: Callable[[str], object]
     ) -> None:
-        """A broker that is not there is asked again for a while."""
+        """Send to one broker; again until API_TIMEOUT_MS has passed while it cannot be reached."""
         until_us = self._kernel.now + API_TIMEOUT_MS * 1000
-        while (result := await self._ask(to, request)) == "_TRANSPORT":
+        while (result := await self._send(to, request)) == "_TRANSPORT":
             if self._kernel.now >= until_us:
                 break
             await self._kernel.sleep(RECONNECT_BACKOFF_MS * 1000)
         done(result)
 
-    async def _ask(self, to: LiveBroker, request: Request) -> str:
+    async def _send(self, to: LiveBroker, request: Request) -> str:
+        """The name of the response's error; librdkafka's `_TRANSPORT` where none came."""
         try:
-            answer = await self._view.ask("admin", to, request, CONNECT_TIMEOUT_MS * 4)
+            response = await self._view.request("admin", to, request, CONNECT_TIMEOUT_MS * 4)
         except Disconnected:
             return "_TRANSPORT"
-        assert isinstance(answer, AdminResponse)
-        return answer.error.name
+        assert isinstance(response, AdminResponse)
+        return response.error.name

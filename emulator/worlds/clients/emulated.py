@@ -59,7 +59,7 @@ class EmulatedClients:
         brokers: Sequence[LiveBroker],
         services: WorldServices,
     ) -> None:
-        """`brokers`: whom clients ask first."""
+        """`brokers` are the clients' bootstrap servers."""
         self._scenario, self._kernel, self._services = scenario, kernel, services
         self._bootstrap = Bootstrap(kernel, network, list(brokers))
         self._administrator = Administrator(self._bootstrap, kernel.process("admin"))
@@ -70,7 +70,7 @@ class EmulatedClients:
     def admin(self, request: Action) -> None:
         done = self._returned(self._kernel.cause)
         if not self._through_a_tool(request, done):
-            self._ask(request, done)
+            self._send_request(request, done)
 
     def _through_a_tool(self, request: Action, done: Callable[[str], object]) -> bool:
         """Where the cluster's version has no request for it, as tools did it then; False: it has
@@ -101,8 +101,8 @@ class EmulatedClients:
                 return False
         return True
 
-    def _ask(self, request: Action, done: Callable[[str], object]) -> None:
-        """A client's request to the controller, or to one broker."""
+    def _send_request(self, request: Action, done: Callable[[str], object]) -> None:
+        """Send an admin request to the controller, or to one broker."""
         match request:
             case CreateTopic(topic, assignment, config, partitions, factor):
                 create = CreateTopicsRequest(

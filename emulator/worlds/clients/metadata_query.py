@@ -35,14 +35,14 @@ class MetadataQuery:
         """Each broker's response, or why there is none. Connections to others are closed."""
         for server in set(self._connections) - set(brokers.values()):
             self._forget(server)
-        return {broker: self._ask(server) for broker, server in sorted(brokers.items())}
+        return {broker: self._query(server) for broker, server in sorted(brokers.items())}
 
-    def _ask(self, server: Server) -> MetadataResponse | str:
+    def _query(self, server: Server) -> MetadataResponse | str:
         try:
             if server not in self._connections:
                 self._connections[server] = _connect(server)
             connection, version = self._connections[server]
-            response = connection.ask(MetadataRequest(), version)
+            response = connection.send(MetadataRequest(), version)
         except (OSError, Malformed) as error:
             self._forget(server)
             return " ".join(str(error).split()) or type(error).__name__
@@ -63,7 +63,7 @@ def _connect(server: Server) -> tuple[Connection, int]:
     """A connection, and the newest Metadata version that both sides know."""
     connection = Connection(server, _TIMEOUT_S)
     try:
-        response = connection.ask(ApiVersionsRequest(), 0)
+        response = connection.send(ApiVersionsRequest(), 0)
     except BaseException:
         connection.close()
         raise

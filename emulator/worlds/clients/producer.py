@@ -1,9 +1,9 @@
-"""Producers with librdkafka's manners: what waits, what is on its way, retries, time-outs.
+"""Producers that behave like librdkafka: queues, requests in flight, retries, time-outs.
 
-As in librdkafka one thread serves one broker: it connects, asks for the broker's versions (a
-process that stands still takes connections and answers nothing), sends what waits for partitions
-led there, and looks once a second for what has timed out. One request that has takes the
-connection down, and all that is on its way there is tried again, perhaps with another leader.
+As in librdkafka one thread serves one broker. It connects, and asks for the broker's versions: a
+paused process accepts connections and answers nothing. Then it sends the queues of the partitions
+that the broker leads, and checks once a second for requests that have timed out. A single one
+closes the connection, and all requests in flight on it are retried, perhaps with another leader.
 Owns no rule of Kafka's brokers. Sources: the recordings' README; librdkafka 2.3 and later
 (CONFIGURATION.md; rdkafka_broker.c; rdkafka_partition.c rd_kafka_retry_msgq).
 """
@@ -46,11 +46,11 @@ RECORD_OVERHEAD = 9
 TRANSPORT, TIMED_OUT = "_TRANSPORT", "MSG_TIMED_OUT"
 
 SCAN_US = 1_000_000
-RESULT_TOLD_US = 20
-"""Of 23,658 pairs of results that a driver was told one after the other, 483 lay in two
-milliseconds."""
+RESULT_INTERVAL_US = 20
+"""Between two results that a driver receives. In recordings 483 of 23,658 such pairs fell into two
+different milliseconds."""
 LAST_CHANCE_US = 100_000
-"""A request whose first record has timed out already may take so long (rd_kafka_ProduceRequest)."""
+"""The time-out of a request whose first record has timed out already (rd_kafka_ProduceRequest)."""
 
 Draw = Callable[[str, str], int]
 """(purpose, actor): a draw of the world. `retry_jitter` and `reconnect_jitter` are thousandths of a
@@ -89,7 +89,7 @@ def record_batch_size(records: int, record_bytes: int) -> int:
 
 @dataclass(slots=True, eq=False)
 class PendingBatch:
-    """Records of one partition that were handed over together."""
+    """Records of one partition that the application handed over together."""
 
     number: int
     partition: TopicPartition
@@ -102,7 +102,7 @@ class PendingBatch:
 
 @dataclass(slots=True)
 class ProducerSettings:
-    """What a producer is told: librdkafka's names to values."""
+    """A producer's configuration: librdkafka's names to values."""
 
     acks: str
     record_bytes: int
@@ -129,7 +129,7 @@ class Producer:
         start_us: int = 0,
         draw: Draw = lambda purpose, _: FIXED[purpose],
     ) -> None:
-        """`start_us` is how long the client needs to get going."""
+        """`start_us` is how long the client takes to start."""
         self._start_us, self.draw = start_us, draw
         self.name, self.partitions, self.settings = name, partitions, settings
         self._kernel, self.process = bootstrap.kernel, process
@@ -145,7 +145,7 @@ class Producer:
         process.spawn(f"{name}-metadata", self._refresh_for_ever())
         self._lane.call_later(draw("client_scan", name) + SCAN_US, self._scan_leaderless)
 
-    # -- what the driver does ----------------------------------------------------------------------
+    # -- the driver --------------------------------------------------------------------------------
 
     def start(self, rate: float, batch: int, jitter_us: Callable[[], int]) -> None:
         """Hand over `rate` records per second and partition, `batch` at a time."""
@@ -163,7 +163,7 @@ class Producer:
             k += 1
 
     def hand_over(self, records: int) -> None:
-        """Give the client these many records for each partition, now."""
+        """Give the client so many records for each partition, now."""
         now = self._kernel.now
         times_out_us = now + self.settings["message.timeout.ms"] * 1000
         for partition in self.partitions:
@@ -174,28 +174,28 @@ class Producer:
         self._wake()
 
     def stop(self) -> None:
-        """No further records; what was handed over is still delivered."""
+        """Hand over no more records. Those in the queues are still delivered."""
         self._stopped = True
 
     # -- the client's main thread ------------------------------------------------------------------
 
     async def _refresh_for_ever(self) -> None:
-        """topic.metadata.refresh.interval.ms, from when the client was made, however long it takes
-        to get going (rd_kafka_thread_main)."""
+        """Query metadata every topic.metadata.refresh.interval.ms, counted from when the client was
+        created, not from when it has started (rd_kafka_thread_main)."""
         made_us, period_us = self._kernel.now, self.settings[REFRESH] * 1000
         await self._kernel.sleep(self._start_us)
         while True:
             self._kernel.cause = -1
-            if self._ask_along() or await self._ask_anybody():
+            if self._query_idle_broker() or await self._query_any_broker():
                 pause_us = period_us - (self._kernel.now - made_us) % period_us
             else:
                 pause_us = RECONNECT_BACKOFF_MS * 1000
             await self._kernel.sleep(pause_us)
 
-    def _ask_along(self) -> bool:
-        """Ask over a connection that is up, behind all that is on its way there, whose broker was
-        last sent something, in whole seconds; of equals any (rd_kafka_broker_weighted). False:
-        none is up."""
+    def _query_idle_broker(self) -> bool:
+        """Query metadata on an open connection, behind the requests in flight there: that of the
+        broker with the most recent request, in whole seconds; any of several equals
+        (rd_kafka_broker_weighted). False: no connection is open."""
         now = self._kernel.now
         idle = [((now - t.sent_us) // 1_000_000, t) for t in self._threads.values() if t.is_up]
         if not idle:
@@ -203,36 +203,36 @@ class Producer:
         least = min(idle_s for idle_s, _ in idle)
         equals = [thread for idle_s, thread in idle if idle_s == least]
         turn = self.draw("client_turn", f"{self.name}-metadata") if len(equals) > 1 else 0
-        equals[turn % len(equals)].ask(self._topics)
+        equals[turn % len(equals)].query_metadata(self._topics)
         return True
 
-    async def _ask_anybody(self) -> bool:
-        """On a connection that is made for it."""
+    async def _query_any_broker(self) -> bool:
+        """Query metadata on a connection of its own."""
         answered = await self.view.refresh(self._topics)
         if answered:
             self._wake()
         return answered
 
-    def told(self, answer: object) -> None:
-        self.view.told(self._topics, answer)
+    def take_metadata(self, answer: object) -> None:
+        self.view.take_metadata(self._topics, answer)
         self._wake()
 
     def refresh(self) -> None:
-        """Something says that the metadata is old (rd_kafka_metadata_fast_leader_query)."""
-        self.view.settled = False
+        """Query metadata until it is current (rd_kafka_metadata_fast_leader_query)."""
+        self.view.is_current = False
         if not self._queries:
             self._query_leaders()
 
     @labelled("query_leaders")
     def _query_leaders(self) -> None:
-        """rd_kafka_metadata_leader_query_tmr_cb: at once, and again after a back-off until what
-        was told is not old, with a leader for every partition."""
-        if self.view.settled:
+        """rd_kafka_metadata_leader_query_tmr_cb: at once, and again after a back-off until the
+        metadata is current, with a leader for every partition."""
+        if self.view.is_current:
             self._queries = 0
             return
         self._queries += 1
-        if not self._ask_along():
-            self.process.spawn(f"{self.name}-metadata-now", self._ask_anybody())
+        if not self._query_idle_broker():
+            self.process.spawn(f"{self.name}-metadata-now", self._query_any_broker())
         backoff_us = self._backoff_us(
             self._queries, self.draw("retry_jitter", f"{self.name}-query")
         )
@@ -240,7 +240,7 @@ class Producer:
 
     @labelled("wake")
     def _wake(self) -> None:
-        """Let the threads of the brokers look that lead a partition with something to send."""
+        """Wake the threads of all brokers that lead a partition with a non-empty queue."""
         if not self._waiting:
             return
         leaders = self.view.leaders
@@ -252,15 +252,16 @@ class Producer:
 
     @labelled("scan_leaderless")
     def _scan_leaderless(self) -> None:
-        """rd_kafka_topic_scan_all: partitions that no broker's thread looks after."""
+        """rd_kafka_topic_scan_all: expire records of partitions without a leader, which no broker's
+        thread serves."""
         self._lane.call_later(SCAN_US, self._scan_leaderless)
         if self._waiting:
             self._expire([p for p in self.partitions if p not in self.view.leaders])
 
-    # -- what waits --------------------------------------------------------------------------------
+    # -- queues ------------------------------------------------------------------------------------
 
     def _waiting_for(self, broker: int) -> list[TopicPartition]:
-        """Partitions led there that have something waiting."""
+        """Partitions with a non-empty queue that this broker leads."""
         if not self._waiting:
             return []
         leaders = self.view.leaders
@@ -274,18 +275,18 @@ class Producer:
         return any(self._ready(self._queues[p]) for p in self._waiting_for(broker))
 
     def take_ready(self, broker: int) -> dict[TopicPartition, list[PendingBatch]]:
-        """What goes to this broker now, no longer waiting."""
-        taken = {}
+        """Take the batches that go to this broker now out of their queues."""
+        ready = {}
         for partition in self._waiting_for(broker):
             queue = self._queues[partition]
             if count := self._ready(queue):
-                taken[partition] = queue[:count]
+                ready[partition] = queue[:count]
                 del queue[:count]
                 self._waiting -= count
-        return taken
+        return ready
 
     def _ready(self, queue: list[PendingBatch]) -> int:
-        """How many go now: order is kept, so the first that backs off holds up all behind it."""
+        """How many batches go now. Order is kept: one that backs off holds up all behind it."""
         now = self._kernel.now
         for count, batch in enumerate(queue):
             if batch.not_before_us > now:
@@ -293,7 +294,7 @@ class Producer:
         return len(queue)
 
     def expire(self, broker: int) -> None:
-        """What has waited too long for partitions that this broker leads."""
+        """Time out old batches of the partitions that this broker leads."""
         self._expire(self._waiting_for(broker))
 
     def _expire(self, partitions: Iterable[TopicPartition]) -> None:
@@ -306,7 +307,7 @@ class Producer:
                 self._waiting -= len(late)
                 self.report(late, TIMED_OUT, -1)
 
-    # -- what came of it ---------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------
 
     def answered(self, produced: ProducedPartition, batches: list[PendingBatch]) -> None:
         if produced.error is Errors.NONE:
@@ -321,8 +322,8 @@ class Producer:
             self.report(batches, produced.error.name, -1)
 
     def retry(self, batches: list[PendingBatch], error: str, counted: int = 1) -> None:
-        """Put records back in their place, for as long as `retries` allows. A refusal by who does
-        not lead is not `counted`: nothing can have been appended."""
+        """Put batches back into their queues, in order, while `retries` allows. A refusal by a
+        broker that does not lead is not `counted`: it cannot have appended anything."""
         retries = self.settings["retries"]
         self.report([b for b in batches if b.retries + counted > retries], error, -1)
         jitter = self.draw("retry_jitter", self.name)
@@ -340,9 +341,9 @@ class Producer:
         return min(backoff_ms * jitter, longest_us)
 
     def report(self, batches: list[PendingBatch], result: str, base_offset: int) -> None:
-        told_us = 0
+        reported_us = 0
         if batches and self._round and not self._stopped:
-            told_us = self._round.tell()
+            reported_us = self._round.next_report_us()
         for batch in batches:
             self._kernel.emit(
                 events.RecordsProduced,
@@ -354,19 +355,19 @@ class Producer:
                 base_offset,
                 batch.records,
                 batch.handed_over_us,
-                told_us,
+                reported_us,
             )
             if base_offset >= 0:
                 base_offset += batch.records
 
 
 class _Round:
-    """A driver's next round: how late it is, is drawn when somebody needs to know."""
+    """A driver's next round. Its delay is drawn only when it is needed."""
 
     def __init__(self, due_us: int, jitter_us: Callable[[], int]) -> None:
         self.due_us, self._jitter_us = due_us, jitter_us
         self._at_us = -1
-        self._told = 0
+        self._reports = 0
 
     @property
     def at_us(self) -> int:
@@ -374,14 +375,14 @@ class _Round:
             self._at_us = self.due_us + self._jitter_us()
         return self._at_us
 
-    def tell(self) -> int:
-        """When the next result is told: one after another."""
-        self._told += 1
-        return self.at_us + self._told * RESULT_TOLD_US
+    def next_report_us(self) -> int:
+        """When the driver receives its next result: one at a time."""
+        self._reports += 1
+        return self.at_us + self._reports * RESULT_INTERVAL_US
 
 
 @dataclass(slots=True, eq=False)
-class _OnItsWay:
+class _InFlightRequest:
     """One Produce request, always of one partition; or, with no batches, one for metadata."""
 
     batches: list[PendingBatch]
@@ -396,12 +397,12 @@ class _BrokerThread:
         self._kernel = producer.process.kernel
         self._name = f"{producer.name}-broker-{broker.broker}"
         self._woken: Queue[None] = Queue(self._kernel)
-        self._on_their_way: list[_OnItsWay] = []
+        self._in_flight: list[_InFlightRequest] = []
         self._connection: ClientConnection | None = None
         self._failed_with = TRANSPORT
         self._reconnect_us = 0
         self.sent_us = 0
-        """When it was last sent something."""
+        """The time of the last request to this broker."""
         self._backoff_ms = producer.settings["reconnect.backoff.ms"]
         self._lane = producer.process.lane(self._name)
         producer.process.spawn(self._name, self._run())
@@ -414,23 +415,23 @@ class _BrokerThread:
     def is_up(self) -> bool:
         return self._connection is not None and self._connection.open
 
-    def ask(self, topics: tuple[str, ...]) -> None:
-        """For metadata, on the connection that is up."""
+    def query_metadata(self, topics: tuple[str, ...]) -> None:
+        """Query metadata on the open connection."""
         assert self._connection is not None
         self.sent_us = self._kernel.now
         timeout_us = self._producer.settings["socket.timeout.ms"] * 1000
-        sent = _OnItsWay([], self.sent_us + timeout_us)
-        self._on_their_way.append(sent)
-        self._connection.submit(MetadataRequest(topics), partial(self._told, sent))
+        request = _InFlightRequest([], self.sent_us + timeout_us)
+        self._in_flight.append(request)
+        self._connection.submit(MetadataRequest(topics), partial(self._metadata_received, request))
 
-    def _told(self, sent: _OnItsWay, answer: object) -> None:
-        self._on_their_way.remove(sent)
+    def _metadata_received(self, request: _InFlightRequest, answer: object) -> None:
+        self._in_flight.remove(request)
         if answer is not BROKEN:
-            self._producer.told(answer)
+            self._producer.take_metadata(answer)
 
     def wake(self) -> None:
-        """While it is not connected it looks whenever it wakes for what has waited too long, beside
-        once a second (rd_kafka_broker_producer_serve: at each of its calls)."""
+        """While not connected, expire old batches at each wake-up too, not only once a second
+        (rd_kafka_broker_producer_serve: at each of its calls)."""
         if not self.is_up:
             self._producer.expire(self._broker.broker)
         if not len(self._woken):
@@ -445,7 +446,7 @@ class _BrokerThread:
                     self._send(connection)
 
     async def _connected(self) -> ClientConnection | None:
-        """The connection, made anew if need be; None: not now, and this thread is woken later."""
+        """The open connection, or a new one; None: it failed, and this thread wakes later."""
         if self.is_up:
             return self._connection
         await self._kernel.sleep_until(self._reconnect_us)
@@ -461,7 +462,7 @@ class _BrokerThread:
         return connection
 
     def _back_off(self) -> None:
-        """rd_kafka_broker_update_reconnect_backoff: when the next attempt may be."""
+        """rd_kafka_broker_update_reconnect_backoff: set the earliest time of the next attempt."""
         settings, now = self._producer.settings, self._kernel.now
         longest_ms = settings["reconnect.backoff.max.ms"]
         if self._reconnect_us + longest_ms * 1000 < now:
@@ -471,11 +472,10 @@ class _BrokerThread:
         self._backoff_ms = min(2 * self._backoff_ms, longest_ms)
 
     def _send(self, connection: ClientConnection) -> None:
-        """What waits, a Produce request for each partition (rd_kafka_msgset_create_ProduceRequest),
-        in turn from any of them: the first is another one whenever the thread wakes for whatever
-        reason (rd_kafka_broker_produce_toppars). A broker reads a connection's next request when it
-        has answered the last, so with acks=all one partition that waits for its replicas holds up
-        the others."""
+        """Send one Produce request per partition (rd_kafka_msgset_create_ProduceRequest). The
+        partition that is first changes at each wake-up (rd_kafka_broker_produce_toppars). It
+        matters: a broker reads a connection's next request only when it has answered the last, so
+        with acks=all one partition that waits for its replicas holds up the others."""
         ready = list(self._producer.take_ready(self._broker.broker).items())
         if not ready:
             return
@@ -485,36 +485,30 @@ class _BrokerThread:
         self.sent_us = self._kernel.now
         latest_us = self.sent_us + settings["socket.timeout.ms"] * 1000
         for partition, batches in ready[first:] + ready[:first]:
-            wanted = self._produce_partition(partition, batches)
-            request = ProduceRequest(acks, timeout_ms, (wanted,))
-            sent = _OnItsWay(batches, self._times_out_us(batches, latest_us))
-            self._on_their_way.append(sent)
-            connection.submit(request, partial(self._answered, sent))
+            records = sum(batch.records for batch in batches)
+            produced = ProducePartition(
+                partition, records, record_batch_size(records, settings.record_bytes)
+            )
+            times_out_us = batches[0].times_out_us
+            if times_out_us <= self.sent_us:
+                times_out_us = self.sent_us + LAST_CHANCE_US
+            request = _InFlightRequest(batches, min(times_out_us, latest_us))
+            self._in_flight.append(request)
+            connection.submit(
+                ProduceRequest(acks, timeout_ms, (produced,)), partial(self._answered, request)
+            )
 
-    def _times_out_us(self, batches: list[PendingBatch], latest_us: int) -> int:
-        now, first_us = self._kernel.now, batches[0].times_out_us
-        return min(first_us if first_us > now else now + LAST_CHANCE_US, latest_us)
-
-    def _produce_partition(
-        self, partition: TopicPartition, waiting: list[PendingBatch]
-    ) -> ProducePartition:
-        records = 0
-        for batch in waiting:
-            records += batch.records
-        size = record_batch_size(records, self._producer.settings.record_bytes)
-        return ProducePartition(partition, records, size)
-
-    def _answered(self, sent: _OnItsWay, answer: object) -> None:
-        self._on_their_way.remove(sent)
+    def _answered(self, request: _InFlightRequest, answer: object) -> None:
+        self._in_flight.remove(request)
         if answer is BROKEN:
-            self._producer.retry(sent.batches, self._failed_with)
+            self._producer.retry(request.batches, self._failed_with)
             self._producer.refresh()
         elif answer is None:
-            self._producer.report(sent.batches, "ok", -1)
+            self._producer.report(request.batches, "ok", -1)
         else:
             assert isinstance(answer, ProduceResponse)
             (produced,) = answer.partitions
-            self._producer.answered(produced, sent.batches)
+            self._producer.answered(produced, request.batches)
 
     # -- once a second -----------------------------------------------------------------------------
 
@@ -525,9 +519,10 @@ class _BrokerThread:
 
     @labelled("look_at_requests")
     def _look_at_requests(self) -> None:
-        """rd_kafka_broker_timeout_scan; with socket.max.fails 1 the first takes all down."""
+        """rd_kafka_broker_timeout_scan: with socket.max.fails 1 a single time-out closes the
+        connection."""
         self._lane.call_later(SCAN_US, self._look_at_requests)
-        late = any(sent.times_out_us <= self._kernel.now for sent in self._on_their_way)
+        late = any(request.times_out_us <= self._kernel.now for request in self._in_flight)
         if late and self._connection is not None:
             self._failed_with = TIMED_OUT
             self._connection.close()

@@ -77,51 +77,53 @@ class CommandZnodes:
         self._run(create, done)
 
     def delete_controller(self, done: Done) -> None:
-        """`/controller` goes, whatever its version and whoever owns it."""
+        """Delete `/controller`, whatever its version and owner."""
 
         async def delete(zk_client: KafkaZkClient) -> Code:
             return (await zk_client.one(Delete(paths.CONTROLLER, MATCH_ANY_VERSION))).code
 
         self._run(delete, done)
 
-    def create_topic(self, wanted: CreateTopic, done: Done) -> None:
-        """The configuration, then the topic's znode; assigned over the brokers that are registered
-        where no assignment is given."""
+    def create_topic(self, request: CreateTopic, done: Done) -> None:
+        """Write the configuration, then the topic's znode. Without an assignment, replicas are
+        assigned over the registered brokers."""
 
         async def create(zk_client: KafkaZkClient) -> Code:
-            replicas = wanted.assignment
+            topic, replicas = request.topic, request.assignment
             if not replicas:
                 brokers = await zk_client.get_sorted_broker_list()
                 first, shift = self._world.draw_assignment, self._world.draw_assignment
                 replicas = assign_replicas_to_brokers(
                     brokers,
-                    wanted.num_partitions,
-                    wanted.replication_factor,
+                    request.num_partitions,
+                    request.replication_factor,
                     first(len(brokers)),
                     shift(len(brokers)),
                 )
-            if wanted.config:
-                await zk_client.set_or_create_entity_configs("topics", wanted.topic, wanted.config)
+            if request.config:
+                await zk_client.set_or_create_entity_configs(
+                    "topics", request.topic, request.config
+                )
             assignment = {n: ReplicaAssignment(r) for n, r in enumerate(replicas)}
-            await zk_client.create_topic_assignment(wanted.topic, assignment)
+            await zk_client.create_topic_assignment(topic, assignment)
             return Code.OK
 
         self._run(create, done)
 
-    def add_partitions(self, wanted: AddPartitions, done: Done) -> None:
-        """The topic's znode is overwritten."""
+    def add_partitions(self, request: AddPartitions, done: Done) -> None:
+        """Overwrite the topic's znode, with the partitions it had and the new ones."""
 
         async def add(zk_client: KafkaZkClient) -> Code:
             brokers = await zk_client.get_sorted_broker_list()
-            found = await zk_client.get_full_replica_assignment_for_topics([wanted.topic])
-            request = CreatePartitionsRequest(wanted.topic, wanted.assignment, count=wanted.count)
+            present = await zk_client.get_full_replica_assignment_for_topics([request.topic])
+            create = CreatePartitionsRequest(request.topic, request.assignment, count=request.count)
             try:
-                added = added_partitions(request, list(found.values()), brokers)
+                added = added_partitions(create, list(present.values()), brokers)
             except KafkaError:
                 return Code.BAD_ARGUMENTS
-            assignment = {p.partition: a for p, a in found.items()}
-            assignment |= {len(found) + n: ReplicaAssignment(r) for n, r in enumerate(added)}
-            await zk_client.set_topic_assignment(wanted.topic, assignment)
+            assignment = {p.partition: a for p, a in present.items()}
+            assignment |= {len(present) + n: ReplicaAssignment(r) for n, r in enumerate(added)}
+            await zk_client.set_topic_assignment(request.topic, assignment)
             return Code.OK
 
         self._run(add, done)

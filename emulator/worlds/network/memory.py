@@ -1,8 +1,8 @@
 """The network between brokers and clients, in memory: connections on the kernel, in both worlds.
 
 Bytes of one connection never overtake each other; those of several do. A request lies in the socket
-while its broker stands still, and while the one before it is unanswered. What faults do to the ways
-between processes is in `links`; here connections break at requests. Latencies are drawn in virtual
+while its broker is paused, and while the request before it is unanswered. `links` holds what faults
+do to bytes between processes; here connections break at requests. Latencies are drawn in virtual
 time and zero in live time.
 """
 
@@ -73,7 +73,7 @@ class MemoryNetwork:
     def __init__(self, kernel: Kernel, latency: Latency) -> None:
         self.kernel, self.latency = kernel, latency
         self._listeners: dict[int, Listener] = {}
-        self._ways: dict[tuple[str, str], LinkDirection] = {}
+        self._directions: dict[tuple[str, str], LinkDirection] = {}
         self.breaks: dict[tuple[str, str], list[Break]] = {}
         self._bytes_per_s: dict[str, int] = {}
         self._free_at_us: dict[str, int] = {}
@@ -103,29 +103,34 @@ class MemoryNetwork:
         if listener is None or listener.process.state == "dead":
             raise Disconnected(f"connection to port {port} refused")
         host_process = listener.process.name
-        there, back = self.way(process.name, host_process), self.way(host_process, process.name)
-        if there.cut or back.cut or there.disturbed or back.disturbed:
-            await self._shake_hands(process, there, back, timeout_ms)
+        forth, back = (
+            self.direction(process.name, host_process),
+            self.direction(host_process, process.name),
+        )
+        if forth.cut or back.cut or forth.disturbed or back.disturbed:
+            await self._shake_hands(process, forth, back, timeout_ms)
             if listener.process.state == "dead" or self._listeners.get(port) is not listener:
                 raise Disconnected(f"connection to port {port} refused")
-        return MemoryConnection(self, process, client, listener, there, back)
+        return MemoryConnection(self, process, client, listener, forth, back)
 
     async def _shake_hands(
-        self, process: Process, there: LinkDirection, back: LinkDirection, timeout_ms: int
+        self, process: Process, forth: LinkDirection, back: LinkDirection, timeout_ms: int
     ) -> None:
-        """A connection is made when both ways let its first packets pass."""
+        """A connection is made when both directions let its first packets pass."""
         kernel = self.kernel
         until_us = kernel.now + timeout_ms * 1000
-        while there.cut or back.cut:
-            await self._wait_for_heal(process, there if there.cut else back, until_us)
-        passed_us = kernel.now + there.handshake_us() + back.handshake_us()
+        while forth.cut or back.cut:
+            await self._wait_for_heal(process, forth if forth.cut else back, until_us)
+        passed_us = kernel.now + forth.handshake_us() + back.handshake_us()
         await kernel.sleep_until(min(passed_us, until_us))
         if passed_us > until_us:
             raise Disconnected("the connection was not answered in time")
 
-    async def _wait_for_heal(self, process: Process, way: LinkDirection, until_us: int) -> None:
+    async def _wait_for_heal(
+        self, process: Process, direction: LinkDirection, until_us: int
+    ) -> None:
         healed: Promise[bool] = Promise(self.kernel)
-        way.held.append(lambda: healed.resolve(True))
+        direction.held.append(lambda: healed.resolve(True))
         thread = self.kernel.this_task().thread
         timer = process.lane(thread).call_at(until_us, _timeout(lambda: healed.resolve(False)))
         passed = await healed.wait()
@@ -135,25 +140,25 @@ class MemoryNetwork:
 
     # -- faults -----------------------------------------------------------------------------------
 
-    def way(self, a: str, b: str) -> LinkDirection:
-        """From one process to another, by name."""
-        way = self._ways.get((a, b))
-        if way is None:
-            way = self._ways[a, b] = LinkDirection()
-        return way
+    def direction(self, a: str, b: str) -> LinkDirection:
+        """The direction from one process to another, by name."""
+        direction = self._directions.get((a, b))
+        if direction is None:
+            direction = self._directions[a, b] = LinkDirection()
+        return direction
 
     def cut(self, a: str, b: str) -> None:
-        """Bytes stop from `a` to `b`; connections stay, none is made between the two."""
-        self.way(a, b).cut = True
+        """Stop bytes from `a` to `b`; connections stay, and no new one is made between the two."""
+        self.direction(a, b).cut = True
 
     def heal(self, a: str, b: str) -> None:
-        """What was held back passes, in order."""
-        self.way(a, b).heal()
-        self.way(b, a).heal()
+        """Let the bytes pass that were held back, in order."""
+        self.direction(a, b).heal()
+        self.direction(b, a).heal()
 
     def delay(self, a: str, b: str, extra_us: int) -> None:
         """Every message takes this much longer, each way."""
-        self.way(a, b).delay_us = self.way(b, a).delay_us = extra_us
+        self.direction(a, b).delay_us = self.direction(b, a).delay_us = extra_us
 
     def break_connections(self, client: str, server: str, how: Break, count: int) -> None:
         """A connection of `client` to `server` breaks at each of the next `count` requests that
@@ -219,14 +224,14 @@ class MemoryConnection:
         "_back",
         "_backlog",
         "_client_lane",
+        "_forth",
         "_lane",
         "_network",
+        "_request_hold",
+        "_response_hold",
         "_returns_us",
         "_served",
-        "_there",
         "_unanswered",
-        "_way_back",
-        "_way_there",
         "client",
         "client_process",
         "listener",
@@ -239,11 +244,11 @@ class MemoryConnection:
         client_process: Process,
         client: str,
         listener: Listener,
-        there: LinkDirection,
+        forth: LinkDirection,
         back: LinkDirection,
     ) -> None:
         self._network, self.client_process, self.client = network, client_process, client
-        self.listener, self._there, self._back = listener, there, back
+        self.listener, self._forth, self._back = listener, forth, back
         self.open = True
         self._lane = listener.next_lane()
         self._client_lane = client_process.lane(client)
@@ -252,8 +257,8 @@ class MemoryConnection:
         self._served: Request | None = None
         self._unanswered: Request | None = None
         ends = client_process.name, listener.process.name
-        self._way_there = HoldPoint(network.kernel, "request", *ends)
-        self._way_back = HoldPoint(network.kernel, "answer", *reversed(ends))
+        self._request_hold = HoldPoint(network.kernel, "request", *ends)
+        self._response_hold = HoldPoint(network.kernel, "answer", *reversed(ends))
         self._arrives_us = self._returns_us = 0
         network.opened(self)
 
@@ -277,7 +282,7 @@ class MemoryConnection:
                 self._break(how, request)
                 return
         pass_on = partial(self._pass_on, request)
-        if network.kernel.holds is None or not self._way_there.stops(kind_of(request), pass_on):
+        if network.kernel.holds is None or not self._request_hold.stops(kind_of(request), pass_on):
             pass_on()
 
     @property
@@ -287,8 +292,8 @@ class MemoryConnection:
 
     @labelled("pass_on")
     def _pass_on(self, request: Request) -> None:
-        if self._there.cut:
-            self._there.held.append(partial(self._to_server, request))
+        if self._forth.cut:
+            self._forth.held.append(partial(self._to_server, request))
         else:
             self._to_server(request)
 
@@ -296,8 +301,8 @@ class MemoryConnection:
         """See `Break`."""
         if how.when == "after":
             pass_on = partial(self._to_server, request, how.late_us)
-            if self._there.cut:
-                self._there.held.append(pass_on)
+            if self._forth.cut:
+                self._forth.held.append(pass_on)
             else:
                 pass_on()
         if how.when == "after" and not how.late_us:
@@ -333,10 +338,10 @@ class MemoryConnection:
     # -- bytes in flight --------------------------------------------------------------------------
 
     def _to_server(self, request: Request, late_us: int = 0) -> None:
-        network, way = self._network, self._there
-        us = network.latency("net_request", self.client) + way.delay_us + late_us
-        if way.disturbed:
-            us += way.disturbance_us(request, network.kernel.now)
+        network, direction = self._network, self._forth
+        us = network.latency("net_request", self.client) + direction.delay_us + late_us
+        if direction.disturbed:
+            us += direction.disturbance_us(request, network.kernel.now)
         at = max(self._arrives_us, network.kernel.now + us)
         self._arrives_us = at
         self._lane.call_at(at, partial(self._arrived, request))
@@ -387,7 +392,7 @@ class MemoryConnection:
     def _stops(self, pass_back: Callable[[], None]) -> bool:
         """An answer has no name of its own."""
         assert self._served is not None
-        return self._way_back.stops(kind_of(self._served), pass_back)
+        return self._response_hold.stops(kind_of(self._served), pass_back)
 
     def _pass_back(self, response: object) -> None:
         if self._back.cut:
@@ -396,10 +401,10 @@ class MemoryConnection:
             self._to_client(response)
 
     def _to_client(self, response: object) -> None:
-        network, way = self._network, self._back
-        us = network.latency("net_response", self.client) + way.delay_us
-        if way.disturbed:
-            us += way.disturbance_us(response, network.kernel.now)
+        network, direction = self._network, self._back
+        us = network.latency("net_response", self.client) + direction.delay_us
+        if direction.disturbed:
+            us += direction.disturbance_us(response, network.kernel.now)
         if network.is_narrow and isinstance(response, FetchResponse):
             size = sum(p.size for p in response.partitions)
             us += network.transfer_us(self.client_process.name, size)

@@ -1,10 +1,9 @@
 """Sockets of one process, on one thread: frames in, frames out, connections made and lost.
 
-Call-backs are made on this thread; who owns a line takes them to where it lives. A line of the
-broker's end delivers one frame and then waits until it is told to read on and has nothing more to
-send, as Kafka's processors mute a channel; what a stranger sends in the meantime, or does not read,
-stays in the operating system. A frame that is too long, or no frame, ends the line. Knows frames,
-no message.
+Call-backs are made on this thread; a socket's owner moves them to its own. The broker's end of a
+connection delivers one frame and reads the next only after `read_on`, with nothing left to send, as
+Kafka's processors mute a channel. Meanwhile unread bytes stay in the operating system. A frame that
+is too long or malformed ends the connection. Knows frames, no message.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ class FramedSocket:
         self.peer = f"{host}:{port}"
 
     def start(self) -> None:
-        """Any thread: from now on frames are told."""
-        self._sockets.do(lambda: self._sockets.watch(self._socket, self.move, self._wanted()))
+        """Any thread: from now on frames are delivered."""
+        self._sockets.do(lambda: self._sockets.watch(self._socket, self.move, self._interest()))
 
     def write(self, data: bytes) -> None:
         """Any thread."""
@@ -65,7 +64,7 @@ class FramedSocket:
         (SocketServer.scala@2.6.3 processCompletedSends)."""
         return self._muted or (self._one_at_a_time and bool(self._out))
 
-    def _wanted(self) -> int:
+    def _interest(self) -> int:
         read = 0 if self._busy() else selectors.EVENT_READ
         return read | (selectors.EVENT_WRITE if self._out else 0)
 
@@ -89,7 +88,7 @@ class FramedSocket:
 
     def _look(self) -> None:
         if not self._over:
-            self._sockets.watch(self._socket, self.move, self._wanted())
+            self._sockets.watch(self._socket, self.move, self._interest())
 
     def _write(self, data: bytes) -> None:
         if self._over:

@@ -48,8 +48,8 @@ class TcpNetwork:
         log: Log,
         routes: Mapping[tuple[str, int], tuple[str, int]] | None = None,
     ) -> None:
-        """`log` is told why connections of strangers were closed; `routes` are proxies: who is
-        told to be at the first address is reached at the second."""
+        """`log` receives why connections of strangers were closed. `routes` are proxies, by the
+        advertised address that they stand for."""
         self.kernel, self.clock, self.profile = kernel, clock, profile
         self.links, self.log = links, log
         self.knows = spoken(profile)
@@ -101,14 +101,14 @@ class TcpNetwork:
         self, process: Process, client: str, host: str, port: int, timeout_ms: int
     ) -> TcpConnection:
         """Open a connection in the name of one of this process's clients."""
-        found: Promise[FramedSocket | OSError] = Promise(self.kernel)
+        connected: Promise[FramedSocket | OSError] = Promise(self.kernel)
 
         def done(line: FramedSocket | OSError) -> None:
-            self.clock.put(lambda: found.resolve(line))
+            self.clock.put(lambda: connected.resolve(line))
 
         where = self._routes.get((host, port), (host, port))
         self._sockets.connect(*where, timeout_ms / 1000, done)
-        line = await found.wait()
+        line = await connected.wait()
         if isinstance(line, OSError):
             raise Disconnected(f"{host}:{port}: {line.strerror or line}")
         connection = TcpConnection(self, process, client, line)

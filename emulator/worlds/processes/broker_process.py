@@ -57,9 +57,9 @@ def check_profile(profile: Profile) -> None:
 
 
 class BrokerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a broker's process is started with. `listen` is bound, `advertised` is what others are
-    told; `through` are proxies to who is told to be at an address; `began_ns` is when time began
-    (on the machine's monotonic clock)."""
+    """The options of a broker's process. It binds `listen` and registers `advertised`. `through`
+    are proxies, by the advertised address that they stand for. `began_ns` is time zero, on the
+    machine's monotonic clock."""
 
     broker: int
     zookeeper: str
@@ -112,7 +112,7 @@ class StandaloneBroker:
             host=host,
             port=port,
             wall_ms=lambda: int(time.time() * 1000),
-            # Assignments are drawn for whoever creates a topic here by hand: no run is repeated.
+            # Assignments of topics that a user creates by hand: such a run is never repeated.
             draw=Chance(time.time_ns()).stream("assignment", "admin").below,
         )
         self._page: StatusPage | None = None
@@ -145,7 +145,7 @@ class StandaloneBroker:
                 while self.node.context.process.state != "dead":
                     self.kernel.run(self.kernel.now + SLICE_US)
             except Exception as error:
-                # Whoever reads the trace is to see that it has ended; nobody else can say why.
+                # A reader of the trace is to see that the broker has ended; only it knows why.
                 if self.node.process_state != "dead":
                     self.node.halt(f"{type(error).__name__}: {error}")
                 raise
@@ -186,7 +186,7 @@ class StandaloneBroker:
         print(f"{now} broker {self.options.broker}: {shown}", file=sys.stderr, flush=True)
 
     def _say(self, event: events.AnyEvent) -> None:
-        """The few events that whoever watches the process wants to know."""
+        """Print the few events that a user who watches the process wants to see."""
         match event:
             case events.BrokerRegistered(broker_epoch=epoch):
                 self.log(f"registered, broker epoch {epoch}")

@@ -91,7 +91,7 @@ class ComposeDeployment(ContainerDeployment):
         words = first.attrs["Config"]["Cmd"]
         servers = parse_address(words[words.index("--zookeeper") + 1]).servers
         self._servers_found = [FoundServer(self._services[name]) for name, _ in servers]
-        self._struck = Ensemble(self._servers_found)
+        self._ensemble = Ensemble(self._servers_found)
         self.zookeeper = Address(tuple(self._reach(*one) for one in servers), f"/{self.name}")
 
     def _reach(self, service: str, port: int) -> tuple[str, int]:
@@ -124,8 +124,8 @@ class ComposeDeployment(ContainerDeployment):
                 container.stop(timeout=STOPS_S)
         ensure_chroot(self.zookeeper)
 
-    def reached(self, broker: int) -> tuple[str, int]:
-        return self.told(broker) if self._inside else super().reached(broker)
+    def address_of(self, broker: int) -> tuple[str, int]:
+        return self.advertised_address(broker) if self._inside else super().address_of(broker)
 
     def _published(self, broker: int) -> dict[str, tuple[str, int]]:
         return {} if self._inside else super()._published(broker)

@@ -1,9 +1,9 @@
 """Brokers in containers: started from this project's image, and reached through the Docker SDK.
 
-The same manners as `local_processes.LocalBroker`: SIGKILL is the engine's kill, SIGSTOP its pause
-(the freezer of the container's control group). What the engine is asked takes it tenths of a
-second, so each container has a thread of its own, which does what it is told in order; nobody waits
-for it but who asks what came of it. Knows no cluster and no scenario.
+Behaves like `local_brokers.LocalBroker`: SIGKILL is the engine's kill, SIGSTOP its pause (the
+freezer of the container's control group). Each request takes the engine tenths of a second, so each
+container has a thread of its own, which carries out its orders one by one. Only a caller that needs
+an order's result waits for it. Knows no cluster and no scenario.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class ContainerBroker(LoggedBroker):
         self._orders.append(self._hands.submit(order))
 
     def _check(self) -> None:
-        """An order that failed is told to whoever comes next."""
+        """Raise the error of an order that failed, at the next order."""
         for order in [order for order in self._orders if order.done()]:
             self._orders.remove(order)
             order.result()

@@ -55,7 +55,7 @@ class ContainerDeployment:
         self._brokers: dict[int, ContainerBroker] = {}
         self._reserved = {boot.broker: reserve(0) for boot in scenario.boots}
         self._watchdog: Watchdog | None = None
-        self._struck: Ensemble | None = None
+        self._ensemble: Ensemble | None = None
         try:
             self._image = require_image(self.engine)
             self._watchdog = Watchdog([sys.executable, "-c", _WATCHDOG, self.name])
@@ -73,7 +73,7 @@ class ContainerDeployment:
         self._own = ContainerEnsemble(
             scenario.zookeeper.servers, server_times(scenario, 1), self.network
         )
-        self._struck = self._own
+        self._ensemble = self._own
         self.zookeeper: Address = self._own.address
 
     # -- up ----------------------------------------------------------------------------------------
@@ -88,20 +88,25 @@ class ContainerDeployment:
         return made
 
     def words(self, broker: int) -> list[str]:
-        words = ["--listen", f"0.0.0.0:{PORT}", "--advertise", "{}:{}".format(*self.told(broker))]
+        words = [
+            "--listen",
+            f"0.0.0.0:{PORT}",
+            "--advertise",
+            "{}:{}".format(*self.advertised_address(broker)),
+        ]
         return [*words, "--data", "/data", "--trace", "/traces"]
 
-    def told(self, broker: int) -> tuple[str, int]:
+    def advertised_address(self, broker: int) -> tuple[str, int]:
         return f"broker-{broker}", PORT
 
-    def reached(self, broker: int) -> tuple[str, int]:
+    def address_of(self, broker: int) -> tuple[str, int]:
         return HOST, self._reserved[broker].getsockname()[1]
 
     def _published(self, broker: int) -> dict[str, tuple[str, int]]:
-        return {f"{PORT}/tcp": self.reached(broker)}
+        return {f"{PORT}/tcp": self.address_of(broker)}
 
     def _make(self, broker: int, words: list[str]) -> Container:
-        alias, _ = self.told(broker)
+        alias, _ = self.advertised_address(broker)
         return self.engine.containers.create(
             self._image,
             ["broker", *words],
@@ -127,13 +132,13 @@ class ContainerDeployment:
         name = self._volume(broker, "data")
         self._brokers[broker].forget(lambda: self.engine.volumes.get(name).remove(force=True))
 
-    def strike(self, server: str, what: str) -> None:
-        assert self._struck is not None
-        self._struck.strike(server, what)
+    def act_on(self, server: str, what: str) -> None:
+        assert self._ensemble is not None
+        self._ensemble.act_on(server, what)
 
     def plug(self, broker: int, /, *, connected: bool) -> bool:
         network = self.engine.networks.get(self.network)
-        alias, _ = self.told(broker)
+        alias, _ = self.advertised_address(broker)
 
         def done(container: Container) -> None:
             if connected:
@@ -147,19 +152,19 @@ class ContainerDeployment:
     # -- down --------------------------------------------------------------------------------------
 
     def gather(self) -> list[Entry]:
-        assert self._struck is not None
+        assert self._ensemble is not None
         for broker in self._brokers.values():
             broker.reach(lambda container: unpack(container, "/traces/.", self._folder))
             broker.join()
-        return self._struck.entries(self._folder / "zookeeper")
+        return self._ensemble.entries(self._folder / "zookeeper")
 
     def close(self) -> None:
         for broker in self._brokers.values():
             broker.close()
         self._brokers.clear()
-        if self._struck is not None:
-            self._struck.close()
-            self._struck = None
+        if self._ensemble is not None:
+            self._ensemble.close()
+            self._ensemble = None
         if self._watchdog is not None:
             # Containers before networks and volumes: the engine removes neither while it is in use.
             remove_all(self.name, self.engine)

@@ -34,7 +34,7 @@ _LOOK_AFTER_KILL_US = 1_000
 class LinkOfProcesses(Capabilities):
     """What proxies can do."""
 
-    whom = "processes of their own"
+    subject = "processes of their own"
 
     cut = heal = delay = link_latency = lose = narrow = Capabilities.supported
     limit_bandwidth = unplug = plug_in = Capabilities.supported
@@ -43,7 +43,7 @@ class LinkOfProcesses(Capabilities):
 class OfItsOwn(HostCapabilities):
     """What signals can do, and what a broker is started with."""
 
-    whom = "processes of their own"
+    subject = "processes of their own"
     links = LinkOfProcesses()
 
     pause = resume = kill = terminate = install = Capabilities.supported
@@ -103,7 +103,7 @@ class ProcessHost:
 
     def knows(self, brokers: Collection[int]) -> bool:
         with suppress(Unreachable):  # it has not come to listening yet
-            known = metadata([self._deployment.reached(self.broker)], ASK_S, self._profile)
+            known = metadata([self._deployment.address_of(self.broker)], ASK_S, self._profile)
             return len(known.brokers) == len(brokers) and known.controller_id >= 0
         return False
 

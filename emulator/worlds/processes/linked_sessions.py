@@ -41,10 +41,10 @@ class LinkedService:
         self._service, self._links, self._kernel = service, links, kernel
 
     def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
-        told = _LinkedListener(self._links, self._kernel, listener)
+        linked = _LinkedListener(self._links, self._kernel, listener)
         self._links.note("asked", "connect", cause=self._kernel.cause)
-        told.session = self._service.open_session(client, timeout_ms, lane, told)
-        return _LinkedSession(self._links, self._kernel, told)
+        linked.session = self._service.open_session(client, timeout_ms, lane, linked)
+        return _LinkedSession(self._links, self._kernel, linked)
 
 
 class _LinkedListener:
@@ -73,27 +73,29 @@ class _LinkedListener:
 
 
 class _LinkedSession(SessionAround):
-    def __init__(self, links: CausalityLog, kernel: Kernel, told: _LinkedListener) -> None:
-        assert told.session is not None
-        super().__init__(told.session)
-        self._links, self._kernel, self._told, self._sends = links, kernel, told, told.session
+    def __init__(self, links: CausalityLog, kernel: Kernel, listener: _LinkedListener) -> None:
+        assert listener.session is not None
+        super().__init__(listener.session)
+        self._links, self._kernel, self._listener = links, kernel, listener
+        self._sends = listener.session
 
     def submit(self, request: Request, on_reply: OnReply) -> None:
-        asked = self._links.note("asked", named(request), cause=self._kernel.cause)
+        request_note = self._links.note("asked", named(request), cause=self._kernel.cause)
 
         def replied(reply: Reply) -> None:
             sent_in, xid = self._sends.session_id, self._sends.answering
-            note = self._links.note("told", named(request), asked, -1, reply.zxid, sent_in, xid)
+            name = named(request)
+            note = self._links.note("told", name, request_note, -1, reply.zxid, sent_in, xid)
             self._kernel.cause = cause_of(note)
             if isinstance(request, _READS) and request.watch:
                 of_children = isinstance(request, GetChildren)
-                self._told.armed[request.path, of_children] = reply.zxid
+                self._listener.armed[request.path, of_children] = reply.zxid
             on_reply(reply)
 
         self._session.submit(request, replied)
 
     def close(self) -> None:
-        """Of a session that the server has ended nothing is asked any more."""
-        if not self._told.expired:
+        """Send no closeSession for a session that the server has ended."""
+        if not self._listener.expired:
             self._links.note("asked", "closeSession", cause=self._kernel.cause)
         self._session.close()

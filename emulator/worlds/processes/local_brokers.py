@@ -29,15 +29,15 @@ class LoggedBroker:
     def __init__(self, broker: int, log: Path) -> None:
         self.broker, self._log = broker, log
         self.stopped = False
-        """It was told to end."""
+        """It was ordered to end."""
 
-    def said(self) -> str:
+    def log_text(self) -> str:
         return self._log.read_text() if self._log.exists() else ""
 
     def check_alive(self, *, is_dead: bool) -> None:
-        """Whoever waits for its sockets waits in vain when it is dead: BrokerEnded."""
+        """Raise BrokerEnded when it is dead: its sockets will never answer."""
         if is_dead:
-            lines = [line for line in self.said().splitlines() if line.strip()]
+            lines = [line for line in self.log_text().splitlines() if line.strip()]
             last = lines[-1].strip() if lines else "it said nothing"
             raise BrokerEnded(f"broker {self.broker} has ended: {last}")
 

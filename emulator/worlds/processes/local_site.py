@@ -14,7 +14,7 @@ from emulator.scenario.schema import Scenario
 from emulator.worlds.live import embedded_server
 from emulator.worlds.processes.local_brokers import LocalBroker
 from zk.real.server import HOST, Address, EmbeddedServer, reserve
-from zk.real.server_ensemble import strike
+from zk.real.server_ensemble import act_on
 from zk.real.txnlog import Entry, read_log
 
 
@@ -73,11 +73,11 @@ class Deployment(Protocol):
         """Where a broker listens, and keeps its files and its trace."""
         ...
 
-    def told(self, broker: int) -> tuple[str, int]:
+    def advertised_address(self, broker: int) -> tuple[str, int]:
         """Where a broker says that it is."""
         ...
 
-    def reached(self, broker: int) -> tuple[str, int]:
+    def address_of(self, broker: int) -> tuple[str, int]:
         """Where this process reaches it."""
         ...
 
@@ -85,7 +85,7 @@ class Deployment(Protocol):
         """The disk of a broker that was killed is gone."""
         ...
 
-    def strike(self, server: str, what: str) -> None:
+    def act_on(self, server: str, what: str) -> None:
         """`pause`, `resume`, `stop` or `launch` a ZooKeeper server, or all."""
         ...
 
@@ -131,11 +131,11 @@ class LocalDeployment:
         words = ["--listen", f"{HOST}:{self._ports[broker]}"]
         return [*words, "--data", str(self._data_of(broker)), "--trace", str(self._folder)]
 
-    def told(self, broker: int) -> tuple[str, int]:
+    def advertised_address(self, broker: int) -> tuple[str, int]:
         return HOST, self._ports[broker]
 
-    def reached(self, broker: int) -> tuple[str, int]:
-        return self.told(broker)
+    def address_of(self, broker: int) -> tuple[str, int]:
+        return self.advertised_address(broker)
 
     def erase(self, broker: int) -> None:
         shutil.rmtree(self._data_of(broker))
@@ -143,8 +143,8 @@ class LocalDeployment:
     def _data_of(self, broker: int) -> Path:
         return self._folder / f"data-{broker}"
 
-    def strike(self, server: str, what: str) -> None:
-        strike(self.server, what)
+    def act_on(self, server: str, what: str) -> None:
+        act_on(self.server, what)
 
     def plug(self, broker: int, /, *, connected: bool) -> bool:
         return False

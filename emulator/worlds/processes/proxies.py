@@ -18,7 +18,7 @@ from zk.real.server import HOST, Address
 from zk.real.tap import Exchange, Tap, Taps
 
 Ends = tuple[int, int]
-"""Who connects, and to whom."""
+"""The broker that connects, and the broker that it connects to."""
 
 
 class ProcessProxies:
@@ -32,13 +32,13 @@ class ProcessProxies:
         here: str = HOST,
     ) -> None:
         """`brokers`: where each of them listens; proxies listen `here`."""
-        self.asked: list[Exchange] = []
+        self.zookeeper_requests: list[Exchange] = []
         self._taps = Taps(self, now_us)
         self._expiries = Expiries(zookeeper)
         self.taps: dict[str, Tap] = {}
         for client in (f"broker-{broker}" for broker in brokers):
             self.taps[client] = tap = self._taps.open(client, zookeeper, (here, 0))
-            tap.keep = self.asked.append
+            tap.keep = self.zookeeper_requests.append
         # A proxy cannot tell who connects to it: each ordered pair has its own.
         self.between: dict[Ends, Proxy] = {
             (a, b): self._taps.open_proxy(where, (here, 0))

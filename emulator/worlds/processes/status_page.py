@@ -116,14 +116,14 @@ def metrics_of(node: Broker, counts: Counts) -> Iterator[Metric]:
         yield CounterMetricFamily(name, text, counts.counted[kind])
     manager, controller = node.replica_manager, node.controller
     hosted = list(manager.partitions.values()) if manager is not None else []
-    led = [one for one in hosted if one.is_leader]
+    leads = [one for one in hosted if one.is_leader]
     # As Partition.scala@2.6.3 isUnderReplicated: only a leader counts.
-    under = sum(len(one.isr) < len(one.replicas) for one in led)
-    under_min = sum(len(one.isr) < one.min_insync_replicas for one in led)
+    under = sum(len(one.isr) < len(one.replicas) for one in leads)
+    under_min = sum(len(one.isr) < one.min_insync_replicas for one in leads)
     active = controller is not None and controller.is_active
     gauges = {
         f"{_SERVER}_partitioncount": (len(hosted), "Replicas of this broker."),
-        f"{_SERVER}_leadercount": (len(led), "Partitions that it leads."),
+        f"{_SERVER}_leadercount": (len(leads), "Partitions that it leads."),
         f"{_SERVER}_underreplicatedpartitions": (under, "Of these, with an ISR that is not whole."),
         f"{_SERVER}_underminisrpartitioncount": (under_min, "Below min.insync.replicas."),
         f"{_CONTROLLER}_activecontrollercount": (int(active), "1 on the controller."),
@@ -167,7 +167,7 @@ class StatusPage:
                     self.wfile.write(body)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Who reads the page is nobody's news."""
+                """Do not log requests."""
 
         self._server = ThreadingHTTPServer(where, Handler)
         self._server.daemon_threads = True  # one that still answers does not hold the broker's end

@@ -44,7 +44,7 @@ class BadCheckpoint(Exception):
 
 def stored_disk(folder: Path, config: KafkaConfig, log: Callable[[str], None]) -> Disk:
     """The disk of a broker whose log directories are in `folder` (more than one: `log-N` each).
-    `log` is told when one fails, and why."""
+    `log` receives which one fails, and why."""
     disk = Disk(config.log_directories)
     several = config.log_directories > 1
     places = [folder / f"log-{d.number}" if several else folder for d in disk.directories]

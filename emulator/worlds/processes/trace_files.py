@@ -16,7 +16,7 @@ from emulator.trace.sink import Sink
 from emulator.worlds.live_causality import changes_of
 from emulator.worlds.network.cause_links import SUFFIX, read_notes
 from emulator.worlds.processes.trace_merge import Logged, Part, merged
-from emulator.worlds.processes.wire_requests import passed
+from emulator.worlds.processes.wire_requests import requests_by_client
 from emulator.worlds.zk_observer import TracingObserver
 from zk.real.tap import Exchange
 from zk.real.txnlog import Entry
@@ -48,7 +48,7 @@ def merged_run(
         for note in part.notes
         if note.kind == "session" and note.zxid
     }
-    wire = {who: all_ for who, all_ in passed(requests).items() if who in parts}
+    wire = {who: all_ for who, all_ in requests_by_client(requests).items() if who in parts}
     return merged(parts, logged(entries, whose, began_ms), wire)
 
 
@@ -61,23 +61,23 @@ def logged(entries: Iterable[Entry], whose: dict[int, str], began_ms: float) -> 
     transactions: list[Logged] = []
     for entry in entries:
         transaction = entry.transaction
-        # Before the world began, and wherever the wall clock was put back, time stands still.
+        # Before time zero, and wherever the wall clock was set back, time does not move.
         kernel.now = max(kernel.now, int((entry.at_ms - began_ms) * 1000), 0)
         kernel.current, kernel.cause = lane.callback(None, -1), -1
         observer.on_transaction(kernel.now, transaction)
         event = sink.events[-1]
         assert isinstance(event, ZkTransaction)
-        # As whoever asked for it noted it; what failed does not say what it was.
-        asked: tuple[str, ...] = ()
+        # The name that the client's span has. A failed transaction does not say what it was.
+        request_names: tuple[str, ...] = ()
         last = transaction.ops[-1] if transaction.ops else transaction
         if transaction.op in _SESSIONS:
-            asked = (_SESSIONS[transaction.op],)
+            request_names = (_SESSIONS[transaction.op],)
         elif last.path:
-            asked = (f"{transaction.op} {last.path}",)
+            request_names = (f"{transaction.op} {last.path}",)
         changes = tuple(f"{kind.value} {path}" for kind, path in changes_of(transaction))
         session = transaction.session_id
         who = whose.get(session, "")
         transactions.append(
-            Logged(event, transaction.zxid, who, asked, changes, session, entry.cxid)
+            Logged(event, transaction.zxid, who, request_names, changes, session, entry.cxid)
         )
     return transactions

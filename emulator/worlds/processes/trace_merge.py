@@ -40,7 +40,7 @@ class Logged(NamedTuple):
     event: ZkTransaction
     zxid: int
     who: str
-    asked: tuple[str, ...]
+    request_names: tuple[str, ...]
     changes: tuple[str, ...]
     session: int = 0
     xid: int = -1
@@ -137,7 +137,9 @@ class _Merge:
             at, name = requests.get((entry.session, entry.xid), (NOWHERE, ""))
             # A session that we have the server end is ended by another connection, whose xids
             # begin again: the same number is then another request.
-            if at != NOWHERE and (not entry.asked or _op(name) in map(_op, entry.asked)):
+            if at != NOWHERE and (
+                not entry.request_names or _op(name) in map(_op, entry.request_names)
+            ):
                 matches[n] = at
         return matches
 
@@ -166,14 +168,14 @@ class _Merge:
             )
             for n, entry in enumerate(self._logged):
                 if entry.who == who and n not in matches:
-                    first = next((it for it in waiting if it[1].who in entry.asked), None)
+                    first = next((it for it in waiting if it[1].who in entry.request_names), None)
                     # None that was asked when the transaction had been done.
                     if first and since(first[1], part.events) <= entry.event.t + CLOCKS_US:
                         matches[n] = who, first[0]
                         waiting.remove(first)
         return matches
 
-    def _led_by(self, who: str, note: Span) -> tuple[Place, Place]:
+    def _cause_of(self, who: str, note: Span) -> tuple[Place, Place]:
         """What a note of something that came in stands for: its cause, and the last event that was
         before it where it came from."""
         match note.kind:
@@ -194,9 +196,9 @@ class _Merge:
                 if n < 0:
                     return NOWHERE, NOWHERE
                 if note.who == EXPIRED:
-                    # A session that is being closed is refused to a client that comes back before
-                    # that is in the log (SessionTrackerImpl touchSession: isClosing): whoever is
-                    # told so by the clocks, or might be, does not wait for the log.
+                    # The server refuses a client whose session is being closed before that is in
+                    # the log (SessionTrackerImpl touchSession: isClosing). Where the clocks say so,
+                    # or may, the client's event does not wait for the log's.
                     events = self._parts[who].events
                     after = note.at < len(events) and self._logged[n].event.t > events[note.at].t
                     if after or not self._guesses:
@@ -214,7 +216,7 @@ class _Merge:
         """The event that a cause stands for, however many notes are between."""
         while cause < -1:
             note = self._parts[who].notes[note_of(cause)]
-            place, _ = self._led_by(who, note)
+            place, _ = self._cause_of(who, note)
             if place == NOWHERE and note.kind == "told":
                 place = self._passed.get((who, note.number), NOWHERE)
                 if place == NOWHERE:
@@ -225,18 +227,18 @@ class _Merge:
     # -- the order ---------------------------------------------------------------------------------
 
     def _waits(self) -> dict[Place, list[Place]]:
-        """For each event what must have come before, beside what is before it in its process."""
+        """For each event the events of other processes that must have come before it."""
         waits: dict[Place, list[Place]] = defaultdict(list)
         for who, part in self._parts.items():
             for note in part.notes:
-                _, before = self._led_by(who, note)
+                _, before = self._cause_of(who, note)
                 if before[1] >= 0:
                     waits[who, note.at].append(before)
                 if note.kind == "told" and (who, note.number) in self._passed:
                     waits[who, note.at].append(self._passed[who, note.number])
         for n, (who, number) in self._asked_of.items():
-            asked = who, self._parts[who].notes[number].at - 1
-            waits[ZOOKEEPER, n] += [asked, self._passed.get((who, number), asked)]
+            noted = who, self._parts[who].notes[number].at - 1
+            waits[ZOOKEEPER, n] += [noted, self._passed.get((who, number), noted)]
         for n, request in self._request_of.items():
             waits[ZOOKEEPER, n].append(request)
         for passed, (who, number) in self._asked_with.items():
@@ -273,18 +275,18 @@ class _Merge:
         return merged_events
 
     def _numbered(self, who: str, at: int, before: Sequence[AnyEvent]) -> AnyEvent:
-        """An event with its place, its cause and its time in the whole trace."""
+        """An event with its number, cause and time in the merged trace."""
         event = self._parts[who].events[at]
         if who.startswith(ON_THE_WIRE):
-            cause = self._asking(self._asked_with.get((who, at), NOWHERE))
+            cause = self._cause_of_request(self._asked_with.get((who, at), NOWHERE))
         elif who == ZOOKEEPER:
-            asked = self._asked_of.get(at, NOWHERE)
-            request = self._request_of.get(at) or self._passed.get(asked)
-            cause = request or self._asking(asked)
+            noted = self._asked_of.get(at, NOWHERE)
+            request = self._request_of.get(at) or self._passed.get(noted)
+            cause = request or self._cause_of_request(noted)
         else:
             cause = self._resolved(who, event.cause)
         seq = self._new[who, at] = len(before)
-        # A clock that was behind what led to it is raised: time never goes back in a trace.
+        # An event that its clock puts before its cause is moved up: a trace never goes back.
         changes: dict[str, object] = {
             "seq": seq,
             "t": max(event.t, before[-1].t if before else 0),
@@ -298,7 +300,7 @@ class _Merge:
         numbered: AnyEvent = msgspec.structs.replace(event, **changes)
         return numbered
 
-    def _asking(self, asked: Place) -> Place:
-        """What led to a note of something that was asked."""
-        who, number = asked
+    def _cause_of_request(self, request: Place) -> Place:
+        """The cause of the span of a request."""
+        who, number = request
         return self._resolved(who, self._parts[who].notes[number].cause) if who else NOWHERE

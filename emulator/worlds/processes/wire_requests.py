@@ -1,9 +1,9 @@
-"""Requests as they passed on the wire to ZooKeeper, as events of a trace that is put together.
+"""Requests as they passed on the wire to ZooKeeper, as events of a merged trace.
 
-Owns how one that was read along becomes an event, and which of a process's notes it was asked with:
-session and xid name it, and who was told its answer, be it that it was lost, noted both. Of what
-nobody was told (the process had died), and of connections, which have no xid, the order decides:
-each stands between what is known around it, so that no guess can turn the order of others round.
+Owns how a request that a proxy read becomes an event, and which span of a process it belongs to.
+Session and xid identify it: the span of its reply, or of its loss, has both. A request without a
+reply (the process had died) and a connection (it has no xid) are matched by order: each lies
+between known neighbours, so that a guess cannot change the order of others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from zk.real.tap import Exchange
 
 
 class WireRequest(NamedTuple):
-    """It as an event, its name in the notes of whoever asked, and its name on the wire."""
+    """The request as an event, its name in its client's spans, and its session and xid."""
 
     event: AnyEvent
     name: str
@@ -30,13 +30,13 @@ class WireRequest(NamedTuple):
     xid: int = 0
 
 
-def passed(asked: Iterable[Exchange]) -> dict[str, list[WireRequest]]:
+def requests_by_client(exchanges: Iterable[Exchange]) -> dict[str, list[WireRequest]]:
     """By client, in order."""
     sink = Sink()
     kernel = Kernel(sink)
     observer = TracingObserver(kernel, lambda _: "")
     requests: dict[str, list[WireRequest]] = defaultdict(list)
-    for one in asked:
+    for one in exchanges:
         kernel.now = max(kernel.now, one.at_us)
         kernel.cause = -1
         observer.on_request(one.at_us, one.client, one.request)

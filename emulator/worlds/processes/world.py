@@ -1,9 +1,9 @@
-"""A scenario's cluster as processes: signals for faults, one trace at the end.
+"""A scenario's cluster as processes: signals for faults, and one trace at the end.
 
 The same scenario, clients and order of steps as in the other worlds (`play.Run`); each broker is
 `isr broker` at some `Deployment` (this machine, containers), with a proxy on every link.
-Owns the run's folder and what is told when all is over; what is done to brokers is
-`process_cluster`'s, the order of their events `merged_trace`'s.
+Owns the run's folder and the events emitted at its end. `host` acts on brokers, `trace_merge`
+orders their events.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def make_site(target: str, scenario: Scenario, data_dir: Path, folder: Path) -> 
 
 
 class ProcessWorld:
-    """One run. Use as a context manager; what happened is told when it is left."""
+    """One run. Use as a context manager; its events are emitted when it is left."""
 
     calibration = None
     """Processes take what this machine needs."""
@@ -74,9 +74,9 @@ class ProcessWorld:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.site: Deployment = make_site(target, scenario, data_dir, self.folder)
         ids = [boot.broker for boot in scenario.boots]
-        reached = {broker: self.site.reached(broker) for broker in ids}
+        reached = {broker: self.site.address_of(broker) for broker in ids}
         # Metadata says where brokers are for each other; our clients may have to go another way.
-        routes = {self.site.told(broker): where for broker, where in reached.items()}
+        routes = {self.site.advertised_address(broker): where for broker, where in reached.items()}
         self._notes = CausalityLog(self.folder / f"{RUNNER}.links", lambda: self.sink.next_seq)
         self.network = TcpNetwork(
             self.kernel, self.clock, scenario.running(), self._notes, lambda _: None, routes
@@ -88,14 +88,14 @@ class ProcessWorld:
             {broker: Address((where,)) for broker, where in reached.items()},
             self.site.here,
         )
-        zookeeper = TappedZooKeeper(self.links.tap_of, self.site.strike, self.links.expire_session)
+        zookeeper = TappedZooKeeper(self.links.tap_of, self.site.act_on, self.links.expire_session)
 
         def one_stream(purpose: str, actor: str) -> Callable[[], Stream]:
             """For the whole run: the proxies' thread draws from its own."""
             stream = self.chance.stream(purpose, actor)
             return lambda: stream
 
-        addresses = [LiveBroker(b, *self.site.told(b)) for b in ids]
+        addresses = [LiveBroker(b, *self.site.advertised_address(b)) for b in ids]
         self.cluster: Cluster[ProcessHost] = Cluster(
             {
                 b: ProcessHost(b, self.site, self.kernel, scenario.running(b).name, self._arguments)
@@ -114,7 +114,7 @@ class ProcessWorld:
         address = str(proxies.tap_of(broker).address)
         words = ["--id", str(broker), "--zookeeper", address, *site.words(broker)]
         for peer, proxy in proxies.routes_of(broker).items():
-            words += ["--through", "{}:{}={}".format(*site.told(peer), proxy)]
+            words += ["--through", "{}:{}={}".format(*site.advertised_address(peer), proxy)]
         # One zero of time for all of them, on the clock that processes of a machine share.
         words += ["--began-ns", str(self.clock.began_ns), "--profile", profile]
         for name, on in scenario.guards.items():
@@ -152,7 +152,7 @@ class ProcessWorld:
                 self.sink.events,
                 entries,
                 time.time() * 1000 - self.clock.now_us() / 1000,  # ZooKeeper's log has wall times
-                self.links.asked,
+                self.links.zookeeper_requests,
             )
             for event in merged:
                 if event.t <= self.kernel.now:  # what the end of the run leads to is not of it

@@ -20,14 +20,14 @@ from emulator.worlds.zookeeper import OwnServer
 
 LINKS_FROM = (0, 10, 2)
 """From here on a broker can have a listener of its own for other brokers (KIP-103)."""
-WHOM = "real processes"
+SUBJECT = "real processes"
 Version = tuple[int, ...]
 
 
 class LinksOfKafka(Capabilities):
     """What proxies can do between brokers, and on the way to ZooKeeper."""
 
-    whom = WHOM
+    subject = SUBJECT
 
     def __init__(self, version: Version) -> None:
         self._version = version
@@ -47,7 +47,7 @@ class LinksOfKafka(Capabilities):
 class HostOfKafka(HostCapabilities):
     """What signals can do to a JVM."""
 
-    whom = WHOM
+    subject = SUBJECT
 
     pause = resume = kill = terminate = Capabilities.supported
 
@@ -62,7 +62,7 @@ class HostOfKafka(HostCapabilities):
 class ServerOfKafka(Capabilities):
     """A server whose sessions are real brokers'."""
 
-    whom = WHOM
+    subject = SUBJECT
 
     pause = resume = stop = start = OwnServer.pause
     drop_connection = Capabilities.supported
@@ -71,7 +71,7 @@ class ServerOfKafka(Capabilities):
 class ClientsOfKafka(Capabilities):
     """What librdkafka and the version's own tools can ask for."""
 
-    whom = WHOM
+    subject = SUBJECT
 
     stop_clients = Capabilities.supported
 

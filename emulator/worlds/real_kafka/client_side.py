@@ -35,7 +35,7 @@ class RealClients:
         assert self.tools is not None
         # A tool is a JVM that takes seconds: the time line goes on meanwhile.
         by_tool = is_by_tool(request, self._version)
-        do = self.tools.do if by_tool else self.administrator.ask
+        do = self.tools.do if by_tool else self.administrator.do
 
         def ask() -> None:
             record.result = do(request)

@@ -23,7 +23,7 @@ from emulator.scenario.actions import admin
 from emulator.scenario.actions.base import Action
 from emulator.scenario.actions.clients import Produce, Send
 from emulator.trace import values
-from emulator.worlds.clients.blocking_client import ask
+from emulator.worlds.clients.blocking_client import send_request
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -46,8 +46,8 @@ _QUIET = {"log_level": 0}
 
 
 class Produced(msgspec.Struct, frozen=True):
-    """What became of one record: when it was handed over, when its driver was told, wall clock in
-    microseconds."""
+    """The result of one record: when it was handed over and when its driver received the result,
+    wall clock in microseconds."""
 
     client: str
     topic: str
@@ -64,8 +64,8 @@ def wall_us() -> int:
 
 
 class Driver:
-    """One producer's thread: rounds at a rate, until it is told to stop or has sent what it was
-    to; then it waits for what is still on its way."""
+    """One producer's thread: rounds at a rate, until it is stopped or has sent its records; then it
+    waits for those in flight."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class Administrator:
         except KafkaException:
             return ()
 
-    def ask(self, request: Action) -> str:
+    def do(self, request: Action) -> str:
         """`NONE`, or the error's name."""
         client = self._client
         try:
@@ -218,7 +218,7 @@ class Administrator:
         replicas = None if request.replicas is None else tuple(request.replicas)
         reassignment = AlterPartitionReassignmentsRequest(((partition, replicas),))
         server = str(controller.host), int(controller.port)
-        response = ask(server, reassignment, ADMIN_TIMEOUT_S)
+        response = send_request(server, reassignment, ADMIN_TIMEOUT_S)
         assert isinstance(response, AdminResponse)
         return response.error.name
 

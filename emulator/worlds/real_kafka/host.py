@@ -13,7 +13,8 @@ from emulator.worlds.real_kafka.notes import ProcessEvent, RunNotes
 
 
 class RealHost:
-    """One broker and what it does, as notes. Nobody is told when a JVM ends: `look` asks."""
+    """One broker and its process events, as notes. `look` checks whether its JVM has ended: nothing
+    reports that."""
 
     def __init__(self, real: RealBroker, notes: RunNotes) -> None:
         self.broker, self.real, self._notes = real.id, real, notes

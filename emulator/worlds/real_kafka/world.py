@@ -37,7 +37,7 @@ from emulator.worlds.zookeeper import TappedZooKeeper
 from zk.errors import Code
 from zk.ops import Request
 from zk.real.server import EmbeddedServer
-from zk.real.server_ensemble import strike
+from zk.real.server_ensemble import act_on
 from zk.real.tap import Tap, Taps
 
 BRING_UP_LIMIT_S = 90.0
@@ -77,7 +77,7 @@ class RealKafkaWorld:
 
         reached = TappedZooKeeper(
             self._tap.__getitem__,
-            lambda _, what: strike(self._server, what),
+            lambda _, what: act_on(self._server, what),
             lambda _broker: None,
         )
         brokers = [boot.broker for boot in scenario.boots]

@@ -37,7 +37,8 @@ PLAINTEXT = {"listener": "PLAINTEXT", "security_protocol": 0}
 
 
 def _checked(topic: str, number: int) -> TopicPartition:
-    """What a controller names becomes a folder. Whoever forges one may not choose which."""
+    """Refuse illegal names: a controller's topic becomes a folder, and a forged request must not
+    choose which."""
     if why := illegal_name_reason(topic):
         raise ValueError(why)
     if number < 0:
@@ -131,8 +132,8 @@ class LeaderAndIsr(Api[LeaderAndIsrRequest, LeaderAndIsrResponse]):
 
 
 class UpdateMetadata(Api[UpdateMetadataRequest, UpdateMetadataResponse]):
-    """A broker's first end point is the one that clients are told. Topic ids (version 7, Kafka 2.8)
-    are not known here."""
+    """Clients learn a broker's first end point. Topic ids (version 7, Kafka 2.8) are not
+    supported."""
 
     name, key, sends, least, cap = "UpdateMetadata", 6, UpdateMetadataRequest, 1, 6
     newest = {"1.0": 4, "2.2": 5, "2.4": 6}
@@ -225,7 +226,7 @@ class ControlledShutdown(Api[ControlledShutdownRequest, ControlledShutdownRespon
     newest = {"1.0": 1, "2.2": 2, "2.4": 3}
 
     def read_request(self, entity: Entity) -> Sent:
-        # Before 2.2 a request of the broker's last process could not be told apart (KIP-380).
+        # Before 2.2 a request of the broker's last process could not be recognized (KIP-380).
         epoch = getattr(entity, "broker_epoch", ABSENT)
         return Sent((ControlledShutdownRequest(entity.broker_id, epoch),))
 

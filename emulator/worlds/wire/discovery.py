@@ -31,8 +31,8 @@ NO_GROUPS = "consumer groups and transactions are not emulated: assign partition
 
 
 class ApiVersions(Api[ApiVersionsRequest, ApiVersionsResponse]):
-    """Answered by whoever reads frames, which knows what this broker speaks. A client of ours asks
-    for nothing but an answer."""
+    """Answered where frames are read, which knows this broker's versions. Our own clients use it
+    only to see whether a broker answers."""
 
     name, key, sends = "ApiVersions", 18, ApiVersionsRequest
     newest = {"1.0": 1, "2.0": 2, "2.4": 3}

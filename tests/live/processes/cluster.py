@@ -76,7 +76,7 @@ class Brokers:
         raise AssertionError(f"in {PATIENCE_S} s not as wanted; brokers said:\n{self.said()}")
 
     def said(self) -> str:
-        return "\n".join(broker.said() for broker in self.by_id.values())
+        return "\n".join(broker.log_text() for broker in self.by_id.values())
 
 
 def _moment() -> None:

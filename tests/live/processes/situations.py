@@ -18,7 +18,7 @@ from emulator.kafka.protocol.messages import (
 from emulator.trace import events
 from emulator.trace.reader import read_events
 from emulator.trace.values import PartitionState, TopicPartition
-from emulator.worlds.clients.blocking_client import ask, ask_controller
+from emulator.worlds.clients.blocking_client import ask_controller, send_request
 from emulator.worlds.processes.local_brokers import LocalBroker
 from emulator.worlds.wire.records import filled
 from tests.live.processes.cluster import Brokers
@@ -28,7 +28,9 @@ def append(brokers: Brokers, topic: str, leader: int) -> int:
     """One record, with acks=1; its offset."""
     data = filled(1, 100, 0)
     wanted = ProducePartition(TopicPartition(topic, 0), 1, len(data), data)
-    answer = ask(("127.0.0.1", brokers.ports[leader]), ProduceRequest(1, 10_000, (wanted,)), 20)
+    answer = send_request(
+        ("127.0.0.1", brokers.ports[leader]), ProduceRequest(1, 10_000, (wanted,)), 20
+    )
     assert isinstance(answer, ProduceResponse)
     assert answer.partitions[0].error.name == "NONE"
     return answer.partitions[0].base_offset

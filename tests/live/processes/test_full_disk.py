@@ -15,7 +15,7 @@ import pytest
 
 from emulator.kafka.protocol.messages import ProducePartition, ProduceRequest, ProduceResponse
 from emulator.trace.values import TopicPartition
-from emulator.worlds.clients.blocking_client import Unreachable, ask
+from emulator.worlds.clients.blocking_client import Unreachable, send_request
 from emulator.worlds.processes.local_brokers import BrokerEnded
 from emulator.worlds.wire.records import filled
 from tests.live.processes.cluster import Brokers, three_brokers
@@ -45,7 +45,7 @@ def acknowledged(brokers: Brokers, topic: str, number: int) -> bool:
     wanted = ProducePartition(TopicPartition(topic, 0), 1, len(data), data)
     for port in brokers.ports.values():
         try:
-            answer = ask(("127.0.0.1", port), ProduceRequest(-1, 10_000, (wanted,)), 20)
+            answer = send_request(("127.0.0.1", port), ProduceRequest(-1, 10_000, (wanted,)), 20)
         except Unreachable:
             continue
         assert isinstance(answer, ProduceResponse)
@@ -79,7 +79,7 @@ def restart(brokers: Brokers, *numbers: int) -> None:
             except BrokerEnded:
                 broker.launch()
         else:
-            raise AssertionError(broker.said())
+            raise AssertionError(broker.log_text())
 
 
 def segment(brokers: Brokers, broker: int, topic: str) -> Path:
@@ -95,7 +95,7 @@ def test_what_three_brokers_on_a_full_disk_acknowledged_is_there_when_they_are_b
     kept = [n for n in range(LIMIT // RECORD + 3) if acknowledged(brokers, "shared", n)]
     assert len(kept) == LIMIT // RECORD
     assert brokers.by_id[1].exit_code(30) == 1
-    said = brokers.by_id[1].said()
+    said = brokers.by_id[1].log_text()
     (line,) = [one for one in said.splitlines() if "is offline" in one]
     assert f"log directory {brokers.folder / 'data-1'} is offline: " in line
     assert "File too large; nothing in it is served until the broker starts again" in line

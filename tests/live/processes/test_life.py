@@ -17,7 +17,7 @@ from emulator.kafka.protocol.messages import (
 from emulator.trace import events
 from emulator.trace.reader import read_events
 from emulator.trace.values import TopicPartition
-from emulator.worlds.clients.blocking_client import ask
+from emulator.worlds.clients.blocking_client import send_request
 from emulator.worlds.processes.local_brokers import LocalBroker
 from emulator.worlds.wire.records import filled
 from tests.live.processes.cluster import Brokers, three_brokers
@@ -41,7 +41,7 @@ def send(brokers: Brokers, to: int, records: int) -> ProducedPartition:
     data = filled(records, 100 * records, 0)
     wanted = ProducePartition(ORDERS, records, len(data), data)
     server = ("127.0.0.1", brokers.ports[to])
-    answer = ask(server, ProduceRequest(-1, 10_000, (wanted,)), 20)
+    answer = send_request(server, ProduceRequest(-1, 10_000, (wanted,)), 20)
     assert isinstance(answer, ProduceResponse)
     return answer.partitions[0]
 
@@ -146,7 +146,7 @@ def test_a_registration_that_is_there_keeps_another_from_starting(
         second = LocalBroker(1, words, tmp_path / "second.log")
         second.launch()
         assert second.exit_code(60) == 64
-    assert "NODE_EXISTS for /brokers/ids/1: another broker has this id, or" in second.said()
+    assert "NODE_EXISTS for /brokers/ids/1: another broker has this id, or" in second.log_text()
     assert len(brokers.metadata(2).brokers) == 3
 
 
@@ -155,4 +155,4 @@ def test_nobody_died_of_it(brokers: Brokers) -> None:
         assert broker.runs
         assert Path(f"/proc/{broker.pid}").exists()
         assert os.getpid() != broker.pid
-        assert "a fault of ours" not in broker.said()
+        assert "a fault of ours" not in broker.log_text()

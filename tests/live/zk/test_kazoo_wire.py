@@ -366,9 +366,9 @@ def test_a_closed_gate_lets_nothing_out(
             session.submit(SetData("/a", b""), replies.append)
             if n == 50:
                 close()
-                last_sent = session._connection._said
+                last_sent = session._connection._last_sent_s
         owner.idle_for(0.02)
-        assert session._connection._said == last_sent
+        assert session._connection._last_sent_s == last_sent
         reopen()
     owner.until(lambda: len(replies) == 2000)
     assert {reply.code for reply in replies} == {Code.OK}

@@ -172,7 +172,7 @@ class OtherParts:
 
 
 class NoPlace(Capabilities):
-    whom = "a mixed cluster"
+    subject = "a mixed cluster"
 
 
 class Mixed:

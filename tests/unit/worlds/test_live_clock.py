@@ -29,9 +29,9 @@ def test_what_was_put_before_the_wait_is_not_waited_for() -> None:
 
 def test_what_is_put_aside_comes_with_the_next_that_is_put_in_order() -> None:
     clock, said = LiveClock(), list[int]()
-    clock.put_aside(lambda: said.append(1))
+    clock.put_without_waking(lambda: said.append(1))
     clock.put(lambda: said.append(2))
-    clock.put_aside(lambda: said.append(3))
+    clock.put_without_waking(lambda: said.append(3))
     clock.wait(FAR_US)
     for action in clock.inbox():
         action()

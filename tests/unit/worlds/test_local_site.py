@@ -21,7 +21,7 @@ def site(tmp_path: Path) -> Iterator[LocalDeployment]:
 
 def test_a_brokers_port_is_its_own_and_nobody_elses(site: LocalDeployment) -> None:
     """Also while it is not there: who asks for any port, or for this one, does not get it."""
-    where = site.told(1)
+    where = site.advertised_address(1)
     with socket.create_server(where), socket.create_connection(where):
         pass
     with socket.socket() as stranger, pytest.raises(OSError, match="in use"):
@@ -31,5 +31,5 @@ def test_a_brokers_port_is_its_own_and_nobody_elses(site: LocalDeployment) -> No
 
 
 def test_each_broker_has_another_one(site: LocalDeployment) -> None:
-    assert len({site.told(broker) for broker in (1, 2, 3)}) == 3
-    assert all(site.reached(broker) == site.told(broker) for broker in (1, 2, 3))
+    assert len({site.advertised_address(broker) for broker in (1, 2, 3)}) == 3
+    assert all(site.address_of(broker) == site.advertised_address(broker) for broker in (1, 2, 3))

@@ -22,7 +22,7 @@ from emulator.kafka.protocol.messages import (
 from emulator.kafka.protocol.transport import Disconnected, ServerConnection
 from emulator.trace.sink import Sink
 from emulator.trace.values import TopicPartition
-from emulator.worlds.clients.blocking_client import Unreachable, ask
+from emulator.worlds.clients.blocking_client import Unreachable, send_request
 from emulator.worlds.live_clock import LiveClock, LiveKernel
 from emulator.worlds.network.cause_links import CausalityLog
 from emulator.worlds.network.memory import Listener
@@ -96,7 +96,7 @@ def served() -> Iterator[Served]:
 
 
 def asks(served: Served) -> object:
-    return ask(("127.0.0.1", served.port), MetadataRequest(), 10)
+    return send_request(("127.0.0.1", served.port), MetadataRequest(), 10)
 
 
 def rest_of(served: Served, data: bytes) -> bytes:
@@ -201,7 +201,7 @@ def test_who_is_not_there_is_disconnected(served: Served) -> None:
 
     assert isinstance(served.on_kernel(body), Disconnected)
     with pytest.raises(Unreachable):
-        ask(("127.0.0.1", 1), MetadataRequest(), 1)
+        send_request(("127.0.0.1", 1), MetadataRequest(), 1)
 
 
 def test_an_answer_that_does_not_come_in_time_closes_the_connection(served: Served) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from zk.errors import Code
 from zk.ops import Check, Create, GetData, Multi, SetData
 from zk.patterns import pattern_of
-from zk.real.latency_stats import Tally, Times, kind_of
+from zk.real.latency_stats import TapStatistics, Times, kind_of
 
 CHANGES = "/isr_change_notification"
 STATE = "/brokers/topics/<topic>/partitions/<n>/state"
@@ -50,14 +50,14 @@ TOPIC = "/brokers/topics/orders/partitions"
 
 
 def test_requests_are_counted_with_their_errors_and_their_times() -> None:
-    tally = Tally()
+    statistics = TapStatistics()
     for n, code in enumerate((Code.OK, Code.OK, Code.BAD_VERSION)):
-        tally.on_request(f"127.0.0.1:{n % 2}")
-        tally.on_reply(SetData(f"{TOPIC}/{n}/state", b"", 1), code, 1000 * (n + 1))
-    tally.on_request("127.0.0.1:0")
-    tally.on_reply("connect", Code.OK, 7)
-    tally.on_request("127.0.0.1:0")
-    found = tally.summary()
+        statistics.on_request(f"127.0.0.1:{n % 2}")
+        statistics.on_reply(SetData(f"{TOPIC}/{n}/state", b"", 1), code, 1000 * (n + 1))
+    statistics.on_request("127.0.0.1:0")
+    statistics.on_reply("connect", Code.OK, 7)
+    statistics.on_request("127.0.0.1:0")
+    found = statistics.summary()
     assert (found.requests, found.unanswered, found.clients) == (5, 1, 2)
     state, connect = found.rows
     assert (state.op, state.pattern, state.count) == ("setData", STATE, 3)
@@ -67,10 +67,10 @@ def test_requests_are_counted_with_their_errors_and_their_times() -> None:
 
 
 def test_what_is_as_frequent_is_in_the_order_of_names() -> None:
-    tally = Tally()
+    statistics = TapStatistics()
     for request in (GetData("/b"), GetData("/a"), Create("/a", b"")):
-        tally.on_reply(request, Code.OK, 1)
-    assert [(row.op, row.pattern) for row in tally.summary().rows] == [
+        statistics.on_reply(request, Code.OK, 1)
+    assert [(row.op, row.pattern) for row in statistics.summary().rows] == [
         ("create", "/a"), ("getData", "/a"), ("getData", "/b"),
     ]  # fmt: skip
 
