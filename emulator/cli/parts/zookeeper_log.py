@@ -91,7 +91,7 @@ def read_run_log(run: str) -> TransactionLog:
                 owners[entry.transaction.session_id] = broker
     # A log is read up to its first broken record; the run knows how far the server went.
     last = entries[-1].transaction.zxid if entries else 0
-    ends = f"it ends at zxid {last:#x}, but the run saw {seen:#x}"
+    ends = f"it ends at zxid {last:#x}, the run saw {seen:#x}"
     return TransactionLog(
         folder, entries, owners, f"{folder}: the log is torn: {ends}" if last < seen else ""
     )
